@@ -9,17 +9,7 @@ import pandas as pd
 import pytest
 
 import matrixdp as mdp
-from matrixdp.domain import (
-    Bins,
-    Categorical,
-    Codebook,
-    Coded,
-    Domain,
-    Integers,
-    attribute_from_spec,
-    encode_value,
-)
-from matrixdp.errors import DomainError
+from matrixdp.domain import Bins, Categorical, Codebook, Domain, attribute_from_spec, encode_value
 from matrixdp.specification.load import parse_yaml
 
 COMMON: dict[str, Any] = {"column": "raw column", "trim": True, "null": "unknown"}
@@ -50,8 +40,7 @@ def test_common_keys_come_back_with_every_form(own, labels, left_out):
     assert len(set(texts)) == len(texts)
     for label in {**spec.get("labels", {}), None: spec.get("null", texts[0])}.values():
         assert label in texts
-    if "labels" in spec:
-        assert all(texts[attribute.code_of(label)] == label for label in labels.values())
+    assert all(texts[attribute.code_of(label)] == label for label in spec.get("labels", {}).values())
     assert Domain.from_spec(Domain([attribute]).to_spec()) == Domain([attribute])
 
 
@@ -59,9 +48,8 @@ def test_labels_alone_list_the_categories():
     attribute = attribute_from_spec("sex", {"labels": {0: "female", True: "yes"}, None: "unknown"})
     book = Codebook(null="unknown", labels=(("0", "female"), ("true", "yes")))
     assert attribute == Categorical("sex", ("0", "true"), codebook=book)
-    assert [encode_value(attribute, raw) for raw in (0, "0.0", "T", None, "", "female")] == [
-        0, 0, 1, 2, 2, None,
-    ]  # fmt: skip
+    found = [encode_value(attribute, raw) for raw in (0, "0.0", "T", None, "", "female")]
+    assert found == [0, 0, 1, 2, 2, None]
     assert attribute.range_label(0, 1) == "female..yes"
     assert attribute.range_label(0, 2) == "female..yes | unknown"
     assert attribute.code_range("female", "yes") == (0, 1)
@@ -73,93 +61,43 @@ def test_yaml_keys_are_text_as_they_are_written():
     assert Domain({"sex": spec["sex"]}).shape == (3,)
 
 
+MISSING = (None, "", math.nan, np.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"))
+
+
 @pytest.mark.parametrize(
-    "attribute",
+    "spec",
     [
-        Categorical("a", ("x", "3"), codebook=Codebook(null="none")),
-        Categorical("a", ("x", "3"), "text", codebook=Codebook(null="none")),
-        Integers("a", 0, 1, codebook=Codebook(null="none")),
-        Coded("a", 2, codebook=Codebook(null="none")),
-        Bins.equal("a", 0, 4, 2, codebook=Codebook(null="none")),
+        {"categories": ["x", "3"]},
+        {"categories": ["x", "3"], "type": "text"},
+        {"min": 0, "max": 1},
+        {"size": 2},
+        {"min": 0, "max": 4, "bins": 2},
     ],
-    ids=lambda attribute: type(attribute).__name__,
+    ids=str,
 )
-def test_missing_values(attribute):
-    missing: tuple[object, ...] = (
-        None, "", math.nan, np.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"),
-    )  # fmt: skip
-    for value in missing:
+def test_missing_values(spec):
+    plain = attribute_from_spec("a", spec)
+    attribute = attribute_from_spec("a", spec | {"null": "none"})
+    trimmed = attribute_from_spec("a", spec | {"null": "none", "trim": True})
+    for value in MISSING:
         assert encode_value(attribute, value) == attribute.null_code == 2, value
-        assert encode_value(attribute.__class__(**_without_null(attribute)), value) is None
-    others: tuple[object, ...] = (" ", "nan", "NULL", math.inf, "none", b"", [], "\x00")
-    for value in others:
-        assert encode_value(attribute, value) is None
-    trimmed = attribute_from_spec("a", {**attribute.to_spec(), "trim": True})
+        assert encode_value(plain, value) is None
+    others: list[object] = [" ", "nan", "NULL", math.inf, "none", b"", [], "\x00"]
+    for other in others:
+        assert encode_value(attribute, other) is None
     assert encode_value(trimmed, " \t") == 2
     assert attribute.code_of(None) == attribute.code_of("none") == 2
     assert attribute.value(2) == attribute.label(2) == "none"
-    with pytest.raises(DomainError, match="neither of them null"):
-        attribute_from_spec("a", {"labels": {0: "zero"}, "null": "none"}).code_range("zero", "none")
 
 
-def _without_null(attribute):
-    kept = {"name": "a", "codebook": Codebook()}
-    names = ("categories", "type", "minimum", "maximum", "codes", "edges", "closed")
-    return kept | {name: getattr(attribute, name) for name in names if hasattr(attribute, name)}
-
-
-def test_trim():
-    for kind, categories in ((None, ["x ", "true"]), ("text", ["x", "true"])):
-        spec = {"categories": categories, "trim": True} | ({} if kind is None else {"type": kind})
-        attribute = attribute_from_spec("a", spec)
-        assert attribute.to_spec() == spec | {"categories": ["x", "true"]}
-        assert [encode_value(attribute, v) for v in (" x", "x\t", "x", " true\n", "\u00a0x")] == [
-            0, 0, 0, 1, None,
-        ]  # fmt: skip
-        assert attribute.code_of(" x") == 0
+@pytest.mark.parametrize(("more", "categories"), [({}, ["x ", "true"]), ({"type": "text"}, ["x", "true"])])
+def test_trim(more, categories):
+    attribute = attribute_from_spec("a", {"categories": categories, "trim": True} | more)
+    assert attribute.to_spec() == {"categories": ["x", "true"], "trim": True} | more
+    found = [encode_value(attribute, value) for value in (" x", "x\t", "x", " true\n", "\u00a0x")]
+    assert found == [0, 0, 0, 1, None]
+    assert attribute.code_of(" x") == 0
     assert encode_value(attribute_from_spec("a", {"min": 0, "max": 1, "trim": True}), " true") == 1
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"categories": ["x"], "null": "x"}, "a.null: found 'x', which is another value; expected a text"),
-        ({"min": 0, "max": 3, "null": "3"}, "a.null: found '3', which is another value"),
-        ({"edges": [0, 3], "null": "0.0"}, "a.null: found '0.0', which is another value"),
-        ({"min": 0, "max": 3, "null": "z", "labels": {0: "z"}}, "a.null: found 'z', which is another"),
-        ({"categories": ["x", ""], "null": "none"}, r"a.categories\[1\]: found a category without a text"),
-        ({"categories": ["x", " "], "null": "n", "trim": True}, r"\[1\]: found a category without a text"),
-        ({"categories": ["x", "x "], "trim": True}, r"a.categories\[1\]: found 'x' a second time"),
-        ({"size": 2, "labels": {2: "x"}}, "a.labels.*2.*: found '2'; expected a value of 'a'"),
-        ({"size": 2, "labels": {0: "x", 1: "x"}}, "found 'x' a second time; expected each value and each"),
-        ({"size": 2, "labels": {0: "x", "00": "y"}}, "found 'y' a second time"),
-        ({"size": 2, "labels": {0: "1"}}, "found '1', which is another value; expected a text of its own"),
-        ({"size": 2, "labels": {0: 1}}, "a.labels.*0.*: found 1; expected text that is not empty"),
-        ({"size": 2, "labels": ["x", "y"]}, r"a.labels: found .*; expected a mapping of values to what"),
-        ({"size": 2, "labels": {math.nan: "x"}}, "a.labels: found nan; expected text, a finite number"),
-        ({"labels": {}}, "a.labels: found .*; expected a mapping of categories"),
-        ({"size": 0, "null": "x"}, "a: found 0; expected an integer of at least 1"),
-        ({"min": 0, "max": 3, "column": ""}, "a.column: found ''; expected text that is not empty"),
-        ({"min": 0, "max": 3, "null": ["x"]}, "a.null: found .*; expected text that is not empty"),
-        ({"min": 0, "max": 3, "trim": "yes"}, "a.trim: found 'yes'; expected true or false"),
-        ((0, 4), r"a: found .*; expected {'min': 0, 'max': 4} for integers, or the list \[0, 4\] for two"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_refusals(spec, message):
-    with pytest.raises(DomainError, match=message):
-        attribute_from_spec("a", spec)
-
-
-def test_refusals_in_python():
-    with pytest.raises(DomainError, match="null: found 3; expected text that is not empty"):
-        Codebook(null=3)  # type: ignore[arg-type]  # what a user might write
-    with pytest.raises(DomainError, match="trim: found 'no'; expected true or false"):
-        Codebook(trim="no")  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match="labels: found 'x'; expected a mapping"):
-        Codebook(labels="x")  # type: ignore[arg-type]
-    with pytest.raises(DomainError, match=r"a\.codebook: found .*; expected a Codebook"):
-        Coded("a", 3, codebook={"null": "x"})  # type: ignore[arg-type]
 
 
 def test_a_pair_of_texts_is_two_categories():
@@ -172,41 +110,16 @@ def test_infinite_edges():
     bins = attribute_from_spec("a", {"edges": [-math.inf, 0, 10, "inf"]})
     assert bins == Bins("a", (-math.inf, 0, 10, math.inf))
     assert [bins.label(code) for code in range(3)] == ["(-inf, 0)", "[0, 10)", "[10, inf)"]
-    assert [encode_value(bins, v) for v in (-1e300, "-1e199", 0, 9.5, 1e300, -math.inf, "inf", None)] == [
-        0, 0, 1, 1, 2, None, None, None,
-    ]  # fmt: skip
+    values = (-1e300, "-1e199", 0, 9.5, 1e300, -math.inf, "inf", None)
+    assert [encode_value(bins, value) for value in values] == [0, 0, 1, 1, 2, None, None, None]
     assert bins.to_spec() == {"edges": ["-inf", 0, 10, "inf"]}
     assert bins.code_range("-inf", 10) == (0, 1)
     assert bins.value(0) == "-inf"
     closed = Bins("a", (0, math.inf), closed=True)
     assert closed.label(0) == "[0, inf)"
     assert attribute_from_spec("a", closed.to_spec()) == closed
-    for edges, message in (([0, "-inf"], "expected a number above 0"), (["inf", 0], "above inf")):
-        with pytest.raises(DomainError, match=message):
-            attribute_from_spec("a", {"edges": edges})
-    with pytest.raises(DomainError, match=r"a.edges\[0\]: found 'x'; expected a finite number, or -inf"):
-        Bins("a", ("x", 3))  # type: ignore[arg-type]
-
-
-def test_a_release_with_nulls_and_labels(tmp_path):
-    domain = mdp.Domain(
-        {"sex": {"labels": {0: "female", 1: "male"}, "null": "unknown", "column": "SEX"}, "age": 3}
-    )
-    table = pd.DataFrame({"SEX": [0, 1, 1, None], "age": [0, 1, 2, 2]})
-    workload = mdp.Workload(domain, mdp.marginals(1))
-    measured = mdp.select(workload, "gaussian").measure(table, mdp.Budget(rho=1e4))
-    release = measured.reconstruct()
-    answers = release.answers.to_pylist()
-    told = [(row["sex"] or row["age"], round(row["estimate"])) for row in answers]
-    assert told[:3] == [("female", 1), ("male", 2), ("unknown", 1)]
-    mdp.save_release(release, tmp_path / "out")
-    assert mdp.load_release(tmp_path / "out").domain == domain
-    assert mdp.verify_release(tmp_path / "out").holds
 
 
 def test_null_has_no_place_in_comparisons():
     domain = mdp.Domain({"a": {"size": 3, "null": "none"}, "b": 3, "c": 4})
     assert [group.attributes for group in mdp.Workload(domain, mdp.pairwise("affine")).groups] == [("b", "c")]
-    entry = mdp.pairwise("abs", attributes=["b", "a"])
-    with pytest.raises(mdp.WorkloadError, match=r"attributes\[1\]: found 'a', which has the value null"):
-        mdp.Workload(domain, entry)

@@ -73,89 +73,6 @@ def test_what_is_derived(spec: dict[str, Any], labels: tuple[str, ...], codes: t
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
-    [
-        ({"of": ["aeg"], "map": {}}, "x.map: found an empty mapping"),
-        ({"of": ["aeg"], "sql": "1"}, "x.of[0]: found 'aeg'; expected an attribute of the domain that is no"),
-        ({"of": ["y"], "sql": "1"}, "x.of[0]: found 'y'; expected an attribute of the domain that is not de"),
-        ({"of": ["age"]}, "x: found none of them; expected one of sql, map, cases, codes"),
-        ({"of": ["age"], "sql": "1", "map": {"0": 1}}, "x: found sql and map; expected one of"),
-        ({"of": ["age"], "sql": "1", "otherwise": 2}, "x.otherwise: found it beside sql; expected it beside"),
-        ({"sql": "1"}, "x: found no parents; expected at least one attribute under `of`, or one column"),
-        ({"of": ["age"], "columns": {"age": 3}, "sql": "1"}, "x.columns.age: found an attribute under `of`"),
-        ({"columns": {"z": {"map": {"a": "b"}}}, "sql": "1"}, "x.columns.z: found a derived attribute; expe"),
-        ({"of": ["age"], "sql": "1", "column": "z"}, "x.column: found 'z'; expected it with a column under"),
-        ({"of": ["age", "sex"], "map": {"0": 1}}, "x.map: found 2 parents; expected one parent beside `map`"),
-        ({"of": ["age"], "map": {"0": 1, "7": 1}}, "x.map['7']: found '7'; expected a value of 'age', an"),
-        ({"of": ["age"], "map": {"0": 1, "0.0": 1}}, "x.map['0.0']: found the same value a second time"),
-        ({"of": ["age"], "map": {"0": "a"}}, "x.map: found nothing for age 1; expected a value for every co"),
-        ({"of": ["age"], "map": "file.csv"}, "x.map: found 'file.csv'; expected a mapping from values to wh"),
-        (
-            {"of": ["age", "sex"], "cases": [{"when": {"age": 0}, "then": "a"}]},
-            "x: found nothing for age 1 and sex f; expected a value for every combination, or `otherwise`",
-        ),
-        ({"of": ["age"], "cases": [{"when": {"sex": "f"}, "then": 1}]}, "x.cases[0].when.sex: found 'sex';"),
-        ({"of": ["age"], "cases": [{"when": {"age": 7}, "then": 1}]}, "x.cases[0].when.age: found 7; expect"),
-        (
-            {"of": ["age"], "cases": [{"when": {"age": {"rnge": [1, 2]}}, "then": 1}]},
-            "x.cases[0].when.age: found a mapping with the keys rnge; expected a value, a list of values, or",
-        ),
-        ({"of": ["age"], "sql": "agee + 1"}, "x.sql: found agee; expected one expression of the parents"),
-        ({"of": ["age"], "sql": "1), (2"}, "x.sql: found what is no such expression; expected one expressio"),
-        ({"of": ["age"], "sql": "count(*)"}, "x.sql: found "),
-        ({"of": ["age"], "sql": "age < random()"}, "x.sql: found RANDOM(); expected comparisons, BETWEEN"),
-        ({"of": ["age"], "sql": "year(CURRENT_DATE)"}, "x.sql: found CURRENT_DATE; expected comparisons"),
-        ({"of": ["age"], "sql": "(SELECT 1 FROM 'pyproject.toml')"}, "x.sql: found ((SELECT 1 FROM"),
-        ({"of": ["age"], "sql": "CASE WHEN age > 1 THEN 'x' END"}, "x: found nothing for age 0; expected a"),
-        ({"of": ["age", "sex"], "sql": "age", "size": 2}, "x: found 2 for age 2 and sex f; expected a value"),
-        ({"of": ["age"], "codes": [0, 1], "size": 2}, "x.codes: found 2 codes; expected 4, one for each com"),
-        ({"of": ["age"], "codes": [0, 1, 2, 0], "size": 2}, "x.codes: found 2; expected codes from 0 to 1"),
-        ({"of": ["age"], "sql": "1", "otherwse": 2}, "x.otherwse"),
-        ({"map": {"f": "a"}, "otherwise": "b"}, "x.otherwise: found 'b', which no value is left for, as the"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_derived(spec: dict[str, Any], told: str) -> None:
-    with pytest.raises(DomainError) as caught:
-        Domain({**AGE, "y": {"map": {"a": "b"}}, "x": spec})
-    assert str(caught.value).startswith(told)
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "(with recursive r(i) as (select 1 union all select i + 1 from r) select max(i) from r) > age",
-        "(select count(*) from range(100000000) x, range(100000) y) > age",
-        "length(repeat('x', 1000000000)) > age",
-        "levenshtein('a', 'b') > age",
-        "(select string_agg(name, ';') from duckdb_settings()) || age",
-        "(select x from range(1000) t(x) using sample 1) + age",
-        "to_timestamp(0)::varchar",
-        "age::timestamptz",
-        "pragma_platform()",
-        "current_setting('memory_limit')",
-        "getenv('HOME')",
-        "age IN (SELECT 1)",
-        "age) FROM (VALUES (1)) AS t (age",
-        "1); SELECT (2",
-        "count(*) OVER ()",
-        "place0",
-        "sources.age",
-        "*",
-        "$1",
-        "user",
-        "age AS x",
-        "[age]",
-        "",
-    ],
-)
-def test_an_expression_is_of_the_parents_and_listed_functions_alone(sql: str) -> None:
-    with pytest.raises(DomainError) as caught:
-        derived({"of": ["age"], "sql": sql})
-    assert caught.value.problem.path == ("x", "sql")
-    assert len(str(caught.value)) < 400
-
-
-@pytest.mark.parametrize(
     ("sql", "values"),
     [
         ("age between 1 and 2", [False, True, True, False]),
@@ -174,11 +91,17 @@ def test_an_expression_means_what_it_means_in_duckdb(sql: str, values: list[obje
 
 def test_an_expression_that_takes_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expressions, "_MOST_SECONDS", 0.02)
-    sql = " + ".join(
-        f"length(regexp_matches(a || '{number}', '(a|1)*{number}$')::text)" for number in range(40)
-    )
-    with pytest.raises(DomainError, match=r"an expression that fails .INTERRUPT"):
+    one = "length(regexp_matches(a || '{0}', '(a|1)*{0}$')::text)"
+    sql = " + ".join(one.format(number) for number in range(40))
+    with pytest.raises(DomainError, match="INTERRUPT"):
         Domain({"a": 10_000, "x": {"of": ["a"], "sql": sql}})
+
+
+def test_tables_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derivation_module, "_MOST_COMBINATIONS", 7)
+    with pytest.raises(DomainError) as caught:
+        derived({"of": ["age", "sex"], "sql": "1"})
+    assert (caught.value.code, caught.value.path) == ("too-large", ("x",))
 
 
 def test_a_map_of_the_own_column_describes_its_values_beside_it() -> None:
@@ -186,27 +109,15 @@ def test_a_map_of_the_own_column_describes_its_values_beside_it() -> None:
     assert (pay.size, pay.codebook.derivation.codes) == (3, (0, 2))
 
 
-def test_tables_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derivation_module, "_MOST_COMBINATIONS", 7)
-    with pytest.raises(DomainError, match="found 8 combinations of values of age, sex; expected at most 7"):
-        derived({"of": ["age", "sex"], "sql": "1"})
-
-
-def test_attributes_that_are_given_as_objects_are_checked_with_the_domain() -> None:
+def test_an_attribute_in_python_comes_back() -> None:
     book = Codebook(derivation=Derivation(("age",), (), (0, 0, 1, 1)))
-    attribute = Categorical("half", ("low", "high"), codebook=book)
-    domain = Domain([attribute_from_spec("age", 4), attribute])
+    domain = Domain([attribute_from_spec("age", 4), Categorical("half", ("low", "high"), codebook=book)])
     assert Domain.from_spec(domain.to_spec()) == domain
-    with pytest.raises(
-        DomainError, match=r"half\.of\[0\]: found 'age'; expected an attribute of the domain that"
-    ):
-        Domain([attribute])
-    with pytest.raises(DomainError, match=r"half\.codes: found 4 codes; expected 3"):
-        Domain([attribute_from_spec("age", 3), attribute])
 
 
-def test_an_expression_sees_public_values_as_sql_has_them() -> None:
-    for spec, values in (
+@pytest.mark.parametrize(
+    ("spec", "values"),
+    [
         ({"categories": ["2", "3.0"]}, [2, 3]),
         ({"categories": ["2", "0.5"]}, [2.0, 0.5]),
         ({"categories": ["yes", "no"]}, ["yes", "no"]),
@@ -216,8 +127,10 @@ def test_an_expression_sees_public_values_as_sql_has_them() -> None:
         ({"categories": ["2020-01-31"], "type": "date", "null": "never"}, [date(2020, 1, 31), None]),
         ({"min": 1, "max": 2, "labels": {"1": "one"}}, [1, 2]),
         ({"edges": [0, 0.5, 2]}, [0.0, 0.5]),
-    ):
-        assert public_values(attribute_from_spec("a", spec)) == values
+    ],
+)
+def test_an_expression_sees_public_values_as_sql_has_them(spec: dict[str, Any], values: list[Any]) -> None:
+    assert public_values(attribute_from_spec("a", spec)) == values
 
 
 def test_columns_of_two_derived_attributes_are_told_apart() -> None:
@@ -232,15 +145,14 @@ def test_columns_of_two_derived_attributes_are_told_apart() -> None:
     assert found.tolist() == [[1, 1], [0, 1]]
 
 
-def test_an_engine_of_a_strangers_is_not_asked_for_what_it_does_not_know() -> None:
+def test_a_third_party_engine_is_not_asked_for_what_it_does_not_know() -> None:
     class Plain(Source):
         def count(self, request: Any) -> Any:
             raise NotImplementedError
 
-    with pytest.raises(
-        SourceError, match=r"domain\.x: found an attribute that is derived from others; expected"
-    ):
+    with pytest.raises(SourceError) as caught:
         Plain().check(Domain({**AGE, "x": {"of": ["sex"], "sql": "sex"}}))
+    assert (caught.value.code, caught.value.path) == ("not-supported", ("domain", "x"))
 
 
 SPECIFICATION = """
@@ -249,68 +161,52 @@ domain:
   age: {min: 0, max: 3}
   group: {map: groups.csv, column: carrier, trim: true}
   young: {of: [age], sql: "age < 2"}
+  sex: {labels: {0: female, 1: male}, null: unknown, column: SEX}
 workload:
-  - marginals: [[group, young]]
+  - marginals: [[group, young], [sex]]
   - product: {age: prefix}
 privacy: {rho: 1000000}
 out_of_domain: {group: {other: new}}
 """
 
 
-def test_a_release_of_derived_attributes(tmp_path: Path) -> None:
+def test_a_release_of_derived_and_labelled_attributes(tmp_path: Path) -> None:
     (tmp_path / "groups.csv").write_text("code,group\nAA,old\nB6,new\nDL,old\n")
     (tmp_path / "s.yaml").write_text(SPECIFICATION)
-    (tmp_path / "t.csv").write_text("age,carrier\n0, AA\n1,B6\n2,DL\n3,ZZ\n1,AA\n7,AA\n")
+    (tmp_path / "t.csv").write_text("age,carrier,SEX\n0, AA,0\n1,B6,1\n2,DL,1\n3,ZZ,\n1,AA,1\n7,AA,1\n")
     specification = load_specification(tmp_path / "s.yaml")
     assert load_specification(specification.document).domain == specification.domain
-    strategy = mdp.select(specification.workload)
-    budget = specification.budget
-    assert budget is not None
+    assert specification.budget is not None
     assert specification.data is not None
-    measured = strategy.measure(specification.data, budget, out_of_domain=specification.out_of_domain)
+    measured = mdp.select(specification.workload).measure(
+        specification.data, specification.budget, out_of_domain=specification.out_of_domain
+    )
     release = measured.reconstruct()
-    assert [round(value) for value in release.answers.column("estimate").to_pylist()] == [
-        2,
-        1,
-        1,
-        1,
-        1,
-        3,
-        4,
-        5,
-    ]
-    assert release.answers.column("group").to_pylist()[:2] == ["group, young", "group, young"]
+    estimates = [round(value) for value in release.answers.column("estimate").to_pylist()]
+    assert estimates == [2, 1, 1, 1, 1, 3, 1, 1, 3, 4, 5]
+    assert release.answers.column("sex").to_pylist()[4:7] == ["female", "male", "unknown"]
     mdp.save_release(release, tmp_path / "out")
     assert mdp.load_release(tmp_path / "out").workload.domain == specification.domain
+    assert mdp.verify_release(tmp_path / "out").holds
     record = json.loads((tmp_path / "out" / "release.json").read_text())
     assert record["domain"]["young"]["sql"] == "age < 2"
-    assert Domain.from_spec(record["domain"]) == specification.domain
 
 
 def test_the_first_case_that_holds_decides_and_cases_are_looked_at_once() -> None:
     random = np.random.default_rng(1)
     parents = [Integers("u", 0, 19), Integers("v", 0, 14)]
 
-    def cases(count: int) -> list[tuple[dict[str, Any], object]]:
-        found: list[tuple[dict[str, Any], object]] = []
-        for number in range(count):
-            low, high = sorted(int(end) for end in random.integers(0, 20, 2))
-            when: dict[str, Any] = {"u": {"range": [low, high]}}
-            if number % 3:
-                when["v"] = [int(value) for value in random.integers(0, 15, 3)]
-            found.append((when, number))
-        return found
+    def case(number: int) -> tuple[dict[str, Any], object]:
+        when: dict[str, Any] = {"u": {"range": sorted(random.integers(0, 20, 2).tolist())}}
+        return when | ({"v": random.integers(0, 15, 3).tolist()} if number % 3 else {}), number
 
-    few, many = cases(6), cases(60)
+    def holds(when: dict[str, Any], u: int, v: int) -> bool:
+        low, high = when["u"]["range"]
+        return low <= u <= high and v in when.get("v", [v])
+
+    few, many = ([case(number) for number in range(count)] for count in (6, 60))
     by_hand = [
-        next(
-            (
-                then
-                for when, then in few
-                if when["u"]["range"][0] <= u <= when["u"]["range"][1] and v in when.get("v", [v])
-            ),
-            "rest",
-        )
+        next((then for when, then in few if holds(when, u, v)), "rest")
         for u, v in itertools.product(range(20), range(15))
     ]
     assert by_cases(parents, few, "rest") == by_hand

@@ -5,9 +5,8 @@ import sys
 
 import pytest
 
-from matrixdp.domain import Categorical, Integers, attribute_from_spec, encode_value
+from matrixdp.domain import Categorical, attribute_from_spec, encode_value
 from matrixdp.domain.rules import case_foldings, fold_case
-from matrixdp.errors import DomainError
 
 
 def test_folding_is_that_of_letters_one_by_one():
@@ -45,29 +44,6 @@ def test_case(kind):
 def test_case_and_booleans():
     attribute = Categorical("a", ("No", "Maybe"), case="ignore")
     assert [encode_value(attribute, value) for value in (False, "F", "MAYBE", "no")] == [0, 0, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ({"categories": ["x", "X"], "case": "ignore"}, r"a.categories\[1\]: found 'X', the same as 'x'"),
-        ({"categories": ["x"], "case": "fold"}, "a.case: found 'fold'; expected match or ignore"),
-        ({"categories": ["1"], "type": "number", "case": "ignore"}, "a.case: .*; expected no `case`: its"),
-        ({"min": 0, "max": 3, "round": "up"}, "a.round: found 'up'; expected floor or nearest"),
-        ({"size": 3, "round": "floor"}, "a.round: found the unknown key 'round'"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_refusals(spec, message):
-    with pytest.raises(DomainError, match=message):
-        attribute_from_spec("a", spec)
-
-
-def test_refusals_in_python():
-    with pytest.raises(DomainError, match=r"a\.round: found 'ceiling'; expected floor or nearest"):
-        Integers("a", 0, 3, round="ceiling")
-    with pytest.raises(DomainError, match=r"a\.case: found 3; expected match or ignore"):
-        Categorical("a", ("x",), case=3)  # type: ignore[arg-type]  # what a user might write
 
 
 #: A number, the one below, and the nearest one.

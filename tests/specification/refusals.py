@@ -26,10 +26,6 @@ def _entry(text: str) -> str:
     return DOMAIN + "workload:\n  - " + text.replace("\n", "\n    ") + "\n" + PRIVACY
 
 
-def _loading(text: str) -> Callable[[], object]:
-    return lambda: load_specification(text, require_privacy=True)
-
-
 def _parsing(text: str) -> Callable[[], object]:
     return lambda: parse_yaml(text)
 
@@ -41,19 +37,11 @@ def _targets(targets: object) -> Callable[[], object]:
 
 _SPECIFICATIONS = [
     ("unknown attribute", "unknown-name", "workload[0].product.sexx", 6, _entry("product: {sexx: identity}")),
-    ("overlapping bins", "out-of-range", "domain.income.edges[2]", 4,
-     DOMAIN.replace("10, 20", "10, 5") + WORKLOAD + PRIVACY),
     ("a category twice", "duplicate", "domain.sex[1]", 2,
      DOMAIN.replace("female, male", "female, female") + WORKLOAD + PRIVACY),
     ("a range outside", "out-of-range", "workload[0].product.age.ranges[0]", 6,
      _entry("product: {age: {ranges: [[0, 12]]}}")),
-    ("a range off the edges", "out-of-range", "workload[0].product.income.ranges[0]", 6,
-     _entry("product: {income: {ranges: [[0, 15]]}}")),
     ("a NaN weight", "out-of-range", "workload[0].weight", 7, _entry("product: {age: prefix}\nweight: .nan")),
-    ("a negative weight", "out-of-range", "workload[0].weight", 7,
-     _entry("product: {age: prefix}\nweight: -1")),
-    ("a zero weight", "out-of-range", "workload[0].weight", 7, _entry("product: {age: prefix}\nweight: 0")),
-    ("a misspelled set", "unknown-name", "workload[0].product.age", 6, _entry("product: {age: prefx}")),
     ("a misspelled kind", "unknown-key", "workload[0]", 6, _entry("margnals: [1]")),
     ("a key of the file in the budget", "unknown-key", "privacy.unit", 7,
      DOMAIN + WORKLOAD + "privacy: {rho: 1, unit: {records: 2}}"),
@@ -78,6 +66,8 @@ _SPECIFICATIONS = [
     ("delta above 1", "out-of-range", "privacy.delta", 7,
      DOMAIN + WORKLOAD + "privacy: {epsilon: 1, delta: 1.5}\n"),
     ("no budget", "missing-key", "privacy", 1, DOMAIN + WORKLOAD),
+    ("a ledger that is left blank", "wrong-type", "privacy.ledger", 3,
+     SMALL + "privacy: {rho: 0.5, ledger: }"),
     ("not YAML", "bad-yaml", "line 2, column 1", None, "domain: [1,\n"),
     ("a budget beside what is minimized", "conflict", "privacy.mu", 4,
      SMALL + "targets: {a: 5}\nprivacy: {minimize: rho, mu: 1}"),
@@ -109,6 +99,65 @@ _TARGETS = [
 ]
 
 
+#: Entries of the workload, by the code of the error and its place in the entry.
+_FORMS: dict[tuple[str, str], list[str]] = {
+    ("specification", "product.age[0]"): ["product: {age: [[identity, total]]}"],
+    ("specification", "product.age"): ["product: {age: []}", "product: {age: {permuted: range}}",
+        "product: {age: {permuted: range, seed: 1, order: [0]}}"],
+    ("unknown-name", "product.age[1]"): ["product: {age: [identity, totl]}"],
+    ("unknown-name", "product.age[1].sets[0][0]"): ["product: {age: [total, {sets: [[99]]}]}"],
+    ("wrong-type", "product.age.seed"): ["product: {age: {permuted: range, seed: x}}"],
+    ("wrong-size", "product.age.order"): ["product: {age: {permuted: range, order: [0, 1]}}"],
+    ("duplicate", "product.sex.order[1]"): [
+        "product: {sex: {permuted: range, order: [male, male]}}"],
+    ("unknown-name", "product.age.permuted"): ["product: {age: {permuted: rang, seed: 1}}"],
+    ("specification", "product.age.permuted.width"): [
+        "product: {age: {permuted: {width: 99}, seed: 1}}"],
+    ("conflict", "by.age"): ["any: {age: prefix, sex: identity}\nby: {age: prefix}"],
+    ("wrong-size", "any"): ["any: {age: prefix}"],
+    ("wrong-type", "any"): ["any: [age, sex]"],
+    ("unknown-name", "cells[0][0].age"): ["cells: [{age: 44}]"],
+    ("empty", "product.sex.sets"): ["product: {sex: {sets: {}}}"],
+    ("specification", "product.sex.sets"): ["product: {sex: {sets: {' ': [male]}}}"],
+    ("specification", "product.sex.sets.male"): ["product: {sex: {sets: {male: [female]}}}"],
+    ("out-of-range", "product.age.ranges.young"): [
+        "product: {age: {ranges: {young: [0, 99]}}}"],
+    ("wrong-type", "product.sex.sets.women"): ["product: {sex: {sets: {women: female}}}"],
+    ("unknown-key", "by"): ["product: {age: prefix}\nby: {sex: identity}"],
+}  # fmt: skip
+#: Units of privacy, by the code of the error and its place.
+_UNITS: dict[tuple[str, str], list[str]] = {
+    ("wrong-type", "unit"): ["", "3"],
+    ("wrong-type", "unit.id"): ["{records: 3, id: }", "{id: '', max_records: 3}", "{id: 7, max_records: 3}"],
+    ("missing-key", "unit"): ["{}"],
+    ("conflict", "unit"): ["{id: person}", "{max_records: 3}", "{id: person, records: 3}",
+        "{id: person, records: 3, max_records: 3}"],
+    ("out-of-range", "unit.records"): ["{records: 0}", "{records: 1.5}"],
+    ("wrong-type", "unit.records"): ["{records: true}"],
+    ("out-of-range", "unit.max_records"): ["{id: person, max_records: 9007199254740992}"],
+    ("conflict", "unit.id"): ["{id: a, max_records: 3}"],
+    ("unknown-key", "unit.person"): ["{person: id}"],
+}  # fmt: skip
+_BUDGETS = {"out-of-range": ["0", "-1", ".nan", ".inf"], "wrong-type": ["true", "'1'"]}
+PUBLIC = """
+domain: {age: {min: 0, max: 99}, married: [no, yes]}
+workload: [{marginals: [0, 1, 2]}]
+invariants:
+  - {marginals: 0, counts: 50}
+  - {product: {married: identity}, counts: [30, 20]}
+structural_zeros:
+  - {age: {range: [0, 14]}, married: yes}
+"""
+#: Codes, places, lines, and what is changed in the public knowledge.
+_PUBLIC = [
+    ("wrong-size", "invariants[1].counts", 6, "[30, 20]", "[30]"),
+    ("unknown-name", "structural_zeros[0].maried", 8, "married: yes}", "maried: yes}"),
+    ("out-of-range", "structural_zeros[0].age.range", 8, "[0, 14]", "[0, 140]"),
+    ("missing-key", "invariants[0].counts", 5, "counts: 50", "count: 50"),
+    ("conflict", "totals", 7, "structural_zeros:", "totals: 50\nstructural_zeros:"),
+]
+
+
 def _latin(folder: Path) -> None:
     (folder / "latin.yaml").write_bytes("größe: 1".encode("latin-1"))
     load_specification(folder / "latin.yaml")
@@ -133,23 +182,42 @@ _GIVEN: list[tuple[str, str, str, object]] = [
      "strategy:\n  - marginals: 1\n  - product:\n      agee: prefix\n"),
 ]  # fmt: skip
 
+
+def _loading(name: str, code: str, place: str, text: str, line: int | None = None) -> Refusal:
+    def attempt() -> object:
+        return load_specification(text, require_privacy=True)
+
+    return Refusal(name, code, place, attempt, mdp.SpecificationError, line)
+
+
 REFUSALS = [
-    *(
-        Refusal(name, code, place, _loading(text), mdp.SpecificationError, line)
-        for name, code, place, line, text in _SPECIFICATIONS
-    ),
-    *(
-        Refusal(f"YAML: {name}", code, place, _parsing(text), mdp.SpecificationError)
-        for name, code, place, text in _TEXTS
-    ),
+    *(_loading(name, code, place, text, line) for name, code, place, line, text in _SPECIFICATIONS),
+    *(Refusal(f"YAML: {name}", code, place, _parsing(text)) for name, code, place, text in _TEXTS),
     *(Refusal(f"targets: {name}", code, place, _targets(targets)) for name, code, place, targets in _TARGETS),
     *(Refusal(name, code, place, _given(rows)) for name, code, place, rows in _GIVEN),
-    Refusal(
-        "no file",
-        "file-missing",
-        "FOLDER/absent.yaml",
-        lambda folder: load_specification(folder / "absent.yaml"),
+    *(
+        _loading(f"public knowledge: {new}", code, place, PUBLIC.replace(old, new) + PRIVACY, line)
+        for code, place, line, old, new in _PUBLIC
+    ),
+    *(
+        _loading(f"entry: {entry}", code, f"workload[0].{place}", _entry(entry))
+        for (code, place), entries in _FORMS.items()
+        for entry in entries
+    ),
+    *(
+        _loading(f"unit: {unit}", code, place, f"{SMALL}{PRIVACY}unit: {unit}\n", 4)
+        for (code, place), units in _UNITS.items()
+        for unit in units
+    ),
+    *(
+        _loading(f"{name} {value}", code, f"privacy.{name}", f"{SMALL}privacy: {{{name}: {value}{more}}}")
+        for name, more in (("rho", ""), ("mu", ""), ("epsilon", ", delta: 1e-6"))
+        for code, values in _BUDGETS.items()
+        for value in values
     ),
     Refusal("a file of another encoding", "bad-yaml", "FOLDER/latin.yaml", _latin),
+    Refusal(
+        "no file", "file-missing", "FOLDER/absent.yaml", lambda at: load_specification(at / "absent.yaml")
+    ),
     Refusal("a folder", "file-missing", "FOLDER", load_specification),
 ]

@@ -47,8 +47,9 @@ def test_addresses_stay_and_paths_are_relative_to_the_file(written, read):
     ],
 )
 def test_a_password_in_a_specification_is_refused_and_not_repeated(written):
-    with pytest.raises(SpecificationError, match="PGPASSWORD") as caught:
+    with pytest.raises(SpecificationError) as caught:
         loaded(written)
+    assert (caught.value.code, caught.value.path) == ("privacy", ("data",))
     assert "hun" not in str(caught.value)
     assert "hun" not in shown(written)
 
@@ -56,27 +57,26 @@ def test_a_password_in_a_specification_is_refused_and_not_repeated(written):
 MAPPED = "domain: {sex: {map: people.csv}}\nworkload:\n  - marginals: [1]\nprivacy: {rho: 0.5}\n"
 
 
-@pytest.mark.parametrize("data", ["people.csv", "./people.csv", "peo*.csv", "again.csv"])
-def test_a_table_is_no_file_of_public_values(data: str, tmp_path: Path):
-    """Else a release would publish its records, whole."""
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "people.csv").write_text("sex,ill\nfemale,no\nmale,yes\n")
     (tmp_path / "again.csv").hardlink_to(tmp_path / "people.csv")
-    with pytest.raises(
-        SpecificationError, match=r"'people\.csv', which the specification names as a file of"
-    ):
-        load_specification(f"data: {data}\n{MAPPED}", base_path=tmp_path)
-    specification = load_specification(f"data: other.csv\n{MAPPED}", base_path=tmp_path)
-    with pytest.raises(SpecificationError, match="a table whose records are not published"):
-        specification.check_table(tmp_path / data)
-
-
-def test_the_command_checks_the_table_that_it_is_given(tmp_path: Path):
-    (tmp_path / "people.csv").write_text("sex,ill\nfemale,no\nmale,yes\n")
     (tmp_path / "s.yaml").write_text(MAPPED)
-    given = ["--data", str(tmp_path / "people.csv"), "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, ["release", str(tmp_path / "s.yaml"), *given])
+    return tmp_path
+
+
+@pytest.mark.parametrize("data", ["people.csv", "./people.csv", "peo*.csv", "again.csv"])
+def test_a_table_is_no_file_of_public_values(data: str, folder: Path):
+    """Else a release would publish its records, whole."""
+    with pytest.raises(SpecificationError) as named:
+        load_specification(f"data: {data}\n{MAPPED}", base_path=folder)
+    with pytest.raises(SpecificationError) as given:
+        load_specification(f"data: other.csv\n{MAPPED}", base_path=folder).check_table(folder / data)
+    assert named.value.code == given.value.code == "privacy"
+    options = ["--data", str(folder / data), "--out", str(folder / "out")]
+    result = CliRunner().invoke(app, ["release", str(folder / "s.yaml"), *options])
     assert result.exit_code == 2
-    assert "a file of public values, too" in result.stderr
+    assert "a file of public values" in result.stderr
 
 
 def test_a_draft_holds_no_password(monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from matrixdp.errors import SpecificationError
 from matrixdp.language import MarginalsEntry
 from matrixdp.language.entries import ENTRIES
 from matrixdp.queries import Group, Permuted, Predicates, Prefix, ProductGroup, Stacked, Workload
@@ -79,91 +78,8 @@ def test_matrices_in_new_places_are_relative_to_the_file(tmp_path: Path) -> None
         assert group.rows().max() == 2
 
 
-WRONG = {
-    "a list within a list": (
-        "product: {age: [[identity, total]]}",
-        "product.age[0]",
-        "a list|\\[",
-        "identity",
-    ),
-    "an empty stack": ("product: {age: []}", "product.age", "empty list", "a list of these"),
-    "a wrong set in a stack": ("product: {age: [identity, totl]}", "product.age[1]", "totl", "'total'"),
-    "a value off the domain": (
-        "product: {age: [total, {sets: [[9]]}]}",
-        "product.age[1].sets[0][0]",
-        "9",
-        "0 to 3",
-    ),
-    "no order": ("product: {age: {permuted: range}}", "product.age", "permuted", "seed"),
-    "both orders": ("product: {age: {permuted: range, seed: 1, order: [0]}}", "product.age", "", "seed: 1"),
-    "a seed of text": ("product: {age: {permuted: range, seed: x}}", "product.age.seed", "'x'", "integer"),
-    "half an order": (
-        "product: {age: {permuted: range, order: [0, 1]}}",
-        "product.age.order",
-        "2 values",
-        "4",
-    ),
-    "an order twice": (
-        "product: {age: {permuted: range, order: [0, 0, 1, 2]}}",
-        "product.age.order[1]",
-        "0",
-        "once",
-    ),
-    "a wrong set inside": (
-        "product: {age: {permuted: rang, seed: 1}}",
-        "product.age.permuted",
-        "rang",
-        "'range'",
-    ),
-    "too wide inside": (
-        "product: {age: {permuted: {width: 9}, seed: 1}}",
-        "product.age.permuted.width",
-        "9",
-        "4",
-    ),
-    "by itself": ("any: {age: prefix, sex: identity}\nby: {age: prefix}", "by.age", "", "other attributes"),
-    "one attribute": ("any: {age: prefix}", "any", "1 attribute", "two"),
-    "no mapping": ("any: [age, sex]", "any", "['age', 'sex']", "a mapping"),
-    "cells outside": ("cells: [{age: 4}]", "cells[0][0].age", "4", "0 to 3"),
-    "no names": ("product: {sex: {sets: {}}}", "product.sex.sets", "an empty mapping", "at least one name"),
-    "a blank name": ("product: {sex: {sets: {' ': [male]}}}", "product.sex.sets", "the name ' '", "text"),
-    "a named set of others": (
-        "product: {sex: {sets: {male: [female]}}}",
-        "product.sex.sets.male",
-        "'male'",
-        "a name that is not that of another value of 'sex'",
-    ),
-    "a wrong value under a name": (
-        "product: {age: {ranges: {young: [0, 9]}}}",
-        "product.age.ranges.young",
-        "[0, 9]",
-        "0 to 3",
-    ),
-    "a name without a set": (
-        "product: {sex: {sets: {women: female}}}",
-        "product.sex.sets.women",
-        "'female'",
-        "a set",
-    ),
-    "by with a product": ("product: {age: prefix}\nby: {sex: identity}", "by", "unknown key", "product"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_forms_name_the_place(name: str) -> None:
-    entry, place, found, expected = WRONG[name]
-    with pytest.raises(SpecificationError) as caught:
-        load_specification(spec(entry))
-    assert caught.value.problem.place == f"workload[0].{place}"
-    assert any(part in caught.value.problem.found for part in found.replace("\\", "").split("|"))
-    assert expected in str(caught.value).partition("; expected ")[2]
-
-
-def test_the_schema_is_one() -> None:
-    Draft202012Validator.check_schema(json_schema())
-
-
 def test_the_schema_knows_every_form() -> None:
+    Draft202012Validator.check_schema(json_schema())
     definitions = json_schema()["$defs"]
     assert {form.__name__ for form in ENTRIES.values()} <= set(definitions)
     for form in ("DisjunctionEntry", "CellsEntry", "DenseEntry"):
@@ -245,14 +161,11 @@ def test_sf1plus_is_sf1_nationally_and_by_state() -> None:
 
 def test_records_are_frozen_and_know_their_fields():
     entry: Any = MarginalsEntry(which=(1,))
-    assert repr(entry).startswith("MarginalsEntry(")
     assert "which=(1,)" in repr(entry)
-    with pytest.raises(FrozenInstanceError, match="cannot assign to field 'weight'"):
+    with pytest.raises(FrozenInstanceError):
         entry.weight = 2.0
-    with pytest.raises(FrozenInstanceError, match="cannot delete field 'weight'"):
+    with pytest.raises(FrozenInstanceError):
         del entry.weight
-    wrong: dict[str, Any] = {"which": (1,), "wieght": 2.0}
-    with pytest.raises(TypeError, match="MarginalsEntry has no field 'wieght'"):
-        MarginalsEntry(**wrong)
-    assert replace(entry, weight=3.0).weight == 3.0
-    assert entry.weight == 1.0
+    with pytest.raises(TypeError, match="wieght"):
+        MarginalsEntry(which=(1,), wieght=2.0)  # type: ignore[call-arg]
+    assert (replace(entry, weight=3.0).weight, entry.weight) == (3.0, 1.0)

@@ -1,4 +1,4 @@
-"""YAML that is refused, each with its place."""
+"""YAML as it is read: its limits, words that are no truth values, and values to be filled in."""
 
 import pytest
 import yaml
@@ -9,15 +9,12 @@ from matrixdp.specification import load as yaml_text
 from matrixdp.specification.load import parse_yaml
 
 
-def test_values_nested_too_deeply_are_refused_wherever_they_are_found(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(("owner", "name"), [(yaml_text._Builder, "build"), (yaml, "compose")])
+def test_values_nested_too_deeply_are_refused_wherever_they_are_found(owner, name, monkeypatch):
     def exhausted(*_: object) -> None:
         raise RecursionError
 
-    monkeypatch.setattr(yaml_text._Builder, "build", exhausted)
-    with pytest.raises(SpecificationError) as caught:
-        parse_yaml("a: 1")
-    assert caught.value.code == "too-large"
-    monkeypatch.setattr(yaml, "compose", exhausted)
+    monkeypatch.setattr(owner, name, exhausted)
     with pytest.raises(SpecificationError) as caught:
         parse_yaml("a: 1")
     assert caught.value.code == "too-large"
@@ -31,15 +28,12 @@ def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch):
     assert caught.value.code == "too-large"
 
 
-def test_what_is_still_to_be_filled_in_is_refused_by_name():
-    text = """
-    domain:
-      age: {min: 0, max: TODO}
-      state: [TODO, done]
-    workload: [marginals: 1]
-    """
+def test_texts_are_read_by_the_core_schema_and_todo_in_quotes_is_a_text():
+    text = "domain: {sex: [yes, TODO]}\nworkload: [marginals: [1]]\nprivacy: {epsilon: 1, delta: 1e-6}\n"
     with pytest.raises(SpecificationError) as caught:
-        mdp.load_specification(text.replace("max: TODO", "max: 9"))
-    assert caught.value.path == ("domain", "state", 0)
-    quoted = mdp.load_specification(text.replace("max: TODO", "max: 9").replace("[TODO", "['TODO'"))
-    assert quoted.domain["state"].label(0) == "TODO"
+        mdp.load_specification(text)
+    assert caught.value.path == ("domain", "sex", 1)
+    specification = mdp.load_specification(text.replace("TODO", "'TODO'"))
+    assert [specification.domain["sex"].label(code) for code in (0, 1)] == ["yes", "TODO"]
+    assert specification.budget is not None
+    assert float(specification.budget.delta) == 1e-6
