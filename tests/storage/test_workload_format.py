@@ -13,21 +13,25 @@ from matrixdp.statements import sql
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.formats import read_workload, write_workload
 
-DOMAIN = Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
+DOMAIN = mdp.Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
 MATRIX = {"matrix": [[0.1, 0, 0, 1 / 3]]}
 ENTRIES = {
-    "stacks": product(sex=["identity", "total"], matrix=["prefix", MATRIX]),
-    "attributes that are called like keys": product(
+    "stacks": mdp.product(sex=["identity", "total"], matrix=["prefix", MATRIX]),
+    "attributes that are called like keys": mdp.product(
         {"weights": ["identity", "total"], "dense": ["total"], "matrix": MATRIX}, weights=[1, 2, 3, 4]
     ),
-    "permuted": product(matrix={"permuted": ["range", MATRIX], "seed": 4}),
-    "permuted by a list": product({"weights": {"permuted": "range", "order": [2, 0, 1]}}),
-    "sets by kind": kway(1, {"categorical": ["identity", "total"], "numeric": [{"width": 2}, "total"]}),
-    "one set": kway(1, {"permuted": MATRIX, "seed": 2}, attributes=["matrix"]),
-    "disjunctions": disjunction({"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2),
-    "cells": cells([[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}),
-    "a matrix by": dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
-    "named": product(sex={"sets": {"b": ["male"], "a": ["female"]}}, matrix={"ranges": {"low": [0, 1]}}),
+    "permuted": mdp.product(matrix={"permuted": ["range", MATRIX], "seed": 4}),
+    "permuted by a list": mdp.product({"weights": {"permuted": "range", "order": [2, 0, 1]}}),
+    "sets by kind": mdp.kway(1, {"categorical": ["identity", "total"], "numeric": [{"width": 2}, "total"]}),
+    "one set": mdp.kway(1, {"permuted": MATRIX, "seed": 2}, attributes=["matrix"]),
+    "disjunctions": mdp.disjunction(
+        {"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2
+    ),
+    "cells": mdp.cells(
+        [[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}
+    ),
+    "a matrix by": mdp.dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
+    "named": mdp.product(sex={"sets": {"b": ["male"], "a": ["female"]}}, matrix={"ranges": {"low": [0, 1]}}),
     "statements": sql("SELECT sex, COUNT(*) FROM t WHERE matrix < weights GROUP BY CUBE (sex)", weight=2),
     "related": families.w_related(DOMAIN, 6, 0.5, attributes=["sex", "matrix"], seed=2),
     "marginal": families.w_marginal(DOMAIN, 4, seed=2)[0],
