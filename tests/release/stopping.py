@@ -4,6 +4,7 @@ Run as a program this acts in a home, each time in a process of its own, which i
 files that it opens, renames, makes and removes, or before or after one of the statements of a ledger.
 """
 
+import contextlib
 import errno
 import hashlib
 import importlib
@@ -151,7 +152,7 @@ def _stopped(before: Path, home: Path, step: int | None, *words: str) -> int:
             _act(home, *words)
         except SystemExit as end:
             code = int(end.code or 0)
-        except BaseException:
+        except BaseException:  # noqa: BLE001
             traceback.print_exc()
             code = 1
         if step is None:
@@ -164,13 +165,11 @@ def _main(before: str, home: str, first: str, stride: str, *words: str) -> int:
     # modules are imported once, and not by each process
     _stopped(Path(before), Path(home), None, *words)
     for name in (Path(home) / "modules").read_text().split():
-        try:
+        with contextlib.suppress(ImportError):
             importlib.import_module(name)
-        except ImportError:
-            pass
     for step in itertools.count(int(first), int(stride)):
         status = _stopped(Path(before), Path(home), step, *words)
-        print("stopped", flush=True)
+        print("stopped", flush=True)  # noqa: T201 - for the test
         sys.stdin.readline()
         if status != signal.SIGKILL:
             return os.waitstatus_to_exitcode(status)

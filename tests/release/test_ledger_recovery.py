@@ -202,22 +202,10 @@ def test_two_at_once_that_are_killed_at_any_time(home: Path):
     chance = random.Random(7)  # noqa: S311 - repeatable
     debited, nowhere = 0, subprocess.DEVNULL
     for trial in range(4):
-        words = [
-            sys.executable,
-            "-W",
-            "ignore",
-            "-m",
-            "matrixdp",
-            "release",
-            str(home / "people.yaml"),
-            *QUICK,
-        ]
-        outs = [home / f"out-{trial}-{number}" for number in range(2)]
+        words = [sys.executable, "-W", "ignore", "-m", "matrixdp", "release", str(home / "people.yaml")]
         running = [
-            subprocess.Popen(
-                [*words, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            for out in outs
+            subprocess.Popen([*words, *QUICK, "--out", str(home / out)], stdout=nowhere, stderr=nowhere)
+            for out in (f"out-{trial}-0", f"out-{trial}-1")
         ]
         time.sleep(chance.uniform(0.5, 2.0))
         for process in running:
