@@ -39,14 +39,12 @@ _FORGED: list[tuple[str, str, str, Any]] = [
     ("damaged-file", "", "privacy/out_of_domain", {"sex": "male"}),
     ("damaged-file", "", "privacy/max_records", 10),
     ("damaged-file", "", "privacy/guarantees", []),
-    ("damaged-file", "", "privacy/guarantees", {}),
     ("damaged-file", "", "privacy/guarantees/0", 3),
     ("damaged-file", "", "privacy/guarantees/0/definition", "pure DP"),
     ("damaged-file", "", _MU, 0.1),
     ("damaged-file", "", _MU, True),
     ("damaged-file", "", _MU, 10**400),
     ("damaged-file", "", "privacy/guarantees/0/parameters", {}),
-    ("damaged-file", "", "privacy/guarantees/0/parameters", []),
     ("damaged-file", "", _EXACT, "1/10"),
     ("damaged-file", "", _EXACT, "1e999999999"),
     ("damaged-file", "", _EXACT, "1/0"),
@@ -163,13 +161,11 @@ _SIGNATURES = [
     ("signature", "", resigned(format="other")),
     ("signature", "", resigned(format_version=2)),
     ("signature", "", resigned(format_version=True)),
-    ("signature", "", resigned(format_version=1.0)),
     ("signature", "", resigned(algorithm="none")),
     ("signature", "", resigned(signs="other.json")),
     ("signature", "", resigned(signature="")),
     ("signature", "", resigned(signature="!!")),
     ("signature", "", resigned(signature=3)),
-    ("signature", "", resigned(signature="é")),
     ("signature", "", resigned(more=1)),
     ("file-missing", "", replaced("signature.json", None, check)),
     ("signature", "", replaced("signature.json", b"", check)),
@@ -346,7 +342,7 @@ def tables(name: str, **options: str) -> Attempt:
     return attempt
 
 
-def made(*arguments: Any, **options: Any) -> Attempt:
+def made(*arguments: Any, **options: Any) -> Callable[[], object]:
     return lambda: mdp.Release(release().measurement, *(arguments or (builders.WORKLOAD,)), **options)
 
 

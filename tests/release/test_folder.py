@@ -47,7 +47,7 @@ def test_the_record_says_what_was_measured():
     # the scales of noise are rounded up from floating-point shares: never above the budget, and near it
     delta = privacy["guarantees"][3]["parameters"]["delta"]
     assert 1e-6 * (1 - 1e-10) < delta <= 1e-6
-    own = {"text": statement.text, "neighbours": "add_remove", "out_of_domain": "drop"}
+    own: dict[str, object] = {"text": statement.text, "neighbours": "add_remove", "out_of_domain": "drop"}
     assert own.items() <= privacy.items()
     own = {"private": True, "confidence": 0.9, "queries": WORKLOAD.queries, "domain": DOMAIN.to_spec()}
     assert own.items() <= written.items()

@@ -25,7 +25,8 @@ from tests.refusals import Refusal, numbered
 from tests.storage import archives
 from tests.storage.archives import Change, altered, npy, reread, set_in
 
-Header, Members = dict[str, Any], dict[str, bytes]
+Header = dict[str, Any]
+Members = dict[str, bytes]
 
 
 def content(array: bytes) -> Change:

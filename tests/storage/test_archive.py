@@ -36,12 +36,9 @@ def test_every_changed_byte_of_an_array_is_found(tmp_path: Path):
     for place in range(len(array)):
         changed = bytearray(array)
         changed[place] ^= 1
+        member = {"arrays/0.npy": bytes(changed)}
         (tmp_path / "x.mdp").write_bytes(content)
-        altered(
-            tmp_path / "x.mdp",
-            lambda _, members, changed=changed: members.update({"arrays/0.npy": bytes(changed)}),
-            sums=False,
-        )
+        altered(tmp_path / "x.mdp", lambda _, members: members.update(member), sums=False)  # noqa: B023
         with pytest.raises(StorageError, match=r"the checksum of .* is wrong"):
             read_array(tmp_path / "x.mdp")
 

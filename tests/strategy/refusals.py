@@ -54,6 +54,7 @@ def sexes() -> mdp.Strategy:
     return mdp.select(mdp.Workload(_DOMAIN, _SEX))
 
 
+_NO_PARTS: list[Any] = [[], _SEX, None]
 _MISSPELT = "strategy:\n  - product: {age: identity}\n    share: 1\n  - marginal: 1\n"
 _BUDGETS = [mdp.Budget(epsilon=1), mdp.Budget(rho=1, neighbours="replace")]
 _NONE: list[Any] = [{"rho": 1}, None, 1.0]
@@ -94,7 +95,7 @@ _OWN: list[tuple[str, str, Callable[..., Any]]] = [
     ("wrong-size", "shares", parted([_SEX, _ALL], shares=[1])),
     ("out-of-range", "shares[1]", parted([_SEX, _ALL], shares=[1, 0])),
     ("wrong-type", "parts[0].share", parted([{"marginals": 1, "share": "half"}])),
-    *(("wrong-type", "parts", parted(none)) for none in ([], _SEX, None)),
+    *(("wrong-type", "parts", parted(none)) for none in _NO_PARTS),
     (
         "unknown-key",
         "strategy[1]",
