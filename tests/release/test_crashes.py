@@ -4,129 +4,45 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import matrixdp as mdp
-from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.measure import measurement
 from matrixdp.releases import record, transaction
 from matrixdp.storage import archive
+from tests.builders import TABLE, strategy
+from tests.release import stopping
+from tests.release.stopping import fail, hidden, kill
 
-DOMAIN = mdp.Domain({"sex": ["female", "male"]})
-TABLE = {"sex": ["female", "male"] * 50}
-SPEC = """
-data: people.parquet
-domain: {sex: [female, male]}
-workload:
-  - marginals: [1]
-privacy: {rho: 0.5}
-"""
 BUDGET = "Budget(rho=0.5, neighbours='add_remove')"
-KILLED = """
-import hashlib, itertools, os, shutil, signal, sys
-from dataclasses import replace
-from pathlib import Path
-import matrixdp as mdp
-from matrixdp.releases import transaction as staging
-from matrixdp.storage.formats import load_measurement, save_measurement
-
-base, earlier, force, exchange = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "force", sys.argv[4]
-measurement, workload = load_measurement(Path(earlier) / "measurement.mdp")
-loaded = replace(measurement, max_records=measurement.max_records + 1), workload
-record = (Path(earlier) / "release.json").read_text()
-record = record.replace(str(measurement.max_records), str(measurement.max_records + 1))
-confidence = '"confidence": 0.9', '"confidence": 0.8'
-old = hashlib.sha256((Path(earlier) / "measurement.mdp").read_bytes()).hexdigest()
-if exchange == "none":
-    staging._exchange = lambda one, other: False
-
-
-def child(home, step):
-    left = step
-
-    def watch(event, arguments):
-        nonlocal left
-        steps = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "open"}
-        if event in steps and str(home) in str(arguments[0]):
-            left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(watch)
-    with staging.transaction(home / "out", force=force) as run:
-        folder = run.folder
-        run.spend(mdp.Budget(rho=0.5))
-        save_measurement(folder / "measurement.mdp", *loaded)
-        new = hashlib.sha256((folder / "measurement.mdp").read_bytes()).hexdigest()
-        (folder / "release.json").write_text(record.replace(old, new).replace(*confidence))
-
-
-for step in itertools.count():
-    home = base / str(step)
-    home.mkdir()
-    if force:
-        shutil.copytree(earlier, home / "out")
-    process = os.fork()
-    if process == 0:
-        try:
-            child(home, step)
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.waitpid(process, 0)[1]
-    if status != signal.SIGKILL:
-        sys.exit(os.waitstatus_to_exitcode(status))
-"""
-
-
-@pytest.fixture(scope="module")
-def release() -> mdp.Release:
-    workload = mdp.Workload(DOMAIN, mdp.marginals(1))
-    return mdp.select(workload).measure(TABLE, mdp.Budget(rho=0.5)).reconstruct(confidence=0.9)
-
-
-def hidden(home: Path) -> list[Path]:
-    return [path for path in home.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize(("force", "exchange"), [("new", "none"), ("force", "none"), ("force", "whole")])
-def test_a_process_killed_at_each_step(release: mdp.Release, tmp_path: Path, force: str, exchange: str):
-    earlier = mdp.save_release(release, tmp_path / "earlier")
-    base = tmp_path / "killed"
-    base.mkdir()
-    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(base), str(earlier), force, exchange]
-    subprocess.run(command, check=True)
-    homes = sorted(base.iterdir(), key=lambda path: int(path.name))
-    assert len(homes) > 10
-    seen = set()
-    for home in homes:
+def test_a_process_killed_at_each_step(tmp_path: Path, force: str, exchange: str):
+    def check(home: Path) -> Hashable:
         out = home / "out"
         kinds = tuple(sorted(path.suffix for path in hidden(home)))
         for folder in hidden(home):
             with pytest.raises(StorageError, match=r"not served|put aside"):
                 mdp.load_release(folder)
         confidence = mdp.load_release(out).confidence if out.exists() else None
-        seen.add((confidence, kinds))
         assert confidence is not None or force == "new" or exchange == "none"
         spent = [folder for folder in hidden(home) if (folder / record.SPENT).exists()]
         # what was paid for is in its place, or stands in the way of paying again
         if any((folder / record.MEASUREMENT).exists() for folder in spent):
             assert confidence != 0.8
-            recovered = shutil.copytree(home, home.with_name(f"{home.name}-recovered")) / "out"
+            recovered = Path(shutil.copytree(home, tmp_path / "recovered")) / "out"
             mdp.recover_release(recovered, force=True)
             assert mdp.load_release(recovered).confidence == 0.95  # nothing else was asked
             assert hidden(recovered.parent) == []
+            shutil.rmtree(recovered.parent)
         for folder in spent:
             with pytest.raises(StorageError, match=r"rho=0\.5.*was spent for it, and counts"):
                 transaction.refuse_to_spend_again(out)
@@ -142,17 +58,19 @@ def test_a_process_killed_at_each_step(release: mdp.Release, tmp_path: Path, for
         if out.exists():
             assert mdp.load_release(out).confidence in {0.8, 0.9}
             assert not (out / record.SPENT).exists()
-    last = mdp.load_release(homes[-1] / "out")
-    assert last.confidence == 0.8
+        return confidence, kinds
+
+    measured = strategy().measure(TABLE, mdp.Budget(rho=0.5))
+    earlier = mdp.save_release(measured.reconstruct(confidence=0.9), tmp_path / "earlier")
+    home = tmp_path / "home"
+    home.mkdir()
+    if force == "force":
+        shutil.copytree(earlier, home / "out")
+    seen = kill(home, "replace", earlier, exchange, force, check=check)
+    assert seen.total() > 10
+    assert mdp.load_release(home / "out").confidence == 0.8
     assert (None, (".replaced", ".unfinished")) in seen or (force, exchange) != ("force", "none")
     assert (0.8, (".unfinished",)) in seen or exchange == "none"
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    pl.DataFrame(TABLE).write_parquet(tmp_path / "people.parquet")
-    (tmp_path / "people.yaml").write_text(SPEC)
-    return tmp_path
 
 
 @dataclass
@@ -166,7 +84,7 @@ class Done:
 def command(home: Path, force: bool = False, seed: int | None = None) -> Done:
     words = ["release", str(home / "people.yaml"), "--out", str(home / "out"), "--noise", "gaussian"]
     words += ["--force"] * force + ([] if seed is None else ["--seed-not-private", str(seed)])
-    result = CliRunner().invoke(app, words)
+    result = stopping.run(*words)
     return Done(result.exit_code, result.stderr)
 
 
@@ -186,10 +104,6 @@ Run = Callable[..., Done]
 @pytest.fixture(params=[command, function], ids=["command", "python"])
 def run(request: pytest.FixtureRequest) -> Run:
     return request.param
-
-
-def fail(*_: object, **__: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_budget_is_marked_as_spent_before_noise_is_drawn(home: Path, run: Run, monkeypatch):
@@ -245,7 +159,7 @@ def test_a_full_disk_after_the_noise_says_what_was_spent(home: Path, run: Run, m
     assert sorted(path.name for path in folder.iterdir()) == ["measurement.mdp", "request.json", "spent.txt"]
     assert not (home / "out").exists()
     monkeypatch.undo()
-    answered = CliRunner().invoke(app, ["answer", str(folder), "marginals: [1]"])
+    answered = stopping.run("answer", folder, "marginals: [1]")
     assert answered.exit_code == 2
     assert "stopped before its folder took its place" in answered.stderr
     assert f"{BUDGET} was spent for it, and counts; the measurement is whole: {kept}" in answered.stderr

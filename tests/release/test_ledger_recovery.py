@@ -1,6 +1,5 @@
 """Releases under a ledger that are stopped anywhere: no answer without its debit, and no debit lost."""
 
-import errno
 import gc
 import os
 import random
@@ -9,17 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import matrixdp as mdp
-from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.ledger import Ledger
 from matrixdp.ledger.database import running_path
@@ -27,138 +23,46 @@ from matrixdp.locks import Lock
 from matrixdp.noise import LAPLACE
 from matrixdp.releases import record, transaction
 from matrixdp.storage.archive import digest
-from matrixdp.storage.formats import load_measurement
+from matrixdp.storage.formats import load_measurement, save_measurement
+from tests.release.stopping import fail, furnish, kill, run
 
-SPEC = """
-data: people.csv
-domain: {sex: [female, male], age: 5}
-workload:
-  - marginals: [1]
-privacy: {epsilon: 0.25, ledger: people.ledger}
-"""
 #: Which strategy is released does not matter, and this one is selected at once.
 QUICK = ("--mechanism", "residual")
-#: Runs the commands that it is given in a process of its own each, killed at one step more each time: before
-#: the files that it opens, renames, makes and removes, before each statement of the ledger and after it.
-KILLED = """
-import importlib, itertools, os, shutil, signal, sys
-from pathlib import Path
-import matrixdp as mdp
-from matrixdp.cli.app import app
-from matrixdp.ledger import database
-
-before, home, first, stride = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-words = sys.argv[5:]
-
-
-def run():
-    if words == ["python"]:
-        mdp.release(home / "people.yaml", home / "out", mechanism="residual")
-    else:
-        app([word.replace("HOME", str(home)) for word in words])
-
-
-def begin():
-    # always in one place: what stands in the ledger, in marks and in locks are whole paths
-    shutil.rmtree(home, ignore_errors=True)
-    shutil.copytree(before, home)
-
-
-def watch_from(left):
-    def step():
-        nonlocal left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def watch(event, arguments):
-        steps = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "open"}
-        if event in steps and str(home) in str(arguments[0]):
-            step()
-
-    real = database.Session.rows
-
-    def rows(self, sql, *parameters):
-        if sql.startswith("PRAGMA"):
-            return real(self, sql, *parameters)
-        step()
-        found = real(self, sql, *parameters)
-        step()
-        return found
-
-    database.Session.rows = rows
-    sys.addaudithook(watch)
-
-
-def load_what_a_run_loads():
-    begin()
-    process = os.fork()
-    if process == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        try:
-            run()
-        finally:
-            (home / "modules").write_text(" ".join(sys.modules))
-            os._exit(0)
-    os.waitpid(process, 0)
-    for name in (home / "modules").read_text().split():
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            pass
-
-
-load_what_a_run_loads()
-for step in itertools.count(first, stride):
-    begin()
-    process = os.fork()
-    if process == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        watch_from(step)
-        try:
-            run()
-        except SystemExit as end:
-            os._exit(end.code or 0)
-        os._exit(0)
-    status = os.waitpid(process, 0)[1]
-    print("stopped", flush=True)
-    sys.stdin.readline()
-    if status != signal.SIGKILL:
-        sys.exit(os.waitstatus_to_exitcode(status))
-"""
+BUDGET = mdp.Budget(epsilon=0.25)
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "people.csv").write_text("sex,age\n" + "female,1\nmale,3\n" * 40)
-    (home / "people.yaml").write_text(SPEC)
+    home = furnish(tmp_path / "home", "{epsilon: 0.25, ledger: people.ledger}")
     Ledger.create(home / "people.ledger", "people", mdp.Budget(epsilon=1))
     return home
 
 
-def run(*arguments: object):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+@pytest.fixture
+def ledger(home: Path) -> Ledger:
+    return Ledger.open(home / "people.ledger")
 
 
 def release(home: Path, *arguments: object, out: str = "out"):
     return run("release", home / "people.yaml", "--out", home / out, *QUICK, *arguments)
 
 
+def measure(ledger: Ledger) -> mdp.MeasuredStrategy:
+    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+    strategy = mdp.select(workload, noise="laplace", mechanism="residual")
+    return strategy.measure({"sex": ["male"]}, mdp.Budget(epsilon=0.5), ledger=ledger)
+
+
 def entries(home: Path):
     return Ledger.open(home / "people.ledger").entries
-
-
-def fail(*_: object, **__: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def stop(home: Path, *words: object) -> Path:
     """Let a release find the disk full once its measurement is written; return the folder that it left."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", fail)
-        assert release(home, *words).exit_code == 1
+        told = release(home, *words).stderr
+    assert f"`matrixdp ledger recover {home / 'people.ledger'}` makes a release of it" in told
     gc.collect()  # what failed refers to its reservation, as if it went on
     (folder,) = (path for path in home.iterdir() if path.name.endswith(".unfinished"))
     return folder
@@ -170,15 +74,20 @@ def answers(home: Path) -> list[Path]:
     return [path for path in home.rglob("*") if path.name in names or path.suffix == ".partial"]
 
 
+def check_debits(home: Path) -> None:
+    known = {entry.id for entry in entries(home)}
+    for path in answers(home):
+        if path.name == "measurement.mdp":
+            named = load_measurement(path)[0].authorization.ledger
+            assert named is not None
+            assert named.entry in known, "an answer without its debit"
+
+
 def check(home: Path) -> str:
     """Check what a stopped release left, recover it, and return what it came to."""
     before = entries(home)
     found = answers(home)
-    for path in found:
-        if path.name == "measurement.mdp":
-            named = load_measurement(path)[0].authorization.ledger
-            assert named is not None
-            assert named.entry in {entry.id for entry in before}, "an answer without its debit"
+    check_debits(home)
     assert before or not found, "an answer without its debit"
     whole = any(path.name == "measurement.mdp" for path in found)
     states = [entry.state for entry in before]
@@ -204,28 +113,6 @@ def check(home: Path) -> str:
     return f"{states} to {[entry.state for entry in after]}"
 
 
-def kill(
-    home: Path, first: int, stride: int, *words: str, check: Callable[[Path], str] = check
-) -> Counter[str]:
-    """Count what a command comes to that is killed at some of its steps, and at last is not."""
-    before = home.with_name("before")
-    shutil.copytree(home, before)
-    command = [sys.executable, "-W", "ignore", "-c", KILLED, before, home, first, stride, *words]
-    seen: Counter[str] = Counter()
-    with subprocess.Popen(
-        [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as run:
-        assert run.stdin is not None
-        assert run.stdout is not None
-        for line in run.stdout:
-            assert line == "stopped\n"
-            seen[check(home)] += 1
-            run.stdin.write("\n")
-            run.stdin.flush()
-    assert run.returncode == 0
-    return seen
-
-
 #: What a stopped release can come to.
 LEFT = {
     "[] to []",
@@ -240,13 +127,14 @@ LEFT = {
 STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "17"))
 
 
+RECOVER = ("command", "ledger", "recover", "HOME/people.ledger")
 COMMAND = ("release", "HOME/people.yaml", "--out", "HOME/out", *QUICK)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [COMMAND, ("python",)], ids=["command", "python"])
+@pytest.mark.parametrize("words", [("command", *COMMAND), ("release",)], ids=["command", "python"])
 def test_a_release_killed_at_its_steps(home: Path, words: tuple[str, ...]):
-    seen = kill(home, STRIDE // 2, STRIDE, *words)
+    seen = kill(home, *words, check=check, first=STRIDE // 2, stride=STRIDE)
     assert set(seen) <= LEFT
     assert seen.total() > 60 // STRIDE
     assert set(seen) == LEFT or STRIDE > 1
@@ -256,7 +144,7 @@ def test_a_release_killed_at_its_steps(home: Path, words: tuple[str, ...]):
 def test_a_recovery_killed_at_each_step(home: Path):
     stop(home)
     step = min(STRIDE, 7)
-    seen = kill(home, 0, step, "ledger", "recover", "HOME/people.ledger")
+    seen = kill(home, *RECOVER, check=check, stride=step)
     assert set(seen) <= {"['measured'] to ['released']", "['released'] to ['released']"}
     assert seen.total() > 30 // step
 
@@ -277,7 +165,7 @@ def test_a_throwing_away_killed_at_each_step(home: Path):
     (folder / "measurement.mdp").write_bytes(content)
     (folder / "answers.parquet").write_bytes(b"")
     step = min(STRIDE, 5)
-    seen = kill(home, 0, step, "ledger", "recover", "HOME/people.ledger", check=thrown_away)
+    seen = kill(home, *RECOVER, check=thrown_away, stride=step)
     assert seen.total() > 15 // step
 
 
@@ -312,23 +200,12 @@ def test_a_disk_that_takes_no_larger_files(home: Path, limit: int, face: str):
 @pytest.mark.slow
 def test_two_at_once_that_are_killed_at_any_time(home: Path):
     chance = random.Random(7)  # noqa: S311 - repeatable
-    debited = 0
+    debited, nowhere = 0, subprocess.DEVNULL
     for trial in range(4):
-        words = [
-            sys.executable,
-            "-W",
-            "ignore",
-            "-m",
-            "matrixdp",
-            "release",
-            str(home / "people.yaml"),
-            *QUICK,
-            "--out",
-        ]
-        outs = [home / f"out-{trial}-{number}" for number in range(2)]
+        words = [sys.executable, "-W", "ignore", "-m", "matrixdp", "release", str(home / "people.yaml")]
         running = [
-            subprocess.Popen([*words, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for out in outs
+            subprocess.Popen([*words, *QUICK, "--out", str(home / out)], stdout=nowhere, stderr=nowhere)
+            for out in (f"out-{trial}-0", f"out-{trial}-1")
         ]
         time.sleep(chance.uniform(0.5, 2.0))
         for process in running:
@@ -337,12 +214,7 @@ def test_two_at_once_that_are_killed_at_any_time(home: Path):
             process.wait()
         ledger = Ledger.open(home / "people.ledger")
         debited = len(ledger.entries)
-        known = {entry.id for entry in ledger.entries}
-        for path in answers(home):
-            if path.name == "measurement.mdp":
-                named = load_measurement(path)[0].authorization.ledger
-                assert named is not None
-                assert named.entry in known
+        check_debits(home)
         mdp.recover_ledger(ledger)
         assert [entry.id for entry in ledger.entries][:debited] == [entry.id for entry in ledger.entries]
         assert ledger.account.within
@@ -353,12 +225,8 @@ def test_two_at_once_that_are_killed_at_any_time(home: Path):
 
 
 def test_a_stopped_release_is_told_and_recovered(home: Path):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pq.ParquetWriter, "write_table", fail)
-        told = release(home, "--confidence", "0.9").stderr
-    gc.collect()  # what failed refers to its reservation, as if it went on
+    stop(home, "--confidence", "0.9")
     ledger = home / "people.ledger"
-    assert f"`matrixdp ledger recover {ledger}` makes a release of it" in told
     again = release(home)
     assert again.exit_code == 2
     assert f"`matrixdp ledger recover {ledger}` makes a release of it" in again.stderr
@@ -378,43 +246,32 @@ def test_a_stopped_release_is_told_and_recovered(home: Path):
     assert run("ledger", "recover", ledger).stdout == "Nothing to recover: every debit is settled.\n"
 
 
-def test_a_run_that_goes_on_is_left_alone(home: Path):
-    ledger = Ledger.open(home / "people.ledger")
-    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-    measured = mdp.select(workload, noise="laplace", mechanism="residual").measure(
-        {"sex": ["male"]}, mdp.Budget(epsilon=0.5), ledger=ledger
-    )
+def test_a_run_that_goes_on_is_left_alone(home: Path, ledger: Ledger):
+    measured = measure(ledger)
     (one,) = mdp.recover_ledger(ledger)
-    assert (one.state, one.settled, one.says) == (
-        "reserved",
-        False,
-        "its run still goes on, and was left alone",
-    )
+    assert (one.state, one.settled) == ("reserved", False)
+    assert one.says == "its run still goes on, and was left alone"
     # it saves what it measured where no ledger was told of, and fails before its folder is in its place
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", fail)
         with pytest.raises(OSError, match="No space left"):
             mdp.save_release(measured.reconstruct(), home / "elsewhere")
-    assert entries(home)[0].state == "measured"
+    assert ledger.entries[0].state == "measured"
     mdp.save_release(measured.reconstruct(), home / "elsewhere")
-    assert entries(home)[0].state == "released"
+    assert ledger.entries[0].state == "released"
     assert not list(home.glob(".people.ledger.*"))
     # another form of the same release is nothing new
     mdp.save_release(measured.reconstruct(confidence=0.5), home / "again")
-    assert len(entries(home)) == 1
+    assert len(ledger.entries) == 1
 
 
-def test_a_recovery_that_was_too_early_takes_nothing_back(home: Path):
+def test_a_recovery_that_was_too_early_takes_nothing_back(home: Path, ledger: Ledger):
     """The lock of a run was lost: the ledger was moved, or its folder cleared."""
-    ledger = Ledger.open(home / "people.ledger")
-    workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-    measured = mdp.select(workload, noise="laplace", mechanism="residual").measure(
-        {"sex": ["male"]}, mdp.Budget(epsilon=0.5), ledger=ledger
-    )
+    measured = measure(ledger)
     running_path(ledger.path, ledger.entries[0].id).unlink()
     assert [one.state for one in mdp.recover_ledger(ledger)] == ["abandoned"]
     mdp.save_release(measured.reconstruct(), home / "elsewhere")
-    assert entries(home)[0].state == "released"
+    assert ledger.entries[0].state == "released"
     assert ledger.spent == mdp.Budget(epsilon=0.5)
 
 
@@ -439,8 +296,7 @@ mdp.save_release(measured.reconstruct(), {str(tmp_path / "far" / "away")!r})
     assert mdp.load_release(tmp_path / "far" / "away").private
 
 
-def test_what_is_taken_by_another_release_waits(home: Path):
-    ledger = Ledger.open(home / "people.ledger")
+def test_what_is_taken_by_another_release_waits(home: Path, ledger: Ledger):
     folder = stop(home)
     assert release(home, out="other").exit_code == 0
     (home / "other").rename(home / "out")
@@ -457,11 +313,10 @@ def test_what_is_taken_by_another_release_waits(home: Path):
     assert (home / "out" / "measurement.mdp").read_bytes() != kept
 
 
-def test_the_same_measurement_is_adopted_once(home: Path):
+def test_the_same_measurement_is_adopted_once(home: Path, ledger: Ledger):
     folder = stop(home)
     twin = folder.with_name(".out.ff-1.unfinished")
     shutil.copytree(folder, twin)
-    ledger = Ledger.open(home / "people.ledger")
     assert [one.state for one in mdp.recover_ledger(ledger)] == ["released"]
     shutil.rmtree(twin, ignore_errors=True)
     shutil.copytree(home / "out", home / ".far.ff-1.unfinished")
@@ -476,10 +331,6 @@ def forged(home: Path, **changes: object) -> None:
     """Put a measurement that names the waiting entry, but for some changes, where the run left its own."""
     folder = stop(home)
     measurement, workload = load_measurement(folder / "measurement.mdp")
-    from dataclasses import replace
-
-    from matrixdp.storage.formats import save_measurement
-
     authorization = measurement.authorization
     named = authorization.ledger
     assert named is not None
@@ -499,9 +350,8 @@ def forged(home: Path, **changes: object) -> None:
 
 
 @pytest.mark.parametrize("change", ["private", "digest", "values"])
-def test_a_forged_measurement_is_thrown_away(home: Path, change: str):
+def test_a_forged_measurement_is_thrown_away(home: Path, ledger: Ledger, change: str):
     forged(home, **{change: True})
-    ledger = Ledger.open(home / "people.ledger")
     (one,) = mdp.recover_ledger(ledger)
     assert one.state == "abandoned"
     assert "what its run had left was removed" in one.says
@@ -509,9 +359,8 @@ def test_a_forged_measurement_is_thrown_away(home: Path, change: str):
     assert ledger.spent == mdp.Budget(epsilon=Fraction(ledger.entries[0].cost.value))
 
 
-def test_a_measurement_of_an_entry_in_no_ledger_is_left_and_never_served(home: Path):
+def test_a_measurement_of_an_entry_in_no_ledger_is_left_and_never_served(home: Path, ledger: Ledger):
     forged(home, entry=True)
-    ledger = Ledger.open(home / "people.ledger")
     (one,) = mdp.recover_ledger(ledger)
     assert one.state == "abandoned"
     (path,) = answers(home)
@@ -534,11 +383,9 @@ def test_a_ledger_that_was_put_back_does_not_know_the_entry(home: Path):
     assert release(home).exit_code == 2  # what was spent stands in the way
 
 
-def test_a_note_that_leads_nowhere_is_passed_over(home: Path):
-    ledger = Ledger.open(home / "people.ledger")
-    budget = mdp.Budget(epsilon=0.25)
+def test_a_note_that_leads_nowhere_is_passed_over(home: Path, ledger: Ledger):
     for text in ("", "elsewhere", str(home), str(home / ".none.1-1.unfinished"), "\0" * 9, "x" * 5000):
-        reservation = ledger.reserve(LAPLACE.cost(budget), budget)
+        reservation = ledger.reserve(LAPLACE.cost(BUDGET), BUDGET)
         with Lock(home / "note") as note:
             note.write(text)
         path = running_path(ledger.path, reservation.record.entry)
@@ -550,27 +397,27 @@ def test_a_note_that_leads_nowhere_is_passed_over(home: Path):
     assert len(ledger.entries) == 4
 
 
-def test_what_is_swapped_while_it_is_recovered_is_not_released(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_swapped_while_it_is_recovered_is_not_released(
+    home: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+):
     stop(home)
     assert release(home, out="other").exit_code == 0
     other, copy = home / "other" / "measurement.mdp", shutil.copyfile
     monkeypatch.setattr(shutil, "copyfile", lambda _, target: copy(other, target))
-    (one,) = mdp.recover_ledger(Ledger.open(home / "people.ledger"))
+    (one,) = mdp.recover_ledger(ledger)
     assert (one.state, one.settled) == ("measured", False)
     assert "found another measurement than that of the entry" in one.says
     assert not (home / "out").exists()
 
 
 @pytest.mark.parametrize("debited", [None, "other.ledger"])
-def test_what_others_spent_for_the_same_place_stays_told(home: Path, debited: str | None):
+def test_what_others_spent_for_the_same_place_stays_told(home: Path, ledger: Ledger, debited: str | None):
     """A run that measured nothing whole, under another ledger or none, still counts where it was to go."""
-    ledger = Ledger.open(home / "people.ledger")
-    budget = mdp.Budget(epsilon=0.25)
-    ledger.reserve(LAPLACE.cost(budget), budget, home / "out")
+    ledger.reserve(LAPLACE.cost(BUDGET), BUDGET, home / "out")
     folder = home / f".out.{2**22:x}-1.unfinished"
     folder.mkdir()
     other = None if debited is None else Ledger.create(home / debited, "others", mdp.Budget(epsilon=1))
-    transaction.Transaction(folder).spend(budget, other)
+    transaction.Transaction(folder).spend(BUDGET, other)
     (one,) = mdp.recover_ledger(ledger)
     assert (one.state, one.says) == (
         "abandoned", "no measurement of it is whole; its run had left nothing; its budget counts as spent"
@@ -580,16 +427,14 @@ def test_what_others_spent_for_the_same_place_stays_told(home: Path, debited: st
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_a_note_that_leads_through_a_link_removes_nothing(home: Path, damaged: bool):
+def test_a_note_that_leads_through_a_link_removes_nothing(home: Path, ledger: Ledger, damaged: bool):
     assert release(home, out="theirs").exit_code == 0
     if damaged:
         (home / "theirs" / "measurement.mdp").write_bytes(b"of a newer version")
     files = {path.name for path in (home / "theirs").iterdir()}
     link = home / f".mine.{2**22:x}-1.unfinished"
     link.symlink_to(home / "theirs")
-    ledger = Ledger.open(home / "people.ledger")
-    budget = mdp.Budget(epsilon=0.25)
-    reservation = ledger.reserve(LAPLACE.cost(budget), budget)
+    reservation = ledger.reserve(LAPLACE.cost(BUDGET), BUDGET)
     path = running_path(ledger.path, reservation.record.entry)
     del reservation
     path.write_text(str(link))
@@ -597,15 +442,13 @@ def test_a_note_that_leads_through_a_link_removes_nothing(home: Path, damaged: b
     assert {path.name for path in (home / "theirs").iterdir()} == files
 
 
-def test_what_cannot_be_removed_stops_no_other_entry(home: Path):
-    ledger = Ledger.open(home / "people.ledger")
-    budget = mdp.Budget(epsilon=0.25)
+def test_what_cannot_be_removed_stops_no_other_entry(home: Path, ledger: Ledger):
     for name in ("one", "two"):
-        ledger.reserve(LAPLACE.cost(budget), budget, home / name)
+        ledger.reserve(LAPLACE.cost(BUDGET), BUDGET, home / name)
     folder = home / f".one.{2**22:x}-1.unfinished"
     (folder / "measurement.mdp").mkdir(parents=True)
     (folder / "spent.txt").touch()
     result = run("ledger", "recover", ledger.path)
     assert result.exit_code == 0
     assert "cannot be settled" in result.stdout
-    assert [entry.state for entry in entries(home)] == ["reserved", "abandoned"]
+    assert [entry.state for entry in ledger.entries] == ["reserved", "abandoned"]

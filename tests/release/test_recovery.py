@@ -6,96 +6,26 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import matrixdp as mdp
-from matrixdp.cli.app import app
 from matrixdp.errors import StorageError
 from matrixdp.locks import Lock
 from matrixdp.releases import record, transaction
 from matrixdp.storage.archive import digest
+from tests.release.stopping import fail, furnish, hidden, kill, run
 
-SPEC = """
-data: people.csv
-domain: {sex: [female, male], age: 5}
-workload:
-  - marginals: [1, 2]
-privacy: {rho: 0.5}
-"""
-KILLED = """
-import itertools, os, shutil, signal, sys
-from pathlib import Path
-import matrixdp as mdp
-
-base, home = map(Path, sys.argv[1:])
-
-
-def watch_from(here, left):
-    def watch(event, arguments):
-        nonlocal left
-        steps = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "open"}
-        if event in steps and str(here) in str(arguments[0]):
-            left -= 1
-            if left < 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(watch)
-
-
-# modules are imported once, and not by each process
-shutil.copytree(home, base / "whole")
-mdp.recover_release(base / "whole" / "out")
-shutil.rmtree(base / "whole")
-
-for step in itertools.count():
-    here = base / str(step)
-    shutil.copytree(home, here)
-    process = os.fork()
-    if process == 0:
-        watch_from(here, step)
-        try:
-            mdp.recover_release(here / "out")
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
-    status = os.waitpid(process, 0)[1]
-    if status != signal.SIGKILL:
-        sys.exit(os.waitstatus_to_exitcode(status))
-"""
 MARKS = {"measurement.mdp", "request.json", "spent.txt"}
-
-
-def run(*arguments: object):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def fail(*_: object, **__: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def hidden(home: Path) -> list[Path]:
-    return [path for path in home.iterdir() if path.name.startswith(".")]
-
-
-def furnish(home: Path) -> Path:
-    (home / "people.csv").write_text("sex,age\n" + "female,1\nmale,3\n" * 40)
-    (home / "people.yaml").write_text(SPEC)
-    return home
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return furnish(tmp_path)
 
 
 @pytest.fixture(scope="module", params=["command", "python"])
 def stopped_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home of a release that found the disk full after its measurement was written."""
-    home = furnish(tmp_path_factory.mktemp("stopped"))
+    home = furnish(tmp_path_factory.mktemp("stopped") / "home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pq.ParquetWriter, "write_table", fail)
         words = ["--confidence", "0.9", "--csv", "--noise", "laplace"]
@@ -234,32 +164,31 @@ def left(home: Path) -> frozenset[tuple[str, bytes | None]]:
 
 
 @pytest.mark.slow
-def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Path, tmp_path_factory):
+def test_a_kill_at_each_step_of_a_recovery_loses_nothing(home: Path, stopped: Path):
     measured = digest(stopped / "measurement.mdp")
-    base = tmp_path_factory.mktemp("killed")
-    subprocess.run([sys.executable, "-W", "ignore", "-c", KILLED, str(base), str(home)], check=True)
-    seen = set()
-    states = set()
-    homes = sorted(base.iterdir(), key=lambda path: int(path.name))
-    assert len(homes) > 15
-    for here in homes:
-        out = here / "out"
+    seen, states = set(), set()
+
+    def check(home: Path) -> Hashable:
         # before a file is only read, a kill leaves what the one before it left: that is recovered once
-        state = left(here)
+        state = left(home)
         if state in states:
-            continue
+            return None
         states.add(state)
-        for folder in hidden(here):
+        for folder in hidden(home):
             with pytest.raises(StorageError, match="not served"):
                 mdp.load_release(folder)
-        assert measured in map(digest, here.rglob("measurement.mdp"))
+        assert measured in map(digest, home.rglob("measurement.mdp"))
+        out = home / "out"
         seen.add(out.exists())
         if any((folder / "measurement.mdp").exists() for folder in transaction.unfinished(out)):
             mdp.recover_release(out)
         assert digest(out / "measurement.mdp") == measured
         assert mdp.load_release(out).confidence == 0.9
         transaction.settle(out)
-        assert [path for path in hidden(here) if any(path.iterdir())] == []
+        assert [path for path in hidden(home) if any(path.iterdir())] == []
+        return None
+
+    assert kill(home, "recover", check=check).total() > 15
     assert len(states) > 15
     assert seen == {False, True}
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import EntryError, UnsupportedQueryError
+from matrixdp.errors import UnsupportedQueryError
 from matrixdp.queries import Entry
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "code": ["a", "b", "c"]})
@@ -143,8 +143,3 @@ def test_part_of_an_attribute_that_was_not_measured(narrow: mdp.Release) -> None
         coarse.answer(mdp.product(age="identity"))
     assert "such as 'age: ranges'. " in str(caught.value)
     assert "`marginals: [[age]]`" in str(caught.value)
-
-
-def test_statements_are_refused_at_their_place(release: mdp.Release) -> None:
-    with pytest.raises(EntryError, match="line 1, column"):
-        release.sql("SELECT COUNT(*) FROM t WHERE height > 3")

@@ -6,30 +6,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matrixdp.domain import Domain
+import matrixdp as mdp
 from matrixdp.errors import StorageError
-from matrixdp.language import cells, dense, disjunction, kway, product
 from matrixdp.papers import families
-from matrixdp.queries import Workload
 from matrixdp.statements import sql
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.formats import read_workload, write_workload
 
-DOMAIN = Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
+DOMAIN = mdp.Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
 MATRIX = {"matrix": [[0.1, 0, 0, 1 / 3]]}
 ENTRIES = {
-    "stacks": product(sex=["identity", "total"], matrix=["prefix", MATRIX]),
-    "attributes that are called like keys": product(
+    "stacks": mdp.product(sex=["identity", "total"], matrix=["prefix", MATRIX]),
+    "attributes that are called like keys": mdp.product(
         {"weights": ["identity", "total"], "dense": ["total"], "matrix": MATRIX}, weights=[1, 2, 3, 4]
     ),
-    "permuted": product(matrix={"permuted": ["range", MATRIX], "seed": 4}),
-    "permuted by a list": product({"weights": {"permuted": "range", "order": [2, 0, 1]}}),
-    "sets by kind": kway(1, {"categorical": ["identity", "total"], "numeric": [{"width": 2}, "total"]}),
-    "one set": kway(1, {"permuted": MATRIX, "seed": 2}, attributes=["matrix"]),
-    "disjunctions": disjunction({"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2),
-    "cells": cells([[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}),
-    "a matrix by": dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
-    "named": product(sex={"sets": {"b": ["male"], "a": ["female"]}}, matrix={"ranges": {"low": [0, 1]}}),
+    "permuted": mdp.product(matrix={"permuted": ["range", MATRIX], "seed": 4}),
+    "permuted by a list": mdp.product({"weights": {"permuted": "range", "order": [2, 0, 1]}}),
+    "sets by kind": mdp.kway(1, {"categorical": ["identity", "total"], "numeric": [{"width": 2}, "total"]}),
+    "one set": mdp.kway(1, {"permuted": MATRIX, "seed": 2}, attributes=["matrix"]),
+    "disjunctions": mdp.disjunction(
+        {"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2
+    ),
+    "cells": mdp.cells(
+        [[{"sex": "male", "weights": [0, 1]}, {"dense": 0}]], by={"matrix": ["total", MATRIX]}
+    ),
+    "a matrix by": mdp.dense(np.array([[0.1, 0.7]]), ["dense"], by={"matrix": [MATRIX]}, weights=[3]),
+    "named": mdp.product(sex={"sets": {"b": ["male"], "a": ["female"]}}, matrix={"ranges": {"low": [0, 1]}}),
     "statements": sql("SELECT sex, COUNT(*) FROM t WHERE matrix < weights GROUP BY CUBE (sex)", weight=2),
     "related": families.w_related(DOMAIN, 6, 0.5, attributes=["sex", "matrix"], seed=2),
     "marginal": families.w_marginal(DOMAIN, 4, seed=2)[0],
@@ -38,7 +40,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_come_back_the_same(name: str, tmp_path: Path) -> None:
-    workload = Workload(DOMAIN, ENTRIES[name])
+    workload = mdp.Workload(DOMAIN, ENTRIES[name])
     with ArchiveWriter(tmp_path / "w.mdp") as archive:
         header = write_workload(workload, archive)
         archive.close({"format": "workload", "format_version": 1, "workload": header})
@@ -46,20 +48,17 @@ def test_entries_come_back_the_same(name: str, tmp_path: Path) -> None:
         again = read_workload(archive.header["workload"], archive)
     assert [entry.to_spec() for entry in again.entries] == [entry.to_spec() for entry in workload.entries]
     for one, two in zip(workload, again, strict=True):
-        assert (one.name, one.attributes, one.weight, one.key()) == (
-            two.name,
-            two.attributes,
-            two.weight,
-            two.key(),
-        )
+        for name in ("name", "attributes", "weight"):
+            assert getattr(one, name) == getattr(two, name)
+        assert one.key() == two.key()
         np.testing.assert_array_equal(one.rows(), two.rows())
         np.testing.assert_array_equal(one.query_weights, two.query_weights)
 
 
 def test_expressions_of_an_archive_are_not_evaluated(tmp_path: Path) -> None:
-    domain = Domain({"age": 3, "old": {"of": ["age"], "sql": "age > 1"}})
+    domain = mdp.Domain({"age": 3, "old": {"of": ["age"], "sql": "age > 1"}})
     with ArchiveWriter(tmp_path / "w.mdp") as archive:
-        header = write_workload(Workload(domain, product(old="identity")), archive)
+        header = write_workload(mdp.Workload(domain, mdp.product(old="identity")), archive)
         (_, spec) = header["domain"][1]  # type: ignore[index]
         spec["sql"] = "age >" + " another expression"
         forged = json.loads(json.dumps(header))
@@ -74,49 +73,10 @@ def test_expressions_of_an_archive_are_not_evaluated(tmp_path: Path) -> None:
 
 
 def test_numbers_are_kept_out_of_the_header(tmp_path: Path) -> None:
-    entries = [
-        ENTRIES[name] for name in ("stacks", "permuted", "disjunctions", "cells", "a matrix by", "related")
-    ]
+    names = ("stacks", "permuted", "disjunctions", "cells", "a matrix by", "related")
     with ArchiveWriter(tmp_path / "w.mdp") as archive:
-        header = write_workload(Workload(DOMAIN, *entries), archive)
+        header = write_workload(mdp.Workload(DOMAIN, *(ENTRIES[name] for name in names)), archive)
         archive.close({"format": "workload", "format_version": 1})
     text = json.dumps(header)
     assert text.count("$array") >= 7
     assert "0.333" not in text
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"dense": "secret.npy", "attributes": ["sex"]},
-        {"marginals": [["sex"]], "weights": "secret.npy"},
-        {"product": {"sex": {"matrix": "secret.npy"}}},
-        {"product": {"sex": ["total", {"permuted": {"matrix": "secret.npy"}, "order": [1, 0]}]}},
-        {"kway": 1, "attributes": ["sex"], "predicates": {"categorical": {"matrix": "secret.npy"}}},
-        {"any": {"sex": {"matrix": "secret.npy"}, "dense": "identity"}},
-        {"sql_file": "secret.sql"},
-    ],
-)
-def test_a_saved_workload_cannot_name_files(entry: dict[str, object], tmp_path: Path, monkeypatch) -> None:
-    np.save(tmp_path / "secret.npy", np.eye(2))
-    monkeypatch.chdir(tmp_path)
-    with ArchiveWriter("w.mdp") as archive:
-        header = write_workload(Workload(DOMAIN, kway(1, "total")), archive) | {"entries": [entry]}
-        archive.close({"format": "workload", "format_version": 1, "workload": header})
-    with ArchiveReader("w.mdp", "workload", 1) as archive, pytest.raises(StorageError, match="names a file"):
-        read_workload(archive.header["workload"], archive)
-
-
-def test_entries_without_a_form_are_not_saved(tmp_path: Path) -> None:
-    class Stranger:
-        def expand(self, domain: Domain) -> list:
-            return kway(1, "total").expand(domain)
-
-        def to_spec(self) -> dict:
-            return {}
-
-    with (
-        ArchiveWriter(tmp_path / "w.mdp") as archive,
-        pytest.raises(StorageError, match=r"workload\[0\]: found a Stranger; expected an entry of the query"),
-    ):
-        write_workload(Workload(DOMAIN, Stranger()), archive)

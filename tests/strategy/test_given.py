@@ -8,16 +8,8 @@ import pytest
 import scipy.sparse
 
 import matrixdp as mdp
-from matrixdp.errors import (
-    PrivacyError,
-    SpecificationError,
-    TooLargeError,
-    UnsupportedQueryError,
-    WorkloadError,
-)
 from matrixdp.noise import LAPLACE
 from matrixdp.plan import Pooled
-from matrixdp.strategy import strategy as given
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
 HALVES = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 1, 0]])
@@ -91,16 +83,6 @@ def test_parts_share_the_cost_as_they_are_told():
     plan = strategy.selection.plan
     assert isinstance(plan, Pooled)
     assert [1 / part.variance for part in plan.parts] == pytest.approx([2 / 8, 3 / 8, 3 / 8])
-    with pytest.raises(WorkloadError, match="shares: found 1 shares; expected 2, one for each part"):
-        mdp.Strategy.from_parts(DOMAIN, entries, shares=[1])
-    with pytest.raises(mdp.MatrixDPError, match=r"shares\[1\]: found 0; expected a number above 0"):
-        mdp.Strategy.from_parts(DOMAIN, entries, shares=[1, 0])
-    empty: list[object] = [[], entries[0], None]
-    for none in empty:
-        with pytest.raises(WorkloadError, match="expected a list of at least one entry"):
-            mdp.Strategy.from_parts(DOMAIN, none)  # type: ignore[arg-type]
-    with pytest.raises(mdp.MatrixDPError, match=r"parts\[0\]\.share: found 'half'"):
-        mdp.Strategy.from_parts(DOMAIN, [{"marginals": 1, "share": "half"}])
 
 
 def test_the_noise_with_narrower_intervals_is_taken():
@@ -125,44 +107,3 @@ def test_the_noise_with_narrower_intervals_is_taken():
         assert rmse["laplace"] * LAPLACE.largest_quantile(0.95) > 1.96 * rmse["gaussian"]
     most = mdp.Strategy.from_matrix(DOMAIN, "age", np.eye(4), budget=loose, objective="max")
     assert most.noise == "laplace"
-
-
-def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch):
-    make = mdp.Strategy.from_matrix
-    with pytest.raises(WorkloadError, match="matrix: found a matrix of 4 columns; expected 8, one for each"):
-        make(DOMAIN, ["sex", "age"], HALVES)
-    with pytest.raises(WorkloadError, match=r"matrix: found .*NaN or infinite \(row 2, column 3\)"):
-        make(DOMAIN, "age", np.where(np.arange(16).reshape(4, 4) == 6, np.nan, HALVES))
-    for wrong in (object(), [[1], [1, 2]], [["a"]]):
-        with pytest.raises(WorkloadError, match="matrix: found"):
-            make(DOMAIN, "age", wrong)
-    with pytest.raises(WorkloadError, match=r"attributes.*'agee'.*did you mean 'age'"):
-        make(DOMAIN, "agee", HALVES)
-    with pytest.raises(WorkloadError, match="fractions that are too large together"):
-        make(DOMAIN, "age", np.array([[Fraction(1, 3**40), Fraction(1), 0, 0]], dtype=object))
-    with pytest.raises(UnsupportedQueryError, match="asks more of age"):
-        make(DOMAIN, "age", HALVES[:2], workload=PREFIXES)
-    with pytest.raises(WorkloadError, match="another domain than that of the strategy"):
-        make(mdp.Domain({"age": range(4)}), "age", HALVES, workload=PREFIXES)
-    with pytest.raises(WorkloadError, match="workload: found a str"):
-        make(DOMAIN, "age", HALVES, workload="prefix")  # type: ignore[arg-type]
-    with pytest.raises(PrivacyError, match="budget: found a int"):
-        make(DOMAIN, "age", HALVES, budget=1)  # type: ignore[arg-type]
-    monkeypatch.setattr(given, "MAX_EXPLICIT_ENTRIES", 15)
-    with pytest.raises(TooLargeError, match="matrix: 16 entries; the limit is 15"):
-        make(DOMAIN, "age", scipy.sparse.csr_array(HALVES))
-
-
-def test_errors_of_a_file_tell_the_line(tmp_path: Path):
-    from matrixdp.specification import load_given
-
-    file = tmp_path / "own.yaml"
-    file.write_text("strategy:\n  - product: {age: identity}\n    share: 1\n  - marginal: 1\n")
-    with pytest.raises(SpecificationError, match=r"strategy\[1\] \(line 4\).*did you mean 'marginals'"):
-        load_given(file, PREFIXES)
-    file.write_text("parts: []\n")
-    with pytest.raises(SpecificationError, match="unknown key 'parts'"):
-        load_given(file, PREFIXES)
-    file.write_text("strategy: []\n")
-    with pytest.raises(SpecificationError, match="a list of entries, each with a share"):
-        load_given(file, PREFIXES)

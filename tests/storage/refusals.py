@@ -1,0 +1,366 @@
+# mypy: disable-error-code="no-any-return"
+"""What archives refuse: files that are damaged or altered, and what cannot be saved."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import matrixdp as mdp
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.noise import GAUSSIAN
+from matrixdp.plan import Block, Direct
+from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
+from matrixdp.storage.formats import (
+    load_measurement,
+    load_strategy,
+    read_workload,
+    write_plan,
+    write_workload,
+)
+from tests.refusals import Refusal, numbered
+from tests.storage import archives
+from tests.storage.archives import Change, altered, npy, reread, set_in
+
+Header = dict[str, Any]
+Members = dict[str, bytes]
+
+
+def content(array: bytes) -> Change:
+    """Put another array in."""
+    return lambda header, members: members.update({header["array"]: array})
+
+
+def text(header: bytes) -> Change:
+    return lambda _, members: members.update({"header.json": header})
+
+
+def headed(text: bytes) -> bytes:
+    """Return a NumPy file whose header is a text."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def given_twice(_: Header, members: Members) -> None:
+    members["header.json"] = b'{"private": false, "private": true,' + members["header.json"][1:]
+
+
+_ARCHIVES: list[tuple[str, str, Change]] = [
+    ("damaged-file", "", text(b"{")),
+    ("damaged-file", "", text(b"[" * 100_000)),
+    ("damaged-file", "", text(b"[]")),
+    ("damaged-file", "", given_twice),
+    ("damaged-file", "", lambda _, members: members.update({"header.sha256": b"0" * 65})),
+    ("damaged-file", "", lambda _, members: members.update({"header.sha256": b"0" * 64})),
+    ("damaged-file", "", lambda _, members: members.pop("header.sha256")),
+    ("damaged-file", "", lambda header, members: members.pop(header["array"])),
+    ("damaged-file", "", lambda _, members: members.update(table=b"sex,age")),
+    *(("damaged-file", "", set_in("array", name)) for name in ("absent", None, 3, ["a0.npy"])),
+    ("damaged-file", "", content(b"no array at all")),
+    ("damaged-file", "", content(npy(np.arange(6.0), (2, 0)))),
+    ("damaged-file", "", content(headed(b"[["))),
+    ("damaged-file", "", content(headed(b"-" * 9000 + b"1"))),
+    ("damaged-file", "", content(headed(b"+".join([b"1"] * 4500)))),
+    ("damaged-file", "", content(npy(np.arange(6.0))[:-1])),
+    ("damaged-file", "", content(npy(np.arange(6.0)) + b"0")),
+    ("damaged-file", "", content(npy(np.arange(6) * 1j))),
+    ("damaged-file", "", content(npy(np.eye(3, 2).T))),
+    ("damaged-file", "", content(npy(np.arange(6.0)))),
+]
+
+
+def bomb(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "bomb.mdp", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", b"0" * 10_000_000)
+        archive.writestr("header.sha256", "0")
+    load_strategy(folder / "bomb.mdp")
+
+
+def claiming_more(folder: Path) -> None:
+    path = archives.saved_array(folder)
+    content = bytearray(path.read_bytes())
+    place = content.rindex(b"PK\x01\x02", 0, content.rindex(b"header.json"))
+    for field in (20, 24):  # the sizes in the directory of the zip file
+        content[place + field : place + field + 4] = (1 << 20).to_bytes(4, "little")
+    path.write_bytes(bytes(content))
+    archives.read_array(path)
+
+
+def no_zip_file(folder: Path) -> None:
+    (folder / "text.mdp").write_text("not a zip file")
+    load_strategy(folder / "text.mdp")
+
+
+def another_version(folder: Path, version: int) -> None:
+    ArchiveReader(archives.saved_array(folder, 3), archives.KIND, version)
+
+
+def pieces_that_are_missing(folder: Path) -> None:
+    with ArchiveWriter(folder / "x.mdp") as archive:
+        archive.add_pieces([np.zeros(2)], (3,), np.dtype(np.float64))
+
+
+def an_object(folder: Path) -> None:
+    with ArchiveWriter(folder / "x.mdp") as archive:
+        archive.add(np.array([object()]))
+
+
+def a_matrix_of_ones_own(folder: Path) -> None:
+    methods = {name: getattr(IdentityMatrix, name) for name in MeasuredMatrix.__abstractmethods__}
+    own = type("Own", (MeasuredMatrix,), methods | {"size": 2})()
+    with ArchiveWriter(folder / "x.mdp") as archive:
+        write_plan(Direct.of(mdp.Domain({"code": 2}), [Block(("code",), own)], GAUSSIAN), archive)
+
+
+class Own:
+    """An entry that is none of the language."""
+
+    def expand(self, domain: mdp.Domain) -> list[Any]:
+        return mdp.kway(1, "total").expand(domain)
+
+    def to_spec(self) -> dict[str, object]:
+        return {}
+
+
+def an_entry_of_ones_own(folder: Path) -> None:
+    with ArchiveWriter(folder / "x.mdp") as archive:
+        write_workload(mdp.Workload(mdp.Domain({"sex": 2}), cast("Any", Own())), archive)
+
+
+_FILES: list[tuple[str, str, Callable[[Path], Any]]] = [
+    ("file-missing", "", lambda folder: load_strategy(folder / "absent.mdp")),
+    ("damaged-file", "", lambda folder: load_measurement(archives.saved_strategy(folder))),
+    ("damaged-file", "", no_zip_file),
+    ("damaged-file", "", bomb),
+    ("damaged-file", "", claiming_more),
+    ("other-version", "", lambda folder: another_version(folder, 2)),
+    ("other-version", "", lambda folder: another_version(folder, 4)),
+    ("no-place", "", lambda folder: ArchiveWriter(folder / "absent" / "x.mdp")),
+    ("wrong-size", "", pieces_that_are_missing),
+    ("not-supported", "", an_object),
+    ("not-supported", "", a_matrix_of_ones_own),
+    ("wrong-type", "workload[0]", an_entry_of_ones_own),
+]
+
+
+def drop(*path: str) -> Change:
+    def change(header: Any, _members: object) -> None:
+        for step in path[:-1]:
+            header = header[step]
+        del header[path[-1]]
+
+    return change
+
+
+def integers(header: Header, key: str = "entries") -> str:
+    return next(form[key] for form in header["plan"]["matrices"] if key in form)
+
+
+def entries(array: Callable[[np.ndarray], np.ndarray], key: str = "entries") -> Change:
+    """Put another array where the entries of a matrix are, or what it measures too weakly."""
+
+    def change(header: Header, members: Members) -> None:
+        form = next(form for form in header["plan"]["matrices"] if key in form)
+        found = np.load(io.BytesIO(members[form["entries"]]), allow_pickle=False)
+        members[form[key]] = npy(array(found))
+
+    return change
+
+
+def weights(array: np.ndarray) -> Change:
+    return lambda header, members: members.update({header["plan"]["vectors"]["weights"]["sex"]: npy(array)})
+
+
+def twice_read(header: Header, _members: Members) -> None:
+    """Matrices that are alike are written once: two that share an array make two factors of it."""
+    header["plan"]["matrices"] += [{"kind": "integer", "entries": integers(header)}] * 20
+
+
+def named_by_a_part(header: Header, _members: Members) -> None:
+    header["plan"]["parts"][1]["multipliers"] = integers(header)
+
+
+def multiplied_by_weights(header: Header, _members: Members) -> None:
+    header["plan"]["parts"][1]["multipliers"] = header["plan"]["vectors"]["weights"]["sex"]
+
+
+def unmeasured(header: Header, _members: Members) -> None:
+    header["plan"]["matrices"].append({"kind": "identity", "size": 3})
+
+
+def halved(header: Header, _members: Members) -> None:
+    for part in header["plan"]["parts"]:
+        part["variance"] /= 2
+
+
+_STRATEGIES: list[tuple[str, str, Change]] = [
+    ("damaged-file", "", set_in("format", "something")),
+    ("damaged-file", "", set_in("format_version", "1")),
+    ("damaged-file", "", drop("plan")),
+    ("damaged-file", "", drop("certificate", "loss")),
+    ("damaged-file", "", set_in("certificate", "loss", "small")),
+    ("damaged-file", "", set_in("mechanism", 5)),
+    ("damaged-file", "", set_in("reason", None)),
+    ("damaged-file", "", set_in("certificate", "scope", ["all"])),
+    ("damaged-file", "", set_in("neighbours", "anyone")),
+    ("damaged-file", "", set_in("objective", "least")),
+    ("damaged-file", "", set_in("plan", "parts", 0, "variance", -1.0)),
+    ("damaged-file", "", set_in("plan", "parts", 0, "variance", None)),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[99], 0]])),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0, 1], 0]])),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[-1], 0]])),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[True], 0]])),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0], -1]])),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0], 99]])),
+    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0, 0], 0]])),
+    ("damaged-file", "", set_in("plan", "matrices", 0, "kind", "unheard")),
+    ("damaged-file", "", set_in("plan", "matrices", 0, {"kind": "identity", "size": 0})),
+    ("damaged-file", "", set_in("plan", "matrices", 0, {"kind": "centered", "size": True})),
+    ("damaged-file", "", set_in("plan", "matrices", 0, {"kind": "identity", "size": 99})),
+    ("damaged-file", "", set_in("plan", "parts", [])),
+    ("damaged-file", "", set_in("plan", "kind", "unheard")),
+    ("damaged-file", "", set_in("plan", "kind", "direct")),
+    ("damaged-file", "", set_in("plan", "vectors", {})),
+    ("damaged-file", "", set_in("workload", "entries", [])),
+    ("damaged-file", "", set_in("workload", "domain", [["sex", "female"]])),
+    ("damaged-file", "", twice_read),
+    ("damaged-file", "", named_by_a_part),
+    ("damaged-file", "", multiplied_by_weights),
+    ("damaged-file", "", unmeasured),
+    ("damaged-file", "", halved),
+    ("damaged-file", "", entries(np.ones_like)),
+    ("damaged-file", "", entries(lambda found: np.eye(4))),
+    ("damaged-file", "", entries(lambda found: np.zeros((1, found.shape[1] + 1)), "unsupported")),
+    ("damaged-file", "", entries(lambda found: np.full((1, found.shape[1]), np.nan), "unsupported")),
+    ("damaged-file", "", weights(np.ones(2))),
+    ("damaged-file", "", weights(np.ones(2, dtype=np.int32))),  # of numbers that would be widened
+    ("damaged-file", "", weights(np.array([1e300, 1 - 1e300]))),
+]
+
+
+def floats(header: Header, members: Members) -> None:
+    found = np.load(io.BytesIO(members[header["values"]]), allow_pickle=False)
+    members[header["values"]] = npy(found.astype(float))
+
+
+_MEASUREMENTS: list[tuple[str, str, Change]] = [
+    ("damaged-file", "", lambda header, _: header["authorization"].update(cost=_cost(1, 2))),
+    ("damaged-file", "", lambda header, _: header["authorization"].update(cost=_cost(2, 1))),
+    ("damaged-file", "", set_in("authorization", "cost", "1/0")),
+    ("damaged-file", "", set_in("authorization", "time", 20260101)),
+    ("damaged-file", "", set_in("noise", [["1", 0]])),
+    ("damaged-file", "", set_in("noise", 0, [1])),
+    ("damaged-file", "", set_in("noise", 0, ["1/0", 0])),
+    ("damaged-file", "", set_in("noise", 0, ["5000", 0])),
+    ("damaged-file", "", set_in("noise", 0, 1, 10**9)),
+    *(("damaged-file", "", set_in("noise", 0, 0, steps)) for steps in ("1e999999999", "1" * 5000, 4096)),
+    ("damaged-file", "", set_in("noise", 0, 0, "1/3")),
+    ("damaged-file", "", set_in("private", "yes")),
+    ("damaged-file", "", set_in("max_records", 0)),
+    ("damaged-file", "", floats),
+    ("damaged-file", "", set_in("out_of_domain", {"age": 99})),
+    ("damaged-file", "", drop("values")),
+    ("damaged-file", "", set_in("assumptions", [1])),
+    ("damaged-file", "", set_in("assumptions", [["a", "b"]])),
+    ("damaged-file", "", set_in("assumptions", [{"id": 1, "text": "A sentence."}])),
+    ("damaged-file", "", set_in("assumptions", [{"id": "a"}])),
+    ("damaged-file", "", set_in("assumptions", [{"id": "A", "text": ""}])),
+]
+
+
+def _cost(numerator: int, denominator: int) -> str:
+    return str(archives.measurement().authorization.cost.value * numerator / denominator)
+
+
+def another_matrix(form: Header) -> None:
+    blocks = form["parts"][1]["blocks"]
+    [place] = [i for i, matrix in enumerate(form["matrices"]) if "entries" in matrix and i != blocks[0][1]]
+    blocks[0][1] = place
+
+
+def no_total(form: Header) -> None:
+    identity = next(i for i, matrix in enumerate(form["matrices"]) if matrix["kind"] == "identity")
+    form["matrices"][identity] = {"kind": "centered", "size": 2}
+    form["parts"][1]["variance"] *= 100  # of greater sensitivity
+
+
+def twice(form: Header) -> None:
+    form["parts"].append(form["parts"][0])
+    for part in form["parts"]:
+        part["variance"] *= 100
+
+
+def matrix(**changes: Any) -> Callable[[Header], None]:
+    return lambda form: form["matrices"][0].update(changes)
+
+
+def grouped(change: Callable[[Header], object]) -> Callable[[Path], object]:
+    return lambda folder: reread(archives.merged(), folder, lambda form: change(form["matrices"][0]))
+
+
+_PLANS: list[tuple[str, str, Callable[[Path], Any]]] = [
+    ("damaged-file", "", grouped(lambda form: form["matrix"].update(kind="deficient"))),
+    ("damaged-file", "", grouped(lambda form: form.update(groups=[form["matrix"].pop("unsupported")]))),
+    ("damaged-file", "", grouped(lambda form: form.update(groups=[]))),
+    *(
+        ("damaged-file", "", lambda folder, change=change: reread(archives.tree(), folder, matrix(**change)))
+        for change in ({"sizes": [15]}, {"weights": [1, 1, 1, 1.5]}, {"branching": True})
+    ),
+    *(
+        ("damaged-file", "", lambda folder, change=change: reread(archives.tree(), folder, matrix(**change)))
+        for change in ({"sizes": [3, 5]}, {"sizes": [1, 15], "weights": [1, 1, 1, 1, 1]})
+    ),
+    ("damaged-file", "", lambda folder: reread(archives.pooled(), folder, another_matrix)),
+    ("damaged-file", "", lambda folder: reread(archives.pooled(), folder, no_total)),
+    ("damaged-file", "", lambda folder: reread(archives.pooled(), folder, twice)),
+]
+
+
+def naming_a_file(entry: Header) -> Callable[[Path], None]:
+    def attempt(folder: Path) -> None:
+        domain = mdp.Domain({"sex": 2, "dense": 2})
+        with ArchiveWriter(folder / "w.mdp") as archive:
+            header = write_workload(mdp.Workload(domain, mdp.kway(1, "total")), archive) | {
+                "entries": [entry]
+            }
+            archive.close({"format": archives.KIND, "format_version": 1, "workload": header})
+        with ArchiveReader(folder / "w.mdp", archives.KIND, 1) as archive:
+            read_workload(archive.header["workload"], archive)
+
+    return attempt
+
+
+_SECRET = {"matrix": "secret.npy"}
+# A saved workload cannot name files.
+_WORKLOADS: list[tuple[str, str, Header]] = [
+    ("damaged-file", "", {"dense": "secret.npy", "attributes": ["sex"]}),
+    ("damaged-file", "", {"marginals": [["sex"]], "weights": "secret.npy"}),
+    ("damaged-file", "", {"product": {"sex": _SECRET}}),
+    ("damaged-file", "", {"product": {"sex": ["total", {"permuted": _SECRET, "order": [1, 0]}]}}),
+    ("damaged-file", "", {"kway": 1, "attributes": ["sex"], "predicates": {"categorical": _SECRET}}),
+    ("damaged-file", "", {"any": {"sex": _SECRET, "dense": "identity"}}),
+    ("damaged-file", "", {"sql_file": "secret.sql"}),
+]
+
+
+def _array(path: Path) -> object:
+    return archives.read_array(path, (2, 3))
+
+
+def changed(kind: str, rows: list[tuple[str, str, Change]], save: Any, load: Any) -> list[Refusal]:
+    def attempt(change: Change) -> Callable[[Path], object]:
+        return lambda folder: load(altered(save(folder), change))
+
+    return numbered(kind, ((code, place, attempt(change)) for code, place, change in rows))
+
+
+REFUSALS: list[Refusal] = [
+    *changed("archive", _ARCHIVES, archives.saved_array, _array),
+    *numbered("file", _FILES),
+    *changed("strategy", _STRATEGIES, archives.saved_strategy, load_strategy),
+    *changed("measurement", _MEASUREMENTS, archives.saved_measurement, load_measurement),
+    *numbered("plan", _PLANS),
+    *numbered("workload", ((code, place, naming_a_file(entry)) for code, place, entry in _WORKLOADS)),
+]
