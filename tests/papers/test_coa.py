@@ -49,22 +49,6 @@ def test_the_objective_falls_over_matrices_with_unit_diagonal(gram):
         assert after.optimality == pytest.approx(np.linalg.norm(gradient), rel=1e-6)
 
 
-def test_a_descent_that_is_at_its_end_has_one_point():
-    points = list(newton_iterates(np.diag([1.0, 4.0]), 1e-3))
-    assert [point.optimality for point in points] == [0.0]
-    assert newton_factor(np.diag([1.0, 4.0]), GAUSSIAN).loss == pytest.approx(5.0)
-
-
-def test_more_conjugate_steps_take_fewer_newton_steps():
-    gram = np.tri(24).T @ np.tri(24)
-
-    def steps(conjugate: int) -> int:
-        values = [point.objective for point in islice(newton_iterates(gram, 1e-3, None, conjugate), 80)]
-        return sum(value > values[-1] * (1 + 1e-5) for value in values)
-
-    assert steps(60) < steps(5) < steps(2)
-
-
 def test_the_homotopy_is_nearer_the_optimum_of_a_singular_workload():
     optimum = solve_gram(SINGULAR).loss
     plain = newton_factor(SINGULAR, GAUSSIAN)

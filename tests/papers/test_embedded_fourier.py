@@ -34,15 +34,6 @@ def test_circular_workloads_are_optimal():
     assert loss == pytest.approx(np.sqrt(np.linalg.eigvalsh(gram)).sum() ** 2 / 9, rel=1e-9)
 
 
-def test_unions_are_refused():
-    domain = mdp.Domain({"a": range(4), "b": range(4)})
-    with pytest.raises(mdp.WorkloadError, match="fourier-thresholds: the workload is not one product"):
-        mdp.select(
-            mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix")),
-            mechanism="fourier-thresholds",
-        )
-
-
 def test_embedding_lowers_the_error():
     workload = mdp.Workload(mdp.Domain({"a": range(256)}), mdp.product(a="prefix"))
     embedded, plain = (

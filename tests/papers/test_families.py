@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
-from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.language.entries import DenseEntry
 from matrixdp.papers import families
 from matrixdp.queries import Workload
@@ -93,12 +92,6 @@ def test_permuted_ranges_are_ranges_of_an_order() -> None:
     np.testing.assert_array_equal(ordered, expected)
 
 
-def test_products_of_prefixes() -> None:
-    [group] = families.prefixes("pay", "age").expand(DOMAIN)
-    assert group.attributes == ("age", "pay")
-    np.testing.assert_array_equal(group.rows(), np.kron(np.tri(5), np.tri(3)))
-
-
 def test_published_numbers_of_queries() -> None:
     cps = Domain(
         {"income": 100, "age": 50, "marital": list("abcdefg"), "race": list("abcd"), "sex": ["f", "m"]}
@@ -132,29 +125,3 @@ def test_small_products_leave_out_the_large() -> None:
     ]
     assert [group.queries for group in groups] == [1, 2, 15, 6, 30, 12]
     assert len(families.small_products(DOMAIN).expand(DOMAIN)) == 8
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: families.w_discrete(DOMAIN, 0), "queries: found 0"),
-        (lambda: families.w_discrete(DOMAIN, 3, 1.5), "probability: found 1.5"),
-        (lambda: families.w_related(DOMAIN, 3, 0), "ratio: found 0"),
-        (lambda: families.w_range(DOMAIN, True), "queries: found True"),
-        (lambda: families.w_range(DOMAIN, 3, ["agee"]), "attributes: found 'agee'"),
-        (lambda: families.w_range(DOMAIN, 3, ["sex", "sex"]), "attributes: found 'sex' a second time"),
-        (lambda: families.w_marginal(DOMAIN, 32), "queries: found 32; expected a number from 1 to 31"),
-        (lambda: families.w_marginal(DOMAIN, 3, ways=4), "ways: found 4"),
-        (lambda: families.all_marginals(DOMAIN, "suffix"), "numeric: found 'suffix'"),  # type: ignore[arg-type]
-        (lambda: families.small_products(DOMAIN, "total"), "numeric: found 'total'"),  # type: ignore[arg-type]
-    ],
-)
-def test_wrong_arguments(build, message: str) -> None:
-    with pytest.raises(WorkloadError, match=message):
-        build()
-
-
-def test_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(families, "MAX_EXPLICIT_ENTRIES", 50)
-    with pytest.raises(TooLargeError, match="queries: 2 over 30 cells; the limit is 50 entries"):
-        families.w_range(DOMAIN, 2)

@@ -2,18 +2,14 @@
 
 import math
 
-import losses
 import numpy as np
 import pytest
 from losses import identity_error, unreconstructed_error
 
 import matrixdp as mdp
-from matrixdp.errors import TooLargeError
 from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from matrixdp.papers.datacube import asked_marginals, cube_of, greedy_cover
 from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.selection.mechanisms.workload import uniform_marginals
 from matrixdp.selection.selection import Certificate
 from matrixdp.testing import dense_queries
 
@@ -150,16 +146,6 @@ def test_noise_on_prefix_marginals():
     assert abs(rmse(certificate("identity", workload, GAUSSIAN).loss, workload, GAUSSIAN) - 292.93) < 0.01
 
 
-def test_datacube_is_no_worse_than_printed_and_its_printed_covering_is_found():
-    cube = cube_of(ALL_MARGINALS, asked_marginals(ALL_MARGINALS))
-    covering = [cube.candidates[place] for place in greedy_cover(cube, 32)]
-    assert len(covering) == 8
-    for noise, printed in ((LAPLACE, 18.49), (GAUSSIAN, 19.53)):
-        loss = uniform_marginals(ALL_MARGINALS, noise, covering, "")[1].loss
-        assert abs(rmse(loss, ALL_MARGINALS, noise) - printed) < 0.005
-        assert rmse(certificate("datacube", ALL_MARGINALS, noise).loss, ALL_MARGINALS, noise) < printed
-
-
 def marginals_of(numeric: list[int], categorical: list[int], how: str, ways: list[int]) -> mdp.Workload:
     forms: dict[str, object] = {f"c{i}": [str(v) for v in range(n)] for i, n in enumerate(categorical)}
     domain = mdp.Domain(forms | {f"x{i}": range(n) for i, n in enumerate(numeric)})
@@ -197,15 +183,3 @@ def test_the_sensitivity_of_queries_is_the_largest_of_all_cells(noise):
         rows = np.vstack([dense_queries(group, domain) for group in workload])
         expected = noise.variance_factor * len(rows) * float(noise.column_norms(rows).max()) ** 2
         assert unreconstructed_error(workload, noise) == pytest.approx(expected)
-
-
-def test_a_sensitivity_over_too_many_cells_is_refused(monkeypatch):
-    domain = mdp.Domain({"a": range(5), "b": range(4)})
-    workload = mdp.Workload(
-        domain,
-        mdp.product(a="prefix", b="prefix"),
-        mdp.product(a={"permuted": "prefix", "seed": 1}, b={"permuted": "prefix", "seed": 1}),
-    )
-    monkeypatch.setattr(losses, "MAX_TABLE_CELLS", 1)
-    with pytest.raises(TooLargeError, match="the sensitivity is the largest over"):
-        unreconstructed_error(workload, LAPLACE)

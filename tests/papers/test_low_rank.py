@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from matrixdp.domain import Domain
-from matrixdp.errors import NumericalError
-from matrixdp.mechanisms import factor_of, spectrum_of
+from matrixdp.mechanisms import spectrum_of
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import low_rank
 from matrixdp.papers.families import w_discrete, w_related
-from matrixdp.papers.low_rank import Decomposition, low_rank_factor, project_columns
+from matrixdp.papers.low_rank import Decomposition, low_rank_factor
 from matrixdp.selection.gram import solve_gram
 
 LINE = Domain({"x": 32})
@@ -33,17 +32,6 @@ def test_under_l1_norms_it_beats_noise_on_cells_where_the_workload_is_made_for_i
     assert factor.loss < 0.6 * np.trace(gram)
     dense = np.linalg.pinv(factor.rows)
     assert factor.loss == pytest.approx(np.sum((DISCRETE @ dense) ** 2), rel=1e-6)
-
-
-@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
-def test_projections_are_nearest(noise):
-    random = np.random.default_rng(2)
-    rows = 2.0 * random.standard_normal((5, 4))
-    nearest = project_columns(rows, noise)
-    for _ in range(200):
-        other = project_columns(nearest + 0.3 * random.standard_normal(rows.shape), noise)
-        inward = ((rows - nearest) * (other - nearest)).sum(axis=0)
-        assert (inward <= 1e-12).all()
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
@@ -78,8 +66,3 @@ def test_a_search_that_ends_early_supports_every_query():
     narrow = low_rank_factor(gram, GAUSSIAN, Decomposition(rank_factor=0.5))
     assert optimum < narrow.loss < np.trace(gram)
     assert np.linalg.matrix_rank(narrow.rows) == 32
-
-
-def test_a_strategy_that_supports_not_every_query_has_no_loss():
-    with pytest.raises(NumericalError, match="does not support every query"):
-        factor_of(np.ones((1, 4)), np.eye(4), GAUSSIAN)

@@ -18,20 +18,12 @@ from matrixdp.papers.matrix_programs import (
     least_sensitivity,
     sensitivity_factor,
 )
-from matrixdp.papers.semidefinite import Program, rank_direction
+from matrixdp.papers.semidefinite import Program
 from matrixdp.selection.auto import select
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.testing import dense_gram
+from tests.papers.test_matrix_mechanism import H4, Y4, l1
 
-#: Figure 1.
-H4 = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4).tolist()])
-Y4 = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]], dtype=float)
 RNG = np.random.default_rng(3)
-
-
-def l1(rows: np.ndarray) -> float:
-    return float(np.abs(rows).sum(axis=0).max())
 
 
 @pytest.mark.parametrize("rows", [np.tri(6), RNG.standard_normal((9, 5)), RNG.standard_normal((2, 5))])
@@ -47,14 +39,6 @@ def test_rotations_reach_less_than_figure_4(rows, printed, known):
     found = least_sensitivity(rows)
     assert np.allclose(found.T @ found, rows.T @ rows, atol=1e-9)
     assert math.sqrt(3) <= l1(found) <= known + 1e-4 < printed
-
-
-def test_profiles_of_any_rank_are_rotated():
-    rows = RNG.standard_normal((2, 5))
-    found = least_sensitivity(rows, restarts=1)
-    assert found.shape == (2, 5)
-    assert np.allclose(found.T @ found, rows.T @ rows)
-    assert l1(found) < l1(rows)
 
 
 @pytest.mark.parametrize("rows", [np.array([[1.0, 1.0], [0.0, 0.5]]), np.array([[3.0, 3.0], [1.0, -1.0]])])
@@ -94,22 +78,6 @@ def test_the_profile_of_an_approximation_is_kept():
     assert found.bound == kept.bound
 
 
-def test_a_profile_needs_queries_that_determine_every_cell():
-    with pytest.raises(WorkloadError, match=r"min-sensitivity: found queries of rank 1 over 3 cells"):
-        sensitivity_factor(np.ones((3, 3)), LAPLACE)
-
-
-def test_options_come_by_name():
-    workload = mdp.Workload(mdp.Domain({"a": range(3)}), mdp.product(a="range"))
-    for name, noise, options in (
-        ("min-error", LAPLACE, {"rows": 4, "restarts": 0, "seed": 1}),
-        ("min-sensitivity", LAPLACE, {"profile": "singular-value", "restarts": 0, "seed": 1}),
-    ):
-        plan, certificate = Trials(workload, noise, options).choose(name)
-        assert certificate.lower_bound < certificate.loss
-        assert plan.parts[0].blocks[0].matrix.columns == 3
-
-
 def test_without_the_solver_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "clarabel", None)
     with pytest.raises(WorkloadError, match=r"no Clarabel.*matrixdp\[sdp\]"):
@@ -122,27 +90,6 @@ def test_what_cannot_hold_is_refused():
     program.positive(np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[x, -1], [-1, -1]]))
     with pytest.raises(NumericalError, match="no solution"):
         program.minimize(np.ones(1))
-
-
-def test_a_matrix_of_the_rank_is_charged_nothing():
-    rows = RNG.standard_normal((2, 4))
-    whole = np.block([[np.eye(2), rows], [rows.T, rows.T @ rows]])
-    direction = rank_direction(whole, 2)
-    assert np.vdot(direction, whole) == pytest.approx(0, abs=1e-12)
-    assert np.trace(direction) == pytest.approx(4)
-    assert np.vdot(direction, whole + np.eye(6)) == pytest.approx(4)
-
-
-@pytest.mark.parametrize("name", ["identity", "hierarchical", "wavelet", "singular-value"])
-def test_all_predicates_have_the_gram_matrix_of_two(name):
-    domain = mdp.Domain({"a": range(4)})
-    predicates = np.array([[float(mask >> place & 1) for place in range(4)] for mask in range(16)])
-    few, many = (
-        mdp.Workload(domain, entry) for entry in (every_predicate("a"), mdp.dense(predicates, ["a"]))
-    )
-    assert np.allclose(16 * dense_gram(few), dense_gram(many))
-    errors = [select(asked, mechanism=name, noise=LAPLACE).weighted_squared_error for asked in (few, many)]
-    assert errors[0] == pytest.approx(errors[1] / 16, rel=1e-9)
 
 
 @pytest.mark.parametrize(

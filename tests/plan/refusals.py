@@ -1,6 +1,7 @@
 """What plans reject: parts that measure nothing, entries that would wrap, matrices that do not fit."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,15 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Direct, Part, Pooled, Split, residual_weights
+from matrixdp.plan import Block, Direct, Joint, Local, Part, Plan, Pooled, Split, Union, residual_weights
 from matrixdp.plan.pencils import Pencil
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose.pooled_products import pooled_products
+from tests.plan import test_joint, test_unions
+from tests.plan.test_plans import plans
+from tests.plan.test_unions import CASES, union
 from tests.refusals import Refusal
+from tests.selection.refusals import limited
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2, "one": 1})
 SQUARE = IntegerMatrix(2 * np.eye(4, dtype=np.int64) + 1)
@@ -51,6 +57,75 @@ def multiplied(*multipliers):
     return lambda: part(("c", IdentityMatrix(2)), multipliers=np.array(multipliers))
 
 
+def unioned(*parts):
+    return lambda: union(parts).analysis
+
+
+def joint(**fields):
+    return lambda: replace(test_joint.plan(), **fields).analysis
+
+
+def marked(*marks):
+    return joint(whole={"parts": np.array(marks, dtype=float)})
+
+
+def selected(*entries, mechanism="residual"):
+    return select(mdp.Workload(DOMAIN, *entries), mechanism=mechanism, noise=GAUSSIAN).plan
+
+
+def asked(plan, entry):
+    """Return an attempt to analyse a group by a plan, which a function makes."""
+    return lambda: [plan().analysis.variances(group) for group in entry.expand(plan().domain)]
+
+
+def covariances(*entries, **options):
+    groups = [group for entry in entries for group in entry.expand(DOMAIN)]
+
+    def attempt():
+        analysis = selected(mdp.marginals(2)).analysis
+        return analysis.covariance(groups[0], 0, groups[1], 0), analysis.covariances(*groups, **options)
+
+    return attempt
+
+
+def sums_of_a_table():
+    """Return a joint plan of a table that determines no more than its margins."""
+    outside = np.array([[1.0, -1.0, -1.0, 1.0]]) / 2.0
+    domain = mdp.Domain({"a": 2, "b": 2})
+    blocks = (Block(("a", "b"), IntegerMatrix(np.eye(4, dtype=np.int64), outside)),)
+    even = {name: np.full(2, 0.5) for name in domain.names}
+    return Joint(domain, (Part(("a", "b"), blocks, 1.0),), GAUSSIAN, even, {"parts": np.ones(1)})
+
+
+def weak(kind):
+    return lambda: kind(test_unions.DOMAIN, union(CASES["deficient"]).parts, GAUSSIAN)
+
+
+TABLE, TOTAL, AC = mdp.marginals([["a", "b"]]), mdp.marginals(0), mdp.marginals([["a", "c"]])
+STEEP = IntegerMatrix(np.array([[1, 10**8], [0, 1]]))
+#: Whole tables of a joint plan, and what may not stand in the place of one.
+TABLES = test_joint.plan().parts
+SINGULAR = Part(("a", "b"), (Block(("a", "b"), DeficientMatrix(np.ones((1, 12), np.int64))),), 1e9)
+FOLLOWS = Part(("b",), (Block(("b",), IdentityMatrix(4)),), 1e9)
+#: What a plan does not determine, however it is asked.
+UNMEASURED: dict[str, tuple[Callable[[], Plan], Any]] = {
+    "another marginal, pooled": (lambda: plans(GAUSSIAN)["pooled"], AC),
+    **{f"another marginal, {kind.__name__}": (weak(kind), AC) for kind in (Local, Union)},
+    **{f"more of an attribute, {kind.__name__}": (weak(kind), TABLE) for kind in (Local, Union)},
+    "an attribute beside a table": (
+        lambda: selected(mdp.product(a="prefix"), mechanism="dense"), mdp.marginals([["c"]]),
+    ),
+    "a matrix on another marginal": (
+        lambda: selected(mdp.marginals([["b"]])), mdp.dense([[1, 0, 0]], ["a"]),
+    ),
+    "a matrix that tells merged values apart": (
+        lambda: selected(mdp.product({"b": {"sets": [[0, 1], [2, 3]]}}), mechanism="dense"),
+        mdp.dense([[1, 0, 0, 0]], ["b"]),
+    ),
+    "cells of a table, of which sums are measured": (sums_of_a_table, TABLE),
+    "a matrix of such a table": (sums_of_a_table, mdp.dense([[0, 0, 1, 0]], ["a", "b"])),
+    "repeated queries": (lambda: selected(mdp.marginals(1)), mdp.product(a="range", b="range")),
+}  # fmt: skip
 #: By the code of the error, and its place where one is named.
 REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("privacy", ""): {
@@ -105,7 +180,56 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "names out of order": lambda: products(("b", "a"), 1.0),
         "a precision of 0": lambda: products(("a",), 0.0),
         "a precision that is no number": lambda: products(("a",), np.nan),
+        "a union of one part": unioned(CASES["deficient"][0]),
+        "a union with a matrix of two attributes": unioned(
+            CASES["deficient"][0], part(("ac", IntegerMatrix(np.eye(6, dtype=np.int64))))
+        ),
+        **{
+            f"matrices close to singular, {len(parts)} parts": unioned(
+                test_unions.part(2.0, b=None, c=STEEP), test_unions.part(3.0, c=STEEP), *parts
+            )
+            for parts in ([], [test_unions.part(3.0, a=None)])
+        },
+        "marks of two parts": marked(1, 1),
+        "no whole table": marked(*[0] * 7),
+        "half a mark": marked(1, 1, 0, 0, 0, 0, 0.5),
+        "a mark that is no number": marked(1, np.nan, 0, 0, 0, 0, 0),
+        "a product marked as a whole table": marked(1, 1, 0, 0, 0, 1, 0),
+        "a singular whole table": joint(parts=(SINGULAR, *TABLES[1:])),
+        "a part that follows from a whole table": joint(parts=(*TABLES[:3], FOLLOWS, *TABLES[4:])),
+        "weights that do not sum to 1": joint(weights={**test_joint.plan().weights, "a": np.ones(3)}),
+        "tables without noise": lambda: test_joint.plan().analysed([0.0] * 7).shared.covariance,
         "matrices of different columns": lambda: Pencil.of(IdentityMatrix(2), IdentityMatrix(3)),
+    },
+    ("too-large", ""): {
+        "variances of a table": limited("MAX_VARIANCES", 11, asked(lambda: selected(TABLE), TABLE)),
+        "a covariance over a table": limited(
+            "MAX_VARIANCES",
+            11,
+            lambda: selected(mdp.marginals(2)).analysis.covariance(
+                *TOTAL.expand(DOMAIN), 0, *TABLE.expand(DOMAIN), 0
+            ),
+        ),
+        "covariances over a table": limited("MAX_COVARIANCES", 143, covariances(TABLE, TOTAL)),
+        "a matrix of covariances": limited("MAX_COVARIANCE_ENTRIES", 143, covariances(TABLE, TABLE)),
+        "pooled residuals": limited(
+            "MAX_PAIRS", 6, lambda: pooled(*[identity(name) for name in "abc"], part()).analysis
+        ),
+        "predicates of a joint plan": limited(
+            "MAX_VARIANCES", 30, asked(test_joint.plan, mdp.product(a="prefix", b="range", c="identity"))
+        ),
+        "unknowns of a joint plan": limited("MAX_UNKNOWNS", 5, joint()),
+        **{
+            f"common unknowns of a {name}": limited("MAX_COMMON", 3, unioned(*CASES[f"many: {name}"]))
+            for name in ("ring", "star")
+        },
+        "parts that do not determine their totals": unioned(
+            *CASES["both without the total"], test_unions.part(2.0, a=None, c=None)
+        ),
+    },
+    ("workload", "covariance"): {"pairs of different numbers": covariances(TABLE, TOTAL, paired=True)},
+    ("unsupported-query", ""): {
+        name: limited("COMPRESSED_QUERIES", 1, asked(*unmeasured)) for name, unmeasured in UNMEASURED.items()
     },
 }
 REFUSALS = [

@@ -1,19 +1,15 @@
 """Joint plans: whole tables that share their one-way marginals."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix
+from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Joint, Part
 from matrixdp.plan import joint as joint_module
-from matrixdp.plan import shared as shared_module
-from matrixdp.plan.shared import contrasts, one_way_maps
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": range(3), "b": range(4), "c": range(2), "d": range(3)})
@@ -122,82 +118,8 @@ def test_tables_alone_answer_as_the_least_squares_of_all_they_measure():
     rows = [dense_measurement(own, DOMAIN) / math.sqrt(own.variance) for own in parts]
     error = math.fsum(tables.analysis.group(group).weighted for group in asked)
     assert error == pytest.approx(dense_error(dense_gram(asked), np.vstack(rows)), rel=1e-8)
-    marginal = mdp.marginals([["a"]]).expand(DOMAIN)[0]
-    one, two = np.ones(3), rng.normal(size=3)
-    values = [rng.normal(size=own.rows) for own in parts]
-    estimates = tables.analysis.estimates(values)
-    np.testing.assert_allclose(estimates.marginal(("a", "b")).sum(1), estimates.marginal(("a",)))
-    np.testing.assert_allclose(estimates.marginal(("a",)).sum(), estimates.marginal(()))
-    np.testing.assert_allclose(estimates.answers(marginal) @ two, estimates.marginal(("a", "c")).sum(1) @ two)
-    assert one @ estimates.answers(marginal) == pytest.approx(float(estimates.marginal(())))
-
-
-def test_contrasts_are_orthonormal_and_sum_to_zero():
-    basis = contrasts(5)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(4), atol=1e-15)
-    np.testing.assert_allclose(basis.sum(0), 0.0, atol=1e-15)
-    maps = one_way_maps((2, 3))
-    np.testing.assert_allclose(maps @ maps.T, np.diag([6.0, 3.0, 2.0, 2.0]), atol=1e-14)
 
 
 def test_noise_of_variables_is_told_apart_up_to_a_size():
     [group] = mdp.marginals([["a"]]).expand(DOMAIN)
     assert plan().analysis.noise_terms(group, 10) is None
-
-
-def test_what_a_table_does_not_measure_is_refused():
-    outside = np.array([[1.0, -1.0, -1.0, 1.0]]) / 2.0
-    tables = mdp.Domain({"a": 2, "b": 2})
-    blocks = (Block(("a", "b"), IntegerMatrix(np.eye(4, dtype=np.int64), outside)),)
-    even = {name: np.full(2, 0.5) for name in tables.names}
-    small = Joint(tables, (Part(("a", "b"), blocks, 1.0),), GAUSSIAN, even, {"parts": np.ones(1)})
-    for entry in (mdp.marginals(2), mdp.dense([[0, 0, 1, 0]], ["a", "b"])):
-        for ask in (small.analysis.check_support, small.analysis.variances):
-            with pytest.raises(UnsupportedQueryError, match="asks more of a, b"):
-                ask(entry.expand(tables)[0])
-    small.analysis.check_support(mdp.marginals([["a"]]).expand(tables)[0])
-
-
-def changed(**fields: object) -> Joint:
-    return replace(plan(), **fields)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "marks", [[1, 1], [0, 0, 0, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0.5], [1, np.nan] + [0] * 5]
-)
-def test_marks_that_fit_no_plan_are_refused(marks):
-    with pytest.raises(NumericalError, match="whole table"):
-        changed(whole={"parts": np.array(marks, dtype=float)})
-
-
-def test_parts_that_cannot_be_whole_tables_are_refused():
-    parts = plan().parts
-    with pytest.raises(NumericalError, match=r"\('a', 'b', 'c'\): not a whole table"):
-        changed(whole={"parts": np.array([1.0, 1, 0, 0, 0, 1, 0])})
-    singular = Part(("a", "b"), (Block(("a", "b"), DeficientMatrix(np.ones((1, 12), np.int64))),), 1e9)
-    with pytest.raises(NumericalError, match="not a whole table"):
-        changed(parts=(singular, *parts[1:]))
-    follows = Part(("b",), (Block(("b",), IdentityMatrix(4)),), 1e9)
-    with pytest.raises(NumericalError, match="follows from a whole table"):
-        changed(parts=(*parts[:3], follows, *parts[4:]))
-    with pytest.raises(NumericalError, match="sum to 1"):
-        changed(weights={**plan().weights, "a": np.ones(3)})
-
-
-def test_tables_without_noise_are_refused():
-    with pytest.raises(NumericalError, match="do not follow"):
-        _ = plan().analysed([0.0] * 7).shared.covariance
-
-
-def test_too_many_unknowns_are_refused(monkeypatch):
-    monkeypatch.setattr(shared_module, "MAX_UNKNOWNS", 5)
-    with pytest.raises(TooLargeError, match="the limit is 5"):
-        _ = plan().analysis
-
-
-def test_a_predicate_set_too_large_to_form_is_refused(monkeypatch):
-    [group] = mdp.product(a="prefix", b="range", c="identity").expand(DOMAIN)
-    analysis = plan().analysis
-    monkeypatch.setattr(joint_module, "MAX_VARIANCES", 30)
-    with pytest.raises(TooLargeError, match="10 queries on 4 values"):
-        analysis.variances(group)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Part, pooled
+from matrixdp.plan import pooled
 from matrixdp.selection.compose.pooled_products import pooled_products
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
@@ -89,7 +89,3 @@ def test_many_noise_variables_are_not_listed(monkeypatch: pytest.MonkeyPatch):
     assert plan.analysis.noise_terms(group, 3 * variables - 1) is None
     monkeypatch.setattr(pooled, "_MAX_VARIABLES", variables - 1)
     assert plan.analysis.noise_terms(group, 3 * variables) is None
-
-
-def part(matrix, *attributes, **own):
-    return Part(attributes, tuple(Block((name,), matrix) for name in attributes), 1e6, **own)

@@ -15,10 +15,11 @@ import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MergedMatrix
 from matrixdp.exact.matrices import DeficientMatrix, IntegerMatrix
 from matrixdp.exact.structured import GridTree
-from matrixdp.measure.measurement import NoiseScale, plan_cost
+from matrixdp.measure.measurement import NoiseScale, measure, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, Noise
-from matrixdp.plan import Block, Local, Part, Plan, replacement
+from matrixdp.plan import Block, Local, Part, replacement
 from matrixdp.plan.replacement import moves
+from matrixdp.sources import open_source
 from matrixdp.testing import check_plan
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 1}
@@ -129,15 +130,6 @@ def test_by_parts_it_is_a_bound_and_never_above_two_records(limit, parts, weight
     assert apart <= largest(two, weights) <= 2**power * most
 
 
-def test_by_parts_a_histogram_costs_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replacement, "_MOST_ENUMERATED", 0)
-    part = Part(("a", "b"), (Block(("a",), IdentityMatrix(3)), Block(("b",), CenteredMatrix(4))), 1.0)
-    one, two = moves(DOMAIN, [part], 2)
-    # 12 on the diagonal, -4 beside it, 0 elsewhere: twice the first less twice the second
-    assert (one.tolist(), two.tolist()) == ([[12]], [[32]])
-    assert largest(two, [1]) == dense([part], [1], 2)[1]
-
-
 REPLACE = mdp.Budget(mu=1, neighbours="replace")
 
 
@@ -183,21 +175,16 @@ def test_what_a_release_costs_is_what_its_pairs_cost(mechanism: str, noise: Nois
         # all of it, and no more, for a person of so many records
         between = float(cost.value * budget.moved**power)
         assert 0.999_999 < between <= 1
-        assert strategy.rmse(budget) == pytest.approx(measurement_rmse(measurement, workload), rel=1e-6)
-
-
-def measurement_rmse(measurement: Any, workload: mdp.Workload) -> float:
-    analysis = measurement.plan.analysed([scale.variance for scale in measurement.scales])
-    return float(np.sqrt(sum(analysis.group(group).total for group in workload) / workload.queries))
+        analysis = plan.analysed([scale.variance for scale in measurement.scales])
+        rmse = np.sqrt(sum(analysis.group(group).total for group in workload) / workload.queries)
+        assert strategy.rmse(budget) == pytest.approx(rmse, rel=1e-6)
 
 
 def test_parts_that_answer_for_themselves_are_charged_for_pairs_too() -> None:
     parts = [mdp.product(a="prefix"), mdp.dense(np.tri(12), ["a", "b"])]
     own = mdp.Strategy.from_parts(DOMAIN, parts, neighbours="replace")
     assert own.selection.plan.replacement_cost == pytest.approx(1.0)
-    local = Local(DOMAIN, own.selection.plan.parts, GAUSSIAN)
-    assert isinstance(local, Plan)
-    assert local.replacement_cost == pytest.approx(1.0)
+    assert Local(DOMAIN, own.selection.plan.parts, GAUSSIAN).replacement_cost == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
@@ -222,9 +209,6 @@ def test_no_exchange_of_persons_costs_more_than_k_replacements(noise: Noise) -> 
 
 
 def test_a_plan_that_was_not_scaled_gets_the_noise_that_it_needs() -> None:
-    from matrixdp.measure.measurement import measure
-    from matrixdp.sources import open_source
-
     workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))
     plain = mdp.select(workload).selection.plan
     measurement = measure(plain, open_source({"a": [0]}), REPLACE)

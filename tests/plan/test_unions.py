@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
+from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Local, Part, Union, repeats
-from matrixdp.plan import union as module
+from matrixdp.plan import Block, Local, Part, Union
 from matrixdp.plan.overlaps import Overlaps
 from matrixdp.plan.pair import Pair
-from matrixdp.queries.groups import ProductGroup
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 2, "one": 1}
@@ -159,66 +157,3 @@ def test_attributes_of_many_values_need_no_matrix_over_them():
     # every value of a, from the last prefix of b, and from a sum over c; b and c say little of it
     [values] = mdp.product(a="identity").expand(domain)
     np.testing.assert_allclose(analysis.variances(values), 1.0 / (1.0 / 9.0 + 1.0 / 12.0), rtol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["one marginal twice", "overlap", "many: deficient"])
-def test_large_groups_are_analysed_by_their_different_queries(name, monkeypatch):
-    plan = union(CASES[name])
-    groups = [group for group in workload_of(plan) if isinstance(group, ProductGroup)]
-    expected = [plan.analysis.group(group) for group in groups]
-    seen = []
-    monkeypatch.setattr(module, "compressible", lambda group: group.query_weights is None)
-    monkeypatch.setattr(
-        module, "representatives", lambda *given: seen.append(repeats.representatives(*given)) or seen[-1]
-    )
-    again = union(CASES[name])
-    for group, error in zip(groups, expected, strict=True):
-        found = again.analysis.group(group)
-        values = [found.total, found.weighted, found.largest]
-        np.testing.assert_allclose(values, [error.total, error.weighted, error.largest], rtol=1e-9)
-    assert any(found is not None for found in seen)
-
-
-def test_what_no_part_determines_is_refused():
-    plan = union(CASES["deficient"])
-    [fine] = mdp.product(b={"ranges": [[2, 2]]}, c="identity").expand(DOMAIN)
-    [wide] = mdp.product(a="identity", c="identity").expand(DOMAIN)
-    assert plan.analysis.place(fine) == 1
-    estimates = plan.analysis.estimates([np.zeros(own.rows) for own in plan.parts])
-    for ask in (plan.analysis.check_support, plan.analysis.variances, estimates.answers):
-        with pytest.raises(UnsupportedQueryError, match="needs the marginal of a, c, which was not measured"):
-            ask(wide)
-    [more] = mdp.product(a="identity", b="identity").expand(DOMAIN)
-    averages = Local(DOMAIN, plan.parts, GAUSSIAN).analysis
-    for analysis in (plan.analysis, averages):
-        with pytest.raises(UnsupportedQueryError, match="asks more of b"):
-            analysis.check_support(more)
-        with pytest.raises(UnsupportedQueryError, match="needs the marginal of a, c"):
-            analysis.check_support(wide)
-
-
-def test_unions_that_make_no_sense_are_refused(monkeypatch):
-    one = part(3.0, a=None)
-    with pytest.raises(NumericalError, match="at least two parts"):
-        union([one])
-    blocks = (Block(("a", "c"), IntegerMatrix(np.eye(6, dtype=np.int64))),)
-    with pytest.raises(NumericalError, match="products over single attributes"):
-        union([one, Part(("a", "c"), blocks, 1.0)])
-    monkeypatch.setattr("matrixdp.plan.overlaps.MAX_COMMON", 3)
-    assert union(CASES["many: deficient"][:2]).analysis  # two parts need no common unknowns
-    for name in ("many: ring", "many: star"):
-        with pytest.raises(TooLargeError, match="too many unknowns in common"):
-            assert union(CASES[name]).analysis
-
-
-def test_parts_that_do_not_determine_their_totals_are_too_many():
-    parts = [part(3.0, a=None, b=ENDS), part(2.0, a=None, c=None), part(1.0, c=None)]
-    with pytest.raises(TooLargeError, match="too many unknowns in common"):
-        assert union(parts).analysis
-
-
-def test_matrices_close_to_singular_are_refused():
-    steep = IntegerMatrix(np.array([[1, 10**8], [0, 1]]))
-    for parts in ([part(3.0, c=steep)], [part(3.0, a=None), part(3.0, c=steep)]):
-        with pytest.raises(NumericalError, match="too close to singular"):
-            assert union([part(2.0, b=None, c=steep), *parts]).analysis

@@ -94,24 +94,6 @@ def test_groups_of_many_queries_stay_products() -> None:
     assert not any(isinstance(group, DenseGroup) for group in gathered(Workload(DOMAIN, *asked)))
 
 
-def test_single_questions_are_selected_as_one_entry_of_them() -> None:
-    """The plan is as good as that for the same questions in one entry, at the same bound."""
-    single = Workload(DOMAIN, *_ranges(1, 30))
-    random = np.random.default_rng(1)
-    boxes = []
-    for _ in range(30):
-        a, b = (sorted(int(end) for end in random.integers(0, size, 2)) for size in (6, 5))
-        boxes.append({"a": {"range": a}, "b": {"range": b}})
-    ours, theirs = (
-        select(workload, noise=GAUSSIAN, mechanism="dense").certificate
-        for workload in (single, Workload(DOMAIN, mdp.cells(boxes)))
-    )
-    assert ours.lower_bound is not None
-    assert theirs.lower_bound is not None
-    assert ours.loss == pytest.approx(theirs.loss, rel=1e-9)
-    assert ours.lower_bound == pytest.approx(theirs.lower_bound, rel=1e-9)
-
-
 def test_the_selection_answers_the_workload_as_written() -> None:
     """The groups of a selection are those of the user: gathering is for selection's eyes alone."""
     workload = Workload(DOMAIN, *_ranges(1, 12))

@@ -1,16 +1,12 @@
 """Disjunctions and weighted products as a few Kronecker products: selection and analysis against rows."""
 
-from dataclasses import replace
-from functools import cache
-
 import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from matrixdp.queries import DenseGroup, Group, MatrixRows, Workload
+from matrixdp.noise import GAUSSIAN
+from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.selection import Selection
 from matrixdp.selection.view.gram_terms import CrossGram, gram_terms, weight_products
 from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.selection.view.table_shape import joint_gram, table_shape
@@ -44,47 +40,6 @@ def over_all(workload: Workload) -> np.ndarray:
         own = np.ones(group.queries) if group.query_weights is None else group.query_weights
         found.append(rows.reshape(group.queries, -1) * np.sqrt(group.weight * own)[:, None])
     return np.vstack(found)
-
-
-def written_out(group: Group) -> Group:
-    assert isinstance(group, DenseGroup)
-    return replace(group, content=MatrixRows(group.rows()))
-
-
-@cache
-def chosen(name: str, noise: Noise, mechanism: str) -> Selection:
-    return select(WORKLOADS[name], noise=noise, mechanism=mechanism)
-
-
-CHOICES = [
-    (name, noise, mechanism)
-    for name in WORKLOADS
-    for noise, mechanism in (
-        (GAUSSIAN, "residual"),
-        (GAUSSIAN, "dense"),
-        (GAUSSIAN, "fourier"),
-        (GAUSSIAN, "opt-m"),
-        (LAPLACE, "opt-kron"),
-        (LAPLACE, "querysmasher"),
-    )
-]
-
-
-@pytest.mark.parametrize(("name", "noise", "mechanism"), [one for one in CHOICES if one[0] != "products"])
-def test_disjunctions_are_answered_as_their_rows_are(name: str, noise: Noise, mechanism: str) -> None:
-    plan = chosen(name, noise, mechanism).plan
-    analysis = plan.analysis
-    group, other = WORKLOADS[name].groups[0], WORKLOADS[name].groups[-1]
-    explicit = written_out(group)
-    variances = analysis.variances(explicit)
-    np.testing.assert_allclose(analysis.variances(group), variances, rtol=1e-8)
-    np.testing.assert_allclose(
-        analysis.covariances(group, other), analysis.covariances(explicit, other), atol=1e-8 * variances.max()
-    )
-    assert analysis.covariance(group, 1, group, 1) == pytest.approx(variances[1], rel=1e-8)
-    rng = np.random.default_rng(5)
-    estimates = analysis.estimates([rng.normal(0.0, 9.0, part.rows) for part in plan.parts])
-    np.testing.assert_allclose(estimates.answers(group), estimates.answers(explicit), atol=1e-8)
 
 
 def test_disjunctions_of_many_cells_are_selected_and_analysed_without_them() -> None:

@@ -10,7 +10,6 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose import union
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
@@ -56,19 +55,6 @@ def test_products_measure_large_attributes_whole() -> None:
     assert not free.factors[0].identity
     assert isinstance(whole.factors[0].strategy, IdentityMatrix)
     assert free.loss < whole.loss
-
-
-def test_a_union_of_products_is_as_good_with_large_attributes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The identity and products of their own for totals cost little more, and every part is valid."""
-    monkeypatch.setattr(union, "_MOST_SYMMETRIC", 10)
-    found = select(_beside_prefixes(12), noise=LAPLACE, mechanism="opt-plus")
-    assert found.plan.cost == pytest.approx(1.0)
-    matrices = [b.matrix for part in found.plan.parts for b in part.blocks if b.attributes == ("a",)]
-    assert matrices
-    assert all(isinstance(matrix, IdentityMatrix) for matrix in matrices)
-    monkeypatch.undo()
-    free = select(_beside_prefixes(12), noise=LAPLACE, mechanism="opt-plus")
-    assert found.certificate.loss < 1.1 * free.certificate.loss
 
 
 def test_rows_are_told_without_being_written_out() -> None:

@@ -1,7 +1,7 @@
 """Weighted marginals against dense matrices and published figures."""
 
 import math
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -9,12 +9,11 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.compose.marginals import select_marginals
-from matrixdp.selection.view.marginal_spectrum import asked_attributes, marginal_spectrum
+from matrixdp.selection.view.marginal_spectrum import marginal_spectrum
 from matrixdp.selection.weights.convex import _multiplied, convex_weights, lower_bound
 from matrixdp.selection.weights.incidence import weight_problem
 from matrixdp.selection.weights.search import laplace_shares
 from matrixdp.selection.weights.shares import shares_loss
-from matrixdp.testing import dense_error, dense_gram
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 SIZES = (3, 2, 4)
@@ -31,78 +30,9 @@ CPS = mdp.Domain(
 )
 
 
-def projection(place):
-    found = np.ones((1, 1))
-    for size, member in zip(SIZES, place, strict=True):
-        mean = np.full((size, size), 1.0 / size)
-        found = np.kron(found, np.eye(size) - mean if member else mean)
-    return found
-
-
-def marginal_rows(place):
-    found: np.ndarray = np.ones((1, 1))
-    for size, member in zip(SIZES, place, strict=True):
-        found = np.kron(found, np.eye(size) if member else np.ones((1, size)))
-    return found
-
-
 def every(spectrum):
     """All marginals of the attributes may be measured."""
     return weight_problem(spectrum.residuals, spectrum.weights, spectrum.sizes, lambda one: True, 2)
-
-
-def place_of(residual):
-    return tuple(int(axis in residual) for axis in range(len(SIZES)))
-
-
-def test_the_spectrum_is_that_of_the_dense_gram_matrix():
-    spectrum = marginal_spectrum(MIXED)
-    assert spectrum.attributes == ("a", "b", "c") == asked_attributes(MIXED)
-    dense = dense_gram(MIXED, "abc")
-    known = dict(zip(spectrum.residuals, spectrum.weights, strict=True))
-    for place in product((0, 1), repeat=3):
-        expected = float(np.trace(projection(place) @ dense)) / math.prod(SIZES)
-        residual = tuple(axis for axis, member in enumerate(place) if member)
-        assert known.get(residual, 0.0) == pytest.approx(expected, rel=1e-11, abs=1e-10)
-
-
-def test_the_loss_is_that_of_the_dense_pseudo_inverse_and_its_slopes_are_differences():
-    problem = every(marginal_spectrum(MIXED))
-    rng = np.random.default_rng(5)
-    u = rng.random(8)
-    measured = zip(u, problem.incidence.marginals, strict=True)
-    rows = np.vstack([np.sqrt(weight) * marginal_rows(place_of(one)) for weight, one in measured])
-    expected = dense_error(dense_gram(MIXED, "abc"), rows)
-    loss, slopes = problem.loss_and_slopes(u)
-    assert loss == pytest.approx(expected, rel=1e-10) == problem.loss(u)
-    for place in range(8):
-        step = np.zeros(8)
-        step[place] = 1e-6
-        forward, backward = problem.loss(u + step), problem.loss(u - step)
-        assert (backward - forward) / 2e-6 == pytest.approx(slopes[place], rel=1e-5)
-
-
-@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
-def test_plans_cost_one_and_their_error_is_what_is_said(noise):
-    plan, certificate = select_marginals(MIXED, noise)
-    assert plan.noise == noise
-    assert plan.cost == pytest.approx(1.0, rel=1e-9)
-    analysis = plan.analysis
-    weighted = sum(analysis.group(group).weighted for group in MIXED)
-    assert weighted == pytest.approx(certificate.loss, rel=1e-8)
-    again = select_marginals(MIXED, noise)[1]
-    assert again.loss == certificate.loss
-
-
-def test_gaussian_weights_are_certified_among_weighted_marginals():
-    spectrum = marginal_spectrum(MIXED)
-    problem = every(spectrum)
-    found = convex_weights(problem, spectrum.dimensions)
-    bound = lower_bound(problem, found)
-    assert problem.loss(found) / bound - 1 < 1e-5
-    rng = np.random.default_rng(1)
-    for _ in range(50):
-        assert problem.loss(rng.dirichlet(np.full(8, 0.3))) >= bound * (1 - 1e-12)
 
 
 def test_weights_of_products_have_a_closed_form():
@@ -144,15 +74,6 @@ def test_published_figure_of_two_way_marginals():
     assert len(plan.parts) == 3
 
 
-def test_ten_attributes_and_what_is_too_large():
-    domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
-    workload = mdp.Workload(domain, mdp.marginals([1, 2]))
-    plan, certificate = select_marginals(workload, LAPLACE, restarts=4)
-    assert plan.cost == pytest.approx(1.0)
-    separately = 2 * sum(100 ** (1 / 3) for _ in range(45)) ** 3
-    assert certificate.loss < separately + 2 * 100 * 45 * 45**2
-
-
 def test_forty_attributes_have_no_arrays_of_all_subsets():
     """Published for HDMM: 52.35; the best weights are 48.81."""
     domain = mdp.Domain({f"a{i}": range(10) for i in range(40)})
@@ -189,20 +110,6 @@ def test_weighted_queries_need_no_rows():
     for residual, found in zip(spectrum.residuals, spectrum.weights, strict=True):
         expected = weights.sum() * 299 ** len(residual) / 300**4
         assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_predicates_of_one_value_scale_their_queries():
-    domain = mdp.Domain({"a": 3, "one": 1})
-    entries = [
-        mdp.product(a="identity", one={"matrix": [[3.0], [1.0]]}),
-        mdp.dense([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]], ["a", "one"]),
-    ]
-    spectrum = marginal_spectrum(mdp.Workload(domain, entries[0]))
-    assert spectrum.attributes == ("a",)
-    assert spectrum.weights.tolist() == pytest.approx([10 / 3, 20 / 3])
-    assert marginal_spectrum(mdp.Workload(domain, entries[1])).weights.tolist() == pytest.approx(
-        [5 / 9, 4 / 9]
-    )
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])

@@ -55,17 +55,6 @@ def test_no_other_shares_have_less_error(noise):
     assert plan.cost == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("noise", NOISES.values(), ids=str)
-def test_the_loss_is_that_of_the_dense_matrices(noise):
-    domain = mdp.Domain({"a": 16, "b": 3, "c": 16})
-    workload = mdp.Workload(
-        domain, mdp.product(a="prefix", b="identity"), mdp.product(b="range", c="prefix", weight=2.0)
-    )
-    plan, certificate = select_union(workload, noise)
-    assert isinstance(plan, Union)
-    assert certificate.loss == pytest.approx(dense_loss(plan, workload), rel=1e-7)
-
-
 def test_least_squares_are_better_than_averages():
     """Two products on one table: 5 to 10 % of the root mean squared error."""
     domain = mdp.Domain({"a": 16, "b": 16})
@@ -132,14 +121,6 @@ def test_a_product_for_each_group_costs_what_is_published(noise):
     assert len(found.plan.parts) == 6
 
 
-def test_averages_of_products_that_determine_the_same_can_only_gain():
-    domain = mdp.Domain({"a": range(6), "b": range(6)})
-    workload = mdp.Workload(
-        domain, mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
-    )
-    assert united(workload, "products").certificate.loss < apart_loss(workload, LAPLACE)
-
-
 def test_two_groups_share_the_cost_evenly():
     found = united(TWO_WAY, "two")
     assert [LAPLACE.share(part, part.variance) for part in found.plan.parts] == pytest.approx([0.5, 0.5])
@@ -154,17 +135,6 @@ def test_too_many_sets_are_not_merged_to_two(monkeypatch):
     monkeypatch.setattr(grouping, "MAX_MERGED_SETS", 5)
     with pytest.raises(TooLargeError, match="6 sets of attributes are not merged to two groups"):
         united(TWO_WAY, "two")
-
-
-def test_an_explicit_group_has_a_product_too():
-    domain = mdp.Domain({"a": range(4)})
-    workload = mdp.Workload(domain, mdp.dense(np.tri(4)[1:], ["a"]), mdp.product(a="identity"))
-    alone = [
-        select(mdp.Workload(domain, entry), mechanism="opt-kron", noise=GAUSSIAN)
-        for entry in workload.entries
-    ]
-    expected = GAUSSIAN.total_loss([one.certificate.loss for one in alone])
-    assert apart_loss(workload, GAUSSIAN) == pytest.approx(expected, rel=1e-4)
 
 
 def test_products_that_add_nothing_keep_a_share_that_can_be_computed_with():
