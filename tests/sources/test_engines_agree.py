@@ -254,5 +254,5 @@ def test_a_record_that_changes_the_type_that_is_inferred_changes_one_count_by_on
         path.write_text("\n".join([*lines, *record, ""]))
         found.append(np.array(counts(READERS[reader](path), Domain({"a": spec}))))
     assert found[0].sum() == 50 * len(values)
-    for record, after in zip(RECORDS, found[1:], strict=True):
-        assert np.abs(after - found[0]).sum() <= 1, record
+    for own, after in zip(RECORDS, found[1:], strict=True):
+        assert np.abs(after - found[0]).sum() <= 1, own

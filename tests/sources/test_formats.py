@@ -3,18 +3,17 @@
 import json
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-import matrixdp as mdp
-from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Clause, Unit
 from matrixdp.sources import formats, open_source, register_format
 from matrixdp.testing import check_neighbours, check_source
 from tests.refusals import Refusal, refused
+from tests.sources.ways import counts
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 ASSUMED = Clause("lines-of-json", "It is assumed that each line holds one record.")
@@ -43,18 +42,6 @@ def opened(table, path):
     return open_source(write_lines(path, table))
 
 
-def test_a_release_of_a_file_of_a_registered_format(tmp_path):
-    path = write_lines(
-        tmp_path / "people.jsonl", pa.table({"sex": ["male", "female", "x"], "age": [3, 1, 2]})
-    )
-    workload = mdp.Workload(DOMAIN, mdp.marginals([("sex", "age")]))
-    measured = mdp.select(workload).measure(path, mdp.Budget(rho=1e6))
-    release = measured.reconstruct(workload)
-    answers = release.answers["estimate"].to_numpy()
-    assert answers.round().tolist() == [0, 1, 0, 0, 0, 0, 0, 1]
-    assert ASSUMED in measured.measurement.assumptions
-
-
 def test_it_is_read_as_every_other_format(tmp_path):
     check_source(partial(opened, path=tmp_path / "t.jsonl"), [Kind.TEXT])
     check_neighbours(partial(opened, path=tmp_path / "t.jsonl"), [Kind.TEXT, Kind.INTEGER], together=30)
@@ -66,8 +53,8 @@ def test_files_of_a_pattern_hold_one_table_with_one_order(tmp_path):
     source = open_source(tmp_path / "*.jsonl")
     domain = Domain({"age": 4})
     for most, expected in ((1, [1, 1, 0, 0]), (2, [1, 1, 1, 1]), (9, [1, 1, 1, 2])):
-        ((_, counts),) = source.marginals(domain, [("age",)], OutOfDomain(), Unit(most, "who"))
-        np.testing.assert_array_equal(counts, expected)
+        assert counts(source, domain, unit=Unit(most, "who")) == expected
+    assert ASSUMED in source.assumptions(domain)
     assert source.columns() == {"age": Kind.INTEGER, "who": Kind.TEXT}
 
 

@@ -150,7 +150,10 @@ def test_bytes_that_are_no_text_name_nobody(tmp_path):
 
 
 def test_a_text_that_says_that_it_is_every_other_one_is_the_text_that_it_is():
-    columns = {"person": ["ann", Impostor("ben"), Impostor("cy"), "ann"], "age": [0, 1, 2, 3]}
+    columns: dict[str, list[object]] = {
+        "person": ["ann", Impostor("ben"), Impostor("cy"), "ann"],
+        "age": [0, 1, 2, 3],
+    }
     for table in (columns, objects(columns)):
         assert counted(table, 1).tolist() == [1, 1, 1, 0]
 

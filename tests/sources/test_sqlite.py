@@ -14,7 +14,9 @@ from matrixdp.sources.base import COMPUTED, INFERRED
 from tests.sources.ways import cells, counts
 
 CODES = Domain({"code": 2})
-PEOPLE = "CREATE TABLE people AS SELECT 'male' AS sex, 3 AS age UNION ALL VALUES ('female', '1'), ('male', 9)"
+PEOPLE = (
+    "CREATE TABLE people AS SELECT 'male' AS sex, 3 AS age UNION ALL VALUES ('female', '1'), ('male', 99)"
+)
 
 
 def database(folder: Path, *statements, **options) -> str:

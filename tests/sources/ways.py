@@ -38,7 +38,7 @@ class Way:
     kinds: tuple[Kind, ...] = ALL
 
 
-def counts(table: Any, domain: Domain, subset=None, rule=None, unit=None, **options) -> list:
+def counts(table: Any, domain: Domain, subset=None, rule=None, unit=None, **options) -> Any:
     """Return one marginal as lists: that of all attributes where none is given."""
     source = table if isinstance(table, Source) else open_source(table, **options)
     asked = domain.names if subset is None else subset
