@@ -16,7 +16,7 @@ import pytest
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.exact.resources import MEMORY_LIMIT
 from matrixdp.privacy import Unit
-from matrixdp.sources import open_source, register_source
+from matrixdp.sources import open_source, register_format, register_source
 from matrixdp.sources.engines import THREADS
 from tests.refusals import Refusal
 from tests.sources.ways import database, parquet
@@ -167,6 +167,10 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "a column to draft twice": lambda folder: opened("t.csv", {"t.csv": "sex,age,sex\n"})(
             folder
         ).columns(),
+    },
+    ("duplicate", "endings"): {
+        "an ending that another format has": lambda: register_format("x", ".csv", reader=id),
+        "a format without an ending": lambda: register_format("x", reader=id),
     },
     ("missing-column", ""): {
         "no column": checked({"Age": [1]}),

@@ -3,7 +3,6 @@
 import os
 import sys
 import traceback
-from datetime import date
 from functools import partial
 from typing import Any
 
@@ -63,8 +62,6 @@ def test_objects_are_not_looked_at_when_columns_are_checked():
         next(iter(open_source(columns).marginals(DOMAIN, [()], OutOfDomain())))
     frame = pd.DataFrame({"sex": ["male"], "age": pd.Series([1], dtype=object)})
     open_source(frame).check(DOMAIN)
-    with pytest.raises(SourceError, match="column 'age' holds dates"):
-        open_source(pl.DataFrame({"sex": ["male"], "age": [date(2020, 1, 31)]})).check(DOMAIN)
 
 
 FIRST_LINES = {
@@ -100,20 +97,16 @@ NESTED = {
 
 @pytest.mark.parametrize("case", sorted(NESTED))
 def test_a_type_that_holds_values_is_not_quoted(case, tmp_path):
-    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
-        connection.execute(f"CREATE TABLE people AS SELECT {NESTED[case]} AS sex, 3 AS age")
-        refused(open_source(connection.table("people")), case)
-    refused(open_source(tmp_path / "t.duckdb"), case)
-
-
-def refused(source, case):
-    if case == "an enumeration":
-        assert dict(source.marginals(DOMAIN, [()], OutOfDomain()))[()] == 0
-        return
-    with pytest.raises(SourceError) as caught:
-        source.marginals(DOMAIN, [()], OutOfDomain())
-    assert SECRET not in everything(caught.value)
-    assert str(caught.value).startswith("column 'sex' holds values of another kind; categories are compared")
+    path = database(tmp_path / "t.duckdb", f"CREATE TABLE people AS SELECT {NESTED[case]} AS sex, 3 AS age")
+    with duckdb.connect(str(path), read_only=True) as connection:
+        for source in (open_source(connection.table("people")), open_source(path)):
+            if case == "an enumeration":
+                assert counts(source, DOMAIN, ()) == 0
+                continue
+            with pytest.raises(SourceError) as caught:
+                source.marginals(DOMAIN, [()], OutOfDomain())
+            assert caught.value.code == "wrong-kind"
+            assert SECRET not in everything(caught.value)
 
 
 def everything(error):
