@@ -3,6 +3,8 @@
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +17,7 @@ from tests.sources.ways import ALL, WAYS, objects
 
 #: How many hostile records are added at once; one, which takes minutes, by `make neighbours`.
 TOGETHER = int(os.environ.get("MATRIXDP_TOGETHER", "100"))
-OBJECTS = {
+OBJECTS: dict[str, Callable[[Any], Any]] = {
     "lists": dict,
     "arrays of objects": lambda columns: {name: s.to_numpy() for name, s in objects(columns).items()},
     "pandas of objects": objects,
