@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,10 +16,10 @@ import pytest
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.exact.resources import MEMORY_LIMIT
 from matrixdp.privacy import Unit
-from matrixdp.sources import open_source, register_source
+from matrixdp.sources import open_source, register_format, register_source
 from matrixdp.sources.engines import THREADS
 from tests.refusals import Refusal
-from tests.sources.ways import database
+from tests.sources.ways import database, parquet
 
 AGE = Domain({"age": 4})
 SPAN = {"from": "2020-01-01", "to": "2020-12-31"}
@@ -73,6 +74,37 @@ def granted(variable: str, text: str) -> Callable[[], Any]:
     return attempt
 
 
+def lazily(version: str) -> Callable[[], Any]:
+    def attempt() -> None:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setattr(pl, "__version__", version)
+            open_source(pl.LazyFrame({"age": [1]})).marginals(AGE, [()], OutOfDomain())
+
+    return attempt
+
+
+def unread(_: pl.DataFrame) -> pl.DataFrame:
+    raise AssertionError("the data was touched")
+
+
+def header(
+    head: bytes, act: Callable[[Any], Any] = lambda source: source.check(AGE)
+) -> Callable[[Path], Any]:
+    """Return what reads a CSV file that begins with some bytes."""
+
+    def attempt(folder: Path) -> Any:
+        (folder / "t.csv").write_bytes(head)
+        return act(open_source(folder / "t.csv"))
+
+    return attempt
+
+
+def stored(column: Any, **others: Any) -> Callable[[Path], Any]:
+    return lambda folder: open_source(parquet(pa.table({"age": column, **others}), folder)).check(
+        Domain({"age": 4, **{name: ["x"] for name in others}})
+    )
+
+
 def taken(engine: str) -> Callable[[], Any]:
     return lambda: register_source(engine, callable, "nothing:nothing")
 
@@ -88,7 +120,21 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "no file of a pattern": opened("none*.parquet"),
         "no file of SQLite": lambda: open_source("sqlite:///none.sqlite"),
     },
-    ("source", ""): {"a folder": opened("")},
+    ("source", ""): {
+        "a folder": opened(""),
+        "a header in Windows-1252": header("age,größe\n".encode("cp1252")),
+        "a header cut within a letter": header(b"age,\xe2\x82\n"),
+        "a header in UTF-16": header("age\n3\n".encode("utf-16")),
+        "columns in UTF-16": header("age\n3\n".encode("utf-16-be"), lambda source: source.columns()),
+    },
+    ("empty", ""): {"an empty file": header(b""), "an empty gzip file": asked("t.csv.gz", {"t.csv.gz": ""})},
+    ("engine-failed", ""): {
+        **{f"an empty file {name}": asked(name, {name: ""}) for name in ("t.parquet", "t.duckdb")},
+        "a column of pandas twice": checked(pd.DataFrame([[1, 2]], columns=["age", "age"])),
+    },
+    ("not-supported", ""): {
+        f"Polars {version}": lazily(version) for version in ("1.34.0", "1.36.1", "1.44.1", "1.9.0b2")
+    },
     ("conflict", ""): {
         "formats together": opened("t.*", {**CSV, "t.parquet": ""}),
         "databases together": opened("*.db", DB),
@@ -122,6 +168,10 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
             folder
         ).columns(),
     },
+    ("duplicate", "endings"): {
+        "an ending that another format has": lambda: register_format("x", ".csv", reader=id),
+        "a format without an ending": lambda: register_format("x", reader=id),
+    },
     ("missing-column", ""): {
         "no column": checked({"Age": [1]}),
         "no columns": checked(pa.table({"Age": [1]}), Domain({"sex": ["f"], "age": 4})),
@@ -143,7 +193,8 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "timestamps for codes": held(pa.array([0], pa.timestamp("us")), size=3),
         "dates for codes": held(pa.array([1], pa.date32()), size=3),
         "dates of another name": checked(pa.table({"Age, years": pa.array([1], pa.date32())}), READ),
-        "integers for texts": held(pa.array([1]), categories=["1", "01"], type="text"),
+        "bytes of Parquet": stored(pa.array([b"1"], pa.binary())),
+        "bytes of Parquet beside texts": stored(pa.array([b"1"], pa.binary()), note=["x"]),
         **{
             f"ids of {kind}": person(pa.table({"age": [0], "person": pa.array([None], kind)}))
             for kind in (pa.binary(), pa.timestamp("us"), pa.list_(pa.int64()))
@@ -154,7 +205,8 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "an id that is read": checked({"Age, years": [0]}, READ, Unit(id="Age, years")),
     },
     ("not-supported", "unit.id"): {
-        "ids of a lazy frame": person(pl.LazyFrame({"age": [0], "person": ["ann"]})),
+        "ids of a lazy frame": person(pl.LazyFrame({"age": [0], "person": ["ann"]}).map_batches(unread)),
+        "ids of a relation": person(duckdb.sql("SELECT error('read') AS age, 1 AS person")),
         "ids of a view": asked(
             "t.db",
             {"t.db": f"{PEOPLE}; CREATE VIEW v AS FROM people"},

@@ -64,20 +64,6 @@ def test_dask_counts_partitions_and_objects(parts):
         assert [(counts // 20).tolist() for _, counts in found] == COUNTS
 
 
-def test_dask_does_not_run_before_it_is_counted():
-    ran = []
-
-    def seen(frame):
-        ran.append(1)
-        return frame
-
-    frame = dd.from_pandas(FRAME, npartitions=1).map_partitions(seen, meta=FRAME[:0])
-    found = open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain())
-    assert not ran
-    assert [counts.tolist() for _, counts in found] == COUNTS
-    assert ran == [1]
-
-
 def test_a_partition_that_fails_does_not_tell_its_values():
     def fails(frame):
         raise ValueError("Waldemar-4711")

@@ -9,11 +9,8 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from matrixdp.domain import Domain, OutOfDomain
@@ -22,10 +19,9 @@ from matrixdp.exact.resources import MEMORY_LIMIT
 from matrixdp.locks import private_folder
 from matrixdp.sources import open_source
 from matrixdp.sources.engines import THREADS, connect
+from tests.sources.ways import counts
 
 DOMAIN = Domain({"age": 10})
-arrow: Any = pa
-parquet: Any = pq
 
 
 def setting(name, **options):
@@ -39,15 +35,9 @@ def test_the_environment_grants_memory_and_threads(monkeypatch):
     assert setting("memory_limit") == "512.0 MiB"
     assert setting("threads") == 3
     assert setting("threads", threads=1) == 1
+    assert setting("enable_progress_bar") is False
     assert setting("autoinstall_known_extensions") in (False, "false")
-    source = open_source({"age": np.arange(10).repeat(3)})
-    ((_, counts),) = source.marginals(DOMAIN, [("age",)], OutOfDomain())
-    assert counts.tolist() == [3] * 10
-
-
-def test_nothing_tells_how_long_it_takes():
-    with connect() as connection:
-        assert connection.execute("SELECT current_setting('enable_progress_bar')").fetchone() == (False,)
+    assert counts({"age": np.arange(10).repeat(3)}, DOMAIN) == [3] * 10
 
 
 FORKS = """

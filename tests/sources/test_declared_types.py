@@ -2,25 +2,10 @@
 
 import jsonschema
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import matrixdp as mdp
-from matrixdp.domain import Domain
-from matrixdp.errors import SourceError
 from matrixdp.specification import json_schema
-from tests.sources.ways import TYPED, WAYS
-
-VALUES = {"integers": [1, 2], "numbers": [1.0, 0.5], "booleans": [True, False]}
-
-
-@pytest.mark.parametrize("way", TYPED)
-@pytest.mark.parametrize("holds", VALUES)
-def test_texts_are_not_read_from_other_columns(way, holds, tmp_path):
-    source = WAYS[way].opens(pa.table({"text": VALUES[holds]}), tmp_path)
-    with pytest.raises(SourceError, match=f"column 'text' holds {holds}; categories of type text") as caught:
-        source.check(Domain({"text": {"categories": ["1", "01"], "type": "text"}}))
-    assert caught.value.code == "wrong-kind"
 
 
 def test_a_type_goes_from_the_specification_to_the_answers(tmp_path):

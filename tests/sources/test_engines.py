@@ -1,18 +1,31 @@
 """An engine of one's own, from one file: what it reads, it says; everything else is there."""
 
+import json
 import subprocess
 import sys
+from functools import partial
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import matrixdp as mdp
 from matrixdp.domain import encode_value
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
-from matrixdp.sources import Source, engine_names, engines, open_source, register_source
-from matrixdp.testing import check_source
+from matrixdp.privacy import Clause, Unit
+from matrixdp.sources import (
+    Source,
+    engine_names,
+    engines,
+    formats,
+    open_source,
+    register_format,
+    register_source,
+)
+from matrixdp.testing import check_neighbours, check_source
+from tests.sources.ways import counts
 
 
 class Ledger:
@@ -99,3 +112,62 @@ def test_the_check_finds_an_engine_that_reads_otherwise(registered):
 
     with pytest.raises(AssertionError, match="category: the text ' true' has the code 13, and is read as"):
         check_source(careless, [Kind.TEXT])
+
+
+# Formats of files join by one call: paths, addresses, checks, persons and messages know them.
+
+ASSUMED = Clause("lines-of-json", "It is assumed that each line holds one record.")
+
+
+def read_lines(path):
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        names, *rows = map(json.loads, file)
+    return pa.table({name: pa.array([row[i] for row in rows]) for i, name in enumerate(names)})
+
+
+def write_lines(path, table):
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    lines = [table.column_names, *map(list, rows)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    monkeypatch.setattr(formats, "_FORMATS", list(formats._FORMATS))
+    register_format("Lines of JSON", ".jsonl", reader=read_lines, assumptions=(ASSUMED,))
+
+
+def opened(table, path):
+    return open_source(write_lines(path, table))
+
+
+def test_it_is_read_as_every_other_format(lines, tmp_path):
+    check_source(partial(opened, path=tmp_path / "t.jsonl"), [Kind.TEXT])
+    check_neighbours(partial(opened, path=tmp_path / "t.jsonl"), [Kind.TEXT, Kind.INTEGER], together=30)
+
+
+def test_files_of_a_pattern_hold_one_table_with_one_order(lines, tmp_path):
+    for place, ages in enumerate([[0, 1], [2, 3], [3]]):
+        write_lines(tmp_path / f"{place}.jsonl", pa.table({"age": ages, "who": ["ann", "ben"][: len(ages)]}))
+    source = open_source(tmp_path / "*.jsonl")
+    domain = mdp.Domain({"age": 4})
+    for most, expected in ((1, [1, 1, 0, 0]), (2, [1, 1, 1, 1]), (9, [1, 1, 1, 2])):
+        assert counts(source, domain, unit=Unit(most, "who")) == expected
+    assert ASSUMED in source.assumptions(domain)
+    assert source.columns() == {"age": Kind.INTEGER, "who": Kind.TEXT}
+
+
+def test_checks_and_messages_know_it(lines, tmp_path):
+    path = write_lines(tmp_path / "t.jsonl", pa.table({"age": [1]}))
+    with pytest.raises(SourceError) as missing:
+        open_source(path).check(mdp.Domain({"sex": 2}))
+    assert missing.value.code == "missing-column"
+    with pytest.raises(SourceError) as quotes:
+        open_source(path, quoted_newlines=True)
+    assert quotes.value.code == "conflict"
+    assert formats.format_names() == "CSV, Parquet, DuckDB or Lines of JSON"
+    (tmp_path / "t.xlsx").touch()
+    for name in (tmp_path / "t.xlsx", "https://host/t.xlsx"):
+        with pytest.raises(SourceError, match=r"\.jsonl"):
+            open_source(name)

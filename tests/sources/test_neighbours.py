@@ -3,6 +3,8 @@
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,23 +15,15 @@ from matrixdp.sources import open_source
 from matrixdp.testing import HOSTILE_OBJECTS, check_neighbours
 from tests.sources.ways import ALL, WAYS, objects
 
-
-def object_arrays(columns, _):
-    return open_source({name: series.to_numpy() for name, series in objects(columns).items()})
-
-
-def polars_objects(columns, _):
-    series = [pl.Series(name, values, dtype=pl.Object) for name, values in columns.items()]
-    return open_source(pl.DataFrame(series))
-
-
 #: How many hostile records are added at once; one, which takes minutes, by `make neighbours`.
 TOGETHER = int(os.environ.get("MATRIXDP_TOGETHER", "100"))
-OBJECTS = {
-    "lists": lambda columns, _: open_source(columns),
-    "arrays of objects": object_arrays,
-    "pandas of objects": lambda columns, _: open_source(objects(columns)),
-    "polars of objects": polars_objects,
+OBJECTS: dict[str, Callable[[Any], Any]] = {
+    "lists": dict,
+    "arrays of objects": lambda columns: {name: s.to_numpy() for name, s in objects(columns).items()},
+    "pandas of objects": objects,
+    "polars of objects": lambda columns: pl.DataFrame(
+        [pl.Series(name, values, dtype=pl.Object) for name, values in columns.items()]
+    ),
 }
 
 
@@ -46,8 +40,8 @@ def test_no_hostile_record_changes_more_than_one_count(way, tmp_path):
 
 
 @pytest.mark.parametrize("reader", OBJECTS)
-def test_no_hostile_object_changes_more_than_one_count(reader, tmp_path):
-    found = check_neighbours(lambda t: OBJECTS[reader](t, tmp_path), [], objects=True, together=TOGETHER)
+def test_no_hostile_object_changes_more_than_one_count(reader):
+    found = check_neighbours(lambda t: open_source(OBJECTS[reader](t)), [], objects=True, together=TOGETHER)
     assert found == len(HOSTILE_OBJECTS)
 
 
@@ -78,28 +72,17 @@ def refuses(table):
 
 
 @pytest.mark.parametrize(
-    ("reader", "message"),
+    ("reader", "together", "message"),
     [
-        (reads_none, "boolean None changes the counts of category by 31"),
-        (warns, "boolean None changes what is told, from .*there is a True.* to .*there is a None"),
-        (prints, r"what is told, from \(None, \[\], '31'"),
-        (writes, "what is told, .*a null"),
-        (refuses, "what is told, .*there is a null"),
+        (reads_none, 1, "boolean None changes the counts of category by 31"),
+        (reads_none, 3, "3 records of booleans, the first None: that changes the counts"),
+        (warns, 1, "boolean None changes what is told, from .*there is a True.* to .*there is a None"),
+        (prints, 1, r"what is told, from \(None, \[\], '31'"),
+        (writes, 1, "what is told, .*a null"),
+        (refuses, 1, "what is told, .*there is a null"),
+        (lambda table: open_source(table.drop_columns("category")), 1, "cannot be counted"),
     ],
 )
-def test_the_check_finds_what_one_record_moves(reader, message):
+def test_the_check_finds_what_one_record_moves(reader, together, message):
     with pytest.raises(AssertionError, match=message):
-        check_neighbours(reader, [Kind.BOOLEAN])
-
-
-def test_the_check_needs_a_table_that_can_be_counted():
-    with pytest.raises(AssertionError, match="cannot be counted"):
-        check_neighbours(lambda table: open_source(table.drop_columns("category")), [Kind.BOOLEAN])
-
-
-def test_several_records_at_once_may_move_as_many_counts():
-    assert check_neighbours(open_source, [Kind.BOOLEAN], together=3) == 3
-    with pytest.raises(
-        AssertionError, match="3 records of booleans, the first None: that changes the counts"
-    ):
-        check_neighbours(reads_none, [Kind.BOOLEAN], together=3)
+        check_neighbours(reader, [Kind.BOOLEAN], together=together)

@@ -2,6 +2,7 @@
 
 import builtins
 from datetime import date
+from itertools import permutations
 from urllib.parse import unquote
 
 import adbc_driver_postgresql.dbapi
@@ -13,7 +14,8 @@ import matrixdp as mdp
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source, postgresql
-from matrixdp.sources.base import COMPUTED, INFERRED
+from matrixdp.sources.base import COMPUTED, INFERRED, Request
+from matrixdp.sources.postgresql import Counting
 from tests import servers
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
@@ -30,6 +32,14 @@ def schema():
 def kept():
     with servers.one_connection():
         yield
+
+
+@pytest.fixture
+def role(monkeypatch):
+    """Change the role of every connection that is made from now on."""
+    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
+    yield lambda *settings: servers.execute(*(f"ALTER ROLE tester SET {setting}" for setting in settings))
+    servers.execute("ALTER ROLE tester RESET ALL")
 
 
 def opened(table="own.few"):
@@ -98,22 +108,20 @@ def test_texts_that_functions_of_texts_fail_on():
         assert counts.sum() == (0 if isinstance(spec, dict) and "type" in spec else 1)
 
 
-def test_collations_and_settings_change_nothing(monkeypatch):
-    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
+def test_collations_and_settings_change_nothing(role):
     servers.execute(
         "CREATE COLLATION own.loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
         "CREATE TABLE own.names (t text COLLATE own.loose)",
         "INSERT INTO own.names VALUES ('a'), ('A'), ('É'), ('é')",
         "CREATE FUNCTION own.lower(text) RETURNS text LANGUAGE sql AS $$SELECT 'true'$$",
-        "ALTER ROLE tester SET search_path = own, pg_catalog",
-        "ALTER ROLE tester SET standard_conforming_strings = off",
-        "ALTER ROLE tester SET DateStyle = 'German'",
-        "ALTER ROLE tester SET client_encoding = 'LATIN1'",
     )
-    try:
-        assert counted(Domain({"t": ["a", "é", "\\", True]}), "own.names")["t",].tolist() == [1, 1, 0, 0]
-    finally:
-        servers.execute("ALTER ROLE tester RESET ALL")
+    role(
+        "search_path = own, pg_catalog",
+        "standard_conforming_strings = off",
+        "DateStyle = 'German'",
+        "client_encoding = 'LATIN1'",
+    )
+    assert counted(Domain({"t": ["a", "é", "\\", True]}), "own.names")["t",].tolist() == [1, 1, 0, 0]
 
 
 #: What a statement of ours or of the driver's would call, were it looked up in the schema of an attacker.
@@ -229,19 +237,15 @@ def test_options_of_the_user_are_kept_with_the_search_path(address, options, mon
 def test_many_categories_and_marginals():
     rng = np.random.default_rng(0)
     names = [f"a{i}" for i in range(12)]
-    columns = {name: rng.integers(0, 9, 500) for name in names} | {
-        "county": rng.integers(0, 4000, 500).astype(str)
-    }
+    columns = {name: rng.integers(0, 9, 500) for name in names}
+    columns["county"] = rng.integers(0, 4000, 500).astype(str)
     servers.fill(pa.table(columns), "wide")
     domain = Domain({**dict.fromkeys(names, 8), "county": [str(3999 - i) for i in range(4000)]})
-    subsets = [(a, b) for a in domain.names for b in domain.names if a != b]
+    subsets = list(permutations(domain.names, 2))
     rule = OutOfDomain(dict.fromkeys(names, 7))
-    found, expected = (
-        counted(domain, "wide", subsets, rule),
-        dict(open_source(columns).marginals(domain, subsets, rule)),
-    )
-    assert set(found) == set(expected)
-    assert all(np.array_equal(found[subset], expected[subset]) for subset in subsets)
+    found = counted(domain, "wide", subsets, rule)
+    for subset, expected in open_source(columns).marginals(domain, subsets, rule):
+        np.testing.assert_array_equal(found[subset], expected)
 
 
 def test_what_leaves_the_server_are_the_groups_of_the_marginals(monkeypatch):
@@ -261,16 +265,12 @@ def test_what_leaves_the_server_are_the_groups_of_the_marginals(monkeypatch):
 
 
 @pytest.mark.parametrize(("given", "used"), [("64kB", "64MB"), ("65537kB", "65537kB")])
-def test_the_transaction_can_write_nothing_sees_one_state_and_has_enough_memory(given, used, monkeypatch):
-    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
-    servers.execute(f"ALTER ROLE tester SET work_mem = '{given}'")
+def test_the_transaction_can_write_nothing_sees_one_state_and_has_enough_memory(given, used, role):
+    role(f"work_mem = '{given}'")
     names = ("transaction_read_only", "transaction_isolation", "work_mem")
-    try:
-        with opened()._connect() as cursor:
-            cursor.execute("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
-            assert cursor.fetchall() == [("on", "repeatable read", used)]
-    finally:
-        servers.execute("ALTER ROLE tester RESET ALL")
+    with opened()._connect() as cursor:
+        cursor.execute("SELECT " + ", ".join(f"current_setting('{name}')" for name in names))
+        assert cursor.fetchall() == [("on", "repeatable read", used)]
 
 
 def test_what_the_server_computes_is_assumed():
@@ -280,22 +280,14 @@ def test_what_the_server_computes_is_assumed():
         "CREATE TABLE own.made (sex text, age int, twice int GENERATED ALWAYS AS (age * 2) STORED)",
         "CREATE TABLE own.shown (sex text, age int)",
         "ALTER TABLE own.shown ENABLE ROW LEVEL SECURITY",
-    )
-    for table, computed in {"few": False, "view": True, "kept": True, "made": False, "shown": True}.items():
-        expected = (COMPUTED, INFERRED) if computed else (INFERRED,)
-        assert opened(f"own.{table}").assumptions(DOMAIN) == expected, table
-    twice = Domain({"twice": 4})
-    assert opened("own.made").assumptions(twice) == (COMPUTED, INFERRED)
-
-
-def test_a_generated_column_of_a_child_is_assumed():
-    servers.execute(
         "CREATE TABLE own.parent (sex text, twice int)",
         "CREATE TABLE own.child (sex text, twice int) INHERITS (own.parent)",
         "CREATE TABLE own.last (twice int GENERATED ALWAYS AS (length(sex)) STORED) INHERITS (own.child)",
     )
-    assert opened("own.parent").assumptions(Domain({"twice": 4})) == (COMPUTED, INFERRED)
-    assert opened("own.parent").assumptions(Domain({"sex": ["male"]})) == (INFERRED,)
+    computed = [("view", "sex"), ("kept", "sex"), ("shown", "sex"), ("made", "twice"), ("parent", "twice")]
+    for table, name in [*computed, ("few", "sex"), ("made", "sex"), ("parent", "sex")]:
+        expected = (COMPUTED, INFERRED) if (table, name) in computed else (INFERRED,)
+        assert opened(f"own.{table}").assumptions(Domain({name: 2})) == expected, (table, name)
 
 
 def test_names_of_columns_are_no_sql():
@@ -337,14 +329,6 @@ def test_the_table_must_be_named_where_there_are_several():
         servers.execute("DROP SCHEMA other CASCADE")
 
 
-def test_columns_that_cannot_be_read():
-    servers.execute("CREATE TABLE own.odd (sex jsonb, age timestamp)")
-    with pytest.raises(SourceError, match="column 'sex' holds values of another kind"):
-        counted(DOMAIN, "own.odd")
-    with pytest.raises(SourceError, match="no column 'race'"):
-        counted(Domain({"race": ["x"]}))
-
-
 def test_texts_of_other_encodings_are_refused(monkeypatch):
     """Of such a database the order of texts is not that of their characters."""
     servers.execute("CREATE DATABASE old ENCODING 'WIN1252' LOCALE 'C' TEMPLATE template0")
@@ -375,9 +359,6 @@ def test_no_message_tells_a_password(address, monkeypatch):
     told = [str(caught.value), repr(caught.value), *getattr(caught.value, "__notes__", [])]
     assert not any(SECRET in text or "ann" in text for text in told)
     assert caught.value.__cause__ is None
-
-
-def test_the_password_is_not_part_of_the_source():
     source = open_source(f"postgresql://ann:{SECRET}@localhost/people")
     assert repr(source) == "PostgreSQLSource('postgresql://localhost/people')"
 
@@ -395,26 +376,35 @@ def test_without_a_driver_it_is_named(monkeypatch):
         opened().assumptions(DOMAIN)
 
 
-def test_days_are_days_whatever_the_time_zone(monkeypatch):
-    monkeypatch.setattr(adbc_driver_postgresql.dbapi, "connect", servers.connect)
+def test_days_are_days_whatever_the_time_zone(role):
     days = [date(2020, 1, 31), None, date(1, 1, 1), date(9999, 12, 31)]
     servers.fill(pa.table({"day": days}), "days")
-    servers.execute("ALTER ROLE tester SET TimeZone = 'America/Sao_Paulo'")
-    try:
-        domain = Domain({"day": ["2020-01-31", "0001-01-01", "9999-12-31"]})
-        assert counted(domain, "days")["day",].tolist() == [1, 1, 1]
-    finally:
-        servers.execute("ALTER ROLE tester RESET ALL")
+    role("TimeZone = 'America/Sao_Paulo'")
+    domain = Domain({"day": ["2020-01-31", "0001-01-01", "9999-12-31"]})
+    assert counted(domain, "days")["day",].tolist() == [1, 1, 1]
 
 
 def test_the_columns_and_what_they_hold():
     servers.execute("CREATE TABLE own.kinds (a text, b int, c numeric, d bool, e date, f jsonb)")
     kinds = opened("own.kinds").columns()
     assert [kind.value for kind in kinds.values()] == ["text", "integer", "float", "boolean", "date", "other"]
+    with pytest.raises(SourceError, match="column 'f' holds values of another kind"):
+        counted(Domain({"f": 2}), "own.kinds")
 
 
-def test_records_out_of_domain_are_counted():
-    source = opened()
-    rule = OutOfDomain({"sex": 0}, (None, "age"))
-    found = dict(source.marginals(DOMAIN, [("sex",)], rule))
-    assert {subset: counts.tolist() for subset, counts in found.items()} == {("sex",): [1, 1], ("",): [1, 1]}
+@pytest.mark.parametrize(
+    ("size", "subsets", "short"),
+    [
+        (2**31 - 1, [("a",)], True),
+        (2**31, [("a",)], False),
+        # the numbers of what is counted from a block are larger than those of the block
+        (2**31 - 1, [("a",), ()], False),
+        (2**30, [("a",), ("a", "b")], False),
+    ],
+)
+def test_numbers_of_cells_are_short_where_all_of_them_fit(size, subsets, short):
+    domain = Domain({"a": {"min": 0, "max": size - 1}, "b": 1})
+    [counting] = Counting.of(Request(domain, tuple(subsets), OutOfDomain()))
+    statement = counting.statement("SELECT 0 AS c0, 0 AS c1")
+    assert ("AS integer)" in statement) is short
+    assert ("CAST(0 AS bigint)" in statement) is not short

@@ -6,14 +6,14 @@ The extension of DuckDB that fetches is not part of it. Here a folder takes the 
 import tempfile
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
 from matrixdp.sources import open_source, remote
 from matrixdp.sources.base import INFERRED, QUOTES_CLOSED
+from tests.sources.ways import cells, counts, csv, parquet
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 PEOPLE = pa.table({"sex": ["male", "female", "male"], "age": [3, 1, 9]})
@@ -35,48 +35,37 @@ def network(tmp_path, monkeypatch):
     return tmp_path
 
 
-def counted(address, unit=None, **options):
-    ((_, counts),) = open_source(address, **options).marginals(DOMAIN, [("sex", "age")], OutOfDomain(), unit)
-    return counts.tolist()
-
-
 @pytest.mark.parametrize("name", ["people.parquet", "people.csv", "people.tsv.gz"])
 def test_files_are_fetched_and_read_as_at_a_path(name, network):
     if name.endswith("parquet"):
-        pq.write_table(PEOPLE, network / name)
+        parquet(PEOPLE, network, name)
     else:
-        text = PEOPLE.to_pandas().to_csv(index=False, sep="\t" if "tsv" in name else ",")
-        with (
-            pa.CompressedOutputStream(network / name, "gzip")
-            if name.endswith("gz")
-            else (network / name).open("wb") as file
-        ):
-            file.write(text.encode())
+        csv(PEOPLE, network, name, "\t" if "tsv" in name else ",")
     open_source(f"https://host/{name}").check(DOMAIN)
-    assert counted(f"https://host/{name}") == [[0, 1, 0, 0], [0, 0, 0, 1]]
+    assert cells(f"https://host/{name}", DOMAIN) == [(0, 1), (1, 3)]
     assert not list((network / "temporary").iterdir())
 
 
 def test_several_files_are_read_in_the_order_of_their_names(network):
     for place, sex in enumerate(["female", "male", "male"]):
-        pq.write_table(pa.table({"sex": [sex], "age": [place], "who": ["ann"]}), network / f"{place}.parquet")
+        parquet(pa.table({"sex": [sex], "age": [place], "who": ["ann"]}), network, f"{place}.parquet")
     unit = Unit(id="who", records=2)
     open_source("https://host/*.parquet").check(DOMAIN, unit=unit)
-    assert counted("https://host/*.parquet", unit) == [[1, 0, 0, 0], [0, 1, 0, 0]]
+    assert cells("https://host/*.parquet", DOMAIN, unit=unit) == [(0, 0), (1, 1)]
 
 
 def test_texts_that_are_not_utf_8_are_their_own_records_affair(network):
     texts = pa.array([b"male", b"\xff"]).view(pa.string())
-    pq.write_table(pa.table({"sex": texts, "age": [3, 3]}), network / "people.parquet")
-    assert counted("https://host/people.parquet") == [[0, 0, 0, 0], [0, 0, 0, 1]]
+    parquet(pa.table({"sex": texts, "age": [3, 3]}), network, "people.parquet")
+    assert cells("https://host/people.parquet", DOMAIN) == [(1, 3)]
 
 
 def test_columns_are_checked_from_the_metadata(network):
-    pq.write_table(PEOPLE.drop_columns("age"), network / "people.parquet")
+    parquet(PEOPLE.drop_columns("age"), network, "people.parquet")
     with pytest.raises(SourceError, match="no column 'age'"):
         open_source("https://host/people.parquet").check(DOMAIN)
     with pytest.raises(SourceError, match="no column 'age'"):
-        counted("https://host/people.parquet")
+        counts("https://host/people.parquet", DOMAIN)
     assert not list((network / "temporary").iterdir())
 
 
@@ -89,7 +78,7 @@ def test_what_is_assumed():
 def test_the_extension_is_named_and_not_downloaded(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(SourceError, match=r"needs DuckDB's extension httpfs.*INSTALL httpfs"):
-        counted("https://host/people.parquet?key=secret")
+        counts("https://host/people.parquet?key=secret", DOMAIN)
 
 
 def test_the_source_shows_no_key():

@@ -1,121 +1,154 @@
-"""Dates of every unit, case, rounding and open bins: DuckDB's expressions give what plain Python gives."""
+"""Columns as they are stored: bytes that are no text, types that cannot be read, and what is assumed."""
 
-from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from matrixdp.domain import Domain, OutOfDomain, encode_value
-from matrixdp.domain.kinds import UNITS
-from matrixdp.domain.rules import Kind
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from tests.relations import relation
+from matrixdp.sources.base import COMPUTED, INFERRED, QUOTES_CLOSED
+from tests.sources.ways import PEOPLE, TYPED, WAYS, cells, counts, database, parquet
 
-SPAN = {"from": "1969-11-15", "to": "1970-04-02"}
-DOMAIN = Domain(
-    {
-        **{f"by {unit}": {**SPAN, "by": unit, "null": "none"} for unit in UNITS},
-        "any weekday": {"by": "weekday"},
-        "one month": {"from": "1970-01-02", "to": "1970-01-30", "by": "month"},
-        "case": {"categories": ["sK", "É", "1E2", "no"], "case": "ignore", "null": "none"},
-        "as text": {"categories": ["x", "1e2"], "type": "text", "case": "ignore", "trim": True},
-        "floor": {"min": -2, "max": 2, "round": "floor", "trim": True},
-        "nearest": {"min": -2, "max": 2, "round": "nearest", "null": "none"},
-        "endless": {"edges": ["-inf", -0.5, 0.5, "inf"], "null": "none"},
-    }
-)
-MOMENTS = st.datetimes(datetime(1969, 11, 14), datetime(1970, 4, 4))
-TEXTS = st.one_of(
-    st.text("skSKſ\u212aéÉ1eE2noNOxX \t", max_size=4),
-    st.from_regex(r"\A *-?[0-3](\.(5|49999999999999994|50))?\Z"),
-    st.builds(str.replace, MOMENTS.map(str), st.just(" "), st.sampled_from(" Tt")),
-    MOMENTS.map(lambda moment: moment.isoformat(timespec="minutes")[: 16 - 6 * (moment.second % 2)]),
-    st.builds(
-        lambda moment, zone: moment.isoformat(timespec="minutes") + zone,
-        MOMENTS,
-        st.sampled_from(["Z", "+01", "-0130", "+14:59", "-00:30", "+15:00", "-1", "+01:60"]),
-    ),
-    st.from_regex(r"\A(19[67][0-9]|0000)-[01][0-9]-[0-3][0-9]\Z"),
-)
-COLUMNS = {
-    Kind.TEXT: (TEXTS, pa.string()),
-    Kind.FLOAT: (st.one_of(st.floats(-3, 3), st.sampled_from([0.5, -0.5, 1.5, float("nan")])), pa.float64()),
-    Kind.DATE: (st.dates(date(1969, 11, 1), date(1970, 4, 9)), pa.date32()),
-    Kind.TIMESTAMP: (MOMENTS, pa.timestamp("us")),
-    Kind.INSTANT: (MOMENTS.map(lambda moment: moment.replace(tzinfo=UTC)), pa.timestamp("us", "UTC")),
+SEXES = Domain({"sex": ["female", "male"]})
+
+
+def texts(values, kind):
+    """A column whose bytes are not checked, as files hold them."""
+    if kind == "dictionary":
+        distinct = list(dict.fromkeys(values))
+        codes = pa.array([distinct.index(value) for value in values])
+        return pa.DictionaryArray.from_arrays(codes, texts(distinct, pa.string()))
+    if kind == pa.string_view():
+        return pa.array(values, pa.binary_view()).view(kind)
+    held = pa.array(values, pa.large_binary() if kind == pa.large_string() else pa.binary())
+    return pa.Array.from_buffers(kind, len(values), held.buffers())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), "dictionary"])
+def test_texts_that_are_not_utf_8_are_out_of_domain_alone(tmp_path, kind):
+    sexes = [b"male", b"m\xffale", b"\xed\xa0\x80", b"female", b"\xc3", b"male", b"male", b"male"]
+    ages = [b"3", b"3", b"3", b"4", b"4", b"\xff", b"3\xff", b"\xff3"]
+    table = pa.table({"sex": texts(sexes, kind), "age": texts(ages, kind), "note": texts(sexes, kind)})
+    for way in ("pyarrow", "parquet", "ibis"):
+        assert cells(WAYS[way].opens(table, tmp_path)) == [(0, 4), (1, 3)], way
+
+
+def test_texts_of_pandas_that_have_no_form_in_utf_8():
+    sexes = pd.array(["male", "\ud800", None, "female"], dtype="string[python]")
+    frame = pd.DataFrame({"sex": sexes, "age": [3, 3, 3, 4]})
+    assert cells(frame) == cells(frame.astype({"sex": "category"})) == [(0, 4), (1, 3)]
+
+
+def test_parquet_files_of_different_types(tmp_path):
+    tables = [
+        {"sex": ["male", "x"], "age": [3, 3]},
+        {"age": ["4", "oops"], "sex": texts([b"female", b"\xff"], pa.string()), "note": [1, 2]},
+        {"sex": ["male"]},
+        {"note": [1.5]},
+        {"age": pa.array([5.0], pa.float16()), "sex": pa.array(["male"]).dictionary_encode()},
+    ]
+    for index, columns in enumerate(tables):
+        parquet(pa.table(columns), tmp_path, f"{index}.parquet")
+    assert cells(tmp_path / "*.parquet") == [(0, 4), (1, 3), (1, 5)]
+    assert counts(tmp_path / "*.parquet", PEOPLE, (), OutOfDomain({"sex": 0, "age": 0})) == 7
+
+
+def with_enumeration(path: Path, name: str) -> None:
+    """Turn the texts of a Parquet file into an enumeration of Parquet's, which PyArrow cannot write."""
+    held = path.read_bytes()
+    encoded = bytes([len(name)]) + name.encode()
+    text, listed = bytes.fromhex("25004c1c0000"), bytes.fromhex("25084c4c0000")
+    assert held.count(encoded + text) == 1
+    path.write_bytes(held.replace(encoded + text, encoded + listed))
+
+
+def test_enumerations_of_parquet_are_texts_beside_texts_and_alone(tmp_path):
+    sexes = texts([b"male", b"\xff", None, b"female", b"male"], pa.string())
+    table = pa.table({"sex": sexes, "note": ["x"] * 5, "age": [1, 2, 3, 4, 5]})
+    options: Any = {"store_schema": False, "use_dictionary": False, "write_statistics": False}
+    path = parquet(table, tmp_path, **options)
+    with_enumeration(path, "sex")
+    assert pq.read_schema(path).field("sex").type == pa.binary()
+    assert counts(path, SEXES) == [1, 2]
+    assert counts(path, Domain({"sex": ["female", "male"], "note": ["x"]})) == [[1], [2]]
+    parquet(table, tmp_path, "u.parquet", **options)
+    assert counts(tmp_path / "*.parquet", SEXES) == [2, 4]
+
+
+TEXT = {"categories": ["1", "01"], "type": "text"}
+REFUSED: dict[str, tuple[Any, Any]] = {
+    "no dates": (pa.array([], pa.date32()), 9),
+    "nulls of dates": (pa.nulls(3, pa.date32()), 9),
+    "dates of no year": (pa.array([10**9, -(10**9), 5], pa.int32()).cast(pa.date32()), 9),
+    "timestamps": (pa.array([0], pa.timestamp("us")), ["x"]),
+    "integers": ([1, 2], TEXT),
+    "numbers": ([1.0, 0.5], TEXT),
+    "booleans": ([True, False], TEXT),
 }
 
 
-def codes(source, domain, rows):
-    """The codes that a source reads, None out of domain: the last value and the first stand in for that."""
-    subsets = [("record", name) for name in domain.names if name != "record"]
-    read = [
-        dict(
-            source.marginals(domain, subsets, OutOfDomain({name: place(domain[name]) for _, name in subsets}))
-        )
-        for place in (lambda attribute: 0, lambda attribute: attribute.size - 1)
-    ]
-    return {
-        name: [
-            int(first) if first == last else None
-            for first, last in zip(*(counts[subset].argmax(axis=1) for counts in read), strict=True)
-        ]
-        for subset in subsets
-        for name in subset[1:]
-    }
+@pytest.mark.parametrize("way", TYPED)
+@pytest.mark.parametrize("case", REFUSED)
+def test_types_that_cannot_be_read_are_refused_whatever_the_records_are(way, case, tmp_path):
+    column, spec = REFUSED[case]
+    source = WAYS[way].opens(pa.table({"other": ["\x00"] * len(column), "held": column}), tmp_path)
+    for domain in (Domain({"held": spec}), Domain({"other": ["x"], "held": spec})):
+        for attempt in (source.check, lambda asked: source.marginals(asked, [()], OutOfDomain())):
+            with pytest.raises(SourceError, match="column 'held' holds ") as caught:
+                attempt(domain)
+            assert caught.value.code == "wrong-kind"
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(st.data(), st.sampled_from(list(COLUMNS)))
-def test_every_value_has_the_code_that_python_gives(data, kind):
-    strategy, held = COLUMNS[kind]
-    values = data.draw(st.lists(st.one_of(st.none(), strategy), min_size=30, max_size=60))
-    rows = len(values)
-    read = [a for a in DOMAIN if a.size > 1 and a.rule(kind) is not None]
-    domain = Domain({"record": rows, **{a.name: a.read_from("value") for a in read}})
-    table = pa.table({"record": list(range(rows)), "value": pa.array(values, held)})
-    found = codes(open_source(table), domain, rows)
-    for attribute in read:
-        assert found[attribute.name] == [encode_value(attribute, value) for value in values], attribute.name
+def test_what_cannot_be_read_is_told_before_records_that_cannot_be_read_either(tmp_path):
+    table = pa.table({"sex": ["male"] * 9, "age": pa.array([1] * 9, pa.date32())})
+    path = parquet(table, tmp_path, compression="none")
+    held = path.read_bytes()
+    # Everything but the first bytes and the footer is destroyed.
+    footer = int.from_bytes(held[-8:-4], "little") + 8
+    path.write_bytes(held[:4] + b"\xff" * (len(held) - footer - 4) + held[-footer:])
+    for domain, code in ((SEXES, "engine-failed"), (PEOPLE, "wrong-kind")):
+        with pytest.raises(SourceError) as caught:
+            counts(path, domain)
+        assert caught.value.code == code
 
 
-def test_one_value_and_edges_that_are_none():
-    domain = Domain({"one month": DOMAIN["one month"]})
-    table = {"one month": ["1970-01-01", "1970-01-02", "1970-01-30", "1970-01-31"]}
-    for source in (open_source(table), open_source(pa.table(table))):
-        ((_, found),) = source.marginals(domain, [("one month",)], OutOfDomain())
-        assert found.tolist() == [2]
+@pytest.mark.parametrize("way", WAYS)
+def test_types_may_have_been_inferred_everywhere_but_in_files_of_texts(way, tmp_path):
+    source = WAYS[way].opens(pa.table({"sex": ["male"], "age": ["3"]}), tmp_path)
+    expected: tuple[str, ...] = (INFERRED,)
+    if WAYS[way].engine in ("dask", "ibis", "polars lazy", "relation"):
+        expected = (COMPUTED, INFERRED)
+    if "csv" in way or way in ("tsv", "gzip"):
+        expected = (QUOTES_CLOSED,) if "quoted" in way else ()
+    assert source.assumptions(PEOPLE) == expected
 
 
-FAR = [0, -1, 2**62, -(2**62), 2**63 - 1, -(2**63) + 1, None]
+def test_columns_that_a_database_computes_are_assumed_to_be_computed_record_by_record(tmp_path):
+    path = database(
+        tmp_path / "t.duckdb",
+        "CREATE TABLE people (sex VARCHAR, raw VARCHAR, age INTEGER AS (CAST(raw AS INTEGER)))",
+        "INSERT INTO people (sex, raw) VALUES ('male', '3')",
+        "CREATE VIEW seen AS SELECT sex FROM people",
+    )
+    assert cells(path, table_name="people") == [(1, 3)]
+    for name, domain, computed in (("people", PEOPLE, True), ("people", SEXES, False), ("seen", SEXES, True)):
+        assert (COMPUTED in open_source(path, table_name=name).assumptions(domain)) == computed
 
 
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-def test_timestamps_of_every_unit_and_beyond_all_years(unit, zone, tmp_path):
-    table = pa.table({"t": pa.array(FAR, pa.timestamp(unit, zone))})
-    domain = Domain({"t": {"from": "1969-12-31", "to": "1970-01-01", "by": "day", "null": "none"}})
-    sources = [open_source(table)]
-    if unit != "s":
-        # Neither Parquet nor Polars has seconds.
-        pq.write_table(table, tmp_path / "t.parquet")
-        sources += [open_source(tmp_path / "t.parquet"), open_source(pl.from_arrow(table))]
-    if zone is None:
-        sources.append(open_source(relation(table)))
-    for source in sources:
-        ((_, found),) = source.marginals(domain, [("t",)], OutOfDomain())
-        assert found.tolist() == [1, 1, 1]
-
-
-def test_moments_of_numpy():
-    domain = Domain({"t": {"from": "1969-12-31", "to": "1970-01-01", "by": "day", "null": "none"}})
-    for unit in ("D", "h", "s", "us", "ns"):
-        values: Any = np.array([0, -1, "NaT"], dtype=f"datetime64[{unit}]")
-        ((_, found),) = open_source({"t": values}).marginals(domain, [("t",)], OutOfDomain())
-        assert found.tolist() == [1, 1, 1]
+@pytest.mark.parametrize("case", ["a lazy file", "a lazy cast"])
+def test_a_lazy_frame_that_fails_on_one_record_reads_it_as_text(case, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("sex,age\n" + "male,3\n" * 200 + "male,x\n")
+    frame = pl.scan_csv(path, infer_schema=False)
+    failing = pl.scan_csv(path) if case == "a lazy file" else frame.with_columns(pl.col("age").cast(pl.Int64))
+    with pytest.raises(SourceError, match=r"its engine failed on a") as caught:
+        counts(failing, PEOPLE)
+    assert caught.value.code == "engine-failed"
+    assert np.sum(counts(frame, PEOPLE)) == 200

@@ -24,6 +24,7 @@ from matrixdp.testing import HOSTILE_VALUES
 from tests import servers
 from tests.relations import relation
 
+PEOPLE = Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}})
 ALL = tuple(Kind(kind) for kind in HOSTILE_VALUES)
 TEXT = (Kind.TEXT,)
 
@@ -37,13 +38,19 @@ class Way:
     kinds: tuple[Kind, ...] = ALL
 
 
-def counts(table: Any, domain: Domain, subset=None, rule=None, unit=None, **options) -> list:
+def counts(table: Any, domain: Domain, subset=None, rule=None, unit=None, **options) -> Any:
     """Return one marginal as lists: that of all attributes where none is given."""
     source = table if isinstance(table, Source) else open_source(table, **options)
     asked = domain.names if subset is None else subset
     ((found, counted),) = source.marginals(domain, [asked], rule or OutOfDomain(), unit)
     assert found == asked
     return counted.tolist()
+
+
+def cells(table: Any, domain: Domain = PEOPLE, *arguments, **options) -> list[tuple[int, ...]]:
+    """Return the codes of all attributes of each record that is counted, in order."""
+    counted = np.array(counts(table, domain, *arguments, **options))
+    return [tuple(cell) for cell in np.argwhere(counted).tolist() for _ in range(counted[tuple(cell)])]
 
 
 def database(path: Path, *statements: str) -> Path:
@@ -57,8 +64,7 @@ def database(path: Path, *statements: str) -> Path:
 
 def database_of(table: pa.Table, path: Path) -> Path:
     """Make a DuckDB database of one table."""
-    path.unlink(missing_ok=True)
-    with duckdb.connect(str(path)) as connection:
+    with duckdb.connect(str(database(path))) as connection:
         connection.register("given", table)
         connection.execute("CREATE TABLE people AS SELECT * FROM given")
     return path
@@ -98,7 +104,7 @@ def parquet(table, folder: Path, name="t.parquet", **options) -> Path:
 
 
 def several_parquet(table: pa.Table, folder: Path) -> Source:
-    parquet(table.slice(0, 2), folder, "1.parquet")
+    parquet(table.slice(0, 2), folder, "1.parquet", row_group_size=1)
     parquet(table.slice(2), folder, "2.parquet", compression="zstd")
     return open_source(folder / "[12].parquet")
 
@@ -138,6 +144,33 @@ def dictionaries(table: pa.Table, _: Path) -> Source:
     return open_source(pa.table([c.dictionary_encode() for c in table.columns], table.column_names))
 
 
+class Table:
+    """The calls of a table of Ibis that are used, on an Arrow table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    @property
+    def columns(self):
+        return tuple(self.table.column_names)
+
+    def select(self, *names):
+        return Table(self.table.select(names))
+
+    def limit(self, records):
+        return Table(self.table.slice(0, records))
+
+    def schema(self):
+        return self
+
+    def to_pyarrow(self):
+        return self.table.schema
+
+    def to_pyarrow_batches(self):
+        return self.table.to_reader(max_chunksize=64)
+
+
+Table.__module__ = "ibis.expr.types.relations"
 #: Every way in which an engine of the table of engines is given a table.
 MATRIX = {
     "lists": Way("arrays", lambda table, _: open_source(table.to_pydict())),
@@ -148,6 +181,7 @@ MATRIX = {
     "pyarrow": Way("frame", lambda table, _: open_source(table)),
     "lazy": Way("polars lazy", lambda table, _: open_source(pl.DataFrame(table).lazy())),
     "dask": Way("dask", lambda table, _: open_source(dd.from_pandas(of_arrow(table), npartitions=2))),
+    "ibis": Way("ibis", lambda table, _: open_source(Table(table))),
     "relation": Way("relation", lambda table, _: open_source(relation(table))),
     "csv with quoted line ends": Way("path", quoted_csv, TEXT),
     "parquet": Way("path", lambda table, folder: open_source(parquet(table, folder))),
@@ -168,7 +202,6 @@ SHAPES = {
     "several parquet": Way("path", several_parquet),
     "pandas of numpy": Way("frame", pandas(lambda frame: frame)),
     "pandas of mixed objects": Way("frame", pandas(lambda frame: frame.astype(object))),
-    "pandas nullable": Way("frame", pandas(lambda frame: frame.convert_dtypes())),
     "pandas of categories": Way("frame", pandas(lambda frame: frame.astype("category"))),
     "pandas of arrow": Way("frame", lambda table, _: open_source(of_arrow(table))),
     "polars categories": Way(
@@ -178,8 +211,12 @@ SHAPES = {
     ),
     "pyarrow dictionaries": Way("frame", dictionaries, TEXT),
     "narwhals": Way("frame", lambda table, _: open_source(nw.from_native(table))),
+    "narwhals of a lazy frame": Way(
+        "polars lazy", lambda table, _: open_source(nw.from_native(pl.DataFrame(table).lazy()))
+    ),
     "structured arrays": Way("arrays", structured),
 }
 WAYS = MATRIX | SHAPES
+IN_MEMORY = [way for way, own in MATRIX.items() if own.engine not in ("path", "postgresql", "sqlite")]
 #: Those whose columns have a type that is stored with them, and where a database need not be made.
 TYPED = ("pandas", "polars", "pyarrow", "lazy", "relation", "parquet", "database")
