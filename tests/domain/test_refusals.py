@@ -6,7 +6,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.domain import Categorical
-from matrixdp.domain.rules import finite_number, whole_number
+from matrixdp.domain.rules import INTEGER, NUMBER, integer_of, number_of, required
 from matrixdp.errors import DomainError, WorkloadError
 
 
@@ -18,9 +18,9 @@ def test_one_text_is_no_list_of_categories():
 @pytest.mark.parametrize("value", ["3", None, math.nan, math.inf, True, [1]])
 def test_what_is_no_number_is_refused_with_its_place(value: object):
     with pytest.raises(DomainError, match=r"age\.min: found .*; expected a finite number"):
-        finite_number(value, ("age", "min"))
+        required(number_of, value, NUMBER, "age", "min")
     with pytest.raises(DomainError, match=r"age\.min: found .*; expected an integer"):
-        whole_number(value, ("age", "min"))
+        required(integer_of, value, INTEGER, "age", "min")
 
 
 def test_a_list_of_entries_is_no_entry():
