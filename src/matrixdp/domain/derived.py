@@ -61,11 +61,12 @@ def public_values(attribute: Attribute) -> list[Any]:
     null = attribute.null_code
     values: list[Any] = [attribute.value(code) for code in attribute.all_codes if code != null]
     if values and all(isinstance(value, str) for value in values):
-        values = _typed(getattr(attribute, "type", None), values)
+        values = typed(getattr(attribute, "type", None), values)
     return values if null is None else [*values, None]
 
 
-def _typed(declared: str | None, texts: list[str]) -> list[Any]:
+def typed(declared: str | None, texts: list[str]) -> list[Any]:
+    """Return the values of categories as SQL has them, by their declared type or by that of all of them."""
     if declared == "date":
         return [date.fromisoformat(text) for text in texts]
     values = [canonical_value(text) for text in texts]

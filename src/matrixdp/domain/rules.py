@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
 from functools import cache, cached_property
-from typing import Any, TypeVar, cast, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -414,7 +414,7 @@ def integer_of(value: object) -> int | None:
     integral = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
     if not integral and not (isinstance(value, float | np.floating) and float(value).is_integer()):
         return None
-    whole = int(cast("Any", value))
+    whole = int(value)  # type: ignore[call-overload]  # of the types above
     return whole if abs(whole) <= LARGEST_INTEGER else None
 
 
