@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
-from matrixdp.domain.rules import Bounds, Kind, Rule, canonical_text, canonical_value, wrong_value
+from matrixdp.domain.rules import NUMBERS, Bounds, Kind, Rule, canonical_text, canonical_value, wrong_value
 from matrixdp.errors import DomainError, TooLargeError, each, within
 from matrixdp.forms import Form, MappingOf, OrFile, Schema, Verbatim, is_unicode, unknown_name
 
@@ -326,8 +326,17 @@ class Attribute(ABC):
 
     name: str
     size: int = field(init=False, repr=False, compare=False)
+    _rule: Rule = field(init=False, repr=False, compare=False)
     codebook: Codebook = field(default=NO_CODEBOOK, kw_only=True, repr=False)
     numeric: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
+            raise wrong_value(self.name, "a non-empty string as the name of an attribute")
+        if not isinstance(self.codebook, Codebook):
+            raise wrong_value(self.codebook, "a Codebook", self.name, "codebook")
+        self._set(_rule=self._checked())
+        self._check_labels()
 
     @property
     def column(self) -> str:
@@ -410,9 +419,9 @@ class Attribute(ABC):
             raise wrong_value([low, high], expected, code="out-of-range")
         return first, last
 
-    @abstractmethod
     def rule(self, kind: Kind) -> Rule | None:
         """Return how values of a kind become codes; None where the attribute cannot be read from them."""
+        return self._rule if kind in self._kinds() else None
 
     def to_spec(self) -> object:
         """Return what a specification says about the attribute, made of plain Python values."""
@@ -466,6 +475,14 @@ class Attribute(ABC):
         return levels[name]
 
     @abstractmethod
+    def _checked(self) -> Rule:
+        """Check the values, put them into one form, and return how raw values become codes."""
+
+    def _kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds that the attribute can be read from."""
+        return NUMBERS
+
+    @abstractmethod
     def _value(self, code: int) -> str | int | float:
         """Return the public value of a code that is not that of missing values."""
 
@@ -505,12 +522,6 @@ class Attribute(ABC):
             raise DomainError(
                 f"attribute {self.name!r} has codes 0 to {self.size - 1}; found {asked}", code="out-of-range"
             )
-
-    def _check_name(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
-            raise wrong_value(self.name, "a non-empty string as the name of an attribute")
-        if not isinstance(self.codebook, Codebook):
-            raise wrong_value(self.codebook, "a Codebook", self.name, "codebook")
 
     def _check_word(self, key: str, words: tuple[str, ...]) -> None:
         if (word := getattr(self, key)) not in words:

@@ -45,6 +45,7 @@ _EXPRESSION = "one expression of the parents' names, which has a value for every
 #: No expression of an ordinary size takes as long at a million combinations.
 _MOST_SECONDS = 60.0
 _LONGEST = 60
+PARENT = "an attribute of the domain that is not derived itself"
 
 
 def public_values(attribute: Attribute) -> list[Any]:
@@ -291,8 +292,7 @@ def _parents(
     parents = []
     for place, parent in enumerate(form.of):
         if parent not in known:
-            expected = "an attribute of the domain that is not derived itself"
-            raise DomainError(unknown_name(("of", place), parent, expected, known))
+            raise DomainError(unknown_name(("of", place), parent, PARENT, known))
         parents.append(known[parent])
     columns = dict(form.columns)
     if form.map is not None and not parents and not columns:

@@ -10,7 +10,7 @@ from typing import Self, final
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.derived import is_derived
+from matrixdp.domain.derived import PARENT, is_derived
 from matrixdp.domain.parsing import attribute_from_spec
 from matrixdp.domain.rules import wrong_value
 from matrixdp.errors import DomainError, Problem, within
@@ -67,8 +67,7 @@ class Domain(Displayed):
             for place, name in enumerate(() if derivation is None else derivation.of):
                 if name not in read:
                     path = (attribute.name, "of", place)
-                    expected = "an attribute of the domain that is not derived itself"
-                    raise DomainError(unknown_name(path, name, expected, read))
+                    raise DomainError(unknown_name(path, name, PARENT, read))
             if derivation is not None:
                 with within(attribute.name):
                     parents = [*(read[name] for name in derivation.of), *derivation.columns]
@@ -266,19 +265,15 @@ _EXPECTED = "drop, {other: value} or {count: true}"
 class RuleForm(Record):
     """The value in whose place values out of domain are counted, or that their number is measured."""
 
-    error = DomainError
+    error, expected = DomainError, _EXPECTED
     other: object = key(scalar("text, a number, true or false"), default=None)
     count: bool = key(flag(), default=False, about="measure how many values were out of domain, with noise")
 
     def check(self) -> None:
         if (self.other is None) != self.count:
             found = "neither other nor count" if self.other is None else "other and count"
-            raise DomainError.at(
-                (),
-                found,
-                "one of them: what is counted as another value is not out of domain",
-                code="conflict",
-            )
+            expected = "one of them: what is counted as another value is not out of domain"
+            raise DomainError.at((), found, expected, code="conflict")
 
 
 @final
@@ -319,12 +314,8 @@ class OutOfDomain:
         counted = dict.fromkeys(counts)
         for asked in counted:
             if not (asked is None or isinstance(asked, str)) or asked in (codes or {}):
-                raise DomainError.at(
-                    ("out_of_domain",),
-                    f"a count of {asked!r}",
-                    "an attribute whose values out of domain are dropped",
-                    code="conflict",
-                )
+                expected = "an attribute whose values out of domain are dropped"
+                raise DomainError.at(("out_of_domain",), f"a count of {asked!r}", expected, code="conflict")
         object.__setattr__(self, "codes", tuple(sorted((codes or {}).items())))
         whole = (None,) if None in counted else ()
         object.__setattr__(self, "counts", (*whole, *sorted(name for name in counted if name is not None)))
@@ -367,8 +358,6 @@ class OutOfDomain:
                 raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
             if rule == "drop":
                 continue
-            if not isinstance(rule, Mapping):
-                raise wrong_value(rule, _EXPECTED, name)
             with within(name):
                 form = RuleForm.read(rule)
                 if form.count:
@@ -416,9 +405,5 @@ class OutOfDomain:
             domain.index(name)
         if None in self.counts and ("count" in dict(self.codes) or "count" in self.counts):
             # Both would be written under one key.
-            raise DomainError.at(
-                ("out_of_domain", "count"),
-                "an attribute of that name",
-                "another name of it beside count: true",
-                code="conflict",
-            )
+            found, expected = "an attribute of that name", "another name of it beside count: true"
+            raise DomainError.at(("out_of_domain", "count"), found, expected, code="conflict")

@@ -104,11 +104,10 @@ class Categorical(Attribute):
     categories: tuple[str, ...]
     type: str | None = None
     case: str = field(default="match", kw_only=True)
-    _categories: Categories = field(init=False, repr=False, compare=False)
+    _rule: Categories = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        self._check_name()
+    def _checked(self) -> Categories:
         if self.case != "match" and self.type not in (None, "text"):
             expected = "no `case`: its type has none"
             raise wrong_value(self.case, expected, self.name, "case", code="unknown-name")
@@ -132,8 +131,8 @@ class Categorical(Attribute):
             seen[value] = text
         if not seen:
             raise DomainError.at(place, "an empty list", "at least 1 category", code="empty")
-        self._set(categories=tuple(seen.values()), _categories=self._rule_of(seen))
-        self._check_labels()
+        self._set(categories=tuple(seen.values()))
+        return self._rule_of(seen)
 
     def _compared(self, category: object) -> tuple[str, str | float]:
         """Return the text of a category, and the value by which its type compares it."""
@@ -176,10 +175,8 @@ class Categorical(Attribute):
         compared = by_text.get(self.type)
         return Numbers(tuple(map(float, seen)), **common) if compared is None else compared(texts, **common)
 
-    def rule(self, kind: Kind) -> Categories | None:
-        """Return the categories, and how they are compared."""
-        readable = kind in ((Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE))
-        return self._categories if readable else None
+    def _kinds(self) -> tuple[Kind, ...]:
+        return (Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE)
 
     def _value(self, code: int) -> str:
         return self.categories[code]
@@ -187,7 +184,7 @@ class Categorical(Attribute):
     def _code_of(self, value: object) -> int:
         """Return the code of a category, given in any spelling that its type takes for the same."""
         text, compared = self._compared(value)
-        code = self._categories.codes.get(compared)
+        code = self._rule.codes.get(compared)
         if code is None:
             expected = f"a category of {self.name!r}"
             raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
@@ -257,11 +254,9 @@ class Bins(Attribute):
     name: str
     edges: tuple[float, ...]
     closed: bool = False
-    _bin_edges: BinEdges = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check_name()
+    def _checked(self) -> BinEdges:
         name = self.name
         with within(name, "edges"):
             edges = tuple(each(lambda edge: required(edge_of, edge, EDGE), self.edges))
@@ -274,18 +269,14 @@ class Bins(Attribute):
                 raise DomainError.at(path, number_text(after), expected, code="out-of-range")
         if not isinstance(self.closed, bool):
             raise wrong_value(self.closed, "true or false", name, "closed")
-        self._set(edges=edges, _bin_edges=BinEdges(edges, self.closed, **self._common(len(edges) - 1)))
-        self._check_labels()
+        self._set(edges=edges)
+        return BinEdges(edges, self.closed, **self._common(len(edges) - 1))
 
     @cached_property
     def ends(self) -> Bounds:
         """The edges of each bin, of which the upper one does not belong to it."""
         edges = np.array(self.edges, dtype=np.float64)
         return Bounds(edges[:-1], edges[1:], half_open=True)
-
-    def rule(self, kind: Kind) -> BinEdges | None:
-        """Return the edges."""
-        return self._bin_edges if kind in NUMBERS else None
 
     @classmethod
     def equal(
@@ -441,11 +432,9 @@ class Dates(Attribute):
     first: Any = None
     last: Any = None
     by: str = "day"
-    _timestamps: Timestamps = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check_name()
+    def _checked(self) -> Timestamps:
         self._check_word("by", UNITS)
         first = self._end("from", self.first, DAYS[0])
         last = self._end("to", self.last, DAYS[1])
@@ -454,8 +443,7 @@ class Dates(Attribute):
             raise DomainError.at((self.name, "to"), last.isoformat(), expected, code="out-of-range")
         self._set(first=first, last=last)
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
-        self._set(_timestamps=Timestamps(**hours, **self._divided(), **self._common(self._count())))
-        self._check_labels()
+        return Timestamps(**hours, **self._divided(), **self._common(self._count()))
 
     @cached_property
     def ends(self) -> Bounds:
@@ -508,10 +496,9 @@ class Dates(Attribute):
         monday = timedelta(days=self.first.weekday() if self.by == "week" else 0)
         return date.fromordinal((self.first - monday).toordinal() + code * _DAYS[self.by])
 
-    def rule(self, kind: Kind) -> Timestamps | None:
-        """Return how moments become codes; a date has no hour."""
-        readable = kind in MOMENTS and not (self.by == "hour" and kind is Kind.DATE)
-        return self._timestamps if readable else None
+    def _kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of moments; a date has no hour."""
+        return tuple(kind for kind in MOMENTS if self.by != "hour" or kind is not Kind.DATE)
 
     def _value(self, code: int) -> str | int:
         """Return the text of a value in the way of ISO 8601, or the number of a year or an hour."""
@@ -574,25 +561,21 @@ class _ConsecutiveIntegers(Attribute):
 
     numeric: ClassVar[bool] = True
 
-    _range: IntegerRange = field(init=False, repr=False, compare=False)
+    _rule: IntegerRange = field(init=False, repr=False, compare=False)
 
     @cached_property
     def ends(self) -> Bounds:
         """The integers themselves."""
-        return Bounds.of_integers(np.arange(self._range.first, self._range.last + 1, dtype=np.int64))
-
-    def rule(self, kind: Kind) -> IntegerRange | None:
-        """Return the first and the last integer."""
-        return self._range if kind in NUMBERS else None
+        return Bounds.of_integers(np.arange(self._rule.first, self._rule.last + 1, dtype=np.int64))
 
     def _value(self, code: int) -> int:
-        return self._range.first + code
+        return self._rule.first + code
 
     def _code_of(self, value: object) -> int:
         """Return the code of an integer."""
         code = self._code(value)
         if code is None:
-            expected = f"a value of {self.name!r}, an integer from {self._range.first} to {self._range.last}"
+            expected = f"a value of {self.name!r}, an integer from {self._rule.first} to {self._rule.last}"
             raise wrong_value(value, expected, code="unknown-name")
         return code
 
@@ -600,13 +583,13 @@ class _ConsecutiveIntegers(Attribute):
         """Return the codes of two integers; both belong to the range."""
         first, last = self._code(low), self._code(high)
         if first is None or last is None or first > last:
-            ends = f"from {self._range.first} to {self._range.last}, the values of {self.name!r}"
+            ends = f"from {self._rule.first} to {self._rule.last}, the values of {self.name!r}"
             raise wrong_value([low, high], f"two integers first <= last {ends}", code="out-of-range")
         return first, last
 
     def _code(self, value: object) -> int | None:
-        code = None if (number := integer_of(value)) is None else number - self._range.first
-        return code if code is not None and 0 <= code <= self._range.last - self._range.first else None
+        code = None if (number := integer_of(value)) is None else number - self._rule.first
+        return code if code is not None and 0 <= code <= self._rule.last - self._rule.first else None
 
 
 @final
@@ -641,8 +624,7 @@ class Integers(_ConsecutiveIntegers):
     maximum: int
     round: str | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        self._check_name()
+    def _checked(self) -> IntegerRange:
         minimum = required(integer_of, self.minimum, INTEGER, self.name, "min")
         maximum = required(integer_of, self.maximum, INTEGER, self.name, "max")
         if maximum < minimum:
@@ -650,10 +632,8 @@ class Integers(_ConsecutiveIntegers):
             raise DomainError.at((self.name, "max"), str(maximum), expected, code="out-of-range")
         if self.round is not None:
             self._check_word("round", ("floor", "nearest"))
-        common = self._common(maximum - minimum + 1)
-        whole = IntegerRange(minimum, maximum, self.round, **common)
-        self._set(minimum=minimum, maximum=maximum, _range=whole)
-        self._check_labels()
+        self._set(minimum=minimum, maximum=maximum)
+        return IntegerRange(minimum, maximum, self.round, **self._common(maximum - minimum + 1))
 
     def _spec(self) -> dict[str, object]:
         """Return the two ends, and how numbers are rounded."""
@@ -687,13 +667,12 @@ class Coded(_ConsecutiveIntegers):
     name: str
     codes: int
 
-    def __post_init__(self) -> None:
-        self._check_name()
+    def _checked(self) -> IntegerRange:
         codes = required(integer_of, self.codes, INTEGER, self.name)
         if codes < 1:
             raise DomainError.at((self.name,), str(codes), "an integer of at least 1", code="out-of-range")
-        self._set(codes=codes, _range=IntegerRange(0, codes - 1, **self._common(codes)))
-        self._check_labels()
+        self._set(codes=codes)
+        return IntegerRange(0, codes - 1, **self._common(codes))
 
     def _spec(self) -> int:
         """Return the number of codes."""

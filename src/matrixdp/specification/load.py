@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,12 +65,22 @@ UNFILLED = "TODO"
 MAX_NODES = 2_000_000
 """A document may stand for at most this many values, counted after aliases are replaced."""
 
-_NULL = re.compile(r"~|null|Null|NULL|")
-_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(
-    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
+_SCALARS: Mapping[str, tuple[str, list[str], Callable[[str], object]]] = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""], lambda text: None),  # noqa: ARG005
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF"), lambda text: text.lower() == "true"),
+    "int": (
+        r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+        list("-+0123456789"),
+        lambda text: int(text, {"0x": 16, "0o": 8}.get(text[:2], 10)),
+    ),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+        lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
+    ),
+}
+"""The scalars without quotes that are no text: what they match, their first letters, and their values."""
+
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -100,13 +110,8 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}  # noqa: RUF012 - declared by the base class
 
 
-for _name, _pattern, _first in (
-    ("null", _NULL, ["~", "n", "N", ""]),
-    ("bool", _BOOL, list("tTfF")),
-    ("int", _INT, list("-+0123456789")),
-    ("float", _FLOAT, list("-+.0123456789")),
-):
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
+for _name, (_pattern, _first, _) in _SCALARS.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), _first)
 
 
 def parse_yaml(text: str) -> Document:
@@ -211,21 +216,12 @@ class _Builder:
         tag = node.tag.removeprefix(_TAG)
         if tag == "str":
             return text
-        if tag == "null" and _NULL.fullmatch(text):
-            return None
-        if tag == "bool" and _BOOL.fullmatch(text):
-            return text.lower() == "true"
-        if tag == "int" and _INT.fullmatch(text):
-            return self._integer(node, path)
-        if tag == "float" and _FLOAT.fullmatch(text):
-            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-        raise self._error(node, path, f"the tag {node.tag} on {text!r}", "a value without a tag")
-
-    def _integer(self, node: ScalarNode, path: Place) -> int:
-        text: str = node.value
-        if len(text) > 400:
+        pattern, _, convert = _SCALARS.get(tag, ("(?!)", [], str))
+        if not re.fullmatch(pattern, text):
+            raise self._error(node, path, f"the tag {node.tag} on {text!r}", "a value without a tag")
+        if tag == "int" and len(text) > 400:
             raise self._error(node, path, f"an integer of {len(text)} digits", "one of at most 400")
-        return int(text, {"0x": 16, "0o": 8}.get(text[:2], 10))
+        return convert(text)
 
     def _check_tag(self, node: Node, path: Place, name: str) -> None:
         if node.tag not in (_TAG + name, "!"):
