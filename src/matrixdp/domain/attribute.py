@@ -519,9 +519,8 @@ class Attribute(ABC):
     def _check_codes(self, first: int, last: int) -> None:
         if not 0 <= first <= last < self.size:
             asked = f"code {first}" if first == last else f"codes {first} to {last}"
-            raise DomainError(
-                f"attribute {self.name!r} has codes 0 to {self.size - 1}; found {asked}", code="out-of-range"
-            )
+            expected = f"codes 0 to {self.size - 1} of {self.name!r}"
+            raise DomainError.at((), asked, expected, code="out-of-range")
 
     def _check_word(self, key: str, words: tuple[str, ...]) -> None:
         if (word := getattr(self, key)) not in words:

@@ -14,7 +14,7 @@ from matrixdp.domain.derived import PARENT, is_derived
 from matrixdp.domain.parsing import attribute_from_spec
 from matrixdp.domain.rules import wrong_value
 from matrixdp.errors import DomainError, Problem, within
-from matrixdp.forms import Record, Schema, closest, flag, key, record, scalar, unknown_name
+from matrixdp.forms import Record, Schema, flag, key, record, scalar, unknown_name
 
 
 @final
@@ -48,13 +48,10 @@ class Domain(Displayed):
         seen: set[str] = set()
         for attribute in listed:
             if not isinstance(attribute, Attribute):
-                raise DomainError(
-                    f"a domain is made of attributes; found {type(attribute).__name__}", code="wrong-type"
-                )
+                raise wrong_value(attribute, "an attribute")
             if attribute.name in seen:
-                raise DomainError(
-                    f"the domain names the attribute {attribute.name!r} twice", code="duplicate"
-                )
+                found = f"the attribute {attribute.name!r} a second time"
+                raise DomainError.at((), found, "each attribute once", code="duplicate")
             seen.add(attribute.name)
         object.__setattr__(self, "attributes", listed)
         self._check_derived()
@@ -147,9 +144,7 @@ class Domain(Displayed):
             If there is no attribute of that name.
         """
         if not isinstance(name, str) or name not in self._positions:
-            raise DomainError(
-                f"the domain has no attribute {name!r}" + closest(str(name), self.names), code="unknown-name"
-            )
+            raise DomainError(unknown_name((), str(name), "an attribute of the domain", self.names))
         return self._positions[name]
 
     def sort(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -161,13 +156,12 @@ class Domain(Displayed):
             If a name is unknown or occurs twice, or `names` is one string.
         """
         if isinstance(names, str):
-            raise DomainError(
-                f"attributes are given as a list of names; found the string {names!r}", code="wrong-type"
-            )
+            raise wrong_value(names, "a list of names of attributes")
         positions = [self.index(name) for name in names]
         for position in positions:
             if positions.count(position) > 1:
-                raise DomainError(f"the attribute {self.names[position]!r} is named twice", code="duplicate")
+                found = f"the attribute {self.names[position]!r} a second time"
+                raise DomainError.at((), found, "each attribute once", code="duplicate")
         return tuple(self.names[position] for position in sorted(positions))
 
     def cells(self, names: Iterable[str] | None = None) -> int:
@@ -196,10 +190,7 @@ class Domain(Displayed):
             If it is not a mapping of names to descriptions, or a description is wrong.
         """
         if not isinstance(spec, Mapping):
-            raise DomainError(
-                f"a domain is a mapping of names to attributes; found {type(spec).__name__}",
-                code="wrong-type",
-            )
+            raise wrong_value(spec, "a mapping of names to attributes")
         return cls(spec)
 
     def __getitem__(self, name: str) -> Attribute:
@@ -308,9 +299,7 @@ class OutOfDomain:
     def __init__(self, codes: Mapping[str, int] | None = None, counts: Sequence[str | None] = ()) -> None:
         for name, code in (codes or {}).items():
             if isinstance(code, bool) or not isinstance(code, int) or code < 0:
-                raise DomainError(
-                    f"out_of_domain of {name!r} must be a code, 0 or above; found {code!r}", code="wrong-type"
-                )
+                raise wrong_value(code, f"a code, 0 or above, as out_of_domain of {name!r}")
         counted = dict.fromkeys(counts)
         for asked in counted:
             if not (asked is None or isinstance(asked, str)) or asked in (codes or {}):

@@ -84,9 +84,8 @@ class Evaluation:
                 values = key_values(self.domain[scalar.column])
                 self._keys[name] = Key(np.arange(len(values)), values)
             else:
-                ids = self._column(
-                    statement, scalar, f"dense_rank() OVER (ORDER BY ({scalar.sql}))"
-                ).to_numpy()
+                ranked = f"dense_rank() OVER (ORDER BY ({scalar.sql}))"
+                ids = self._column(statement, scalar, ranked).to_numpy()
                 values = self._column(statement, scalar, f"({scalar.sql})")
                 first, ranks = in_order(ids)
                 self._keys[name] = Key(ranks.reshape(self._shape(scalar)), values.take(first))

@@ -108,9 +108,10 @@ class Scope:
                 expected = "an attribute of the domain"
                 raise self.statement.error(column, repr(name), expected, nearest(name, names))
             name = name if name in names else alike[0]
-        level = None if name in self.domain else self.domain.levels[name]
-        attribute = self.domain[name] if level is None else level
-        return attribute, None if level is None else level.level(name)
+        if name in self.domain:
+            return self.domain[name], None
+        attribute = self.domain.levels[name]
+        return attribute, attribute.level(name)
 
     def attribute(self, column: exp.Expr) -> Attribute:
         """Return the attribute that a column names, or one of whose levels it names."""
@@ -157,9 +158,7 @@ def place_of_day(
         if code is not None and code != before:
             return code
     name, shown = attribute.name, next(iter(values))
-    expected = (
-        f"{name!r} compared with one of its values, such as {shown!r}, or with the day on which one begins"
-    )
+    expected = f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"
     raise scope.statement.unfit(within, expected)
 
 
@@ -315,9 +314,7 @@ def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr
         expected = f"{name!r}, which has bins, compared with its edges, `{shown}`, or `GROUP BY {name}`"
     else:
         shown = bins.label(0)
-        expected = (
-            f"{name!r} compared with one of its values, such as {shown!r}, or with the first day of one"
-        )
+        expected = f"{name!r} compared with one of its values, such as {shown!r}, or the first day of one"
     raise scope.statement.error(column, scope.statement.excerpt(within or column), expected)
 
 
@@ -441,9 +438,7 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
     for side in map(unwrapped, sides):
         if not isinstance(side, exp.Literal):
             continue
-        text = side.is_string and (
-            kind is str or attribute.codebook.labels or attribute.null_code is not None
-        )
+        text = side.is_string and (kind is str or named(attribute))
         number = not side.is_string and kind in (int, float)
         if (text and side.name not in texts) or (number and _number(side.name) not in values):
             listed = isinstance(attribute, Categorical) or level is not None
@@ -451,10 +446,8 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
             name, all_values = attribute.name, attribute.range_label(0, attribute.size - 1)
             if level is not None:
                 name, all_values = level.name, ", ".join(value for value, _ in level.groups)
-            expected = (
-                f"a value of {name!r}: {all_values if len(all_values) < 80 else all_values[:80] + '...'}"
-            )
-            raise scope.statement.error(side, side.sql(), expected, close)
+            all_values = all_values if len(all_values) < 80 else f"{all_values[:80]}..."
+            raise scope.statement.error(side, side.sql(), f"a value of {name!r}: {all_values}", close)
 
 
 @lru_cache(maxsize=256)
@@ -545,11 +538,8 @@ def parsed(text: str) -> list[tuple[int, int, exp.Select]]:
         spans = list(_spans(text, sqlglot.tokenize(text, dialect=DIALECT)))
         if not spans:
             raise EntryError.at(("sql",), "no statement", _EXPECTED)
-        trees = [
-            tree
-            for tree in sqlglot.parse(text, dialect=DIALECT)
-            if tree is not None and not isinstance(tree, exp.Semicolon)
-        ]
+        parts = sqlglot.parse(text, dialect=DIALECT)
+        trees = [part for part in parts if part is not None and not isinstance(part, exp.Semicolon)]
     except TokenError:
         raise EntryError.at(("sql",), "a quote or a comment that is not closed", _EXPECTED) from None
     except ParseError as error:

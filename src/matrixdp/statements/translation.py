@@ -41,8 +41,7 @@ _READ = {"expressions", "from_", "from", "where", "group", "kind"}
 _INSTEAD = {
     "joins": "one table; join beforehand, and declare the columns of the joined table as attributes",
     "laterals": "one table",
-    "with_": "one table; there are no subqueries",
-    "with": "one table; there are no subqueries",
+    **dict.fromkeys(("with", "with_"), "one table; there are no subqueries"),
     "having": "no HAVING: every group is answered; filter the answers",
     "order": "no ORDER BY: rows come in the order of GROUP BY and of the domain; sort the answers",
     "limit": "no LIMIT: every group is answered; take those you need",
@@ -110,8 +109,7 @@ def table_names(statement: Statement) -> tuple[str, ...]:
     for name, value in table.args.items():
         if value and name not in ("this", "db", "catalog", "alias"):
             raise statement.unfit(table, _INSTEAD.get(name, "the name of a table alone"))
-    alias = table.alias
-    return (alias,) if alias else (table.name,)
+    return (table.alias or table.name,)
 
 
 def clauses(statement: Statement, columns: Sequence[str]) -> Clauses:
@@ -253,20 +251,19 @@ class _Groups:
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.name) if node.name.isdigit() else 0
             if not 1 <= place <= len(self.items):
-                raise self.statement.error(
-                    node, node.name, f"an attribute, or a column from 1 to {len(names)}"
-                )
+                expected = f"an attribute, or a column from 1 to {len(names)}"
+                raise self.statement.error(node, node.name, expected)
             return self._selected(self.items[place - 1], node)
         if not isinstance(node, exp.Column) or node.table:
             return node
-        lowered = [name.lower() for name in names]
-        if node.name.lower() not in {name.lower() for name in self.columns}:
-            if lowered.count(node.name.lower()) == 1:
-                return self._selected(self.items[lowered.index(node.name.lower())], node)
-            meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
-            expected = "an attribute of the domain, or a column of SELECT"
-            raise self.statement.error(node, repr(node.name), expected, meant)
-        return node
+        if node.name.lower() in {name.lower() for name in self.columns}:
+            return node
+        alike = [item for item in self.items if item.name.lower() == node.name.lower()]
+        if len(alike) == 1:
+            return self._selected(alike[0], node)
+        meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
+        expected = "an attribute of the domain, or a column of SELECT"
+        raise self.statement.error(node, repr(node.name), expected, meant)
 
     def _selected(self, item: Item, node: exp.Expr) -> exp.Expr:
         if item.aggregate:
