@@ -220,17 +220,18 @@ class Accepted(Form[V]):
         return dict(self.described)
 
 
-def whole(expected: str, least: int | None = None) -> Accepted[int]:
-    """Return the form of an integer, of at least `least`; truth values are none."""
+def whole(expected: str, least: int | None = None, most: int | None = None) -> Accepted[int]:
+    """Return the form of an integer from `least` to `most`; truth values are none."""
 
     def accept(written: object) -> int | None:
         if isinstance(written, bool) or not isinstance(written, Integral):
             return None
         value = int(written)
-        return value if least is None or value >= least else None
+        return value if (least is None or value >= least) and (most is None or value <= most) else None
 
-    bound = {} if least is None else {"minimum": least}
-    return Accepted(expected, accept, {"type": "integer"} | bound, (Integral,))
+    ends = {"minimum": least, "maximum": most}
+    bounds = {name: end for name, end in ends.items() if end is not None}
+    return Accepted(expected, accept, {"type": "integer"} | bounds, (Integral,))
 
 
 def number(expected: str, above: float = -math.inf) -> Accepted[float]:

@@ -14,8 +14,8 @@ import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, Integers, attribute_from_spec
 from matrixdp.domain import attribute as derivation_module
 from matrixdp.domain import derived as expressions
-from matrixdp.domain.attribute import Derivation, by_cases
-from matrixdp.domain.derived import by_expression, public_values
+from matrixdp.domain.attribute import Derivation
+from matrixdp.domain.derived import by_cases, by_expression, public_values
 from matrixdp.errors import DomainError, SourceError
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import json_schema, load_specification

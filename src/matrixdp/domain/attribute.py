@@ -8,52 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self, final
+from typing import Any, ClassVar, Self, final
 
-import numpy as np
-
-from matrixdp.domain.rules import Bounds, Kind, Rule, canonical_text, canonical_value, wrong_value
+from matrixdp.domain.rules import NUMBERS, Bounds, Kind, Rule, canonical_text, canonical_value, wrong_value
 from matrixdp.errors import DomainError, TooLargeError, each, within
 from matrixdp.forms import Form, MappingOf, OrFile, Schema, Verbatim, is_unicode, unknown_name
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
 
 _LISTED = "a list of values, or {range: [first, last]}"
-
-
-class Valued(Protocol):
-    """What an attribute is to those who name its values."""
-
-    @property
-    def name(self) -> str:
-        """The name."""
-
-    @property
-    def size(self) -> int:
-        """The number of values."""
-
-    @property
-    def all_codes(self) -> range:
-        """The codes of all values."""
-
-    @property
-    def null_code(self) -> int | None:
-        """The code of missing values, if they are a value."""
-
-    def value(self, code: int) -> str | int | float:
-        """Return the public value of a code."""
-
-    def label(self, code: int) -> str:
-        """Return the text of a value."""
-
-    def code_of(self, value: object) -> int:
-        """Return the code of a public value."""
-
-    def code_range(self, low: object, high: object) -> tuple[int, int]:
-        """Return the codes of a range of public values."""
-
-    def to_spec(self) -> object:
-        """Return what a specification says of the attribute."""
 
 
 @final
@@ -87,16 +50,15 @@ class Level:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
-        for value, codes in self.groups:
-            with within(self.name):
+        with within(self.name):
+            for value, codes in self.groups:
                 _check_name(value)
                 if not codes:
-                    raise DomainError.at(
-                        (value,), "an empty list", "at least one value of the attribute", code="empty"
-                    )
+                    expected = "at least one value of the attribute"
+                    raise DomainError.at((value,), "an empty list", expected, code="empty")
 
     @classmethod
-    def of(cls, attribute: Valued, name: str, groups: object) -> Self:
+    def of(cls, attribute: Attribute, name: str, groups: object) -> Self:
         """Return the level of an attribute that lists its values under those of the level.
 
         Parameters
@@ -120,7 +82,7 @@ class Level:
             found = tuple(_group(attribute, value, listed) for value, listed in groups.items())
         return cls(name, found)
 
-    def check(self, attribute: Valued) -> None:
+    def check(self, attribute: Attribute) -> None:
         """Check that every value of the attribute is in exactly one value of the level."""
         seen: dict[int, str] = {}
         for value, codes in self.groups:
@@ -135,7 +97,7 @@ class Level:
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             raise DomainError.at((), found + more, f"every value of {attribute.name!r} once")
 
-    def labels(self, attribute: Valued) -> tuple[str, ...]:
+    def labels(self, attribute: Attribute) -> tuple[str, ...]:
         """Return what the level's values are called in answers.
 
         One that is called like another value of the attribute has the level's name behind it: the state
@@ -149,7 +111,7 @@ class Level:
             for value, codes in self.groups
         )
 
-    def to_spec(self, attribute: Valued) -> dict[str, object]:
+    def to_spec(self, attribute: Attribute) -> dict[str, object]:
         """Return what a specification says of the level: its values with those of the attribute."""
         return {value: [attribute.value(code) for code in codes] for value, codes in self.groups}
 
@@ -169,24 +131,29 @@ LEVELS: Form[Mapping[str, object]] = OrFile(
 """The form of the levels of an attribute."""
 
 
-def _group(attribute: Valued, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
+def _group(attribute: Attribute, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
     _check_name(value)
     with within(str(value)):
-        if isinstance(listed, Mapping):
-            ends = listed.get("range")
-            if set(listed) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
-                raise wrong_value(listed, "a list of values, or {range: [first, last]}")
-            with within("range"):
-                first, last = attribute.code_range(*ends)
-            return str(value), tuple(range(first, last + 1))
-        if not isinstance(listed, Iterable) or isinstance(listed, str | bytes):
+        if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
             raise wrong_value(listed, _LISTED)
+        if isinstance(listed, Mapping):
+            return str(value), tuple(codes_of_range(attribute, listed, _LISTED))
         return str(value), tuple(each(attribute.code_of, listed))
 
 
-def _check_name(text: object) -> None:
+def codes_of_range(attribute: Attribute, written: Mapping[object, object], expected: str) -> range:
+    """Return the codes of values that are written as ``{range: [first, last]}``."""
+    ends = written.get("range")
+    if set(written) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
+        raise wrong_value(written, expected)
+    with within("range"):
+        first, last = attribute.code_range(*ends)
+    return range(first, last + 1)
+
+
+def _check_name(text: object, *path: str, expected: str = "text that is not empty, a name") -> None:
     if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-        raise wrong_value(text, "text that is not empty, a name")
+        raise wrong_value(text, expected, *path)
 
 
 # Attributes that are derived from others: a public table from the codes of the others to their own.
@@ -204,7 +171,7 @@ class Derivation:
     ----------
     of : tuple of str
         The parents that are attributes of the domain.
-    columns : tuple of Valued
+    columns : tuple of Attribute
         The parents that are read from the table for this alone.
     codes : tuple of int
         The code for each combination of the parents' codes, row-major, those of `of` first.
@@ -218,127 +185,47 @@ class Derivation:
     """
 
     of: tuple[str, ...]
-    columns: tuple[Any, ...]
+    columns: tuple[Attribute, ...]
     codes: tuple[int, ...]
     sql: str | None = None
 
     def to_spec(self) -> dict[str, object]:
         """Return the keys of a specification that say the same."""
-        spec: dict[str, object] = {}
-        if self.of:
-            spec["of"] = list(self.of)
-        if self.columns:
-            spec["columns"] = {parent.name: parent.to_spec() for parent in self.columns}
-        if self.sql is not None:
-            spec["sql"] = self.sql
-        return spec | {"codes": list(self.codes)}
+        columns = {parent.name: parent.to_spec() for parent in self.columns}
+        spec = {"of": list(self.of), "columns": columns, "sql": self.sql}
+        return {key: said for key, said in spec.items() if said} | {"codes": list(self.codes)}
 
-    def check(self, parents: Sequence[Valued], size: int) -> None:
+    def check(self, parents: Sequence[Attribute], size: int) -> None:
         """Check that there is a code of the attribute for every combination of the parents' values."""
         combinations = check_combinations(parents)
         if len(self.codes) != combinations:
-            expected = f"{combinations}, one for each combination of values of {_names(parents)}"
+            expected = f"{combinations}, one for each combination of values of {names_of(parents)}"
             raise DomainError.at(("codes",), f"{len(self.codes)} codes", expected, code="wrong-size")
         wrong = next((code for code in self.codes if not 0 <= code < size), None)
         if wrong is not None:
             raise DomainError.at(("codes",), str(wrong), f"codes from 0 to {size - 1}", code="out-of-range")
 
 
-def check_combinations(parents: Sequence[Valued]) -> int:
+def check_combinations(parents: Sequence[Attribute]) -> int:
     """Return the number of combinations of the parents' values, which is limited."""
     if not parents:
         expected = "at least one attribute under `of`, or one column under `columns`"
         raise DomainError.at((), "no parents", expected, code="missing-key")
     combinations = math.prod(parent.size for parent in parents)
     if combinations > _MOST_COMBINATIONS:
-        found = f"{combinations:,} combinations of values of {_names(parents)}"
+        found = f"{combinations:,} combinations of values of {names_of(parents)}"
         raise DomainError.at((), found, f"at most {_MOST_COMBINATIONS:,}", code="too-large")
     return combinations
 
 
-def by_map(parents: Sequence[Valued], written: Mapping[int, object], otherwise: object) -> list[object]:
-    """Return what a map says of each value of the only parent, by its code; ``otherwise`` of the rest.
-
-    Raises
-    ------
-    DomainError
-        If a value has nothing and `otherwise` is None.
-    """
-    [parent] = parents
-    return [_told(written.get(code, otherwise), parents, (code,)) for code in parent.all_codes]
-
-
-def by_cases(
-    parents: Sequence[Valued], cases: Sequence[tuple[Mapping[str, object], object]], otherwise: object
-) -> list[object]:
-    """Return what the first case that holds says of each combination of the parents' values.
-
-    Raises
-    ------
-    DomainError
-        If a condition is not about the parents, or no case holds and `otherwise` is None.
-    """
-    read = []
-    for place, (when, then) in enumerate(cases):
-        with within("cases", place, "when"):
-            read.append((_allowed(parents, when), then))
-    decided = np.full([parent.size for parent in parents], len(read))
-    for place in reversed(range(len(read))):  # the first case that holds is written last
-        allowed = read[place][0]
-        decided[np.ix_(*(allowed.get(i, range(parent.size)) for i, parent in enumerate(parents)))] = place
-    says = [*(then for _, then in read), otherwise]
-    if otherwise is None and (decided == len(read)).any():
-        _told(None, parents, np.argwhere(decided == len(read))[0].tolist())
-    return [says[place] for place in decided.ravel().tolist()]
-
-
-def described(parents: Sequence[Valued], codes: Sequence[int]) -> str:
-    """Return a combination of values of the parents in words."""
-    pairs = zip(parents, codes, strict=True)
-    return " and ".join(f"{parent.name} {parent.label(code)}" for parent, code in pairs)
-
-
-def _told(value: object, parents: Sequence[Valued], codes: Sequence[int]) -> object:
-    if value is None:
-        found = f"nothing for {described(parents, codes)}"
-        raise DomainError.at((), found, "a value for every combination, or `otherwise` for the rest")
-    return value
-
-
-def _allowed(parents: Sequence[Valued], when: Mapping[str, object]) -> dict[int, Sequence[int]]:
-    """Return for the places of parents which codes a condition allows."""
-    names = [parent.name for parent in parents]
-    found: dict[int, Sequence[int]] = {}
-    for name, condition in when.items():
-        with within(name):
-            if name not in names:
-                raise DomainError.at(
-                    (), repr(name), f"one of the parents {_names(parents)}", code="unknown-name"
-                )
-            parent = parents[names.index(name)]
-            found[names.index(name)] = _codes(parent, condition)
-    return found
-
-
-def _codes(parent: Valued, condition: object) -> Sequence[int]:
-    """Return the codes of a value, of a list of values, or of a range."""
-    if isinstance(condition, Mapping):
-        ends = condition.get("range")
-        if set(condition) != {"range"} or not isinstance(ends, list | tuple) or len(ends) != 2:
-            expected = "a value, a list of values, or {range: [first, last]}"
-            raise wrong_value(condition, expected)
-        first, last = parent.code_range(*ends)
-        return range(first, last + 1)
-    listed = condition if isinstance(condition, list | tuple) else [condition]
-    return [parent.code_of(value) for value in listed]
-
-
-def _names(parents: Sequence[Valued]) -> str:
+def names_of(parents: Sequence[Attribute]) -> str:
+    """Return the names of parents in words."""
     return ", ".join(parent.name for parent in parents)
 
 
 # What a code book says of an attribute besides its values, the same for every kind of attribute.
 
+_TEXT = "text that is not empty"
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -387,7 +274,7 @@ class Codebook:
     def __post_init__(self) -> None:
         for key, text in (("column", self.column), ("null", self.null)):
             if text is not None:
-                _check_text(text, key)
+                _check_name(text, key, expected=_TEXT)
         if not isinstance(self.trim, bool):
             raise wrong_value(self.trim, "true or false", "trim")
         for file, digest in self.sha256:
@@ -398,34 +285,19 @@ class Codebook:
 
     def to_spec(self) -> dict[str, object]:
         """Return the keys of a specification that say the same."""
-        spec: dict[str, object] = {}
-        if self.column is not None:
-            spec["column"] = self.column
-        if self.trim:
-            spec["trim"] = True
-        if self.null is not None:
-            spec["null"] = self.null
-        if self.labels:
-            spec["labels"] = dict(self.labels)
-        if self.sha256:
-            spec["sha256"] = dict(self.sha256)
-        return spec
+        spec: dict[str, object] = {"column": self.column, "trim": self.trim, "null": self.null}
+        spec |= {"labels": dict(self.labels), "sha256": dict(self.sha256)}
+        return {key: said for key, said in spec.items() if said}
 
 
 def _labels(given: object) -> Iterable[tuple[str, str]]:
-    if not isinstance(given, Mapping | tuple):
-        expected = "a mapping of values to what they are called"
-        raise wrong_value(given, expected, "labels")
-    for value, label in given.items() if isinstance(given, Mapping) else given:
-        with within("labels"):
+    with within("labels"):
+        if not isinstance(given, Mapping | tuple):
+            raise wrong_value(given, "a mapping of values to what they are called")
+        for value, label in given.items() if isinstance(given, Mapping) else given:
             text = canonical_text(value)
-            _check_text(label, text)
+            _check_name(label, text, expected=_TEXT)
             yield text, label
-
-
-def _check_text(text: object, *path: str) -> None:
-    if not isinstance(text, str) or not text.strip() or not is_unicode(text):
-        raise wrong_value(text, "text that is not empty", *path)
 
 
 NO_CODEBOOK = Codebook()
@@ -454,8 +326,17 @@ class Attribute(ABC):
 
     name: str
     size: int = field(init=False, repr=False, compare=False)
+    _rule: Rule = field(init=False, repr=False, compare=False)
     codebook: Codebook = field(default=NO_CODEBOOK, kw_only=True, repr=False)
     numeric: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
+            raise wrong_value(self.name, "a non-empty string as the name of an attribute")
+        if not isinstance(self.codebook, Codebook):
+            raise wrong_value(self.codebook, "a Codebook", self.name, "codebook")
+        self._set(_rule=self._checked())
+        self._check_labels()
 
     @property
     def column(self) -> str:
@@ -520,7 +401,7 @@ class Attribute(ABC):
         """
         code = self._named(text)
         code = self._listed(text) if code is None else code
-        return self.code_of(text) if code is None else code
+        return self._code_of(text) if code is None else code
 
     def code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the first and the last code, both inclusive, of a public range of values.
@@ -534,13 +415,13 @@ class Attribute(ABC):
         if first is None or last is None:
             return self._code_range(low, high)
         if first > last or last == self.null_code:
-            expected = f"two values of {self.name!r} in their order, neither of them null"
+            expected = f"two values of {self.name!r}, in the listed order, neither of them null"
             raise wrong_value([low, high], expected, code="out-of-range")
         return first, last
 
     def rule(self, kind: Kind) -> Rule | None:
         """Return how values of a kind become codes; None where the attribute cannot be read from them."""
-        return self._rule(kind)
+        return self._rule if kind in self._kinds() else None
 
     def to_spec(self) -> object:
         """Return what a specification says about the attribute, made of plain Python values."""
@@ -594,6 +475,14 @@ class Attribute(ABC):
         return levels[name]
 
     @abstractmethod
+    def _checked(self) -> Rule:
+        """Check the values, put them into one form, and return how raw values become codes."""
+
+    def _kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds that the attribute can be read from."""
+        return NUMBERS
+
+    @abstractmethod
     def _value(self, code: int) -> str | int | float:
         """Return the public value of a code that is not that of missing values."""
 
@@ -601,13 +490,14 @@ class Attribute(ABC):
     def _code_of(self, value: object) -> int:
         """Return the code of a public value."""
 
-    @abstractmethod
     def _code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the first and the last code of a range of public values."""
-
-    @abstractmethod
-    def _rule(self, kind: Kind) -> Rule | None:
-        """Return how values of a kind become codes."""
+        first, last = each(self.code_of, (low, high))
+        if first > last:
+            raise wrong_value(
+                [low, high], f"two values of {self.name!r}, in the listed order", code="out-of-range"
+            )
+        return first, last
 
     @abstractmethod
     def _spec(self) -> object:
@@ -629,15 +519,13 @@ class Attribute(ABC):
     def _check_codes(self, first: int, last: int) -> None:
         if not 0 <= first <= last < self.size:
             asked = f"code {first}" if first == last else f"codes {first} to {last}"
-            raise DomainError(
-                f"attribute {self.name!r} has codes 0 to {self.size - 1}; found {asked}", code="out-of-range"
-            )
+            expected = f"codes 0 to {self.size - 1} of {self.name!r}"
+            raise DomainError.at((), asked, expected, code="out-of-range")
 
-    def _check_name(self) -> None:
-        if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
-            raise wrong_value(self.name, "a non-empty string as the name of an attribute")
-        if not isinstance(self.codebook, Codebook):
-            raise wrong_value(self.codebook, "a Codebook", self.name, "codebook")
+    def _check_word(self, key: str, words: tuple[str, ...]) -> None:
+        if (word := getattr(self, key)) not in words:
+            expected = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise wrong_value(word, expected, self.name, key, code="unknown-name")
 
     def _common(self, size: int) -> dict[str, Any]:
         """Set the size from the number of values, and return what every rule says besides."""
@@ -652,23 +540,21 @@ class Attribute(ABC):
     def _check_labels(self) -> None:
         """Check that labels are those of values, and that none is the text of another value."""
         codes: dict[int, str] = {}
-        for value, label in self.codebook.labels:
-            path, code = (self.name, "labels", value), self._listed(value)
-            if code is None:
-                raise DomainError.at(path, repr(value), f"a value of {self.name!r}", code="unknown-name")
-            if code in codes or label in codes.values():
-                raise DomainError.at(
-                    path, f"{label!r} a second time", "each value and each label once", code="duplicate"
-                )
-            if self._listed(label) not in (None, code):
-                raise DomainError.at(
-                    path, f"{label!r}, which is another value", "a text of its own", code="conflict"
-                )
-            codes[code] = label
+        with within(self.name, "labels"):
+            for value, label in self.codebook.labels:
+                code = self._listed(value)
+                if code is None:
+                    expected = f"a value of {self.name!r}"
+                    raise DomainError.at((value,), repr(value), expected, code="unknown-name")
+                if code in codes or label in codes.values():
+                    found, expected = f"{label!r} a second time", "each value and each label once"
+                    raise DomainError.at((value,), found, expected, code="duplicate")
+                if self._listed(label) not in (None, code):
+                    raise _other_value(label, value)
+                codes[code] = label
         null = self.codebook.null
         if null is not None and (null in codes.values() or self._listed(null) is not None):
-            found = f"{null!r}, which is another value"
-            raise DomainError.at((self.name, "null"), found, "a text of its own", code="conflict")
+            raise _other_value(null, self.name, "null")
         for place, level in enumerate(self.codebook.levels):
             with within(self.name, "levels", level.name):
                 if level.name in [other.name for other in self.codebook.levels[:place]]:
@@ -688,10 +574,8 @@ class Attribute(ABC):
     def _labels(self) -> Mapping[int, str]:
         """What is called by another text than that of its value, by code."""
         listed = ((self._listed(value), label) for value, label in self.codebook.labels)
-        labels = {code: label for code, label in listed if code is not None}
-        if self.null_code is not None and self.codebook.null is not None:
-            labels[self.null_code] = self.codebook.null
-        return labels
+        labels = [*listed, (self.null_code, self.codebook.null)]
+        return {code: label for code, label in labels if code is not None and label is not None}
 
     @cached_property
     def _codes(self) -> Mapping[str, int]:
@@ -702,3 +586,7 @@ class Attribute(ABC):
         if value is None:
             return self.null_code
         return self._codes.get(value) if isinstance(value, str) else None
+
+
+def _other_value(text: str, *path: str) -> DomainError:
+    return DomainError.at(path, f"{text!r}, which is another value", "a text of its own", code="conflict")

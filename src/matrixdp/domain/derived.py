@@ -10,14 +10,14 @@ from itertools import product
 from threading import Event, Thread
 from typing import Any, final
 
+import numpy as np
+
 from matrixdp.domain.attribute import (
     Attribute,
     Derivation,
-    Valued,
-    by_cases,
-    by_map,
     check_combinations,
-    described,
+    codes_of_range,
+    names_of,
 )
 from matrixdp.domain.encoding import encode_value
 from matrixdp.domain.rules import BOOLEANS, canonical_text, canonical_value
@@ -45,9 +45,10 @@ _EXPRESSION = "one expression of the parents' names, which has a value for every
 #: No expression of an ordinary size takes as long at a million combinations.
 _MOST_SECONDS = 60.0
 _LONGEST = 60
+PARENT = "an attribute of the domain that is not derived itself"
 
 
-def public_values(attribute: Valued) -> list[Any]:
+def public_values(attribute: Attribute) -> list[Any]:
     """Return the value of each code as SQL has it: null for missing values, the lower edge for bins.
 
     Categories are numbers, booleans or dates where all of them are, or their type says so, otherwise texts.
@@ -61,11 +62,12 @@ def public_values(attribute: Valued) -> list[Any]:
     null = attribute.null_code
     values: list[Any] = [attribute.value(code) for code in attribute.all_codes if code != null]
     if values and all(isinstance(value, str) for value in values):
-        values = _typed(getattr(attribute, "type", None), values)
+        values = typed(getattr(attribute, "type", None), values)
     return values if null is None else [*values, None]
 
 
-def _typed(declared: str | None, texts: list[str]) -> list[Any]:
+def typed(declared: str | None, texts: list[str]) -> list[Any]:
+    """Return the values of categories as SQL has them, by their declared type or by that of all of them."""
     if declared == "date":
         return [date.fromisoformat(text) for text in texts]
     values = [canonical_value(text) for text in texts]
@@ -74,11 +76,12 @@ def _typed(declared: str | None, texts: list[str]) -> list[Any]:
     numbers = [value for value in values if isinstance(value, float)]
     if declared == "text" or len(numbers) < len(values):
         return list(texts)
+    # as the reader of a file would type a column of these
     whole = all(number == math.floor(number) and abs(number) < 2**53 for number in numbers)
     return [int(number) for number in numbers] if whole else list(numbers)
 
 
-def by_expression(parents: Sequence[Valued], expression: str) -> list[object]:
+def by_expression(parents: Sequence[Attribute], expression: str) -> list[object]:
     """Return what an expression of SQL says of each combination of the parents' values, row-major.
 
     DuckDB evaluates it in a database of its own, which holds these public values alone and reads no file.
@@ -113,9 +116,8 @@ def by_expression(parents: Sequence[Valued], expression: str) -> list[object]:
             found = held.project(f'({made}) AS "value", "{place}"').order(f'"{place}"').fetchall()
         except duckdb.Error as error:
             reason = str(error).partition("\n")[0]
-            raise DomainError.at(
-                (), f"an expression that fails ({reason})", _EXPRESSION, code="sql-unsupported"
-            ) from None
+            told = f"an expression that fails ({reason})"
+            raise DomainError.at((), told, _EXPRESSION, code="sql-unsupported") from None
         finally:
             done.set()
             clock.join()
@@ -145,12 +147,8 @@ def _checked(expression: str, parents: Collection[str]) -> str:
             expected = None if node is tree else not_allowed(node)
         if expected is not None:
             found = node.sql(dialect="duckdb", comments=False)
-            raise DomainError.at(
-                (),
-                found if len(found) < _LONGEST else f"{found[:_LONGEST]}...",
-                expected,
-                code="sql-unsupported",
-            )
+            found = found if len(found) < _LONGEST else f"{found[:_LONGEST]}..."
+            raise DomainError.at((), found, expected, code="sql-unsupported")
     return made
 
 
@@ -220,9 +218,8 @@ class DerivedForm(Record):
             found = " and ".join(given) or "none of them"
             raise DomainError.at((), found, f"one of {', '.join(_RULES)}", code="conflict")
         if self.otherwise is not None and given[0] not in ("map", "cases"):
-            raise DomainError.at(
-                ("otherwise",), f"it beside {given[0]}", "it beside `map` or `cases`", code="conflict"
-            )
+            found = f"it beside {given[0]}"
+            raise DomainError.at(("otherwise",), found, "it beside `map` or `cases`", code="conflict")
 
 
 def is_derived(spec: object) -> bool:
@@ -295,8 +292,7 @@ def _parents(
     parents = []
     for place, parent in enumerate(form.of):
         if parent not in known:
-            expected = "an attribute of the domain that is not derived itself"
-            raise DomainError(unknown_name(("of", place), parent, expected, known))
+            raise DomainError(unknown_name(("of", place), parent, PARENT, known))
         parents.append(known[parent])
     columns = dict(form.columns)
     if form.map is not None and not parents and not columns:
@@ -308,16 +304,15 @@ def _parents(
             raise DomainError.at(("otherwise",), found, expected, code="conflict")
         read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _BESIDE_MAP}
         columns[name] = {"categories": [value for value in form.map if value != read.get("null")], **read}
-    for column, own in columns.items():
-        if column in form.of:
-            raise DomainError.at(
-                ("columns", column), "an attribute under `of` too", "each parent once", code="duplicate"
-            )
-        if is_derived(own) or (isinstance(own, Attribute) and own.codebook.derivation is not None):
-            raise DomainError.at(
-                ("columns", column), "a derived attribute", "a column of the table", code="not-supported"
-            )
     with within("columns"):
+        for column, own in columns.items():
+            with within(column):
+                if column in form.of:
+                    found = "an attribute under `of` too"
+                    raise DomainError.at((), found, "each parent once", code="duplicate")
+                if is_derived(own) or (isinstance(own, Attribute) and own.codebook.derivation is not None):
+                    found = "a derived attribute"
+                    raise DomainError.at((), found, "a column of the table", code="not-supported")
         made = tuple(describe(column, own) for column, own in columns.items())
     return [*parents, *made], made, rest
 
@@ -327,7 +322,8 @@ def _values(form: DerivedForm, parents: Sequence[Attribute]) -> list[object] | N
     if form.codes is not None:
         return None
     if form.map is not None:
-        return _mapped(form.map, parents, form.otherwise)
+        with within("map"):
+            return _mapped(form.map, parents, form.otherwise)
     if form.cases:
         return by_cases(parents, [(case.when, case.then) for case in form.cases], form.otherwise)
     with within("sql"):
@@ -336,40 +332,84 @@ def _values(form: DerivedForm, parents: Sequence[Attribute]) -> list[object] | N
 
 def _mapped(written: Mapping[str, object], parents: Sequence[Attribute], otherwise: object) -> list[object]:
     if len(parents) != 1:
-        found = f"{len(parents)} parents"
-        raise DomainError.at(
-            ("map",), found, "one parent beside `map`; `cases` and `sql` take several", code="not-supported"
-        )
+        found, expected = f"{len(parents)} parents", "one parent beside `map`; `cases` and `sql` take several"
+        raise DomainError.at((), found, expected, code="not-supported")
     [parent] = parents
-    found_codes: dict[int, object] = {}
+    says: dict[int | None, object] = {}
     for value, then in written.items():
-        with within("map", value):
+        with within(value):
             code = parent.find(value)
-            if code in found_codes:
+            if code in says:
                 raise DomainError.at((), "the same value a second time", "each value once", code="duplicate")
-            found_codes[code] = then
-    null = parent.null_code
-    if null is not None:
-        found_codes.setdefault(null, parent.label(null))
-    with within("map"):
-        return by_map(parents, found_codes, otherwise)
+            says[code] = then
+    says.setdefault(parent.null_code, parent.codebook.null)
+    for code in parent.all_codes if otherwise is None else ():
+        if code not in says:
+            raise _nothing_for(parents, [code])
+    return [says.get(code, otherwise) for code in parent.all_codes]
 
 
 def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: object) -> int:
     """Return the code of the value of a combination of the parents' values."""
     code = target.null_code if value is None else encode_value(target, value)
     if code is None:
-        told = "nothing" if value is None else describe_value(value)
-        codes = []
-        for parent in reversed(parents):
-            place, code_of_parent = divmod(place, parent.size)
-            codes.append(code_of_parent)
-        found = f"{told} for {described(parents, codes[::-1])}"
-        expected = f"a value of {target.name!r}"
-        raise DomainError.at(
-            (), found, f"{expected}, or `null: label`" if value is None else expected, code="unknown-name"
-        )
+        told, more = ("nothing", ", or `null: label`") if value is None else (describe_value(value), "")
+        codes = np.unravel_index(place, [parent.size for parent in parents])
+        found = f"{told} for {described(parents, [int(code) for code in codes])}"
+        raise DomainError.at((), found, f"a value of {target.name!r}{more}", code="unknown-name")
     return code
+
+
+def by_cases(
+    parents: Sequence[Attribute], cases: Sequence[tuple[Mapping[str, object], object]], otherwise: object
+) -> list[object]:
+    """Return what the first case that holds says of each combination of the parents' values.
+
+    Raises
+    ------
+    DomainError
+        If a condition is not about the parents, or no case holds and `otherwise` is None.
+    """
+    allowed = []
+    for place, (when, _) in enumerate(cases):
+        with within("cases", place, "when"):
+            allowed.append(_allowed(parents, when))
+    decided = np.full([parent.size for parent in parents], len(cases))
+    for place in reversed(range(len(cases))):  # the first case that holds is written last
+        decided[np.ix_(*(allowed[place].get(parent.name, range(parent.size)) for parent in parents))] = place
+    if otherwise is None and (decided == len(cases)).any():
+        raise _nothing_for(parents, np.argwhere(decided == len(cases))[0].tolist())
+    says = [*(then for _, then in cases), otherwise]
+    return [says[place] for place in decided.ravel().tolist()]
+
+
+def described(parents: Sequence[Attribute], codes: Sequence[int]) -> str:
+    """Return a combination of values of the parents in words."""
+    pairs = zip(parents, codes, strict=True)
+    return " and ".join(f"{parent.name} {parent.label(code)}" for parent, code in pairs)
+
+
+def _nothing_for(parents: Sequence[Attribute], codes: Sequence[int]) -> DomainError:
+    found = f"nothing for {described(parents, codes)}"
+    return DomainError.at((), found, "a value for every combination, or `otherwise` for the rest")
+
+
+def _allowed(parents: Sequence[Attribute], when: Mapping[str, object]) -> dict[str, Sequence[int]]:
+    """Return for the names of parents which codes a condition allows."""
+    known = {parent.name: parent for parent in parents}
+    found: dict[str, Sequence[int]] = {}
+    for name, condition in when.items():
+        with within(name):
+            if name not in known:
+                expected = f"one of the parents {names_of(parents)}"
+                raise DomainError.at((), repr(name), expected, code="unknown-name")
+            if isinstance(condition, Mapping):
+                expected = "a value, a list of values, or {range: [first, last]}"
+                found[name] = codes_of_range(known[name], condition, expected)
+            else:
+                listed = condition if isinstance(condition, list | tuple) else [condition]
+                found[name] = [known[name].code_of(value) for value in listed]
+    return found
 
 
 def derived_schema(definitions: Schema, values: Schema) -> Schema:

@@ -10,11 +10,11 @@ from typing import Self, final
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.derived import is_derived
+from matrixdp.domain.derived import PARENT, is_derived
 from matrixdp.domain.parsing import attribute_from_spec
 from matrixdp.domain.rules import wrong_value
 from matrixdp.errors import DomainError, Problem, within
-from matrixdp.forms import Record, Schema, closest, flag, key, record, scalar, unknown_name
+from matrixdp.forms import Record, Schema, flag, key, record, scalar, unknown_name
 
 
 @final
@@ -48,13 +48,10 @@ class Domain(Displayed):
         seen: set[str] = set()
         for attribute in listed:
             if not isinstance(attribute, Attribute):
-                raise DomainError(
-                    f"a domain is made of attributes; found {type(attribute).__name__}", code="wrong-type"
-                )
+                raise wrong_value(attribute, "an attribute")
             if attribute.name in seen:
-                raise DomainError(
-                    f"the domain names the attribute {attribute.name!r} twice", code="duplicate"
-                )
+                found = f"the attribute {attribute.name!r} a second time"
+                raise DomainError.at((), found, "each attribute once", code="duplicate")
             seen.add(attribute.name)
         object.__setattr__(self, "attributes", listed)
         self._check_derived()
@@ -67,8 +64,7 @@ class Domain(Displayed):
             for place, name in enumerate(() if derivation is None else derivation.of):
                 if name not in read:
                     path = (attribute.name, "of", place)
-                    expected = "an attribute of the domain that is not derived itself"
-                    raise DomainError(unknown_name(path, name, expected, read))
+                    raise DomainError(unknown_name(path, name, PARENT, read))
             if derivation is not None:
                 with within(attribute.name):
                     parents = [*(read[name] for name in derivation.of), *derivation.columns]
@@ -148,9 +144,7 @@ class Domain(Displayed):
             If there is no attribute of that name.
         """
         if not isinstance(name, str) or name not in self._positions:
-            raise DomainError(
-                f"the domain has no attribute {name!r}" + closest(str(name), self.names), code="unknown-name"
-            )
+            raise DomainError(unknown_name((), str(name), "an attribute of the domain", self.names))
         return self._positions[name]
 
     def sort(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -162,13 +156,12 @@ class Domain(Displayed):
             If a name is unknown or occurs twice, or `names` is one string.
         """
         if isinstance(names, str):
-            raise DomainError(
-                f"attributes are given as a list of names; found the string {names!r}", code="wrong-type"
-            )
+            raise wrong_value(names, "a list of names of attributes")
         positions = [self.index(name) for name in names]
         for position in positions:
             if positions.count(position) > 1:
-                raise DomainError(f"the attribute {self.names[position]!r} is named twice", code="duplicate")
+                found = f"the attribute {self.names[position]!r} a second time"
+                raise DomainError.at((), found, "each attribute once", code="duplicate")
         return tuple(self.names[position] for position in sorted(positions))
 
     def cells(self, names: Iterable[str] | None = None) -> int:
@@ -197,10 +190,7 @@ class Domain(Displayed):
             If it is not a mapping of names to descriptions, or a description is wrong.
         """
         if not isinstance(spec, Mapping):
-            raise DomainError(
-                f"a domain is a mapping of names to attributes; found {type(spec).__name__}",
-                code="wrong-type",
-            )
+            raise wrong_value(spec, "a mapping of names to attributes")
         return cls(spec)
 
     def __getitem__(self, name: str) -> Attribute:
@@ -266,19 +256,15 @@ _EXPECTED = "drop, {other: value} or {count: true}"
 class RuleForm(Record):
     """The value in whose place values out of domain are counted, or that their number is measured."""
 
-    error = DomainError
+    error, expected = DomainError, _EXPECTED
     other: object = key(scalar("text, a number, true or false"), default=None)
     count: bool = key(flag(), default=False, about="measure how many values were out of domain, with noise")
 
     def check(self) -> None:
         if (self.other is None) != self.count:
             found = "neither other nor count" if self.other is None else "other and count"
-            raise DomainError.at(
-                (),
-                found,
-                "one of them: what is counted as another value is not out of domain",
-                code="conflict",
-            )
+            expected = "one of them: what is counted as another value is not out of domain"
+            raise DomainError.at((), found, expected, code="conflict")
 
 
 @final
@@ -313,18 +299,12 @@ class OutOfDomain:
     def __init__(self, codes: Mapping[str, int] | None = None, counts: Sequence[str | None] = ()) -> None:
         for name, code in (codes or {}).items():
             if isinstance(code, bool) or not isinstance(code, int) or code < 0:
-                raise DomainError(
-                    f"out_of_domain of {name!r} must be a code, 0 or above; found {code!r}", code="wrong-type"
-                )
+                raise wrong_value(code, f"a code, 0 or above, as out_of_domain of {name!r}")
         counted = dict.fromkeys(counts)
         for asked in counted:
             if not (asked is None or isinstance(asked, str)) or asked in (codes or {}):
-                raise DomainError.at(
-                    ("out_of_domain",),
-                    f"a count of {asked!r}",
-                    "an attribute whose values out of domain are dropped",
-                    code="conflict",
-                )
+                expected = "an attribute whose values out of domain are dropped"
+                raise DomainError.at(("out_of_domain",), f"a count of {asked!r}", expected, code="conflict")
         object.__setattr__(self, "codes", tuple(sorted((codes or {}).items())))
         whole = (None,) if None in counted else ()
         object.__setattr__(self, "counts", (*whole, *sorted(name for name in counted if name is not None)))
@@ -367,8 +347,6 @@ class OutOfDomain:
                 raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
             if rule == "drop":
                 continue
-            if not isinstance(rule, Mapping):
-                raise wrong_value(rule, _EXPECTED, name)
             with within(name):
                 form = RuleForm.read(rule)
                 if form.count:
@@ -416,9 +394,5 @@ class OutOfDomain:
             domain.index(name)
         if None in self.counts and ("count" in dict(self.codes) or "count" in self.counts):
             # Both would be written under one key.
-            raise DomainError.at(
-                ("out_of_domain", "count"),
-                "an attribute of that name",
-                "another name of it beside count: true",
-                code="conflict",
-            )
+            found, expected = "an attribute of that name", "another name of it beside count: true"
+            raise DomainError.at(("out_of_domain", "count"), found, expected, code="conflict")

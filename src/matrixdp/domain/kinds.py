@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -19,7 +19,9 @@ from matrixdp.domain.attribute import NO_CODEBOOK, Attribute, Codebook
 from matrixdp.domain.rules import (
     BOOLEANS,
     DAYS,
+    INTEGER,
     MOMENTS,
+    NUMBER,
     NUMBERS,
     TYPES,
     WHITESPACE,
@@ -37,22 +39,21 @@ from matrixdp.domain.rules import (
     canonical_value,
     case_foldings,
     day_of,
-    finite_number,
     fold_case,
     integer_of,
     number_of,
     number_text,
-    whole_number,
+    required,
     wrong_value,
 )
-from matrixdp.errors import DomainError, Path, within
+from matrixdp.errors import DomainError, each, within
 from matrixdp.forms import describe_value, unknown_name
 
 _UNREADABLE = re.compile(
     r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
 )
 """What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
-_NUMBER = "a number of at most 40 digits on either side of the point and an exponent within +-199"
+_NUMERAL = "a number of at most 40 digits on either side of the point and an exponent within +-199"
 
 
 def is_unreadable(text: str, value: str | float) -> bool:
@@ -103,21 +104,18 @@ class Categorical(Attribute):
     categories: tuple[str, ...]
     type: str | None = None
     case: str = field(default="match", kw_only=True)
-    _categories: Categories = field(init=False, repr=False, compare=False)
+    _rule: Categories = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        self._check_name()
-        place: tuple[str, ...] = (self.name,)
-        as_text = self.type in (None, "text")
-        if self.case != "match" and not (self.case == "ignore" and as_text):
-            expected = "match or ignore" if as_text else "no `case`: its type has none"
+    def _checked(self) -> Categories:
+        if self.case != "match" and self.type not in (None, "text"):
+            expected = "no `case`: its type has none"
             raise wrong_value(self.case, expected, self.name, "case", code="unknown-name")
-        if self.type is not None and self.type not in TYPES:
-            expected = f"{', '.join(TYPES[:-1])} or {TYPES[-1]}"
-            raise wrong_value(self.type, expected, self.name, "type", code="unknown-name")
-        if self.type is not None or self.codebook != NO_CODEBOOK or self.case == "ignore":
-            place = (self.name, "categories")
+        self._check_word("case", ("match", "ignore"))
+        if self.type is not None:
+            self._check_word("type", TYPES)
+        plain = self.type is None and self.codebook == NO_CODEBOOK and self.case == "match"
+        place = (self.name,) if plain else (self.name, "categories")
         if isinstance(self.categories, str):
             raise wrong_value(self.categories, "a list of categories", *place)
         seen: dict[str | float, str] = {}
@@ -133,8 +131,8 @@ class Categorical(Attribute):
             seen[value] = text
         if not seen:
             raise DomainError.at(place, "an empty list", "at least 1 category", code="empty")
-        self._set(categories=tuple(seen.values()), _categories=self._rule_of(seen))
-        self._check_labels()
+        self._set(categories=tuple(seen.values()))
+        return self._rule_of(seen)
 
     def _compared(self, category: object) -> tuple[str, str | float]:
         """Return the text of a category, and the value by which its type compares it."""
@@ -148,10 +146,8 @@ class Categorical(Attribute):
                 raise wrong_value(category, "text, in quotes, as its type is text")
             return str(category), self._folded(str(category))
         if self.type == "date":
-            day = day_of(category)
-            if day is None:
-                raise wrong_value(category, "a date, such as 2020-01-31")
-            return day.isoformat(), day.isoformat()
+            day = required(day_of, category, "a date, such as 2020-01-31").isoformat()
+            return day, day
         text = canonical_text(category)
         value = canonical_value(self._folded(text))
         if self.type == "boolean":
@@ -160,11 +156,11 @@ class Categorical(Attribute):
                 raise wrong_value(category, "true or false")
             return text, number
         if self.type is not None and not isinstance(value, float):
-            raise wrong_value(category, _NUMBER)
+            raise wrong_value(category, _NUMERAL)
         if self.type == "integer" and not float(value).is_integer():
             raise wrong_value(category, "an integer")
         if is_unreadable(text, value):
-            raise wrong_value(text, f"text, or {_NUMBER}")
+            raise wrong_value(text, f"text, or {_NUMERAL}")
         return text, value
 
     def _folded(self, text: str) -> str:
@@ -175,51 +171,33 @@ class Categorical(Attribute):
         texts = tuple(self._folded(text) for text in seen.values())
         if self.case == "ignore":
             common["folded"] = case_foldings(texts)
-        if self.type is None:
-            return Listed(texts, **common)
-        if self.type in ("text", "date"):
-            return (Texts if self.type == "text" else Days)(texts, **common)
-        return Numbers(tuple(float(value) for value in seen), **common)
+        by_text: Mapping[str | None, Callable[..., Categories]] = {None: Listed, "text": Texts, "date": Days}
+        compared = by_text.get(self.type)
+        return Numbers(tuple(map(float, seen)), **common) if compared is None else compared(texts, **common)
 
-    def _rule(self, kind: Kind) -> Categories | None:
-        """Return the categories, and how they are compared."""
-        readable = kind in ((Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE))
-        return self._categories if readable else None
+    def _kinds(self) -> tuple[Kind, ...]:
+        return (Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE)
 
     def _value(self, code: int) -> str:
-        """Return the text of a category."""
         return self.categories[code]
 
     def _code_of(self, value: object) -> int:
         """Return the code of a category, given in any spelling that its type takes for the same."""
         text, compared = self._compared(value)
-        code = self._categories.codes.get(compared)
+        code = self._rule.codes.get(compared)
         if code is None:
             expected = f"a category of {self.name!r}"
             raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
         return code
-
-    def _code_range(self, low: object, high: object) -> tuple[int, int]:
-        """Return the codes of two categories, which must be in the listed order."""
-        with within(0):
-            first = self.code_of(low)
-        with within(1):
-            last = self.code_of(high)
-        if first > last:
-            expected = f"two categories of {self.name!r}, in the listed order"
-            raise wrong_value([low, high], expected, code="out-of-range")
-        return first, last
 
     def _spec(self) -> list[str] | dict[str, object]:
         """Return the list of categories, in a mapping where they have a type."""
         return list(self.categories) if self.type is None and self.case == "match" else self._mapping()
 
     def _mapping(self) -> dict[str, object]:
-        listed = list(self.categories)
-        spec: dict[str, object] = {"categories": listed}
-        if self.type is not None:
-            spec["type"] = self.type
-        return spec if self.case == "match" else spec | {"case": self.case}
+        declared = {} if self.type is None else {"type": self.type}
+        folded = {} if self.case == "match" else {"case": self.case}
+        return {"categories": list(self.categories), **declared, **folded}
 
 
 # Attributes whose values are bins of numbers.
@@ -276,35 +254,29 @@ class Bins(Attribute):
     name: str
     edges: tuple[float, ...]
     closed: bool = False
-    _bin_edges: BinEdges = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check_name()
+    def _checked(self) -> BinEdges:
         name = self.name
-        edges = tuple(_edge(edge, (name, "edges", place)) for place, edge in enumerate(self.edges))
+        with within(name, "edges"):
+            edges = tuple(each(lambda edge: required(edge_of, edge, EDGE), self.edges))
         if len(edges) < 2:
             raise wrong_value(list(edges), "at least 2 edges", name, "edges", code="wrong-size")
         for place, (before, after) in enumerate(pairwise(edges)):
             if not before < after:
                 expected = f"a number above {number_text(before)}, the edge before it; bins must not overlap"
-                raise DomainError.at(
-                    (name, "edges", place + 1), number_text(after), expected, code="out-of-range"
-                )
+                path = (name, "edges", place + 1)
+                raise DomainError.at(path, number_text(after), expected, code="out-of-range")
         if not isinstance(self.closed, bool):
             raise wrong_value(self.closed, "true or false", name, "closed")
-        self._set(edges=edges, _bin_edges=BinEdges(edges, self.closed, **self._common(len(edges) - 1)))
-        self._check_labels()
+        self._set(edges=edges)
+        return BinEdges(edges, self.closed, **self._common(len(edges) - 1))
 
     @cached_property
     def ends(self) -> Bounds:
         """The edges of each bin, of which the upper one does not belong to it."""
         edges = np.array(self.edges, dtype=np.float64)
         return Bounds(edges[:-1], edges[1:], half_open=True)
-
-    def _rule(self, kind: Kind) -> BinEdges | None:
-        """Return the edges."""
-        return self._bin_edges if kind in NUMBERS else None
 
     @classmethod
     def equal(
@@ -329,8 +301,9 @@ class Bins(Attribute):
             If the maximum is not above the minimum, or there is no bin, or more than 1,000,000, or the bins
             are too narrow to tell their edges apart.
         """
-        low, high = finite_number(minimum, (name, "min")), finite_number(maximum, (name, "max"))
-        count = whole_number(bins, (name, "bins"))
+        low = required(number_of, minimum, NUMBER, name, "min")
+        high = required(number_of, maximum, NUMBER, name, "max")
+        count = required(integer_of, bins, INTEGER, name, "bins")
         if count < 1:
             raise DomainError.at((name, "bins"), str(count), "an integer of at least 1", code="out-of-range")
         if count > _MOST_BINS:
@@ -408,17 +381,10 @@ class Bins(Attribute):
         return f"; near it: {' and '.join(near)}"
 
 
-def _edge(value: object, path: Path) -> float:
-    edge = edge_of(value)
-    if edge is None:
-        raise wrong_value(value, EDGE, *path)
-    return edge
-
-
 def _plain(number: float) -> int | float | str:
     if not math.isfinite(number):
         return number_text(number)
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    return number if (whole := integer_of(number)) is None else whole
 
 
 # Attributes whose values are days, weeks, months, quarters, years, days of the week or hours of the day.
@@ -429,6 +395,7 @@ UNITS = ("day", "week", "month", "quarter", "year", "weekday", "hour")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_DAYS = {"day": 1, "week": 7}
 _FOREVER = ("weekday", "hour")
 """The units whose values come again, so that they need no first and last day."""
 
@@ -465,14 +432,10 @@ class Dates(Attribute):
     first: Any = None
     last: Any = None
     by: str = "day"
-    _timestamps: Timestamps = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check_name()
-        if self.by not in UNITS:
-            expected = f"{', '.join(UNITS[:-1])} or {UNITS[-1]}"
-            raise wrong_value(self.by, expected, self.name, "by", code="unknown-name")
+    def _checked(self) -> Timestamps:
+        self._check_word("by", UNITS)
         first = self._end("from", self.first, DAYS[0])
         last = self._end("to", self.last, DAYS[1])
         if last < first:
@@ -480,8 +443,7 @@ class Dates(Attribute):
             raise DomainError.at((self.name, "to"), last.isoformat(), expected, code="out-of-range")
         self._set(first=first, last=last)
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
-        self._set(_timestamps=Timestamps(**hours, **self._divided(), **self._common(self._count())))
-        self._check_labels()
+        return Timestamps(**hours, **self._divided(), **self._common(self._count()))
 
     @cached_property
     def ends(self) -> Bounds:
@@ -493,7 +455,7 @@ class Dates(Attribute):
         if self.by in _MONTHS:
             starts = np.array([self._start(code) for code in range(count)], dtype="datetime64[D]")
         else:
-            steps = np.arange(count) * (7 if self.by == "week" else 1)
+            steps = np.arange(count) * _DAYS[self.by]
             starts = np.datetime64(self._start(0), "D") + steps.astype("timedelta64[D]")
         stops = np.append(starts[1:] - np.timedelta64(1, "D"), last)
         return Bounds(np.maximum(starts, first), stops)
@@ -501,10 +463,7 @@ class Dates(Attribute):
     def _end(self, key: str, written: object, forever: date) -> date:
         if written is None and self.by in _FOREVER:
             return forever
-        day = day_of(written)
-        if day is None:
-            raise wrong_value(written, "a date, such as 2013-01-31", self.name, key)
-        return day
+        return required(day_of, written, "a date, such as 2013-01-31", self.name, key)
 
     def _count(self) -> int:
         if self.by in _FOREVER:
@@ -512,7 +471,7 @@ class Dates(Attribute):
         if self.by in _MONTHS:
             return self._month(self.last) - self._month(self.first) + 1
         days: int = (self.last - self._start(0)).days
-        return days // (7 if self.by == "week" else 1) + 1
+        return days // _DAYS[self.by] + 1
 
     def _divided(self) -> dict[str, Any]:
         """Return how hours become codes."""
@@ -522,9 +481,8 @@ class Dates(Attribute):
             # The day 1, 0001-01-01, is a Monday.
             return {"start": 24, "width": 24, "cycle": 7}
         if self.by in _MONTHS:
-            inner = (self._start(code).toordinal() * 24 for code in range(1, self._count()))
-            return {"edges": tuple(inner)}
-        return {"start": self._start(0).toordinal() * 24, "width": 24 * (7 if self.by == "week" else 1)}
+            return {"edges": tuple(self._start(code).toordinal() * 24 for code in range(1, self._count()))}
+        return {"start": self._start(0).toordinal() * 24, "width": 24 * _DAYS[self.by]}
 
     def _month(self, day: date) -> int:
         """Return the number of the month, quarter or year that a day is in."""
@@ -536,12 +494,11 @@ class Dates(Attribute):
             months = (self._month(self.first) + code) * _MONTHS[self.by]
             return date(months // 12, months % 12 + 1, 1)
         monday = timedelta(days=self.first.weekday() if self.by == "week" else 0)
-        return date.fromordinal((self.first - monday).toordinal() + code * (7 if self.by == "week" else 1))
+        return date.fromordinal((self.first - monday).toordinal() + code * _DAYS[self.by])
 
-    def _rule(self, kind: Kind) -> Timestamps | None:
-        """Return how moments become codes; a date has no hour."""
-        readable = kind in MOMENTS and not (self.by == "hour" and kind is Kind.DATE)
-        return self._timestamps if readable else None
+    def _kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds of moments; a date has no hour."""
+        return tuple(kind for kind in MOMENTS if self.by != "hour" or kind is not Kind.DATE)
 
     def _value(self, code: int) -> str | int:
         """Return the text of a value in the way of ISO 8601, or the number of a year or an hour."""
@@ -562,9 +519,8 @@ class Dates(Attribute):
 
     def _code_of(self, value: object) -> int:
         """Return the code of a value, given as `value` gives it; days are given as dates too."""
-        text = value
-        if isinstance(value, date) and not isinstance(value, datetime):
-            text = value.isoformat()
+        day = isinstance(value, date) and not isinstance(value, datetime)
+        text = str(value) if day else value
         code = self._places.get(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
         if code is None:
             expected = f"a {self.by} of {self.name!r}, such as {self._label(0)}"
@@ -574,14 +530,6 @@ class Dates(Attribute):
             raise DomainError(unknown_name((), text, expected, texts, describe_value(value)))
         return code
 
-    def _code_range(self, low: object, high: object) -> tuple[int, int]:
-        """Return the codes of two values, which must be in their order."""
-        first, last = self.code_of(low), self.code_of(high)
-        if first > last:
-            expected = f"two values of {self.name!r}, the first of them not after the second"
-            raise wrong_value([low, high], expected, code="out-of-range")
-        return first, last
-
     def _range_label(self, first: int, last: int) -> str:
         if self.by in ("year", "hour"):
             return super()._range_label(first, last)
@@ -589,19 +537,16 @@ class Dates(Attribute):
 
     def _spec(self) -> dict[str, object]:
         """Return the ends, where they are not those of all days, and the unit."""
-        spec: dict[str, object] = {}
-        if self.by not in _FOREVER or (self.first, self.last) != DAYS:
-            spec = {"from": self.first.isoformat(), "to": self.last.isoformat()}
-        return spec | {"by": self.by}
+        if self.by in _FOREVER and (self.first, self.last) == DAYS:
+            return {"by": self.by}
+        return {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
 
     @cached_property
     def _places(self) -> Mapping[str | int, int]:
         """The codes of the values, numbers by their texts too."""
-        places: dict[str | int, int] = {}
-        for code in range(self._count()):
-            value = self._value(code)
-            places[value] = places[str(value)] = code
-        return places
+        values = [self._value(code) for code in range(self._count())]
+        places = {value: code for code, value in enumerate(values)}
+        return places | {str(value): code for value, code in places.items()}
 
 
 # Attributes: a name and a finite, public, ordered list of values.
@@ -616,26 +561,21 @@ class _ConsecutiveIntegers(Attribute):
 
     numeric: ClassVar[bool] = True
 
-    _range: IntegerRange = field(init=False, repr=False, compare=False)
+    _rule: IntegerRange = field(init=False, repr=False, compare=False)
 
     @cached_property
     def ends(self) -> Bounds:
         """The integers themselves."""
-        return Bounds.of_integers(np.arange(self._range.first, self._range.last + 1, dtype=np.int64))
-
-    def _rule(self, kind: Kind) -> IntegerRange | None:
-        """Return the first and the last integer."""
-        return self._range if kind in NUMBERS else None
+        return Bounds.of_integers(np.arange(self._rule.first, self._rule.last + 1, dtype=np.int64))
 
     def _value(self, code: int) -> int:
-        """Return the integer of a code."""
-        return self._range.first + code
+        return self._rule.first + code
 
     def _code_of(self, value: object) -> int:
         """Return the code of an integer."""
         code = self._code(value)
         if code is None:
-            expected = f"a value of {self.name!r}, an integer from {self._range.first} to {self._range.last}"
+            expected = f"a value of {self.name!r}, an integer from {self._rule.first} to {self._rule.last}"
             raise wrong_value(value, expected, code="unknown-name")
         return code
 
@@ -643,13 +583,13 @@ class _ConsecutiveIntegers(Attribute):
         """Return the codes of two integers; both belong to the range."""
         first, last = self._code(low), self._code(high)
         if first is None or last is None or first > last:
-            ends = f"from {self._range.first} to {self._range.last}, the values of {self.name!r}"
+            ends = f"from {self._rule.first} to {self._rule.last}, the values of {self.name!r}"
             raise wrong_value([low, high], f"two integers first <= last {ends}", code="out-of-range")
         return first, last
 
     def _code(self, value: object) -> int | None:
-        code = None if (number := integer_of(value)) is None else number - self._range.first
-        return code if code is not None and 0 <= code <= self._range.last - self._range.first else None
+        code = None if (number := integer_of(value)) is None else number - self._rule.first
+        return code if code is not None and 0 <= code <= self._rule.last - self._rule.first else None
 
 
 @final
@@ -684,19 +624,16 @@ class Integers(_ConsecutiveIntegers):
     maximum: int
     round: str | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        self._check_name()
-        minimum = whole_number(self.minimum, (self.name, "min"))
-        maximum = whole_number(self.maximum, (self.name, "max"))
+    def _checked(self) -> IntegerRange:
+        minimum = required(integer_of, self.minimum, INTEGER, self.name, "min")
+        maximum = required(integer_of, self.maximum, INTEGER, self.name, "max")
         if maximum < minimum:
             expected = f"a number of at least {minimum}, the min"
             raise DomainError.at((self.name, "max"), str(maximum), expected, code="out-of-range")
-        if self.round not in (None, "floor", "nearest"):
-            raise wrong_value(self.round, "floor or nearest", self.name, "round", code="unknown-name")
-        common = self._common(maximum - minimum + 1)
-        whole = IntegerRange(minimum, maximum, self.round, **common)
-        self._set(minimum=minimum, maximum=maximum, _range=whole)
-        self._check_labels()
+        if self.round is not None:
+            self._check_word("round", ("floor", "nearest"))
+        self._set(minimum=minimum, maximum=maximum)
+        return IntegerRange(minimum, maximum, self.round, **self._common(maximum - minimum + 1))
 
     def _spec(self) -> dict[str, object]:
         """Return the two ends, and how numbers are rounded."""
@@ -730,13 +667,12 @@ class Coded(_ConsecutiveIntegers):
     name: str
     codes: int
 
-    def __post_init__(self) -> None:
-        self._check_name()
-        codes = whole_number(self.codes, (self.name,))
+    def _checked(self) -> IntegerRange:
+        codes = required(integer_of, self.codes, INTEGER, self.name)
         if codes < 1:
             raise DomainError.at((self.name,), str(codes), "an integer of at least 1", code="out-of-range")
-        self._set(codes=codes, _range=IntegerRange(0, codes - 1, **self._common(codes)))
-        self._check_labels()
+        self._set(codes=codes)
+        return IntegerRange(0, codes - 1, **self._common(codes))
 
     def _spec(self) -> int:
         """Return the number of codes."""

@@ -14,10 +14,11 @@ from numbers import Real
 from pathlib import Path
 from typing import final
 
+from matrixdp.display import counted
 from matrixdp.domain.attribute import LEVELS, Attribute, Codebook
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
-from matrixdp.domain.rules import INTEGER, TYPES, canonical_text, integer_of, number_of, wrong_value
+from matrixdp.domain.rules import INTEGER, NUMBER, TYPES, canonical_text, integer_of, number_of, wrong_value
 from matrixdp.errors import DomainError, within
 from matrixdp.forms import (
     Accepted,
@@ -40,6 +41,7 @@ from matrixdp.forms import (
 # Public files with values: lists of categories, and tables that say which value stands for which.
 
 _LARGEST = 64 * 2**20
+_TWO = "a CSV file of two columns: the value, and what it counts as"
 _KINDS = "a CSV file (.csv) with a header, or a text file (.txt) of one value a line"
 
 
@@ -64,47 +66,41 @@ class PublicFile:
 
     def values(self) -> tuple[str, ...]:
         """Return the values of a file of one column."""
-        if len(self.header) > 1:
-            found = f"a file with the columns {', '.join(self.header)}"
-            raise DomainError.at((), found, "a file of one column, the values", code="wrong-size")
+        self._check(len(self.header) <= 1, "a file of one column, the values")
         return tuple(row[0] for row in self.rows)
 
     def pairs(self) -> dict[str, str]:
         """Return for each value of the first column what the second says of it, in a file of two."""
-        self.check_two()
+        self._check(len(self.header) == 2, _TWO)
         return {row[0]: row[1] for row in self._once()}
-
-    def check_two(self) -> None:
-        """Check that the file has two columns."""
-        if len(self.header) != 2:
-            found = f"a file with {len(self.header) or 1} column{'s' * (len(self.header) > 1)}"
-            raise DomainError.at(
-                (), found, "a CSV file of two columns: the value, and what it counts as", code="wrong-size"
-            )
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Return for each column but the first its values, each with those of the first that stand beside."""
-        if len(self.header) < 2:
-            raise DomainError.at(
-                (),
-                "a file with 1 column",
-                "a CSV file: the value, then a column for each level",
-                code="wrong-size",
-            )
+        self._check(len(self.header) >= 2, "a CSV file: the value, then a column for each level")
         found: dict[str, dict[str, list[str]]] = {name: {} for name in self.header[1:]}
         for row in self._once():
             for name, value in zip(self.header[1:], row[1:], strict=True):
                 found[name].setdefault(value, []).append(row[0])
         return found
 
+    def group(self) -> dict[str, list[str]]:
+        """Return the only group of a file of two columns."""
+        self._check(len(self.header) == 2, _TWO)
+        [group] = self.groups().values()
+        return group
+
+    def _check(self, fits: bool, expected: str) -> None:
+        if not fits:
+            columns = counted(max(len(self.header), 1), "column")
+            raise DomainError.at((), f"a file with {columns}", expected, code="wrong-size")
+
     def _once(self) -> tuple[tuple[str, ...], ...]:
         """Return the records, each of another value in the first column."""
         seen: set[str] = set()
         for line, row in enumerate(self.rows, start=2):
             if row[0] in seen:
-                raise DomainError.at(
-                    (f"record {line}",), f"{row[0]!r} a second time", "each value once", code="duplicate"
-                )
+                found = f"{row[0]!r} a second time"
+                raise DomainError.at((f"record {line}",), found, "each value once", code="duplicate")
             seen.add(row[0])
         return self.rows
 
@@ -135,65 +131,61 @@ def read_file(path: str | os.PathLike[str]) -> PublicFile:
     file = Path(path)
     kind = file.suffix.lower()
     if kind not in (".csv", ".txt"):
-        raise DomainError.at((), f"{file.name!r}", _KINDS, code="wrong-type")
+        raise _unread(file.name, "", _KINDS)
     content = _content(file)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise DomainError.at(
-            (), f"{file.name!r}, which is not UTF-8", "a file in UTF-8", code="wrong-type"
-        ) from None
+        raise _unread(file.name, ", which is not UTF-8", "a file in UTF-8") from None
     digest = hashlib.sha256(content).hexdigest()
-    if kind == ".txt":
-        return PublicFile((), tuple((line,) for line in _lines(text)), digest)
-    header, rows = _records(text, file.name)
-    return PublicFile(header, rows, digest)
+    if kind == ".csv":
+        return PublicFile(*_records(text, file.name), digest)
+    lines = text.replace("\r\n", "\n").split("\n")
+    return PublicFile((), tuple((line,) for line in lines if line.strip()), digest)
+
+
+def _unread(name: str, told: str, expected: str, code: str = "wrong-type") -> DomainError:
+    return DomainError.at((), f"{name!r}{told}", expected, code=code)
 
 
 def _content(file: Path) -> bytes:
     if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
-        raise DomainError.at((), f"{file.name!r}, which is no file", _KINDS, code="file-missing")
+        raise _unread(file.name, ", which is no file", _KINDS, "file-missing")
     try:
-        content = file.read_bytes() if file.stat().st_size <= _LARGEST else None
+        if file.stat().st_size > _LARGEST:
+            raise _unread(file.name, " of more than 64 MiB", "a smaller file", "too-large")
+        return file.read_bytes()
     except OSError as error:
-        found = f"{file.name!r}, which cannot be read ({error.strerror})"
-        raise DomainError.at((), found, _KINDS, code="file-missing") from None
-    if content is None:
-        raise DomainError.at((), f"{file.name!r} of more than 64 MiB", "a smaller file", code="too-large")
-    return content
-
-
-def _lines(text: str) -> list[str]:
-    return [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+        told = f", which cannot be read ({error.strerror})"
+        raise _unread(file.name, told, _KINDS, "file-missing") from None
 
 
 def _records(text: str, name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     try:
         records = [tuple(row) for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
     except csv.Error as error:
-        raise DomainError.at((), f"{name!r}, which is no CSV ({error})", _KINDS, code="wrong-type") from None
+        raise _unread(name, f", which is no CSV ({error})", _KINDS) from None
     if len(records) < 2:
-        raise DomainError.at(
-            (),
-            f"{name!r} with {len(records)} record{'s' * (len(records) != 1)}",
-            "a header and at least one record",
-            code="empty",
-        )
-    header = records[0]
+        told = f" with {counted(len(records), 'record')}"
+        raise _unread(name, told, "a header and at least one record", "empty")
+    header, *rows = records
     if len(set(header)) < len(header) or "" in header:
-        raise DomainError.at(
-            (),
-            f"{name!r} with the header {', '.join(header)}",
-            "a name for each column, once",
-            code="duplicate",
-        )
-    for line, row in enumerate(records[1:], start=2):
+        told = f" with the header {', '.join(header)}"
+        raise _unread(name, told, "a name for each column, once", "duplicate")
+    for line, row in enumerate(rows, start=2):
         if len(row) != len(header):
-            found = f"{len(row)} value{'s' * (len(row) != 1)} in record {line} of {name!r}"
-            raise DomainError.at(
-                (), found, f"{len(header)}, one for each column of its header", code="wrong-size"
-            )
-    return header, tuple(records[1:])
+            found = f"{counted(len(row), 'value')} in record {line} of {name!r}"
+            expected = f"{len(header)}, one for each column of its header"
+            raise DomainError.at((), found, expected, code="wrong-size")
+    return header, tuple(rows)
+
+
+def _at_files(spec: Mapping[object, object], change: Callable[[str, object], object]) -> dict[object, object]:
+    """Return what describes an attribute with what may be the path of a file, by its key, changed."""
+    found = {name: change(str(name), said) if name in _READERS else said for name, said in spec.items()}
+    if isinstance(levels := found.get("levels"), Mapping):
+        found["levels"] = {name: change(f"levels.{name}", said) for name, said in levels.items()}
+    return found
 
 
 def inlined(spec: Mapping[object, object]) -> dict[object, object]:
@@ -206,40 +198,28 @@ def inlined(spec: Mapping[object, object]) -> dict[object, object]:
     DomainError
         If a file cannot be read, does not have the columns that are needed, or has another digest.
     """
-    found, digests = dict(spec), {}
-    for name, read in _READERS.items():
-        value = found.get(name)
-        if isinstance(value, os.PathLike):
-            with within(name):
-                file = read_file(value)
-                found[name], digests[name] = read(file), file.sha256
-    levels = found.get("levels")
-    if isinstance(levels, Mapping):
-        read_levels = dict(levels)
-        for name, value in levels.items():
-            if isinstance(value, os.PathLike):
-                with within("levels", str(name)):
-                    file = read_file(value)
-                    read_levels[name], digests[f"levels.{name}"] = _level(file), file.sha256
-        found["levels"] = read_levels
-    if digests:
-        given = found.get("sha256", {})
+    digests: dict[str, str] = {}
+
+    def read(key: str, said: object) -> object:
+        if not isinstance(said, os.PathLike):
+            return said
+        with within(*key.split(".", maxsplit=1)):
+            file = read_file(said)
+            digests[key] = file.sha256
+            return _READERS.get(key, PublicFile.group)(file)
+
+    found = _at_files(spec, read)
+    given = found.get("sha256", {})
+    if digests and isinstance(given, Mapping):
         for key, digest in digests.items():
-            if isinstance(given, Mapping) and given.get(key, digest) != digest:
-                raise wrong_value(
-                    given[key], f"{digest}, that of the file", "sha256", key, code="damaged-file"
-                )
-        found["sha256"] = {**given, **digests} if isinstance(given, Mapping) else given
+            if given.get(key, digest) != digest:
+                expected = f"{digest}, that of the file"
+                raise wrong_value(given[key], expected, "sha256", key, code="damaged-file")
+        found["sha256"] = {**given, **digests}
     return found
 
 
-def _level(file: PublicFile) -> dict[str, list[str]]:
-    file.check_two()
-    [groups] = file.groups().values()
-    return groups
-
-
-_READERS: Mapping[str, Callable[[PublicFile], object]] = {
+_READERS: Mapping[object, Callable[[PublicFile], object]] = {
     "categories": lambda file: list(file.values()),
     "map": PublicFile.pairs,
     "levels": PublicFile.groups,
@@ -251,17 +231,9 @@ def with_paths(spec: object, resolve: ResolvePath) -> object:
     """Return what describes an attribute with paths in the place of names of files, relative to a folder."""
     if not isinstance(spec, Mapping):
         return spec
-    found = dict(spec)
-    for name in _READERS:
-        if isinstance(found.get(name), str):
-            found[name] = resolve(found[name])
-    if isinstance(found.get("levels"), Mapping):
-        levels = found["levels"].items()
-        found["levels"] = {
-            name: resolve(value) if isinstance(value, str) else value for name, value in levels
-        }
-    if isinstance(found.get("columns"), Mapping):
-        found["columns"] = {name: with_paths(own, resolve) for name, own in found["columns"].items()}
+    found = _at_files(spec, lambda _, said: resolve(said) if isinstance(said, str) else said)
+    if isinstance(columns := found.get("columns"), Mapping):
+        found["columns"] = {name: with_paths(own, resolve) for name, own in columns.items()}
     return found
 
 
@@ -270,7 +242,7 @@ EXPECTED = (
     "{labels: {...}}, {from, to, by}, {map: {...}}, {of: [...], sql} or a size"
 )
 _INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
-_NUMBER = Accepted("a finite number", number_of, {"type": "number"})
+_NUMBER = Accepted(NUMBER, number_of, {"type": "number"})
 _EDGE = Accepted(EDGE, edge_of, {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]})
 _NAME = text("text that is not empty")
 _TEXT_OF_DAY = text("a date, such as 2013-01-31")
@@ -470,9 +442,8 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
     """
     if isinstance(spec, Attribute):
         if spec.name != name:
-            raise DomainError(
-                f"attribute {name!r} is described by an attribute named {spec.name!r}", code="conflict"
-            )
+            told = f"attribute {name!r} is described by an attribute named {spec.name!r}"
+            raise DomainError(told, code="conflict")
         return spec
     if isinstance(spec, Mapping):
         with within(name):
@@ -488,9 +459,8 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
             raise DomainError.at((name,), repr(spec), "a non-empty range of step 1", code="wrong-type")
         return Integers(name, spec.start, spec.stop - 1)
     if isinstance(spec, set | frozenset):
-        raise DomainError.at(
-            (name,), "a set", "its categories in an order: a list, not a set", code="wrong-type"
-        )
+        expected = "its categories in an order: a list, not a set"
+        raise DomainError.at((name,), "a set", expected, code="wrong-type")
     if isinstance(spec, tuple) and len(spec) == 2 and None not in map(integer_of, spec):
         raise wrong_value(spec, _either(*map(integer_of, spec)), name)
     if isinstance(spec, Iterable) and not isinstance(spec, str | bytes):

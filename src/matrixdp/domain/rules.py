@@ -32,18 +32,20 @@ import math
 import numbers
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
 from functools import cache, cached_property
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import DomainError, Path
+from matrixdp.errors import DomainError
 from matrixdp.forms import describe_value, is_unicode
+
+A = TypeVar("A")
 
 WHITESPACE = " \t\n\r\x0b\x0c"
 """What may stand around a numeral."""
@@ -337,6 +339,7 @@ def _others() -> Mapping[str, str]:
 # Canonical texts of values and numbers.
 
 INTEGER = "an integer between -(2^53 - 1) and 2^53 - 1"
+NUMBER = "a finite number"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
@@ -408,12 +411,11 @@ def integer_of(value: object) -> int | None:
     >>> integer_of(40.0), integer_of(0.5), integer_of(True)
     (40, None, None)
     """
-    whole: int | None = None
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_):
-        whole = int(value)
-    elif isinstance(value, float | np.floating) and float(value).is_integer():
-        whole = int(float(value))
-    return whole if whole is not None and abs(whole) <= LARGEST_INTEGER else None
+    integral = isinstance(value, numbers.Integral) and not isinstance(value, bool | np.bool_)
+    if not integral and not (isinstance(value, float | np.floating) and float(value).is_integer()):
+        return None
+    whole = int(value)  # type: ignore[call-overload]  # of the types above
+    return whole if abs(whole) <= LARGEST_INTEGER else None
 
 
 def number_of(value: object) -> float | None:
@@ -434,20 +436,12 @@ def number_of(value: object) -> float | None:
     return None
 
 
-def whole_number(value: object, path: Path) -> int:
-    """Return a public value as `integer_of` does, or raise the error of its place."""
-    number = integer_of(value)
-    if number is None:
-        raise wrong_value(value, INTEGER, *path)
-    return number
-
-
-def finite_number(value: object, path: Path) -> float:
-    """Return a public value as `number_of` does, or raise the error of its place."""
-    number = number_of(value)
-    if number is None:
-        raise wrong_value(value, "a finite number", *path)
-    return number
+def required(convert: Callable[[object], A | None], value: object, expected: str, *path: str | int) -> A:
+    """Return a public value as a function converts it, or raise the error of its place where it is None."""
+    found = convert(value)
+    if found is None:
+        raise wrong_value(value, expected, *path)
+    return found
 
 
 # Where the values of an attribute begin and end, as numbers or days that can be compared.

@@ -42,18 +42,8 @@ def _number(written: object) -> int | float | None:
     return written if isinstance(written, int | float) and not isinstance(written, bool) else None
 
 
-def _count(written: object) -> int | None:
-    inside = type(written) is int and 1 <= written <= MOST_RECORDS
-    return written if inside and isinstance(written, int) else None
-
-
 _TEXT = text("text that is not empty")
-_RECORDS = Accepted(
-    "an integer from 1 to 2^53 - 1",
-    _count,
-    {"type": "integer", "minimum": 1, "maximum": MOST_RECORDS},
-    (int,),
-)
+_RECORDS = whole("an integer from 1 to 2^53 - 1", least=1, most=MOST_RECORDS)
 _PARAMETER = Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
 _BELOW_ONE = {"exclusiveMaximum": 1}
 _ATTRIBUTES = MappingOf(
@@ -218,11 +208,15 @@ class WrittenSpecification(Record):
         about="the largest standard error of query groups",
     )
     out_of_domain: object = key(
-        Verbatim(OutOfDomain.schema), default="drop", about="what happens to values that are out of domain"
+        Verbatim(OutOfDomain.schema),
+        default="drop",
+        always=True,
+        about="what happens to values that are out of domain",
     )
     max_records: int = key(
         whole("an integer of at least 1", least=1),
         default=DEFAULT_MAX_RECORDS,
+        always=True,
         about="a public bound on the number of records",
     )
     invariants: tuple[Published, ...] | None = key(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import yaml
@@ -28,7 +28,6 @@ from matrixdp.errors import (
     format_place,
     within,
 )
-from matrixdp.errors import Path as JsonPath
 from matrixdp.errors import Path as Place
 from matrixdp.forms import (
     Form,
@@ -58,18 +57,30 @@ from matrixdp.specification.keys import WrittenSpecification
 # ``yes``, ``no``, ``on`` and ``off`` are words, ``1e-6`` is a number, ``010`` is ten, and dates are text.
 # There are no merge keys and no tags beyond the core ones. Every value remembers its line.
 
+R = TypeVar("R", bound=Record)
+
 UNFILLED = "TODO"
 """What stands, without quotes, where a value is still to be filled in."""
 
 MAX_NODES = 2_000_000
 """A document may stand for at most this many values, counted after aliases are replaced."""
 
-_NULL = re.compile(r"~|null|Null|NULL|")
-_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
-_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(
-    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
+_SCALARS: Mapping[str, tuple[str, list[str], Callable[[str], object]]] = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""], lambda text: None),  # noqa: ARG005
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF"), lambda text: text.lower() == "true"),
+    "int": (
+        r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+        list("-+0123456789"),
+        lambda text: int(text, {"0x": 16, "0o": 8}.get(text[:2], 10)),
+    ),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+        lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
+    ),
+}
+"""The scalars without quotes that are no text: what they match, their first letters, and their values."""
+
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -89,8 +100,8 @@ class Document:
     """
 
     value: object
-    lines: Mapping[JsonPath, int]
-    unfilled: tuple[JsonPath, ...] = ()
+    lines: Mapping[Place, int]
+    unfilled: tuple[Place, ...] = ()
 
 
 class _Loader(yaml.SafeLoader):
@@ -99,13 +110,8 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers = {}  # noqa: RUF012 - declared by the base class
 
 
-for _name, _pattern, _first in (
-    ("null", _NULL, ["~", "n", "N", ""]),
-    ("bool", _BOOL, list("tTfF")),
-    ("int", _INT, list("-+0123456789")),
-    ("float", _FLOAT, list("-+.0123456789")),
-):
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
+for _name, (_pattern, _first, _) in _SCALARS.items():
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), _first)
 
 
 def parse_yaml(text: str) -> Document:
@@ -136,53 +142,46 @@ def parse_yaml(text: str) -> Document:
     >>> parse_yaml("smokes: [yes, no]\ndelta: 1e-6").value
     {'smokes': ['yes', 'no'], 'delta': 1e-06}
     """
+    builder = _Builder()
     try:
         node = yaml.compose(text, _Loader)
+        value = None if node is None else builder.build(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        found = f"text that is not YAML ({problem})"
-        raise SpecificationError.at((_at(mark),), found, "one YAML document", code="bad-yaml") from None
+        raise _no_yaml(_at(mark), " ".join(filter(None, (error.context, error.problem)))) from None
     except yaml.YAMLError as error:
-        found = f"text that is not YAML ({str(error).splitlines()[0]})"
-        raise SpecificationError.at(("the file",), found, "one YAML document", code="bad-yaml") from None
+        raise _no_yaml("the file", str(error).splitlines()[0]) from None
     except RecursionError:
-        raise _too_deep() from None
-    builder = _Builder()
-    if node is None:
-        return Document(None, {(): 1})
-    try:
-        return Document(builder.build(node, ()), builder.lines, tuple(builder.unfilled))
-    except RecursionError:
-        raise _too_deep() from None
+        found, expected = "values nested too deeply", "a flatter document"
+        raise SpecificationError.at(("the file",), found, expected, code="too-large") from None
+    return Document(value, builder.lines or {(): 1}, tuple(builder.unfilled))
+
+
+def _no_yaml(place: str, why: str) -> SpecificationError:
+    found = f"text that is not YAML ({why})"
+    return SpecificationError.at((place,), found, "one YAML document", code="bad-yaml")
 
 
 def _at(mark: yaml.Mark | None) -> str:
     return "the file" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
 
 
-def _too_deep() -> SpecificationError:
-    found, expected = "values nested too deeply", "a flatter document"
-    return SpecificationError.at(("the file",), found, expected, code="too-large")
-
-
 class _Builder:
     """Makes values of nodes."""
 
     def __init__(self) -> None:
-        self.lines: dict[JsonPath, int] = {}
-        self.unfilled: list[JsonPath] = []
+        self.lines: dict[Place, int] = {}
+        self.unfilled: list[Place] = []
         self._open: set[int] = set()
 
-    def build(self, node: Node, path: JsonPath) -> object:
+    def build(self, node: Node, path: Place) -> object:
         self.lines[path] = node.start_mark.line + 1
         if len(self.lines) > MAX_NODES:
             found, expected = f"more than {MAX_NODES} values", "fewer; large arrays go in .npy files"
             raise SpecificationError.at(("the file",), found, expected, code="too-large")
         if id(node) in self._open:
-            raise self._error(
-                node, path, "an alias of what it stands in", "a value that does not hold itself"
-            )
+            expected = "a value that does not hold itself"
+            raise self._error(node, path, "an alias of what it stands in", expected)
         if isinstance(node, ScalarNode):
             if node.value == UNFILLED and node.style is None:
                 self.unfilled.append(path)
@@ -196,7 +195,7 @@ class _Builder:
         finally:
             self._open.discard(id(node))
 
-    def _mapping(self, node: Node, path: JsonPath) -> dict[str, object]:
+    def _mapping(self, node: Node, path: Place) -> dict[str, object]:
         self._check_tag(node, path, "map")
         result: dict[str, object] = {}
         for key_node, value_node in node.value if isinstance(node, MappingNode) else ():
@@ -212,35 +211,25 @@ class _Builder:
             result[key] = self.build(value_node, (*path, key))
         return result
 
-    def _scalar(self, node: ScalarNode, path: JsonPath) -> object:
+    def _scalar(self, node: ScalarNode, path: Place) -> object:
         text: str = node.value
         tag = node.tag.removeprefix(_TAG)
         if tag == "str":
             return text
-        if tag == "null" and _NULL.fullmatch(text):
-            return None
-        if tag == "bool" and _BOOL.fullmatch(text):
-            return text.lower() == "true"
-        if tag == "int" and _INT.fullmatch(text):
-            return self._integer(node, path)
-        if tag == "float" and _FLOAT.fullmatch(text):
-            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
-        raise self._error(node, path, f"the tag {node.tag} on {text!r}", "a value without a tag")
-
-    def _integer(self, node: ScalarNode, path: JsonPath) -> int:
-        text: str = node.value
-        if len(text) > 400:
+        pattern, _, convert = _SCALARS.get(tag, ("(?!)", [], str))
+        if not re.fullmatch(pattern, text):
+            raise self._error(node, path, f"the tag {node.tag} on {text!r}", "a value without a tag")
+        if tag == "int" and len(text) > 400:
             raise self._error(node, path, f"an integer of {len(text)} digits", "one of at most 400")
-        base = {"0x": 16, "0o": 8}.get(text[:2], 10)
-        return int(text[2:] if base != 10 else text, base)
+        return convert(text)
 
-    def _check_tag(self, node: Node, path: JsonPath, name: str) -> None:
+    def _check_tag(self, node: Node, path: Place, name: str) -> None:
         if node.tag not in (_TAG + name, "!"):
             raise self._error(node, path, f"the tag {node.tag}", "a value without a tag")
 
     @staticmethod
     def _error(
-        node: Node, path: JsonPath, found: str, expected: str, code: str = "bad-yaml"
+        node: Node, path: Place, found: str, expected: str, code: str = "bad-yaml"
     ) -> SpecificationError:
         return SpecificationError(Problem(path, found, expected, position=_at(node.start_mark), code=code))
 
@@ -458,19 +447,15 @@ def read_document(path: Path) -> Document:
     """Return what a YAML file says."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise SpecificationError.at(
-            (str(path),), "no such file", "a specification file (YAML)", code="file-missing"
-        ) from None
     except UnicodeDecodeError:
-        raise SpecificationError.at(
-            (str(path),), "text that is not UTF-8", "a YAML file in UTF-8", code="bad-yaml"
-        ) from None
+        found, code = "text that is not UTF-8", "bad-yaml"
+    except FileNotFoundError:
+        found, code = "no such file", "file-missing"
     except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        found = f"a file that cannot be read ({reason})"
-        raise SpecificationError.at((str(path),), found, "a YAML file", code="file-missing") from None
-    return parse_yaml(text)
+        found, code = f"a file that cannot be read ({file_problem(error)})", "file-missing"
+    else:
+        return parse_yaml(text)
+    raise SpecificationError.at((str(path),), found, "a YAML file in UTF-8", code=code)
 
 
 def files_under(base: Path, named: set[Path] | None = None) -> ResolvePath:
@@ -488,10 +473,7 @@ def files_under(base: Path, named: set[Path] | None = None) -> ResolvePath:
 
 def _under(base: Path, written: str) -> Path:
     """Return a path that is relative to a folder; the home of nobody is a folder of that name."""
-    try:
-        return base / Path(written).expanduser()
-    except RuntimeError:
-        return base / written
+    return base / os.path.expanduser(written)  # noqa: PTH111 - no error where there is no such home
 
 
 def _table_under(base: Path, written: str) -> Path | str:
@@ -499,10 +481,8 @@ def _table_under(base: Path, written: str) -> Path | str:
     if not has_scheme(written):
         return _under(base, written)
     if names_secret(written):
-        expected = (
-            "an address without a password, as others read specifications; PGPASSWORD or ~/.pgpass has it"
-        )
         found = f"a password for {shown(written)}"
+        expected = "an address without a password, as others read the file; PGPASSWORD or ~/.pgpass has it"
         raise SpecificationError.at(("data",), found, expected, code="privacy")
     start, _, path = written.partition(":///")
     return f"{start}:///{_under(base, path)}" if has_scheme(written, "sqlite") and path else written
@@ -528,60 +508,54 @@ def refused(lines: Mapping[Place, int]) -> Iterator[None]:
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     files: set[Path] = set()
     written = WrittenSpecification.read(value, files_under(base, files))
+    domain, privacy, targets = written.domain, written.privacy, dict(written.targets or {})
     with within("out_of_domain"):
-        rule = OutOfDomain.from_spec(written.domain, written.out_of_domain)
-    workload = Workload(written.domain, *written.workload)
-    privacy, targets = written.privacy, dict(written.targets or {})
+        rule = OutOfDomain.from_spec(domain, written.out_of_domain)
+    workload = Workload(domain, *written.workload)
     if privacy is None and require_privacy:
         raise SpecificationError.at(("privacy",), "nothing", _BUDGETS, code="missing-key")
     if targets:
         group_targets(workload, targets)
-    debited = None if privacy is None else privacy.ledger
+    invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
+    check_public(domain, invariants, structural_zeros)
     unit = Unit() if written.unit is None else written.unit.unit()
     budget = None if privacy is None else privacy.budget(unit)
-    spec = written.to_spec()
-    document: dict[str, object] = {
-        name: spec[name]
-        for name in ("data", "table", "quoted_newlines", "domain", "workload")
-        if name in spec
-    }
-    if privacy is not None:
-        exact = {} if budget is None else budget.as_dict()
-        kept = {} if debited is None else {"ledger": debited}
-        named = {key: exact[key] for key in exact if key != "unit"}
-        document["privacy"] = named | kept if named else privacy.to_spec()
-    if written.unit is not None:
-        document["unit"] = written.unit.to_spec()
-    if targets:
-        document["targets"] = targets
-    document["out_of_domain"] = rule.to_spec(written.domain)
-    document["max_records"] = written.max_records
-    check_public(written.domain, written.invariants or (), written.structural_zeros or ())
-    document |= {
-        name: spec[name] for name in ("invariants", "structural_zeros") if spec.get(name) is not None
-    }
+    ledger = None if privacy is None else privacy.ledger
+    document = written.to_spec() | {"out_of_domain": rule.to_spec(domain)}
+    if budget is not None:
+        exact = {name: said for name, said in budget.as_dict().items() if name != "unit"}
+        document["privacy"] = exact if ledger is None else exact | {"ledger": ledger}
     specification = Specification(
         path=path,
         data=None if written.data is None else _table_under(base, written.data),
         table=written.table,
         quoted_newlines=written.quoted_newlines,
-        domain=written.domain,
+        domain=domain,
         workload=workload,
         budget=budget,
-        ledger=None if debited is None else _under(base, debited),
+        ledger=None if ledger is None else _under(base, ledger),
         unit=unit,
         targets=targets,
         least=privacy.least_budget(unit) if privacy is not None and targets else None,
         out_of_domain=rule,
         max_records=written.max_records,
-        invariants=written.invariants or (),
-        structural_zeros=written.structural_zeros or (),
+        invariants=invariants,
+        structural_zeros=structural_zeros,
         document=document,
         files=frozenset(files),
     )
     if specification.data is not None:
         specification.check_table(specification.data)
     return specification
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:
+    """Read the record that a YAML file holds; errors while it is in use tell their lines in the file."""
+    file = Path(path)
+    document = read_document(file)
+    with refused(document.lines):
+        yield kind.read(document.value, files_under(file.resolve().parent))
 
 
 # Strategies that are given: what is measured, as entries of the query language with shares, or a matrix.
@@ -704,12 +678,10 @@ def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenE
     """
     file = Path(path)
     if file.suffix.lower() in _TEXTS:
-        document: Document = read_document(file)
-        with refused(document.lines):
-            given = WrittenStrategy.read(document.value, files_under(file.resolve().parent)).strategy
+        with _reading(file, WrittenStrategy) as written:
             with within("strategy"):
-                each(lambda part: part.entry.expand(workload.domain), given)
-            return given
+                each(lambda part: part.entry.expand(workload.domain), written.strategy)
+            return written.strategy
     matrix = load_array(file)
     names = workload.domain.sort({name for group in workload for name in group.attributes})
     cells = workload.domain.cells(names)
@@ -723,11 +695,8 @@ def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenE
     try:
         return (GivenEntry(dense(matrix, list(names))),)
     except MatrixDPError as error:
-        raise SpecificationError.at((str(file),), _found(error), f"real numbers; {ARRAY_FILE}") from None
-
-
-def _found(error: MatrixDPError) -> str:
-    return str(error) if error.problem is None else error.problem.found
+        found = str(error) if error.problem is None else error.problem.found
+        raise SpecificationError.at((str(file),), found, f"real numbers; {ARRAY_FILE}") from None
 
 
 # Bases of ResidualPlanner+: for each attribute a predicate set, whose predicates are what is measured.
@@ -766,10 +735,8 @@ def read_bases(given: object) -> Mapping[str, PredicateForm]:
     {'age': 'prefix', 'sex': 'matrix'}
     """
     if isinstance(given, str | os.PathLike):
-        file = Path(given)
-        document = read_document(file)
-        with refused(document.lines):
-            return _WrittenBases.read(document.value, files_under(file.resolve().parent)).bases
+        with _reading(given, _WrittenBases) as written:
+            return written.bases
     if isinstance(given, Mapping):
         matrices: dict[Any, Any] = {
             name: {"matrix": basis} if isinstance(basis, np.ndarray) else basis

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, final
+from typing import Unpack, final
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError
@@ -28,46 +28,11 @@ from matrixdp.forms import (
 from matrixdp.language.builders import Options
 from matrixdp.language.entries import Entry, entry_form
 from matrixdp.queries.groups import Group
-from matrixdp.statements.query import Written, error_at
-
-if TYPE_CHECKING:
-    from matrixdp.statements.query import SqlQuery
+from matrixdp.statements.query import Statement, error_at
 
 # Statements, and reading them from a text.
 #
 # The parser is imported when a statement is first read.
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Statement(Written):
-    """One SELECT statement, parsed; it meets its domain in `query`."""
-
-    def query(self, domain: Domain) -> SqlQuery:
-        """Return what the statement asks of a domain, and the shape of its result.
-
-        Parameters
-        ----------
-        domain : Domain
-            The attributes, which are the columns that the statement knows.
-
-        Raises
-        ------
-        EntryError
-            If it asks what is no count of records of the domain; at its line and column.
-        TooLargeError
-            If a condition is over too many cells.
-
-        Examples
-        --------
-        >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
-        >>> query = read("SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex").query(domain)
-        >>> [group.queries for group in query.groups], query.keys.to_pydict()
-        ([2], {'sex': ['female', 'male']})
-        """
-        from matrixdp.statements.translation import translate
-
-        return translate(self, domain)
 
 
 def read(text: str) -> Statement:

@@ -19,7 +19,7 @@ from matrixdp.domain import Domain
 from matrixdp.domain.scalars import SETTINGS
 from matrixdp.errors import TooLargeError
 from matrixdp.statements.parsing import Scalar, column_values, key_values, labels, level_values
-from matrixdp.statements.query import Written
+from matrixdp.statements.query import Statement
 
 MOST_CELLS = 20_000_000
 """An expression of several attributes is evaluated at no more cells of theirs than this."""
@@ -65,7 +65,7 @@ class Evaluation:
             self._constants[sql, kind] = value
         return self._constants[sql, kind]
 
-    def condition(self, statement: Written, scalar: Scalar) -> NDArray[np.bool_]:
+    def condition(self, statement: Statement, scalar: Scalar) -> NDArray[np.bool_]:
         """Return at which cells of its attributes a condition holds; NULL is no."""
         if scalar.sql not in self._conditions:
             made = f"coalesce(CAST(({scalar.sql}) AS BOOLEAN), false)"
@@ -76,7 +76,7 @@ class Evaluation:
             self._conditions[scalar.sql] = holds
         return self._conditions[scalar.sql]
 
-    def key(self, statement: Written, scalar: Scalar) -> Key:
+    def key(self, statement: Statement, scalar: Scalar) -> Key:
         """Return the values of what is grouped by."""
         name = scalar.sql if scalar.column is None else f"{scalar.sql} alone"
         if name not in self._keys:
@@ -84,15 +84,11 @@ class Evaluation:
                 values = key_values(self.domain[scalar.column])
                 self._keys[name] = Key(np.arange(len(values)), values)
             else:
-                ids = self._column(
-                    statement, scalar, f"dense_rank() OVER (ORDER BY ({scalar.sql}))"
-                ).to_numpy()
+                ranked = f"dense_rank() OVER (ORDER BY ({scalar.sql}))"
+                ids = self._column(statement, scalar, ranked).to_numpy()
                 values = self._column(statement, scalar, f"({scalar.sql})")
-                _, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-                order = np.argsort(first)
-                ranks = np.empty(len(first), dtype=np.int64)
-                ranks[order] = np.arange(len(first))
-                self._keys[name] = Key(ranks[inverse].reshape(self._shape(scalar)), values.take(first[order]))
+                first, ranks = in_order(ids)
+                self._keys[name] = Key(ranks.reshape(self._shape(scalar)), values.take(first))
         return self._keys[name]
 
     def _shape(self, scalar: Scalar) -> tuple[int, ...]:
@@ -115,7 +111,7 @@ class Evaluation:
             columns[f"v{place}_{position}"] = level_values(level, attribute.size).take(codes)
         return columns
 
-    def _column(self, statement: Written, scalar: Scalar, sql: str) -> pa.Array:
+    def _column(self, statement: Statement, scalar: Scalar, sql: str) -> pa.Array:
         """Return an expression at every cell of its attributes, row-major."""
         shape = self._shape(scalar)
         if math.prod(shape) > MOST_CELLS:
@@ -134,8 +130,16 @@ class Evaluation:
         except duckdb.Error as error:
             told = re.sub(r"\b[ckl]([0-9]+)\b", self._name, str(error).partition("\n")[0].partition(". ")[0])
             expected = f"an expression that has a value everywhere in the domain ({told})"
-            raise statement.error(scalar.node, statement.excerpt(scalar.node), expected) from None
+            raise statement.unfit(scalar.node, expected) from None
         return found.column("found").combine_chunks()
+
+
+def in_order(items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each distinct item first occurs, and the rank of every item among these."""
+    axis = 0 if items.ndim > 1 else None
+    _, first, inverse = np.unique(items, axis=axis, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[inverse.ravel()]
 
 
 def _connection() -> duckdb.DuckDBPyConnection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -19,11 +19,12 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported without a word
 
 from matrixdp.domain import Attribute, Bins, Categorical, Coded, Dates, Domain, Integers, Level, encode_value
-from matrixdp.domain.rules import BOOLEANS, canonical_text, canonical_value, number_text
+from matrixdp.domain.derived import typed
+from matrixdp.domain.rules import number_text
 from matrixdp.domain.scalars import not_allowed
 from matrixdp.errors import EntryError
 from matrixdp.forms import describe_value, nearest
-from matrixdp.statements.query import Written, error_at
+from matrixdp.statements.query import Statement, error_at
 
 # Small questions to the trees of expressions.
 
@@ -71,7 +72,7 @@ class Scope:
 
     Attributes
     ----------
-    statement : Written
+    statement : Statement
     domain : Domain
     tables : tuple of str
         What the table may be called.
@@ -80,7 +81,7 @@ class Scope:
         has none.
     """
 
-    statement: Written
+    statement: Statement
     domain: Domain
     tables: tuple[str, ...]
     constant: Callable[[str, str], object]
@@ -107,9 +108,10 @@ class Scope:
                 expected = "an attribute of the domain"
                 raise self.statement.error(column, repr(name), expected, nearest(name, names))
             name = name if name in names else alike[0]
-        level = None if name in self.domain else self.domain.levels[name]
-        attribute = self.domain[name] if level is None else level
-        return attribute, None if level is None else level.level(name)
+        if name in self.domain:
+            return self.domain[name], None
+        attribute = self.domain.levels[name]
+        return attribute, attribute.level(name)
 
     def attribute(self, column: exp.Expr) -> Attribute:
         """Return the attribute that a column names, or one of whose levels it names."""
@@ -156,10 +158,8 @@ def place_of_day(
         if code is not None and code != before:
             return code
     name, shown = attribute.name, next(iter(values))
-    expected = (
-        f"{name!r} compared with one of its values, such as {shown!r}, or with the day on which one begins"
-    )
-    raise scope.statement.error(within, scope.statement.excerpt(within), expected)
+    expected = f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"
+    raise scope.statement.unfit(within, expected)
 
 
 # The public values of an attribute as columns of SQL: what is evaluated in place of data.
@@ -182,7 +182,7 @@ def column_values(attribute: Attribute) -> pa.Array:
     if isinstance(attribute, Bins):
         found = pa.nulls(count, pa.float64())
     elif isinstance(attribute, Categorical):
-        found = _categories(attribute.type, [str(attribute.value(code)) for code in range(count)])
+        found = pa.array(typed(attribute.type, [str(attribute.value(code)) for code in range(count)]))
     elif isinstance(attribute, Dates) and attribute.by == "day":
         days = [date.fromisoformat(str(attribute.value(code))) for code in range(count)]
         found = pa.array(days, pa.date32())
@@ -222,22 +222,6 @@ def named(attribute: Attribute) -> bool:
     return isinstance(attribute, Bins) or bool(book.labels) or book.null is not None
 
 
-def _categories(declared: str | None, texts: Sequence[str]) -> pa.Array:
-    if declared == "date":
-        return pa.array([date.fromisoformat(text) for text in texts], pa.date32())
-    values = [canonical_value(text) for text in texts]
-    if declared == "boolean" or (declared is None and texts and set(texts) <= BOOLEANS.keys()):
-        truths = [BOOLEANS[value] if isinstance(value, str) else value for value in values]
-        return pa.array([value == 1.0 for value in truths], pa.bool_())
-    numbers = [value for value in values if isinstance(value, float)]
-    if declared == "text" or not texts or len(numbers) < len(values):
-        return pa.array(texts, pa.utf8())
-    # as the reader of a file would type a column of these
-    exact = all(number == math.floor(number) and abs(number) < 2.0**53 for number in numbers)
-    whole = exact and all("." not in canonical_text(number) for number in numbers)
-    return pa.array([int(number) for number in numbers], pa.int64()) if whole else pa.array(numbers)
-
-
 # Conditions on values that stand for many, such as bins: they are put over codes.
 #
 # A bin has no value that SQL could compare. Where a comparison has the same answer for all values of a bin,
@@ -267,9 +251,7 @@ def over_columns(scope: Scope, node: exp.Expr) -> exp.Expr:
         new: exp.Expr = _column(scope, "c", attribute)
         called = _called(scope, attribute, part, within) if named(attribute) and level is None else None
         if level is not None:
-            new = exp.column(
-                f"v{scope.domain.index(attribute.name)}_{attribute.codebook.levels.index(level)}"
-            )
+            new = _column(scope, "v", attribute, f"_{attribute.codebook.levels.index(level)}")
         elif called is not None:
             new = called
         elif isinstance(attribute, Bins) and isinstance(within, exp.Is):
@@ -332,9 +314,7 @@ def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr
         expected = f"{name!r}, which has bins, compared with its edges, `{shown}`, or `GROUP BY {name}`"
     else:
         shown = bins.label(0)
-        expected = (
-            f"{name!r} compared with one of its values, such as {shown!r}, or with the first day of one"
-        )
+        expected = f"{name!r} compared with one of its values, such as {shown!r}, or the first day of one"
     raise scope.statement.error(column, scope.statement.excerpt(within or column), expected)
 
 
@@ -354,7 +334,7 @@ def _place(scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, with
     """Return how many bins are below a number; no bin may hold values of both answers."""
     number = scope.constant(other.sql(dialect="duckdb", comments=False), "DOUBLE")
     if not isinstance(number, float) or number != number:
-        raise scope.statement.error(other, scope.statement.excerpt(other), "a number")
+        raise scope.statement.unfit(other, "a number")
     edges, count = bins.edges, len(bins.edges) - 1
     first = bisect_left(edges, number)  # bins of a lower code are below the number as a whole
     closed_end = bins.closed and number == edges[-1]
@@ -384,7 +364,7 @@ def _between_edges(
         place = min(max(bisect_left(edges, number), 1), len(edges) - 1)
         near = " or ".join(number_text(edge) for edge in edges[place - 1 : place + 1])
         expected = f"{name!r} compared with an edge of its bins; near it: {near}"
-    return scope.statement.error(within, scope.statement.excerpt(within), expected)
+    return scope.statement.unfit(within, expected)
 
 
 # Which scalar expressions of a statement are let through, and what is told of the others.
@@ -420,7 +400,7 @@ def check(scope: Scope, part: exp.Expr) -> None:
     if told is None and (told := not_allowed(part)) is None:
         return
     told = next((text for kind, text in _INSTEAD if isinstance(part, kind)), told)
-    raise scope.statement.error(part, scope.statement.excerpt(part), told)
+    raise scope.statement.unfit(part, told)
 
 
 def _check_null(scope: Scope, part: exp.Is) -> None:
@@ -433,7 +413,7 @@ def _check_null(scope: Scope, part: exp.Is) -> None:
         return
     name = attribute.name
     expected = f"`null: unknown` for {name!r} in the domain; records without a value are out of domain"
-    raise scope.statement.error(part, scope.statement.excerpt(part), expected)
+    raise scope.statement.unfit(part, expected)
 
 
 def _check_values(scope: Scope, part: exp.Expr) -> None:
@@ -458,9 +438,7 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
     for side in map(unwrapped, sides):
         if not isinstance(side, exp.Literal):
             continue
-        text = side.is_string and (
-            kind is str or attribute.codebook.labels or attribute.null_code is not None
-        )
+        text = side.is_string and (kind is str or named(attribute))
         number = not side.is_string and kind in (int, float)
         if (text and side.name not in texts) or (number and _number(side.name) not in values):
             listed = isinstance(attribute, Categorical) or level is not None
@@ -468,10 +446,8 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
             name, all_values = attribute.name, attribute.range_label(0, attribute.size - 1)
             if level is not None:
                 name, all_values = level.name, ", ".join(value for value, _ in level.groups)
-            expected = (
-                f"a value of {name!r}: {all_values if len(all_values) < 80 else all_values[:80] + '...'}"
-            )
-            raise scope.statement.error(side, side.sql(), expected, close)
+            all_values = all_values if len(all_values) < 80 else f"{all_values[:80]}..."
+            raise scope.statement.error(side, side.sql(), f"a value of {name!r}: {all_values}", close)
 
 
 @lru_cache(maxsize=256)
@@ -562,11 +538,8 @@ def parsed(text: str) -> list[tuple[int, int, exp.Select]]:
         spans = list(_spans(text, sqlglot.tokenize(text, dialect=DIALECT)))
         if not spans:
             raise EntryError.at(("sql",), "no statement", _EXPECTED)
-        trees = [
-            tree
-            for tree in sqlglot.parse(text, dialect=DIALECT)
-            if tree is not None and not isinstance(tree, exp.Semicolon)
-        ]
+        parts = sqlglot.parse(text, dialect=DIALECT)
+        trees = [part for part in parts if part is not None and not isinstance(part, exp.Semicolon)]
     except TokenError:
         raise EntryError.at(("sql",), "a quote or a comment that is not closed", _EXPECTED) from None
     except ParseError as error:

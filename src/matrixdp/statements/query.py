@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.queries import Group
 from matrixdp.queries.predicates import Array
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 _EXCERPT = 60
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class Written:
-    """One SELECT statement, parsed; nothing in it refers to a domain yet.
+class Statement:
+    """One SELECT statement, parsed; it meets its domain in `query`.
 
     Attributes
     ----------
@@ -64,12 +66,43 @@ class Written:
             node = node.parent
         return error_at(self.whole, min(starts, default=self.start), found, expected, names)
 
+    def unfit(self, node: exp.Expr, expected: str, names: tuple[str, ...] = ()) -> EntryError:
+        """Return the error of a part of the statement that is quoted as it stands."""
+        return self.error(node, self.excerpt(node), expected, names)
+
     def excerpt(self, node: exp.Expr) -> str:
         """Return a part of the statement as SQL, cut where it is long."""
         from sqlglot import ErrorLevel
 
         text = node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE)
         return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
+
+    def query(self, domain: Domain) -> SqlQuery:
+        """Return what the statement asks of a domain, and the shape of its result.
+
+        Parameters
+        ----------
+        domain : Domain
+            The attributes, which are the columns that the statement knows.
+
+        Raises
+        ------
+        EntryError
+            If it asks what is no count of records of the domain; at its line and column.
+        TooLargeError
+            If a condition is over too many cells.
+
+        Examples
+        --------
+        >>> from matrixdp.statements import read
+        >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
+        >>> query = read("SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex").query(domain)
+        >>> [group.queries for group in query.groups], query.keys.to_pydict()
+        ([2], {'sex': ['female', 'male']})
+        """
+        from matrixdp.statements.translation import translate
+
+        return translate(self, domain)
 
 
 def error_at(whole: str, start: int, found: str, expected: str, names: tuple[str, ...] = ()) -> EntryError:
@@ -154,8 +187,7 @@ class SqlQuery:
     columns: tuple[Column, ...]
     values: tuple[pa.Array, ...]
     _blocks: tuple[Block, ...] = field(repr=False)
-    _group_of: tuple[tuple[int | None, ...], ...] = field(repr=False)
-    _aliases: tuple[str | None, ...] = field(repr=False)
+    _aliases: tuple[str, ...] = field(repr=False)
 
     @cached_property
     def keys(self) -> pa.Table:
@@ -163,24 +195,19 @@ class SqlQuery:
         import pyarrow as pa
 
         codes = np.concatenate([block.keys() for block in self._blocks])
-        shown = [column for column in self.columns if column.key is not None]
-        arrays = []
-        for column in shown:
-            own = codes[:, column.key]
-            arrays.append(self.values[column.key or 0].take(pa.array(own, mask=own < 0)))
-        return pa.Table.from_arrays(arrays, names=[column.name for column in shown])
+        shown = [(column.name, column.key) for column in self.columns if column.key is not None]
+        arrays = [self.values[key].take(pa.array(codes[:, key], mask=codes[:, key] < 0)) for _, key in shown]
+        return pa.Table.from_arrays(arrays, names=[name for name, _ in shown])
 
     @cached_property
     def places(self) -> tuple[Places, ...]:
         """For each aggregate where the answer of each row stands."""
+        asked = [[queries() for queries in block.queries] for block in self._blocks]
         found = []
-        for aggregate in range(len(self._group_of[0])):
-            groups, queries = [], []
-            for block, group_of in zip(self._blocks, self._group_of, strict=True):
-                group, own = group_of[aggregate], block.queries[aggregate]()
-                queries.append(own)
-                groups.append(np.full(len(own), -1 if group is None else group))
-            found.append(Places(np.concatenate(groups), np.concatenate(queries)))
+        for aggregate in range(len(self._aliases)):
+            own = [queries[aggregate] for queries in asked]
+            groups = np.arange(len(own)) * len(self._aliases) + aggregate
+            found.append(Places(np.repeat(groups, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
 
     def group(
@@ -199,9 +226,8 @@ class SqlQuery:
         single : bool
             Whether the entry stands for one group.
         """
-        own = self.groups[place]
-        alias = self._aliases[place]
-        called = own.name if alias is None else f"{alias}: {own.name}"
+        own, count = self.groups[place], len(self._aliases)
+        called = own.name if count == 1 else f"{self._aliases[place % count]}: {own.name}"
         if name is not None:
             called = name if single else f"{name}: {called}"
         if len(called) > _LONGEST_NAME and name is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, product
 from typing import final
 
@@ -31,9 +31,9 @@ from matrixdp.queries import (
     Total,
 )
 from matrixdp.queries.predicates import Array
-from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, Key, evaluation
+from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, Key, evaluation, in_order
 from matrixdp.statements.parsing import Scope, conjuncts, scalar, unwrapped
-from matrixdp.statements.query import Block, Column, SqlQuery, Written
+from matrixdp.statements.query import Block, Column, SqlQuery, Statement
 
 # The clauses of a statement: what is counted, within which conditions, grouped by what.
 
@@ -41,8 +41,7 @@ _READ = {"expressions", "from_", "from", "where", "group", "kind"}
 _INSTEAD = {
     "joins": "one table; join beforehand, and declare the columns of the joined table as attributes",
     "laterals": "one table",
-    "with_": "one table; there are no subqueries",
-    "with": "one table; there are no subqueries",
+    **dict.fromkeys(("with", "with_"), "one table; there are no subqueries"),
     "having": "no HAVING: every group is answered; filter the answers",
     "order": "no ORDER BY: rows come in the order of GROUP BY and of the domain; sort the answers",
     "limit": "no LIMIT: every group is answered; take those you need",
@@ -91,7 +90,7 @@ class Clauses:
     sets: tuple[tuple[int, ...], ...]
 
 
-def table_names(statement: Written) -> tuple[str, ...]:
+def table_names(statement: Statement) -> tuple[str, ...]:
     """Return what the one table of a statement may be called in it."""
     tree = statement.tree
     for name, value in tree.args.items():
@@ -106,34 +105,27 @@ def table_names(statement: Written) -> tuple[str, ...]:
         raise statement.error(tree, "no FROM", "FROM and a name for the table")
     table = source.this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise statement.error(
-            table, statement.excerpt(table), "the name of one table; there are no subqueries"
-        )
+        raise statement.unfit(table, "the name of one table; there are no subqueries")
     for name, value in table.args.items():
         if value and name not in ("this", "db", "catalog", "alias"):
-            raise statement.error(
-                table, statement.excerpt(table), _INSTEAD.get(name, "the name of a table alone")
-            )
-    alias = table.alias
-    return (alias,) if alias else (table.name,)
+            raise statement.unfit(table, _INSTEAD.get(name, "the name of a table alone"))
+    return (table.alias or table.name,)
 
 
-def clauses(statement: Written, columns: Sequence[str]) -> Clauses:
+def clauses(statement: Statement, columns: Sequence[str]) -> Clauses:
     """Return what a statement says.
 
     Parameters
     ----------
-    statement : Written
+    statement : Statement
     columns : sequence of str
         The attributes, which names in GROUP BY mean before they mean columns of the result.
     """
-    tree = statement.tree
-    items = tuple(_item(statement, node) for node in tree.expressions)
-    where = tree.args.get("where")
-    return _Groups(statement, items, columns).clauses(None if where is None else where.this)
+    items = tuple(_item(statement, node) for node in statement.tree.expressions)
+    return _Groups(statement, items, columns).clauses()
 
 
-def _item(statement: Written, node: exp.Expr) -> Item:
+def _item(statement: Statement, node: exp.Expr) -> Item:
     inner = node.this if isinstance(node, exp.Alias) else node
     name = node.alias if isinstance(node, exp.Alias) else inner.output_name or statement.excerpt(inner)
     plain = unwrapped(inner)
@@ -145,7 +137,7 @@ def _item(statement: Written, node: exp.Expr) -> Item:
         raise statement.error(plain, "*", expected)
     window = inner.find(exp.Window)
     if window is not None:
-        raise statement.error(window, statement.excerpt(window), _INSTEAD["windows"])
+        raise statement.unfit(window, _INSTEAD["windows"])
     aggregate = inner.find(exp.AggFunc)
     if aggregate is not None:
         raise _no_count(statement, aggregate, alone=aggregate is counted)
@@ -160,7 +152,7 @@ def statistic(kind: str, node: exp.Expr) -> str:
     return f"{kind}: {asked}, by: [...], where: {{...}}"
 
 
-def _no_count(statement: Written, node: exp.Expr, *, alone: bool) -> EntryError:
+def _no_count(statement: Statement, node: exp.Expr, *, alone: bool) -> EntryError:
     """Return the error of an aggregate that counts no records, or of one in a larger expression."""
     if isinstance(node, exp.Avg):
         expected = f"counts; the statistic `{statistic('mean', node)}` answers it"
@@ -170,7 +162,7 @@ def _no_count(statement: Written, node: exp.Expr, *, alone: bool) -> EntryError:
         expected = "a count alone; ask for the counts that you need and compute from the answers"
     else:
         expected = _COUNTS
-    return statement.error(node, statement.excerpt(node), expected)
+    return statement.unfit(node, expected)
 
 
 @final
@@ -178,33 +170,31 @@ def _no_count(statement: Written, node: exp.Expr, *, alone: bool) -> EntryError:
 class _Groups:
     """What GROUP BY says; a name means an attribute, else a column of SELECT, and a number its place."""
 
-    statement: Written
+    statement: Statement
     items: tuple[Item, ...]
     columns: Sequence[str]
 
-    def clauses(self, where: exp.Expr | None) -> Clauses:
+    def clauses(self) -> Clauses:
         """Return the clauses, with each key once and the grouping sets as places of keys."""
-        group, tree = self.statement.tree.args.get("group"), self.statement.tree
+        tree = self.statement.tree
+        group, where = tree.args.get("group"), tree.args.get("where")
         if not any(item.aggregate for item in self.items):
             raise self.statement.error(tree, "a SELECT that counts nothing", f"at least one of {_COUNTS}")
-        keys: dict[str, int] = {}
-        nodes: list[exp.Expr] = []
-        sets = []
-        for nodes_of_set in [()] if group is None else self._sets(group):
-            places = []
-            for node in nodes_of_set:
-                text = self._text(node)
-                if text not in keys:
-                    keys[text] = len(nodes)
-                    nodes.append(node)
-                places.append(keys[text])
-            sets.append(tuple(dict.fromkeys(places)))
+        nodes: dict[str, exp.Expr] = {}
+        named = []
+        for chosen in [()] if group is None else self._sets(group):
+            named.append([self._text(node) for node in chosen])
+            for text, node in zip(named[-1], chosen, strict=True):
+                nodes.setdefault(text, node)
+        keys = {text: place for place, text in enumerate(nodes)}
+        sets = [tuple(dict.fromkeys(keys[text] for text in texts)) for texts in named]
         key_of = [None if item.aggregate else keys.get(self._text(item.node)) for item in self.items]
         for item, place in zip(self.items, key_of, strict=True):
             if not item.aggregate and place is None:
                 found = self.statement.excerpt(item.node)
                 raise self.statement.error(item.node, found, f"it in GROUP BY too, or one of {_COUNTS}")
-        return Clauses(self.items, where, tuple(nodes), tuple(key_of), tuple(sets))
+        condition = None if where is None else where.this
+        return Clauses(self.items, condition, tuple(nodes.values()), tuple(key_of), tuple(sets))
 
     def _text(self, node: exp.Expr) -> str:
         """Return what tells one key from others: its SQL, the case of names aside."""
@@ -241,12 +231,11 @@ class _Groups:
             if isinstance(element, exp.Cube) and 2 ** len(parts) > _MOST_SETS:
                 expected = f"at most {_MOST_SETS:,}; list those you need with GROUPING SETS"
                 raise self.statement.error(element, f"a CUBE of 2^{len(parts)} grouping sets", expected)
-            sizes = range(len(parts), -1, -1)
-            chosen: Iterator[tuple[tuple[exp.Expr, ...], ...]]
-            if isinstance(element, exp.Rollup):
-                chosen = (tuple(parts[:size]) for size in sizes)
-            else:
-                chosen = (some for size in sizes for some in combinations(parts, size))
+            chosen = [
+                some
+                for size in range(len(parts), -1, -1)
+                for some in ([parts[:size]] if isinstance(element, exp.Rollup) else combinations(parts, size))
+            ]
             return [tuple(node for part in some for node in part) for some in chosen]
         return [self._keys(element)]
 
@@ -262,25 +251,24 @@ class _Groups:
         if isinstance(node, exp.Literal) and not node.is_string:
             place = int(node.name) if node.name.isdigit() else 0
             if not 1 <= place <= len(self.items):
-                raise self.statement.error(
-                    node, node.name, f"an attribute, or a column from 1 to {len(names)}"
-                )
+                expected = f"an attribute, or a column from 1 to {len(names)}"
+                raise self.statement.error(node, node.name, expected)
             return self._selected(self.items[place - 1], node)
         if not isinstance(node, exp.Column) or node.table:
             return node
-        lowered = [name.lower() for name in names]
-        if node.name.lower() not in {name.lower() for name in self.columns}:
-            if lowered.count(node.name.lower()) == 1:
-                return self._selected(self.items[lowered.index(node.name.lower())], node)
-            meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
-            expected = "an attribute of the domain, or a column of SELECT"
-            raise self.statement.error(node, repr(node.name), expected, meant)
-        return node
+        if node.name.lower() in {name.lower() for name in self.columns}:
+            return node
+        alike = [item for item in self.items if item.name.lower() == node.name.lower()]
+        if len(alike) == 1:
+            return self._selected(alike[0], node)
+        meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
+        expected = "an attribute of the domain, or a column of SELECT"
+        raise self.statement.error(node, repr(node.name), expected, meant)
 
     def _selected(self, item: Item, node: exp.Expr) -> exp.Expr:
         if item.aggregate:
             expected = "an attribute, or an expression of attributes; a count is no key"
-            raise self.statement.error(node, self.statement.excerpt(node), expected)
+            raise self.statement.unfit(node, expected)
         return item.node
 
 
@@ -363,15 +351,12 @@ class _Part:
         matrix[self.labels[inside], inside] = 1.0
         values = [key.key.values.to_pylist() for key in self.keys]
         asked = [condition.text for condition in self.conditions]
+        alone = alone and len(self.conditions) + len(self.keys) == 1
         texts = []
         for ranks in self.combinations:
             own = [f"{k.text} = {v[rank]}" for k, v, rank in zip(self.keys, values, ranks, strict=True)]
-            parts = [*asked, *own]
-            texts.append(
-                " and ".join(
-                    f"({p})" if " OR " in p and not (alone and len(parts) == 1) else p for p in parts
-                )
-            )
+            parts = (f"({part})" if " OR " in part and not alone else part for part in (*asked, *own))
+            texts.append(" and ".join(parts))
         return CellSets(matrix, tuple(texts))
 
 
@@ -393,9 +378,8 @@ class Layout:
     def group(self, name: str) -> Group:
         """Return the query group; its queries are row-major over the parts."""
         merged = [part for part in self.parts if len(part.names) > 1]
-        single = [part for part in self.parts if len(part.names) == 1]
-        single = [part for part in single if not isinstance(part.predicates, Total)]
-        others = {part.names[0]: part.predicates for part in single}
+        single = {part.names[0]: part.predicates for part in self.parts if len(part.names) == 1}
+        others = {name: own for name, own in single.items() if not isinstance(own, Total)}
         names = self.domain.sort([*others, *(name for part in merged for name in part.names)])
         sizes = tuple(self.domain[name].size for name in names)
         if not merged:
@@ -462,9 +446,8 @@ def _part(
     cells = math.prod(sizes)
     if len(names) > 1 and cells > MOST_CELLS:
         found = f"conditions that join {', '.join(names)}, {cells:,} cells"
-        raise TooLargeError.at(
-            ("sql",), found, f"at most {MOST_CELLS:,}; use fewer attributes, or fewer values"
-        )
+        expected = f"at most {MOST_CELLS:,}; use fewer attributes, or fewer values"
+        raise TooLargeError.at(("sql",), found, expected)
 
     def spread(own: tuple[str, ...], array: NDArray[np.generic]) -> NDArray[np.generic]:
         shape = tuple(size if name in own else 1 for name, size in zip(names, sizes, strict=True))
@@ -478,16 +461,12 @@ def _part(
     combinations = np.zeros((min(len(inside), 1), 0), dtype=np.int64)
     if keys:
         ranks = np.stack([spread(key.names, key.key.ranks)[inside].astype(np.int64) for key in keys], axis=1)
-        _, first, inverse = np.unique(ranks, axis=0, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        place = np.empty(len(first), dtype=np.int64)
-        place[order] = np.arange(len(first))
-        labels[inside] = place[inverse.ravel()]
-        combinations = ranks[first[order]]
+        first, labels[inside] = in_order(ranks)
+        combinations = ranks[first]
     return _Part(names, sizes, labels, combinations, tuple(keys), tuple(conditions))
 
 
-def translate(statement: Written, domain: Domain) -> SqlQuery:
+def translate(statement: Statement, domain: Domain) -> SqlQuery:
     """Return what a statement asks of a domain; see `Statement.query`."""
     tables = table_names(statement)
     parts = clauses(statement, (*domain.names, *domain.levels))
@@ -498,7 +477,7 @@ def translate(statement: Written, domain: Domain) -> SqlQuery:
 @final
 @dataclass(frozen=True)
 class _Translation:
-    statement: Written
+    statement: Statement
     scope: Scope
     values: Evaluation
     parts: Clauses
@@ -510,28 +489,19 @@ class _Translation:
         filters = [self._counted(item.node) for item in counted]
         keys = [self._key(place, node) for place, node in enumerate(self.parts.keys)]
         groups: list[Group] = []
-        aliases: list[str | None] = []
-        blocks, group_of = [], []
+        blocks = []
         for chosen in self.parts.sets:
             own = [keys[place] for place in chosen]
             base = self._layout(where, own, self.parts.where)
-            queries, numbers = [], []
+            queries = []
             for item, conditions in zip(counted, filters, strict=True):
                 made = self._layout([*where, *conditions], own, item.node) if conditions else base
-                numbers.append(len(groups))
                 groups.append(self._group(made, [*where, *conditions], own, item))
-                aliases.append(item.name if len(counted) > 1 else None)
-                queries.append(_queries(base, made, len(keys)))
-            blocks.append(Block(_keys(base, len(keys)), tuple(queries)))
-            group_of.append(tuple(numbers))
-        return SqlQuery(
-            tuple(groups),
-            tuple(self._columns()),
-            tuple(key.key.values for key in keys),
-            tuple(blocks),
-            tuple(group_of),
-            tuple(aliases),
-        )
+                queries.append(partial(_queries, base, made, len(keys)))
+            blocks.append(Block(partial(_keys, base, len(keys)), tuple(queries)))
+        values = tuple(key.key.values for key in keys)
+        aliases = tuple(item.name for item in counted)
+        return SqlQuery(tuple(groups), tuple(self._columns()), values, tuple(blocks), aliases)
 
     def _columns(self) -> Sequence[Column]:
         places = iter(range(len(self.parts.items)))
@@ -544,7 +514,7 @@ class _Translation:
         made = scalar(self.scope, node, key=True)
         if not made.names:
             expected = "an attribute, or an expression of attributes"
-            raise self.statement.error(node, self.statement.excerpt(node), expected)
+            raise self.statement.unfit(node, expected)
         return GroupedBy(place, made.names, self.values.key(self.statement, made), made.text)
 
     def _conditions(self, node: exp.Expr) -> list[Condition]:
@@ -567,7 +537,7 @@ class _Translation:
         if isinstance(node, exp.Count):
             if node.expressions or isinstance(inner, exp.Distinct):
                 expected = "COUNT(*); a release counts records, and no distinct values"
-                raise self.statement.error(node, self.statement.excerpt(node), expected)
+                raise self.statement.unfit(node, expected)
             if inner is None or isinstance(inner, exp.Star | exp.Literal):
                 return []
             known = exp.Not(this=exp.Is(this=exp.paren(inner.copy()), expression=exp.Null()))
@@ -586,7 +556,7 @@ class _Translation:
                 "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); the statistic "
                 f"`{statistic('sum', node)}` answers the sum of an attribute"
             )
-            raise self.statement.error(node, self.statement.excerpt(node), expected)
+            raise self.statement.unfit(node, expected)
         return self._made(node, inner, lambda sql: f"CAST(({sql}) AS DOUBLE) = 1")
 
     def _made(self, node: exp.Expr, inner: exp.Expr, condition: Callable[[str], str]) -> list[Condition]:
@@ -611,7 +581,7 @@ class _Translation:
 
     def _nothing(self, node: exp.Expr) -> EntryError:
         expected = "conditions that some value of the domain meets; this count is 0 for every table"
-        return self.statement.error(node, self.statement.excerpt(node), expected)
+        return self.statement.unfit(node, expected)
 
     def _group(
         self, made: Layout, conditions: Sequence[Condition], keys: Sequence[GroupedBy], item: Item
@@ -625,36 +595,22 @@ class _Translation:
 
     def _placed(self, error: TooLargeError, node: exp.Expr | None) -> TooLargeError:
         """Return the error of a part of the statement that is too large, with its line and column."""
-        problem = error.problem
-        found, expected = (problem.found, problem.expected) if problem else (str(error), "less")
-        return TooLargeError(self.statement.error(node, found, expected).problem or "")
+        assert error.problem is not None
+        placed = self.statement.error(node, error.problem.found, error.problem.expected)
+        return TooLargeError(placed.problem or "")
 
 
-def _keys(base: Layout, keys: int) -> Callable[[], NDArray[np.int64]]:
-    """Return what makes the keys of the rows of a grouping set, sorted by the keys in their order."""
-
-    def made() -> NDArray[np.int64]:
-        codes = base.codes(keys)
-        return codes[_order(codes)]
-
-    return made
+def _keys(base: Layout, keys: int) -> NDArray[np.int64]:
+    """Return the keys of the rows of a grouping set, sorted by the keys in their order."""
+    codes = base.codes(keys)
+    return codes[np.lexsort(codes.T[::-1])] if keys else codes
 
 
-def _queries(base: Layout, made: Layout, keys: int) -> Callable[[], NDArray[np.int64]]:
-    """Return what makes the query of each row of a grouping set, -1 where there is none."""
-
-    def queries() -> NDArray[np.int64]:
-        rows = base.codes(keys)
-        rows = rows[_order(rows)]
-        own = made.codes(keys)
-        _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
-        ids = ids.ravel()
-        found = np.full(len(rows) + len(own), -1)
-        found[ids[len(rows) :]] = np.arange(len(own))
-        return found[ids[: len(rows)]]
-
-    return queries
-
-
-def _order(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.lexsort(codes.T[::-1]) if codes.shape[1] else np.arange(len(codes))
+def _queries(base: Layout, made: Layout, keys: int) -> NDArray[np.int64]:
+    """Return the query of each row of a grouping set, -1 where there is none."""
+    rows, own = _keys(base, keys), made.codes(keys)
+    _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
+    ids = ids.ravel()
+    found = np.full(len(rows) + len(own), -1)
+    found[ids[len(rows) :]] = np.arange(len(own))
+    return found[ids[: len(rows)]]
