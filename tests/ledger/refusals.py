@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from matrixdp.ledger import SQLITE, Account, Driver, Ledger, LedgerEntry, Reservation
+from matrixdp.ledger import SQLITE, Account, Ledger, LedgerEntry, Reservation
 from matrixdp.measure.measurement import Authorization
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.privacy import Budget, Unit
