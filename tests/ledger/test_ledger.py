@@ -64,12 +64,27 @@ def test_debits_add_up_and_stay(ledger: Ledger):
     assert json.loads(json.dumps(entry.as_dict()))["cost"] == str(COST.value)
 
 
-@pytest.mark.parametrize("state", ["reserved", "released", "forgiven"])
-def test_states_are_in_order(ledger: Ledger, state: str):
-    entry = ledger.reserve(COST, TENTH).record.entry
-    ledger.advance(entry, "abandoned")
-    with pytest.raises(StorageError, match=f"is abandoned; it cannot come to be {state}"):
-        ledger.advance(entry, state)
+@pytest.mark.parametrize(
+    ("way", "following"),
+    [
+        ("", {"measured", "abandoned"}),
+        ("measured", {"released", "abandoned"}),
+        ("measured released", set()),
+        ("abandoned", {"measured"}),
+    ],
+)
+def test_states_are_in_order(ledger: Ledger, way: str, following: set[str]):
+    for state in ("reserved", "measured", "released", "abandoned", "forgiven"):
+        entry = ledger.reserve(COST, TENTH).record.entry
+        for before in (old := ["reserved", *way.split()])[1:]:
+            ledger.advance(entry, before, None if before == "abandoned" else SHA)
+        known = None if state == "abandoned" or old[-1] == state == "reserved" else SHA
+        if state in {*following, old[-1]}:
+            ledger.advance(entry, state, known)
+            assert ledger.entry(entry).state == state
+        else:
+            with pytest.raises(StorageError, match=f"is {old[-1]}; it cannot come to be {state}"):
+                ledger.advance(entry, state, known)
 
 
 def raw(ledger: Ledger) -> sqlite3.Connection:
