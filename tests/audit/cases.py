@@ -77,18 +77,14 @@ class Case:
         return np.vstack(stacked)
 
 
-def _rows(*rows: list[float]) -> Array:
-    return np.array(rows, dtype=float)
-
-
 TWO = mdp.Unit(records=2)
 #: Both columns have norm sqrt 2, and L1 norm 2.
-TREE = _rows([1, 1], [1, 0], [0, 1])
+TREE = np.array([[1, 1], [1, 0], [0, 1]], dtype=float)
 #: Columns that point to opposite sides: replacing a record moves twice as far as removing it, in any norm.
-OPPOSITE = _rows([1, -1], [2, -2])
+OPPOSITE = np.array([[1, -1], [2, -2]], dtype=float)
 #: Real entries, which are rounded to multiples of 2^-14 or 2^-18.
-REAL = _rows([1, 1 / math.pi], [1 / math.e, 1])
-REAL_OPPOSITE = _rows([1, -1], [math.pi, -math.pi])
+REAL = np.array([[1, 1 / math.pi], [1 / math.e, 1]], dtype=float)
+REAL_OPPOSITE = np.array([[1, -1], [math.pi, -math.pi]], dtype=float)
 
 CASES = (
     Case("gaussian", "gaussian", mdp.Budget(mu=3), "parquet", {"a": 2}, ({"a": TREE},), False),

@@ -17,7 +17,7 @@ from matrixdp.noise.drawing import CHUNK
 from tests.audit import power
 from tests.audit.cases import CASES, Case
 
-FACTOR = Fraction(49, 50)
+FACTOR = 0.98
 #: More words than any release of the audit draws at once.
 WORDS = 1 << 22
 
@@ -32,7 +32,7 @@ def small_noise(patch: Patch) -> None:
     honest = Noise.draw_rounded
 
     def draw(self, scale, size, **rest):
-        return honest(self, scale * FACTOR, size, **rest)
+        return honest(self, scale * Fraction(49, 50), size, **rest)
 
     patch.setattr(Noise, "draw_rounded", draw)
 
@@ -98,11 +98,8 @@ def again_in_a_part(patch: Patch) -> None:
 
 def again_between_parts(patch: Patch) -> None:
     """Every part has the noise of the first."""
-    honest = measurement.noisy
-    words = kept_words()
-    patch.setattr(
-        measurement, "noisy", lambda answers, scale, _, shift=0: honest(answers, scale, Stream(words), shift)
-    )
+    honest, words = measurement.noisy, kept_words()
+    patch.setattr(measurement, "noisy", lambda a, scale, _, shift=0: honest(a, scale, Stream(words), shift))
 
 
 def again_between_releases(patch: Patch) -> None:
@@ -121,66 +118,39 @@ class Control:
     power: Callable[[Case], float]
 
 
-def _samples(case: Case) -> int:
-    return 2 * case.samples * ROWS[case.name]
-
-
 def _small(case: Case) -> float:
-    return power.small_noise_seen(case.noise, _samples(case), float(FACTOR))
+    return power.small_noise_seen(case.noise, 2 * case.samples * ROWS[case.name], FACTOR)
 
 
-def _signs(number: Callable[[Case], int]) -> Callable[[Case], float]:
-    return lambda case: float(power.same_signs_seen(number(case)))
+def _signs(case: Case) -> float:
+    return power.same_signs_seen(2 * case.samples)
 
 
-def _silent(share: float) -> Callable[[Case], float]:
+def _silent(case: Case, share: float = 1.0) -> float:
     # the scale is at least 4096 steps: fewer would hit more often without a fault
-    def seen(case: Case) -> float:
-        number = _samples(case)
-        return float(power.hits_seen(case.noise, number, int(share * number), 4096.0))
-
-    return seen
+    number = 2 * case.samples * ROWS[case.name]
+    return power.hits_seen(case.noise, number, int(share * number), 4096.0)
 
 
-def _controls() -> list[Control]:
-    gaussian, laplace, tree = BY_NAME["gaussian"], BY_NAME["laplace"], BY_NAME["laplace, tree"]
-    mu, epsilon, factor = 3.0, 2.0, float(FACTOR)
-    gaussian_parts, laplace_parts = BY_NAME["gaussian, two parts"], BY_NAME["laplace, two parts"]
-    return [
-        Control(small_noise, gaussian, "noise too small", _small),
-        Control(
-            small_noise, gaussian, "advantage", lambda c: power.advantage_seen(c.samples, mu, mu / factor)
-        ),
-        Control(small_noise, laplace, "noise too small", _small),
-        Control(
-            small_noise, laplace, "ratio", lambda c: power.ratio_seen(c.samples, 1, epsilon, epsilon / factor)
-        ),
-        # squared column norms of 1 for 2, L1 norms of 1 for 2
-        Control(
-            small_sensitivity, gaussian, "shift", lambda c: power.shift_seen(c.samples, mu, mu * 2**0.5)
-        ),
-        Control(
-            small_sensitivity, gaussian, "advantage",
-            lambda c: power.advantage_seen(c.samples, mu, mu * 2**0.5),
-        ),
-        Control(
-            small_sensitivity, tree, "ratio", lambda c: power.ratio_seen(c.samples, 2, epsilon, 2 * epsilon)
-        ),
-        Control(silent_cells, gaussian, "rows without noise", _silent(0.1)),
-        Control(
-            again_in_a_part, gaussian, "noise used again in a part", _signs(lambda c: c.samples * 3 - CHUNK)
-        ),
-        Control(silent_part, laplace_parts, "noise too small", lambda _: 1.0),
-        Control(silent_part, laplace_parts, "rows without noise", _silent(1.0)),
-        Control(
-            again_between_parts, gaussian_parts, "noise used again between parts",
-            _signs(lambda c: 2 * c.samples),
-        ),
-        Control(
-            again_between_releases, laplace_parts, "noise used again between releases",
-            _signs(lambda c: 2 * c.samples),
-        ),
-    ]  # fmt: skip
-
-
-CONTROLS = _controls()
+gaussian, laplace, tree = BY_NAME["gaussian"], BY_NAME["laplace"], BY_NAME["laplace, tree"]
+gaussian_parts, laplace_parts = BY_NAME["gaussian, two parts"], BY_NAME["laplace, two parts"]
+MU, LARGER = 3.0, 3.0 * 2**0.5
+CONTROLS = [
+    Control(small_noise, gaussian, "noise too small", _small),
+    Control(small_noise, gaussian, "advantage", lambda c: power.advantage_seen(c.samples, MU, MU / FACTOR)),
+    Control(small_noise, laplace, "noise too small", _small),
+    Control(small_noise, laplace, "ratio", lambda c: power.ratio_seen(c.samples, 1, 2.0, 2.0 / FACTOR)),
+    # squared column norms of 1 for 2, L1 norms of 1 for 2
+    Control(small_sensitivity, gaussian, "shift", lambda c: power.shift_seen(c.samples, MU, LARGER)),
+    Control(small_sensitivity, gaussian, "advantage", lambda c: power.advantage_seen(c.samples, MU, LARGER)),
+    Control(small_sensitivity, tree, "ratio", lambda c: power.ratio_seen(c.samples, 2, 2.0, 4.0)),
+    Control(silent_cells, gaussian, "rows without noise", lambda c: _silent(c, 0.1)),
+    Control(
+        again_in_a_part, gaussian, "noise used again in a part",
+        lambda c: power.same_signs_seen(c.samples * 3 - CHUNK),
+    ),
+    Control(silent_part, laplace_parts, "noise too small", lambda _: 1.0),
+    Control(silent_part, laplace_parts, "rows without noise", _silent),
+    Control(again_between_parts, gaussian_parts, "noise used again between parts", _signs),
+    Control(again_between_releases, laplace_parts, "noise used again between releases", _signs),
+]  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +30,6 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 #: The positions of the attributes that tell copies apart.
 _COPY = tuple((place,) for place in range(len(COPY)))
-
-
-@dataclass(frozen=True)
-class Move:
-    """The worst neighbours: in every copy, records of one cell come, or go to another cell."""
-
-    cell: int
-    other: int | None  # where the records come from under `replace`
-    records: int
-
-    def counts(self, cells: int) -> Integers:
-        """Return how the counts of a copy change."""
-        change = np.zeros(cells, dtype=np.int64)
-        change[self.cell] += self.records
-        if self.other is not None:
-            change[self.other] -= self.records
-        return change
 
 
 @dataclass(frozen=True)
@@ -104,11 +88,13 @@ def local_matrix(part: ReadPart, sizes: tuple[int, ...]) -> NDArray[Any]:
     return spread(own.dense(), order, sizes).reshape(-1, math.prod(sizes))
 
 
-def worst_move(case: Case, strategy: ReadFile) -> Move:
-    """Return the neighbours that cost most, from the exact matrices and the shares of the noise."""
+def worst_move(case: Case, strategy: ReadFile) -> tuple[int, int | None, Integers]:
+    """Return the neighbours that cost most, from the exact matrices and the shares of the noise.
+
+    In every copy, records of the first cell come, or go there from the second; the counts change as returned.
+    """
     sizes = tuple(case.sizes.values())
     norm = strategy.norm
-    records = case.budget.unit.records
     scaled = [
         (local_matrix(part, sizes), Fraction(part.variance if norm == 2 else math.sqrt(part.variance)))
         for part in strategy.parts
@@ -118,10 +104,13 @@ def worst_move(case: Case, strategy: ReadFile) -> Move:
         moved = ((int((np.abs(rows @ change) ** norm).sum()), scale) for rows, scale in scaled)
         return sum((own / scale for own, scale in moved), Fraction(0))
 
-    cells = range(math.prod(sizes))
-    others: list[int | None] = [None] if case.budget.neighbours == "add_remove" else list(cells)
-    moves = [Move(cell, other, records) for cell in cells for other in others if cell != other]
-    return max(moves, key=lambda move: cost(move.counts(len(cells)).astype(object)))
+    counts = case.budget.unit.records * np.eye(math.prod(sizes), dtype=object)
+    if case.budget.neighbours == "add_remove":
+        moves: list[Any] = [(cell, None, counts[cell]) for cell in range(len(counts))]
+    else:
+        pairs = permutations(range(len(counts)), 2)
+        moves = [(cell, other, counts[cell] - counts[other]) for cell, other in pairs]
+    return max(moves, key=lambda move: cost(move[2]))
 
 
 def without_person(case: Case) -> Integers:
@@ -166,17 +155,10 @@ def written(case: Case, others: Integers, own: int | None, folder: Path) -> tupl
 
 def _as_kind(kind: str, columns: dict[str, Integers], folder: Path) -> object:
     table, path = pa.table(columns), folder / f"table.{kind}"
-    if kind == "csv":
-        pacsv.write_csv(table, path)
+    if kind in ("csv", "parquet"):
+        (pacsv.write_csv if kind == "csv" else pq.write_table)(table, path)
         return path
-    if kind == "parquet":
-        pq.write_table(table, path)
-        return path
-    if kind == "pandas":
-        return pd.DataFrame(columns)
-    if kind == "polars":
-        return pl.DataFrame(columns)
-    return table if kind == "arrow" else columns
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table, "arrays": dict}[kind](columns)
 
 
 def release(case: Case, strategy: Strategy, own: int | None, folder: Path) -> tuple[ReadFile, Sample, Any]:
@@ -216,8 +198,7 @@ def _by_copy(case: Case, answers: Array) -> Array:
     """Return answers that come entry by entry, copy by copy, as shape (copies, queries)."""
     columns, start = [], 0
     for own in case.products:
-        one = Case(case.name, case.noise, case.budget, case.table, case.sizes, (own,), case.above)
-        stop = start + case.samples * len(one.queries())
+        stop = start + case.samples * len(replace(case, products=(own,)).queries())
         columns.append(answers[start:stop].reshape(case.samples, -1))
         start = stop
     assert start == len(answers)
@@ -228,13 +209,12 @@ def collect(case: Case, folder: Path) -> tuple[Evidence, ReadFile]:
     """Measure two tables that one person makes different, each once, with noise of the system's generator."""
     strategy = select(case.workload(), case.noise, case.budget.neighbours, "workload", case.budget)
     strategy.save(folder / "strategy.mdp")
-    move = worst_move(case, read(folder / "strategy.mdp"))
-    found, without, record = release(case, strategy, move.other, folder)
-    _, with_person, _ = release(case, strategy, move.cell, folder)
+    cell, other, change = worst_move(case, read(folder / "strategy.mdp"))
+    found, without, record = release(case, strategy, other, folder)
+    _, with_person, _ = release(case, strategy, cell, folder)
     sizes = tuple(case.sizes.values())
-    change = move.counts(math.prod(sizes))
     shifts = [
-        (local_matrix(part, sizes) @ change.astype(object)).astype(float) / float(scale)
+        (local_matrix(part, sizes) @ change).astype(float) / float(scale)
         for part, scale in zip(found.parts, found.scales, strict=True)
     ]
     stated = {row["definition"]: row["parameters"] for row in record["privacy"]["guarantees"]}

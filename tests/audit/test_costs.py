@@ -40,15 +40,10 @@ def upper(a: arb) -> arb:
     return (a / arb(2).sqrt()).erfc() / 2
 
 
-def between(cost: Fraction, norm: int, budget: dict[str, Any]) -> Fraction:
-    """Return a cost between neighbours: it grows with the records that move, to the power of the norm."""
-    moved = budget["unit"]["records"] * (2 if budget["neighbours"] == "replace" else 1)
-    return cost * Fraction(moved**norm)
-
-
 def honours(cost: Fraction, norm: int, budget: dict[str, Any]) -> bool:
     """Return whether a budget, as a file writes it, is proved to allow a cost."""
-    moved = between(cost, norm, budget)
+    # between neighbours it grows with the records that move, to the power of the norm
+    moved = cost * (budget["unit"]["records"] * (2 if budget["neighbours"] == "replace" else 1)) ** norm
     given = {name: Fraction(budget[name]) for name in ("rho", "mu", "epsilon", "delta") if name in budget}
     with ctx.workprec(400):
         if "rho" in given:
@@ -103,10 +98,9 @@ def check_cost(
 def test_the_cost_of_random_plans_is_what_their_files_say(noise, tmp_path: Path):
     seen: Counter[str] = Counter()
     multiplied = 0
+    mechanisms = {name for name, own in PAIRS if own == noise}
     for number in range(ROUNDS):
-        for mechanism, own in PAIRS:
-            if own != noise:
-                continue
+        for mechanism in sorted(mechanisms):
             rng = np.random.default_rng([SEED, number, *mechanism.encode(), *noise.name.encode()])
             strategy = random_strategy(rng, mechanism, noise)
             assert strategy is not None, f"{mechanism}: every workload is refused"
@@ -116,31 +110,7 @@ def test_the_cost_of_random_plans_is_what_their_files_say(noise, tmp_path: Path)
                 budget = random_budget(rng, noise)
                 asked = [None, *strategy.workload.domain.names]
                 rule = mdp.OutOfDomain(counts=asked[: rng.integers(len(asked) + 1)])
-                try:
-                    check_cost(plan, strategy.workload, budget, tmp_path / "measurement.mdp", rule)
-                except AssertionError as error:
-                    raise AssertionError(
-                        f"{mechanism}, {noise}, round {number}, {budget}: {error}"
-                    ) from error
+                check_cost(plan, strategy.workload, budget, tmp_path / "measurement.mdp", rule)
                 seen[mechanism] += 1
-    assert set(seen) == {name for name, own in PAIRS if own == noise}
-    assert min(seen.values()) == max(seen.values()) == ROUNDS * BUDGETS
+    assert seen == dict.fromkeys(mechanisms, ROUNDS * BUDGETS)
     assert multiplied > 0
-
-
-@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
-def test_column_sums_are_those_of_the_matrix_written_out(noise, tmp_path: Path):
-    """Kronecker products and row multipliers, against every entry of the measured matrices."""
-    kinds = set()
-    for mechanism in ("residual", "opt-kron", "opt-plus", "wavelet", "identity", "workload"):
-        rng = np.random.default_rng([SEED, *mechanism.encode()])
-        strategy = random_strategy(rng, mechanism, noise)
-        assert strategy is not None
-        plan = with_multipliers(rng, strategy.selection.plan)
-        save_measurement(tmp_path / "a.mdp", measure(plan, _Empty(), mdp.Budget(rho=1)), strategy.workload)
-        found = read(tmp_path / "a.mdp")
-        for part in found.parts:
-            written = np.abs(part.dense()) ** found.norm
-            assert (written.sum(axis=0) == part.column_sums(found.norm).ravel()).all()
-            kinds.add(part.multipliers is not None)
-    assert kinds == {False, True}

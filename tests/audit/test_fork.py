@@ -80,12 +80,8 @@ def agreements(folder: Path, source: str) -> list[float]:
 
 
 @pytest.mark.slow
-def test_children_draw_noise_of_their_own(tmp_path: Path):
+def test_children_draw_noise_of_their_own_and_kept_bits_are_found(tmp_path: Path):
     assert exact.worst(agreements(tmp_path, "system")) >= LEVEL
-
-
-@pytest.mark.slow
-def test_a_source_that_keeps_bits_is_found(tmp_path: Path):
     found = agreements(tmp_path, "kept")
     # each of the children, and the parent, has what the parent kept before they were made
     assert max(found) * len(found) < LEVEL

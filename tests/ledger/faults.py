@@ -20,8 +20,6 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
 from tests.ledger.faulty_disk import FAULTS, Fault, FaultyDisk, Kind, write_files
 
-__all__ = ["Trial", "driver_of", "inject"]
-
 PLACE = Path("/people.ledger")
 TOTAL = Budget(rho=1)
 #: More than half of what is left in the beginning: two such debits exceed the total.
@@ -36,9 +34,6 @@ def driver_of(disk: FaultyDisk, synchronous: str | None = None) -> Driver:
     With `synchronous` SQLite is told that in the place of what the ledger says, and the ledger is deceived.
     """
 
-    def create(path: Path) -> None:
-        disk.create(str(path))
-
     def opened(path: Path) -> Connection:
         connection = apsw.Connection(str(path), vfs=disk.name, flags=apsw.SQLITE_OPEN_READWRITE)
         return connection if synchronous is None else _Careless(connection, synchronous)
@@ -46,7 +41,7 @@ def driver_of(disk: FaultyDisk, synchronous: str | None = None) -> Driver:
     def code(error: apsw.Error) -> int:
         return int(getattr(error, "result", apsw.SQLITE_IOERR))
 
-    return Driver(create, opened, apsw.Error, code, lambda _: None)
+    return Driver(lambda path: disk.create(str(path)), opened, apsw.Error, code, lambda _: None)
 
 
 @final
@@ -56,12 +51,10 @@ class _Careless:
     def __init__(self, connection: apsw.Connection, synchronous: str) -> None:
         self._connection, self._synchronous = connection, synchronous
 
-    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> Iterable[Any]:
+    def execute(self, sql: str, *values: Sequence[Any]) -> Iterable[Any]:
         if sql == "PRAGMA synchronous":
             return [(3,)]
-        return self._connection.execute(
-            sql.replace("synchronous = EXTRA", f"synchronous = {self._synchronous}"), parameters
-        )
+        return self._connection.execute(sql.replace("EXTRA", self._synchronous), *values)
 
     def close(self) -> None:
         self._connection.close()
@@ -129,10 +122,7 @@ class Trial:
         kind = FAULTS[seed % len(FAULTS)]
         self.disk.sector = chance.choice((512, 4096))
         self.disk.load(self._files)
-        processes = [
-            Process(self._ledger, dict(self._old.told)),
-            Process(self._ledger),
-        ]
+        processes = [Process(self._ledger, dict(self._old.told)), Process(self._ledger)]
         both = chance.random() < 0.5
         self.disk.arm(Fault(kind, chance.randrange(_REACH[kind] * (1 + both)), chance.choice((1, 1, 2, 10))))
         if both:

@@ -17,15 +17,13 @@ from typing import Literal, final
 
 import apsw
 
-__all__ = ["FAULTS", "Fault", "FaultyDisk", "Kind", "write_files"]
-
 Kind = Literal["refused", "full", "power", "killed"]
 FAULTS: tuple[Kind, ...] = ("refused", "full", "power", "killed")
 
 _NAMES = count()
-#: What changes the disk: nothing else can be full, and between two others nothing more can be lost.
-_CHANGES = frozenset({"create", "write", "truncate", "sync", "delete"})
-_GROWS = frozenset({"create", "write", "truncate"})
+_GROWS = {"create", "write", "truncate"}
+#: Nothing else can be full, and between two changes of the disk nothing more can be lost.
+_CONCERNED = {"full": _GROWS, "power": _GROWS | {"sync", "delete"}, "killed": _GROWS | {"sync", "delete"}}
 #: Journals, whose first sync makes their names in the folder durable, as in SQLite's unix VFS.
 _JOURNALS = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL | apsw.SQLITE_OPEN_WAL
 
@@ -41,7 +39,6 @@ class Fault:
     times: int = 1
 
 
-@final
 @dataclass(eq=False)
 class _Content:
     """What a file holds: as processes see it, as it was synced, and the changes in between."""
@@ -87,8 +84,6 @@ class FaultyDisk(apsw.VFS):
 
     Attributes
     ----------
-    steps : dict
-        How many operations of each kind there were since `arm`.
     struck : bool
         Whether the fault has happened.
     down : bool
@@ -97,12 +92,12 @@ class FaultyDisk(apsw.VFS):
         Is called with the name of each operation before it: another process may do something there.
     """
 
-    def __init__(self, files: Mapping[str, bytes] | None = None, sector: int = 512) -> None:
+    def __init__(self) -> None:
         self.name = f"faulty-{next(_NAMES)}"
         super().__init__(self.name, "")
-        self.sector = sector
+        self.sector = 512
         self.before: Callable[[str], None] | None = None
-        self.load(files or {})
+        self.load({})
 
     def load(self, files: Mapping[str, bytes]) -> None:
         """Begin anew with some files, all of them durable."""
@@ -118,7 +113,6 @@ class FaultyDisk(apsw.VFS):
         """Let something go wrong from now on."""
         self.fault = fault
         self.struck = False
-        self.steps: dict[str, int] = {}
         self._reached = -1
 
     def files(self) -> dict[str, bytes]:
@@ -143,18 +137,12 @@ class FaultyDisk(apsw.VFS):
 
     def step(self, operation: str) -> None:
         """Count an operation, and fail where the fault says so."""
+        if self.before is not None and not self.down:
+            self.before(operation)
         if self.down:
             raise apsw.IOError
-        self.steps[operation] = self.steps.get(operation, 0) + 1
-        if self.before is not None:
-            self.before(operation)
-            if self.down:
-                raise apsw.IOError
         fault = self.fault
-        concerned = fault is not None and (
-            fault.kind == "refused" or operation in (_GROWS if fault.kind == "full" else _CHANGES)
-        )
-        if fault is None or not concerned:
+        if fault is None or operation not in _CONCERNED.get(fault.kind, (operation,)):
             return
         self._reached += 1
         if self._reached < fault.step:
@@ -174,8 +162,12 @@ class FaultyDisk(apsw.VFS):
             self.step("create")
         except apsw.Error as error:
             raise OSError(28, "the disk refuses") from error
+        self._made(path)
+
+    def _made(self, path: str) -> _Content:
         content = self._entries[path] = _Content()
         self._changed.append((path, content))
+        return content
 
     def sync_names(self) -> None:
         """Make the names in the folder durable."""
@@ -191,15 +183,12 @@ class FaultyDisk(apsw.VFS):
         if name is None:
             return _Open(self, _Content(), names=False)
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
-        content = self._entries.get(path)
-        created = content is None
-        if content is None:
-            if not flags[0] & apsw.SQLITE_OPEN_CREATE:
-                raise apsw.CantOpenError
-            self.step("create")
-            content = self._entries[path] = _Content()
-            self._changed.append((path, content))
-        return _Open(self, content, names=created and bool(flags[0] & _JOURNALS))
+        if path in self._entries:
+            return _Open(self, self._entries[path], names=False)
+        if not flags[0] & apsw.SQLITE_OPEN_CREATE:
+            raise apsw.CantOpenError
+        self.step("create")
+        return _Open(self, self._made(path), names=bool(flags[0] & _JOURNALS))
 
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         self.step("delete")
@@ -219,20 +208,8 @@ class FaultyDisk(apsw.VFS):
         content = self._entries.get(pathname)
         return content is not None and (flags != apsw.SQLITE_ACCESS_EXISTS or len(content.live) > 0)
 
-    def xFullPathname(self, name: str) -> str:  # noqa: N802
-        return name
-
     def xRandomness(self, numbytes: int) -> bytes:  # noqa: N802
         return bytes(numbytes)
-
-    def xSleep(self, microseconds: int) -> int:  # noqa: N802
-        return microseconds
-
-    def xCurrentTimeInt64(self) -> int:  # noqa: N802
-        return 212_000_000_000_000
-
-    def xGetLastError(self) -> tuple[int, str]:  # noqa: N802
-        return 0, ""
 
 
 @final

@@ -31,34 +31,27 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.create(tmp_path / "people.ledger", "people", Budget(rho=1))
 
 
-def test_a_ledger_is_found_again(ledger: Ledger):
-    again = mdp.Ledger.open(ledger.path)
-    assert again == ledger
-    assert (again.dataset, again.total, again.entries) == ("people", Budget(rho=1), ())
-    assert again.spent is None
-    assert again.left == Budget(rho=1)
-
-
 @pytest.mark.parametrize(
     "total",
     [
+        Budget(rho=1),
         Budget(rho=Fraction(1, 3)),
         Budget(mu=0.1, neighbours="replace"),
         Budget(epsilon=Fraction(1, 7), delta=Fraction(1, 10**9), unit=Unit(records=3)),
         Budget(epsilon=1, unit=Unit(records=2, id="person é")),
     ],
 )
-def test_totals_are_kept_to_the_last_digit(tmp_path: Path, total: Budget):
-    Ledger.create(tmp_path / "a", "d", total)
-    assert Ledger.open(tmp_path / "a").total == total
+def test_a_ledger_is_found_again_with_its_total_to_the_last_digit(tmp_path: Path, total: Budget):
+    made = Ledger.create(tmp_path / "a", "people", total)
+    again = mdp.Ledger.open(made.path)
+    assert again == made
+    assert (again.dataset, again.total, again.entries, again.spent) == ("people", total, (), None)
 
 
 def test_debits_add_up_and_stay(ledger: Ledger):
     records = [ledger.reserve(COST, TENTH, "out").record for _ in range(10)]
-    with pytest.raises(PrivacyError) as error:
+    with pytest.raises(PrivacyError, match="no more release: all of rho 1"):
         ledger.reserve(GAUSSIAN.cost(Budget(rho=0.01)), Budget(rho=0.01))
-    assert "no more release: all of rho 1.0" in str(error.value)
-    assert len(ledger.entries) == 10
     assert [one.number for one in ledger.entries] == list(range(1, 11))
     assert ledger.spent == Budget(rho=10 * COST.value / 2)
     assert len({record.entry for record in records}) == 10
@@ -71,46 +64,27 @@ def test_debits_add_up_and_stay(ledger: Ledger):
     assert json.loads(json.dumps(entry.as_dict()))["cost"] == str(COST.value)
 
 
-def test_a_refusal_names_what_is_left(ledger: Ledger):
-    ledger.reserve(COST, TENTH)
-    whole = Budget(rho=1)
-    for refused in (ledger.check, ledger.reserve):
-        with pytest.raises(PrivacyError) as error:
-            refused(GAUSSIAN.cost(whole), whole)
-        told = str(error.value)
-        assert told.startswith("ledger: found rho 1.0 with gaussian noise")
-        assert "expected at most rho 0.9" in told
-        assert told.endswith("left of rho 1.0 for people")
-    assert len(ledger.entries) == 1
-    ledger.check(COST, TENTH)
-    assert len(ledger.entries) == 1
-
-
-def test_states_advance(ledger: Ledger):
-    reservation = ledger.reserve(COST, TENTH)
-    name = reservation.record.entry
-    assert ledger.entries[0].state == "reserved"
-    with pytest.raises(StorageError, match="is reserved; it cannot come to be released"):
-        reservation.released(SHA)
-    for _ in range(2):
-        reservation.measured(SHA)
-        assert (ledger.entries[0].state, ledger.entries[0].measurement) == ("measured", SHA)
-    with pytest.raises(StorageError, match="it cannot come to be released with another measurement"):
-        reservation.released(OTHER)
-    for _ in range(2):
-        reservation.released(SHA)
-        assert ledger.entries[0].state == "released"
-    for state in ("reserved", "measured", "abandoned", "forgiven"):
-        with pytest.raises(StorageError, match=f"is released; it cannot come to be {state}"):
-            ledger.advance(name, state)
-    with pytest.raises(StorageError, match="found no entry"):
-        ledger.advance("0" * 32, "measured", SHA)
-    lost = ledger.reserve(COST, TENTH)
-    ledger.advance(lost.record.entry, "abandoned")
-    assert ledger.spent == Budget(rho=COST.value)
-    lost.measured(OTHER)  # it was found after all
-    assert ledger.entries[1].state == "measured"
-    assert ledger.spent == Budget(rho=COST.value)
+@pytest.mark.parametrize(
+    ("way", "following"),
+    [
+        ("", {"measured", "abandoned"}),
+        ("measured", {"released", "abandoned"}),
+        ("measured released", set()),
+        ("abandoned", {"measured"}),
+    ],
+)
+def test_states_are_in_order(ledger: Ledger, way: str, following: set[str]):
+    for state in ("reserved", "measured", "released", "abandoned", "forgiven"):
+        entry = ledger.reserve(COST, TENTH).record.entry
+        for before in (old := ["reserved", *way.split()])[1:]:
+            ledger.advance(entry, before, None if before == "abandoned" else SHA)
+        known = None if state == "abandoned" or old[-1] == state == "reserved" else SHA
+        if state in {*following, old[-1]}:
+            ledger.advance(entry, state, known)
+            assert ledger.entry(entry).state == state
+        else:
+            with pytest.raises(StorageError, match=f"is {old[-1]}; it cannot come to be {state}"):
+                ledger.advance(entry, state, known)
 
 
 def raw(ledger: Ledger) -> sqlite3.Connection:
@@ -235,16 +209,6 @@ def test_a_forger_who_makes_digests_anew_is_still_held_to_the_form(ledger: Ledge
         assert told in str(error.value)
 
 
-def test_files_without_their_pages_are_refused(ledger: Ledger, tmp_path: Path):
-    good = ledger.path.read_bytes()
-    other = tmp_path / "other"
-    for content in (good[:4096], good[:4096] + bytes(len(good) - 4096)):
-        other.write_bytes(content)
-        with pytest.raises(StorageError, match="damaged"):
-            Ledger.open(other)
-        assert other.read_bytes() == content
-
-
 def test_every_page_that_is_damaged_is_noticed_or_harmless(ledger: Ledger, tmp_path: Path):
     for _ in range(3):
         ledger.reserve(COST, TENTH)
@@ -262,15 +226,6 @@ def test_every_page_that_is_damaged_is_noticed_or_harmless(ledger: Ledger, tmp_p
         assert found.entries == entries
 
 
-@pytest.mark.parametrize(
-    "statement", ["CREATE TABLE more (a)", "CREATE VIEW more AS SELECT 1", "DROP TRIGGER entries_stay"]
-)
-def test_other_tables_are_refused(ledger: Ledger, statement: str):
-    raw(ledger).execute(statement)
-    with pytest.raises(StorageError, match="its tables are not those of a ledger"):
-        Ledger.open(ledger.path)
-
-
 def journal_naming(ledger: Path, other: Path) -> bytes:
     """Return a hot journal of a ledger, valid to the last sum, that names a super-journal."""
     pages = ledger.read_bytes()
@@ -286,23 +241,21 @@ def journal_naming(ledger: Path, other: Path) -> bytes:
     return head.ljust(512, b"\0") + record + place + name + ends + magic
 
 
-@pytest.mark.parametrize("linked", [False, True])
-def test_a_journal_beside_it_removes_no_other_file(ledger: Ledger, tmp_path: Path, linked: bool):
+def test_a_journal_beside_it_removes_no_other_file(ledger: Ledger, tmp_path: Path):
     """SQLite removes the super-journal that a journal names, once what it says is undone."""
     other = tmp_path / "elsewhere" / "thesis.txt"
     other.parent.mkdir()
     other.write_text("years of work\n")
     journal = tmp_path / "people.ledger-journal"
     hostile = journal_naming(ledger.path, other)
-    path = ledger.path
-    if linked:
-        path = tmp_path / "link"
-        path.symlink_to(ledger.path)
+    (tmp_path / "link").symlink_to(ledger.path)
     journal.write_bytes(hostile)
-    for use in (lambda: Ledger.open(path), lambda: ledger.reserve(COST, TENTH)):
+    for path in (ledger.path, tmp_path / "link"):
         with pytest.raises(StorageError, match="-journal: names another file"):
-            use()
-    assert other.read_text() == "years of work\n"
+            Ledger.open(path)
+    with pytest.raises(StorageError, match="-journal: names another file"):
+        ledger.reserve(COST, TENTH)
+    assert other.exists()
     assert journal.read_bytes() == hostile
     # it is what SQLite takes it for
     sqlite3.connect(ledger.path).execute("SELECT * FROM ledger").fetchall()
@@ -317,29 +270,29 @@ def test_another_ledger_in_its_place_is_noticed(ledger: Ledger, tmp_path: Path):
         ledger.reserve(COST, TENTH)
 
 
-def driver(execute: Callable[..., Any], connect: Callable[[Path], Any] = SQLITE.open) -> Driver:
+def driver(execute: Callable[..., Any]) -> Driver:
     """A driver whose connections run statements by a function of the true connection and the statement."""
 
     class Changed:
         def __init__(self, path: Path) -> None:
-            self.real = connect(path)
+            self.real = SQLITE.open(path)
             self.close = self.real.close
 
-        def execute(self, sql, parameters=(), /):
-            return execute(self.real, sql, parameters)
+        def execute(self, *statement):
+            return execute(self.real, *statement)
 
-    return Driver(SQLITE.create, Changed, SQLITE.error, SQLITE.code)
+    return replace(SQLITE, open=Changed)
 
 
 def failing(statement: str, code: str) -> Driver:
     """A driver whose connections fail at the statement that begins with a text, by an error of SQLite's."""
 
-    def execute(real, sql, parameters):
+    def execute(real, sql, *values):
         if sql.startswith(statement):
             error = sqlite3.OperationalError("it failed")
             error.sqlite_errorcode = getattr(sqlite3, code)
             raise error
-        return real.execute(sql, parameters)
+        return real.execute(sql, *values)
 
     return driver(execute)
 
@@ -357,7 +310,7 @@ def failing(statement: str, code: str) -> Driver:
 )
 @pytest.mark.parametrize("statement", ["BEGIN", "INSERT", "COMMIT"])
 def test_what_sqlite_cannot_do_is_one_clear_error(ledger: Ledger, statement: str, code: str, told: str):
-    broken = Ledger(ledger.path, ledger.dataset, ledger.total, ledger._terms, failing(statement, code))
+    broken = replace(ledger, _driver=failing(statement, code))
     with pytest.raises(StorageError, match=told):
         broken.reserve(COST, TENTH)
     assert ledger.entries == ()
@@ -369,14 +322,6 @@ def test_what_cannot_be_made_leaves_nothing(tmp_path: Path):
         with pytest.raises(StorageError, match="the disk is full"):
             Ledger.create(tmp_path / "a", "d", Budget(rho=1), driver=failing(statement, "SQLITE_FULL"))
         assert list(tmp_path.iterdir()) == []
-
-
-def test_what_sqlite_says_beyond_its_codes():
-    def refuses(path: Path) -> database.Connection:
-        raise sqlite3.OperationalError("no memory")
-
-    with pytest.raises(StorageError, match=r"refused by SQLite \(no memory\)"):
-        Ledger.open("any", driver=replace(SQLITE, open=refuses))
 
 
 def test_a_file_that_is_read_only_is_read(ledger: Ledger):
@@ -404,19 +349,11 @@ def test_a_locked_ledger_is_waited_for_and_then_refused(ledger: Ledger, monkeypa
 
 
 def test_sqlite_that_cannot_be_durable_is_refused(ledger: Ledger):
-    def lax(real, sql, parameters):
-        return real.execute("PRAGMA synchronous = OFF" if "EXTRA" in sql else sql, parameters)
+    def lax(real, sql, *values):
+        return real.execute(sql.replace("EXTRA", "OFF"), *values)
 
     with pytest.raises(StorageError, match="cannot be kept durably"):
         Ledger.open(ledger.path, driver=driver(lax))
-
-
-def test_tables_are_made_in_new_files_alone(ledger: Ledger):
-    with (
-        pytest.raises(StorageError, match="a ledger is made in a new file"),
-        database.session(ledger.path, SQLITE, write=True) as found,
-    ):
-        database.make_tables(found)
 
 
 def test_the_same_statements_run_on_another_sqlite(ledger: Ledger):
@@ -431,51 +368,25 @@ def test_the_same_statements_run_on_another_sqlite(ledger: Ledger):
         Ledger.open(ledger.path)
 
 
-def _spend(path: str, start: Callable[[], object], results) -> None:
-    start()
-    ledger = Ledger.open(path)
-    done = 0
-    for _ in range(12):
-        try:
-            ledger.reserve(COST, TENTH)
-            done += 1
-        except PrivacyError:
-            pass
-    results.put(done)
+def reserve_somewhere(path: Path) -> bool:
+    try:
+        return bool(Ledger.open(path).reserve(COST, TENTH))
+    except PrivacyError:
+        return False
 
 
 def test_processes_at_once_never_spend_more_than_the_total(tmp_path: Path):
     ledger = Ledger.create(tmp_path / "shared", "people", Budget(rho=2))
     context = multiprocessing.get_context("fork")
-    barrier, results = context.Barrier(4), context.Queue()
-    workers = [
-        context.Process(target=_spend, args=(str(ledger.path), barrier.wait, results)) for _ in range(4)
-    ]
-    for worker in workers:
-        worker.start()
-    done = [results.get(timeout=60) for _ in workers]
-    for worker in workers:
-        worker.join()
-        assert worker.exitcode == 0
-    assert sum(done) == 20 == len(ledger.entries)
+    with context.Pool(4, context.Barrier(4).wait) as pool:
+        made = pool.map(reserve_somewhere, [ledger.path] * 48, chunksize=1)
+    assert sum(made) == 20 == len({entry.id for entry in ledger.entries})
     assert ledger.account.within
-    assert len({entry.id for entry in ledger.entries}) == 20
 
 
 def test_what_a_release_says_of_its_entry(ledger: Ledger):
     record = ledger.reserve(COST, TENTH).record
     assert LedgerEntry.read(json.loads(json.dumps(record.as_dict()))) == record
-    for key, value in {
-        "entry": "x",
-        "digest": 3,
-        "dataset": "a\nb",
-        "spent_after": {"sigma": "1"},
-        "spent_before": {},
-    }.items():
-        with pytest.raises(PrivacyError, match=r"(ledger|dataset): found"):
-            LedgerEntry.read(record.as_dict() | {key: value})
-    with pytest.raises(PrivacyError, match="exact number"):
-        LedgerEntry.read(record.as_dict() | {"spent_after": {"rho": "1e9"}})
 
 
 def test_a_total_is_shown_as_it_was_given(tmp_path):

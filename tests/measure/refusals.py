@@ -6,10 +6,25 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import pytest
+
 import matrixdp as mdp
-from matrixdp.measure.measurement import Authorization, NoiseScale, authorize, calibrate, measure, plan_cost
+from matrixdp.measure import measurement
+from matrixdp.measure.measurement import (
+    Authorization,
+    NoiseScale,
+    OutOfDomainCounts,
+    authorize,
+    calibrate,
+    count_scale,
+    measure,
+    measured_cost,
+    plan_cost,
+)
 from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+from matrixdp.papers.dawa import dawa
 from matrixdp.plan import Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
@@ -19,12 +34,26 @@ from tests.refusals import Refusal
 Attempt = Callable[[], object]
 ONE, MU = Cost(Fraction(1), GAUSSIAN), Budget(mu=1)
 BUDGETS = [Budget(rho=0.1), Budget(mu=0.3, neighbours="replace"), Budget(epsilon=1, delta=1e-6)]
+COUNTED = mdp.OutOfDomain(counts=[None])
+LINE = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
 SCALE = NoiseScale(Fraction(5000), 0, GAUSSIAN)
 
 
 class Untouchable(Source):
     def count(self, request: object) -> Any:
         raise AssertionError("the data was touched")
+
+
+class Forgetful(Source):
+    """Returns marginals without what is out of domain, or nothing."""
+
+    counts_out_of_domain = True
+
+    def __init__(self, *marginals: Any) -> None:
+        self.found = marginals
+
+    def count(self, request: object) -> Any:
+        return iter(self.found)
 
 
 def plan(noise: Any = GAUSSIAN, variance: float = 8.0) -> Direct:
@@ -56,6 +85,22 @@ def with_scale(**changes: Any) -> Attempt:
     return lambda: plan_cost(plan(), (replace(SCALE, **changes),))
 
 
+def unfit(attempt: Attempt, *names: str) -> Attempt:
+    """Calibrate where no noise ever fits."""
+
+    def attempted() -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in names:
+                patch.setattr(measurement, name, lambda *_: Cost(Fraction(2), GAUSSIAN))
+            return attempt()
+
+    return attempted
+
+
+def forgotten(*marginals: Any, **rule: Any) -> Attempt:
+    return lambda: measure(plan(), Forgetful(*marginals), MU, **rule)
+
+
 def measured(budget: Budget = MU, **given: Any) -> Attempt:
     return lambda: measure(plan(), Untouchable(), budget, **given)
 
@@ -67,6 +112,7 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
         "a cost beyond floating point": calibrated(Fraction(10) ** 400),
         "a cost below floating point": calibrated(Fraction(1, 10**400)),
         "a scale that is no number": calibrated(Fraction(1, 10**300), LAPLACE, 1e308),
+        "counts beyond 62 bits": lambda: count_scale(1, Cost(Fraction(10**14), GAUSSIAN)),
         "answers beyond 62 bits": calibrated(Fraction(10) ** 12, records=2**50),
         "a budget beyond 62 bits": measured(Budget(mu=10**7)),
     },
@@ -100,14 +146,32 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
         f"at most {bound} records": measured(max_records=bound) for bound in (0, -1, 2.0**33, True, None)
     },
     ("conflict", ""): {
+        "Laplace counts beside a Gaussian plan": lambda: measured_cost(
+            plan(), (SCALE,), OutOfDomainCounts((None,), replace(SCALE, noise=LAPLACE), np.zeros(1))
+        ),
         "costs of two noises in one sum": lambda: ONE + Cost(Fraction(1), LAPLACE),
         "costs of two noises compared": lambda: Cost(Fraction(1), LAPLACE) >= ONE,
         "Laplace noise in a Gaussian plan": with_scale(noise=LAPLACE),
         "Gaussian noise in a Laplace plan": lambda: plan_cost(plan(LAPLACE), (SCALE,)),
     },
-    ("privacy", ""): {f"a part at {steps} steps": with_scale(steps=Fraction(steps)) for steps in (0, -1)},
+    ("privacy", "out_of_domain.count"): {
+        "counts of a mechanism that measures none": lambda: dawa(
+            LINE, {"a": [1]}, Budget(epsilon=1), out_of_domain=COUNTED
+        ),
+    },
+    ("not-converged", ""): {
+        "a marginal that is not counted": forgotten(),
+        "counts out of domain that are not counted": forgotten(
+            (("a",), np.zeros(4, np.int64)), out_of_domain=COUNTED
+        ),
+    },
+    ("privacy", ""): {
+        **{f"a part at {steps} steps": with_scale(steps=Fraction(steps)) for steps in (0, -1)},
+        "noise that never fits its sensitivities": unfit(calibrated(Fraction(1)), "plan_cost"),
+        "noise that never fits its counts": unfit(lambda: count_scale(1, ONE), "counts_cost"),
+    },
     ("not-supported", "out_of_domain.count"): {
-        "counts of an engine that has none": measured(out_of_domain=mdp.OutOfDomain(counts=[None]))
+        "counts of an engine that has none": measured(out_of_domain=COUNTED),
     },
 }
 REFUSALS = [Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()]

@@ -20,14 +20,6 @@ def test_the_cost_of_each_definition():
     )
 
 
-@pytest.mark.parametrize("arguments", [{"rho": 0.7}, {"mu": 0.7}, {"epsilon": 0.7, "delta": 1e-6}])
-def test_replacing_costs_four_times_as_much(arguments):
-    budget, replace = Budget(**arguments), Budget(**arguments, neighbours="replace")
-    assert 4 * GAUSSIAN.cost(replace).value == GAUSSIAN.cost(budget).value
-    assert replace.mu == budget.mu
-    assert replace != budget
-
-
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
@@ -65,18 +57,7 @@ def test_a_float_budget_claims_no_more_than_its_text_or_its_value(rho):
 @given(st.fractions(Fraction(1, 10**6), 10**6))
 def test_the_written_form_claims_no_more(mu):
     assert Budget(**Budget(mu=mu).as_dict()).mu <= mu
-
-
-def test_a_budget_beyond_float64_is_written_as_a_smaller_one():
-    budget = Budget(rho=10**400)
-    assert math.isfinite(budget.as_dict()["rho"])
-
-
-@given(st.floats(1e-3, 100), st.floats(1e-3, 100))
-def test_a_larger_budget_allows_a_larger_cost(first, second):
-    low, high = sorted((first, second))
-    assert GAUSSIAN.cost(Budget(rho=low)).value <= GAUSSIAN.cost(Budget(rho=high)).value
-    assert GAUSSIAN.cost(Budget(mu=low)).value <= GAUSSIAN.cost(Budget(mu=high)).value
+    assert math.isfinite(Budget(rho=10**400 * mu).as_dict()["rho"])
 
 
 def test_a_budget_is_frozen_and_takes_names_only():

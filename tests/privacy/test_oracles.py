@@ -39,7 +39,7 @@ def test_the_gaussian_curve_is_that_of_dp_accounting(mu, delta):
     )
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1, 1e-6), (4, 1e-9)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1, 1e-6), (4, 1e-9), (0.01, 0.1), (10, 0.5)])
 def test_the_noise_for_a_budget_is_that_of_dp_accounting(epsilon, delta):
     sigma = gaussian_mechanism.get_sigma_gaussian(epsilon, delta)
     assert float(largest_mu(Fraction(epsilon), Fraction(delta))) == pytest.approx(1 / sigma, rel=1e-6)

@@ -80,15 +80,6 @@ def test_targets_take_more_from_a_larger_unit(kind):
         )
 
 
-def test_the_noise_is_chosen_for_the_unit():
-    workload = mdp.Workload(mdp.Domain({"age": 30}), mdp.marginals(1))
-    budget = mdp.Budget(epsilon=1, delta=1e-6, unit=Unit(records=2))
-    for targets in (None, {"all": 9.0}):
-        strategy = mdp.select(workload, budget=budget, targets=targets)
-        assert strategy.noise in ("gaussian", "laplace")
-        assert strategy.selection.neighbours == "add_remove"
-
-
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_measurement_keeps_its_unit(unit, tmp_path):
     table = {"sex": ["male"] * 5, "age": [1, 2, 3, 4, 5], unit.id or "other": [1, 1, 1, 2, 3]}

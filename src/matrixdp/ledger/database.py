@@ -124,11 +124,8 @@ class Account:
     def limits(self) -> tuple[Fraction, ...]:
         """What each sum may come to."""
         total = self.total
-        known = {"rho": total.rho, "epsilon": total.epsilon}
-        return tuple(
-            total.mu**2 if name == "squared_mu" else known[name] or Fraction(0)
-            for name in MEASURES[total.kind]
-        )
+        names = MEASURES[total.kind]
+        return tuple(total.mu**2 if name == "squared_mu" else getattr(total, name) for name in names)
 
     @property
     def within(self) -> bool:
@@ -413,27 +410,31 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
     error; an error undoes it, or leaves open whether it was done where the commit itself failed.
     """
     _check_journal(path)
+    connection: Connection | None = None
     try:
         connection = driver.open(path)
-    except driver.error as error:
-        raise _refusal(path, driver, error) from None
-    try:
         found = Session(connection)
-        _prepare(found)
+        # trust nothing that the file defines; wait for others
+        for pragma in (f"busy_timeout = {PATIENCE}", "trusted_schema = OFF", "cell_size_check = ON"):
+            found.rows(f"PRAGMA {pragma}")
         if not new:
             _check_kind(path, found)
         _make_durable(path, found)
         with found.transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
-            if not new:
+            if new:
+                _make_tables(found)
+            else:
                 _check_tables(path, found)
             yield found
     except driver.error as error:
-        raise _refusal(path, driver, error) from None
+        reason = _REASONS.get(driver.code(error) & 0xFF) or f"refused by SQLite ({error})"
+        raise StorageError(f"{path}: {reason}") from None
     except UnicodeError:
         raise damaged(path, "damaged: holds text that is not UTF-8") from None
     finally:
-        with suppress(driver.error):
-            connection.close()
+        if connection is not None:
+            with suppress(driver.error):
+                connection.close()
 
 
 def _check_journal(path: Path) -> None:
@@ -452,17 +453,6 @@ def _ending(journal: Path) -> bytes:
     with journal.open("rb") as stream:
         stream.seek(-len(_NAMES_ANOTHER), os.SEEK_END)
         return stream.read()
-
-
-def _refusal(path: Path, driver: Driver, error: Exception) -> StorageError:
-    code = driver.code(error) & 0xFF
-    return StorageError(f"{path}: {_REASONS.get(code) or f'refused by SQLite ({error})'}")
-
-
-def _prepare(found: Session) -> None:
-    """Trust nothing that the file defines; wait for others."""
-    for pragma in (f"busy_timeout = {PATIENCE}", "trusted_schema = OFF", "cell_size_check = ON"):
-        found.rows(f"PRAGMA {pragma}")
 
 
 def _check_kind(path: Path, found: Session) -> None:
@@ -492,11 +482,7 @@ def _check_tables(path: Path, found: Session) -> None:
         raise damaged(path, "damaged: SQLite finds its pages inconsistent")
 
 
-def make_tables(found: Session) -> None:
+def _make_tables(found: Session) -> None:
     """Make the tables of a new ledger."""
-    if found.rows("SELECT 1 FROM sqlite_master"):
-        raise StorageError("a ledger is made in a new file")
-    for statement in TABLES:
+    for statement in (*TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"):
         found.rows(statement)
-    found.rows(f"PRAGMA application_id = {APPLICATION}")
-    found.rows(f"PRAGMA user_version = {VERSION}")

@@ -28,7 +28,6 @@ from matrixdp.ledger.database import (
     Session,
     damaged,
     in_words,
-    make_tables,
     running_path,
     session,
 )
@@ -355,9 +354,7 @@ class Ledger:
             raise StorageError.unwritable(file, error) from None
         try:
             with session(file, driver, write=True, new=True) as found:
-                make_tables(found)
-                values = terms, now(), version()
-                found.rows("INSERT INTO ledger VALUES (1, ?, ?, ?)", *values)
+                found.rows("INSERT INTO ledger VALUES (1, ?, ?, ?)", terms, now(), version())
         except BaseException:
             with suppress(OSError):
                 file.unlink(missing_ok=True)
@@ -542,10 +539,9 @@ class Ledger:
                 return
             known_by = old.measurement if state != "measured" else None
             if old.state not in _ADVANCES.get(state, ()) or (known_by or digest) != digest:
-                raise StorageError(
-                    f"{self.path}: entry {entry} is {old.state}; it cannot come to be {state} "
-                    + ("with another measurement" if digest != old.measurement else "")
-                )
+                other = " with another measurement" if digest != old.measurement else ""
+                told = f"entry {entry} is {old.state}; it cannot come to be {state}{other}"
+                raise StorageError(f"{self.path}: {told}")
             kept = _ABANDONED if state == "abandoned" else state
             found.rows("UPDATE entries SET state = ?, measurement = ? WHERE id = ?", kept, digest, entry)
 

@@ -1,4 +1,4 @@
-"""Measuring with Laplace noise: cost, distribution, and every kind of plan."""
+"""Measuring every kind of plan with either noise: cost, distribution, and what is saved."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,7 +9,7 @@ from scipy import stats
 
 from matrixdp.errors import StorageError
 from matrixdp.measure.measurement import measure
-from matrixdp.noise import LAPLACE
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
 from matrixdp.sources import open_source
 from matrixdp.storage.formats import load_measurement, save_measurement
@@ -28,19 +28,21 @@ def test_laplace_noise_serves_budgets_in_every_definition():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
 @pytest.mark.parametrize("kind", ["direct", "pooled", "local"])
-def test_errors_are_laplace_and_estimates_vary_as_stated(kind):
+def test_errors_are_distributed_and_estimates_vary_as_stated(kind, noise):
     """Standardized errors against exact moments; limits of 6.5 standard deviations, about 1e-10 each."""
+    law, budget = ("norm", Budget(mu=1)) if noise is GAUSSIAN else ("laplace", Budget(epsilon=1))
     source, draws = open_source(TABLE), 120
     truth = np.zeros(DOMAIN.shape)
     np.add.at(truth, (TABLE["a"], TABLE["b"]), 1)
     standardized, errors = [], []
     for seed in range(draws):
-        measured = measure(plan(kind), source, Budget(epsilon=1), seed_not_private=seed)
-        for part, noise, values in zip(measured.plan.parts, measured.scales, measured.values, strict=True):
+        measured = measure(plan(kind, noise), source, budget, seed_not_private=seed)
+        for part, drawn, values in zip(measured.plan.parts, measured.scales, measured.values, strict=True):
             marginal = truth if len(part.attributes) == 2 else truth.sum(axis=1)
             exact = part.answers(marginal.astype(np.int64), 2**33).values()
-            scale = np.sqrt(noise.variance / 2)
+            scale = np.sqrt(drawn.variance / noise.variance_factor)
             standardized.append((values - np.array(exact, dtype=float)) / scale)
         estimates = measured.estimates
         answers = np.concatenate([estimates.answers(group) for group in WORKLOAD])
@@ -48,8 +50,8 @@ def test_errors_are_laplace_and_estimates_vary_as_stated(kind):
             np.cumsum(truth, axis=0).ravel(), [500.0], truth.sum(axis=1), truth.sum(axis=0)
         ]))  # fmt: skip
     z = np.concatenate(standardized)
-    assert stats.kstest(z, "laplace").pvalue > 1e-9
-    assert stats.kstest(1.4 * z, "laplace").pvalue < 1e-6
+    assert stats.kstest(z, law).pvalue > 1e-9
+    assert stats.kstest(1.4 * z, law).pvalue < 1e-6
     stated = np.concatenate([measured.analysis.variances(group) for group in WORKLOAD])
     found = np.array(errors) / np.sqrt(stated)
     assert np.abs(found.mean(axis=0)).max() < 6.5 / np.sqrt(draws)
@@ -69,10 +71,7 @@ def test_measurements_are_saved_whole(kind, tmp_path):
     for left, right in zip(again.values, measured.values, strict=True):
         np.testing.assert_array_equal(left, right)
     for group in WORKLOAD:
-        np.testing.assert_array_equal(
-            again.estimates.answers(group),
-            measured.estimates.answers(group),
-        )
+        np.testing.assert_array_equal(again.estimates.answers(group), measured.estimates.answers(group))
 
 
 def test_a_measurement_that_costs_more_than_it_says_is_refused(tmp_path):
