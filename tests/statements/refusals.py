@@ -132,15 +132,14 @@ def file(content: bytes | None) -> Callable[[Path], object]:
 
 
 ALL = "SELECT COUNT(*) FROM t"
+BOTH = mdp.sql(f"{ALL}; {ALL}", weights=[1])
 TWO = "SELECT COUNT(*) FROM t;\n\n-- é\nSELECT COUNT(*) FROM t WHERE agé > 3"
 REFUSALS = [
     *(statement("SELECT COUNT(*) FROM t WHERE " + condition) for condition in CONDITIONS),
     *(statement(text) for text in STATEMENTS),
     *(statement(text, "too-large") for text in TOO_LARGE),
     Refusal("the second of two", "workload", "sql", lambda: read_all(TWO)[1].query(DOMAIN)),
-    Refusal(
-        "weights of two", "workload", "weights", lambda: mdp.sql(f"{ALL}; {ALL}", weights=[1]).expand(DOMAIN)
-    ),
+    Refusal("weights of two", "wrong-size", "weights", lambda: BOTH.expand(DOMAIN)),
     Refusal("no file", "wrong-type", "sql_file", lambda: read_entry({"sql_file": 3})),
     *(
         Refusal(f"file: {name}", "specification", "workload[0].sql_file", file(content), line=3)
