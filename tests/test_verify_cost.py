@@ -397,7 +397,7 @@ def noise_of(*scale: Any) -> Any:
         lambda header, _: header.update(format_version=99),
         lambda header, _: header["plan"]["matrices"][0].update(kind="sparse"),
         lambda header, _: header["plan"].update(noise="none"),
-        lambda header, members: members.update(other=b"\x93NUMPY\x01\x00"),
+        lambda header, _: header["plan"]["parts"][0].update(blocks=[[[0], -1]]),
         lambda header, members: members.update({header["values"]: members[header["values"]] + b"1"}),
     ],
 )
@@ -409,8 +409,8 @@ def test_forged_measurements_are_found(forged: Path, change: Any, capsys: Any) -
         mdp.load_release(forged)
 
 
-def test_a_matrix_counted_from_the_end_is_found(forged: Path) -> None:
-    forge_measurement(forged, lambda header, _: header["plan"]["parts"][0].update(blocks=[[[0], -1]]))
+def test_an_array_that_nothing_names_is_found(forged: Path) -> None:
+    forge_measurement(forged, lambda _, members: members.update(other=b"\x93NUMPY\x01\x00"))
     assert verifier.main([str(forged)]) == 1
 
 
