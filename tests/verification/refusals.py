@@ -26,6 +26,6 @@ REFUSALS = [
     Refusal("no release", "storage", "", lambda folder: mdp.verify_release(folder / "none")),
     Refusal("no model", "storage", "", lambda folder: mdp.verify_model(folder / "none")),
     Refusal("no ledger", "storage", "", lambda f: mdp.verify_release(released(f), ledger=f / "none")),
-    Refusal("damaged", "storage", "", explained_damaged),
+    Refusal("damaged", "damaged-file", "", explained_damaged),
     Refusal("unfinished", "storage", "", verified_unfinished),
 ]
