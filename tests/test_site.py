@@ -33,14 +33,7 @@ def test_the_site_is_made_without_warnings(tmp_path: Path) -> None:
 
     command = [
         sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-b",
-        "dummy",
-        "docs",
+        *["-m", "sphinx", "-W", "--keep-going", "-q", "-b", "dummy", "docs"],
         str(tmp_path),
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
