@@ -5,8 +5,6 @@ import json
 import math
 import shutil
 from collections.abc import Callable
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +140,18 @@ def reworded(record: dict[str, Any]) -> None:
     record["privacy"]["versions"]["matrixdp"] = "0.0.9"
     sentences = []
     for place in filter(is_sentence, leaves(record)):
-        clause = reduce(getitem, place[:-1], record)
+        clause = record_at(record, place[:-1])
         if place[-1] != "text" or clause.get("id") != "other":  # whose sentence alone tells it apart
             sentences.append(clause[place[-1]])
             clause[place[-1]] = f"In other words: {sentences[-1].upper()}"
     assert len(sentences) > 12
     assert all(" " in words for words in sentences)
+
+
+def record_at(record: Any, place: tuple[str | int, ...]) -> Any:
+    for step in place:
+        record = record[step]
+    return record
 
 
 def version_3(record: dict[str, Any]) -> None:

@@ -115,8 +115,8 @@ def _change(path: Path, recipe: Recipe) -> None:
                 query = f"SELECT rowid, {column} FROM {table} LIMIT 1 OFFSET {kind * recipe.below(2)}"  # noqa: S608
                 place, written = connection.execute(query).fetchone()
                 changed = json.dumps(mutated(json.loads(written), recipe, _KEYS, 2))
-                values = (changed, place)
-                connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", values)  # noqa: S608
+                update = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"  # noqa: S608
+                connection.execute(update, (changed, place))
             elif kind == 2:
                 connection.execute("DELETE FROM entries WHERE number = ?", (1 + recipe.below(2),))
             elif kind == 3:
