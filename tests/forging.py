@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Change", "forge_measurement", "forge_record", "leaves", "put", "relist"]
-
 Change = Callable[[dict[str, Any], dict[str, bytes]], None]
 
 
@@ -20,21 +18,25 @@ def forge_record(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     record.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def forge_measurement(folder: Path, change: Change) -> None:
-    """Change the header and the arrays of measurement.mdp, and every checksum that follows."""
-    path = folder / "measurement.mdp"
+def forge_archive(path: Path, change: Change, written: Callable[[Any], str] = json.dumps) -> None:
+    """Change the header and the arrays of an archive, and every checksum in it."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(members.pop("header.json"))
     del members["header.sha256"]
     change(header, members)
     header["checksums"] = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
-    text = json.dumps(header).encode()
+    text = written(header).encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
         archive.writestr("header.json", text)
         archive.writestr("header.sha256", hashlib.sha256(text).hexdigest())
+
+
+def forge_measurement(folder: Path, change: Change, written: Callable[[Any], str] = json.dumps) -> None:
+    """Change measurement.mdp, and every checksum that follows."""
+    forge_archive(folder / "measurement.mdp", change, written)
     relist(folder, "measurement.mdp")
 
 

@@ -1,6 +1,5 @@
 """What values show of themselves is short, harmless and right, however much they hold."""
 
-from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -10,32 +9,13 @@ import matrixdp as mdp
 from matrixdp.display import MAX_ROWS, Displayed, Preview, listed
 from matrixdp.model.mixture import Mixture
 from matrixdp.releases import release as glance
+from tests.pages import Page
 
 #: A name that is code for a browser, for a terminal and over several lines.
 HOSTILE = "<script>alert(1)</script>\n\x1b[31m\u202e&"
 
 
-class Cells(HTMLParser):
-    """The tags and the rows of cells of a page."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.rows: list[list[str]] = []
-        self.inside = False
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.tags.add(tag)
-        if tag == "tr":
-            self.rows.append([])
-        self.inside = tag in ("td", "th")
-        if self.inside:
-            self.rows[-1].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.inside:
-            self.rows[-1][-1] += data
+KINDS = ("Domain", "Workload", "Strategy", "Measured", "Release")
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +27,7 @@ def values() -> dict[str, Displayed]:
     strategy = mdp.select(workload)
     table: dict[str, list[Any]] = {HOSTILE: ["no"] * 5, **{name: [0, 1, 2, 2, 2] for name in names[1:]}}
     measured = strategy.measure(table, mdp.Budget(rho=0.5))
-    return {
-        "Domain": domain,
-        "Workload": workload,
-        "Strategy": strategy,
-        "Measured": measured,
-        "Release": measured.reconstruct(),
-    }
-
-
-KINDS = ("Domain", "Workload", "Strategy", "Measured", "Release")
+    return dict(zip(KINDS, (domain, workload, strategy, measured, measured.reconstruct()), strict=True))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,8 +41,9 @@ def test_text_is_two_short_lines(values: dict[str, Displayed], kind: str) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 def test_notebooks_get_a_small_table_without_code(values: dict[str, Displayed], kind: str) -> None:
     page = values[kind]._repr_html_()
-    cells = Cells(page)
-    assert cells.tags <= {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td"}
+    cells = Page(page)
+    plain = {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td"}
+    assert {tag for tag, _ in cells.elements} <= plain
     assert page.isprintable()
     assert 2 <= len(cells.rows) <= MAX_ROWS + 1
     assert {len(row) for row in cells.rows} == {len(cells.rows[0])}
@@ -82,19 +54,18 @@ def test_a_domain_says_what_it_has() -> None:
     born = {"from": "2000-01-01", "to": "2009-12-31", "by": "year"}
     domain = mdp.Domain({"sex": ["f", "m"], "age": range(115), "born": born})
     assert repr(domain) == "Domain of 3 attributes, 2,300 cells\nsex (2), age (115), born (10)"
-    rows = Cells(domain._repr_html_()).rows
+    rows = Page(domain._repr_html_()).rows
     assert rows[1:3] == [["sex", "categories", "2", "f, m"], ["age", "ordered", "115", "0, 1, 2, ..., 114"]]
     derived = mdp.Domain({"age": range(4), "old": {"of": ["age"], "sql": "age > 1"}})
-    assert Cells(derived._repr_html_()).rows[2][:3] == ["old", "derived", "2"]
-    assert repr(mdp.Domain({f"a{i}": 10 for i in range(40)})).startswith(
-        "Domain of 40 attributes, 1.0e+40 cells"
-    )
+    assert Page(derived._repr_html_()).rows[2][:3] == ["old", "derived", "2"]
+    large = repr(mdp.Domain({f"a{i}": 10 for i in range(40)}))
+    assert large.startswith("Domain of 40 attributes, 1.0e+40 cells")
 
 
 def test_a_release_shows_its_own_answers(values: dict[str, Displayed]) -> None:
     release: Any = values["Release"]
     first = release.answers.slice(0, 1).to_pylist()[0]
-    row = Cells(release._repr_html_()).rows[1]
+    row = Page(release._repr_html_()).rows[1]
     assert row[2] == f"{first['estimate']:,.1f}"
     assert row[4] == f"{first['lower']:,.1f} to {first['upper']:,.1f}"
     assert f"of {release.answers.num_rows:,} shown" in release._repr_html_()
@@ -116,17 +87,17 @@ def test_a_glance_computes_little_and_never_fails(monkeypatch: pytest.MonkeyPatc
         {"a": [0], "b": [1]}, mdp.Budget(rho=1)
     )
     undetermined = measured.reconstruct(mdp.Workload(domain, mdp.marginals(1), mdp.marginals(2)))
-    rows = Cells(undetermined._repr_html_()).rows
+    rows = Page(undetermined._repr_html_()).rows
     assert rows[-1] == ["a by b", "9 queries", "-", "-", "-"]
     assert rows[1][2] != "-"
     monkeypatch.setattr(glance, "_MOST_QUERIES", 2)
-    assert Cells(measured.reconstruct()._repr_html_()).rows[1][1:] == ["3 queries", "-", "-", "-"]
+    assert Page(measured.reconstruct()._repr_html_()).rows[1][1:] == ["3 queries", "-", "-", "-"]
 
 
 def test_a_long_name_alone_is_listed_and_rows_beyond_are_left_out() -> None:
     assert listed(["x" * 300, "y"], 2) == "x" * 300 + " and 1 other"
     page = Preview(("n",), [[str(i)] for i in range(50)], 50).html()
-    assert len(Cells(page).rows) == MAX_ROWS + 1
+    assert len(Page(page).rows) == MAX_ROWS + 1
     assert "20 of 50 shown" in page
 
 
@@ -139,4 +110,4 @@ def test_a_model_says_that_it_is_biased_and_whether_it_was_accepted() -> None:
     assert first == "Model (mixture) of 2 answers in 1 group, biased"
     assert second == "NOT PRIVATE: the noise was seeded; accepted by the tests of its fit"
     assert "NOT accepted" in repr(mdp.Model(measured.measurement, workload, tables))
-    assert Cells(model._repr_html_()).rows[1] == ["sex", "2"]
+    assert Page(model._repr_html_()).rows[1] == ["sex", "2"]

@@ -9,10 +9,12 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.errors import CODES
 
@@ -26,6 +28,11 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: Lines of code without a fence.
 INDENTED = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
 BUNDLED = ROOT / "examples" / "randhie.parquet"
+
+
+def fenced(page: str, kind: str) -> list[str]:
+    """Return the blocks of one kind in a page."""
+    return [part for own, part in FENCED.findall((ROOT / page).read_text(encoding="utf-8")) if own == kind]
 
 
 def blocks(page: Path) -> list[tuple[int, str]]:
@@ -120,10 +127,6 @@ def test_rows_of_tables_stand_under_a_head_and_have_its_columns(page: Path) -> N
         assert {row.count("|") for row in rows} == {rows[0].count("|")}, rows[0]
 
 
-def test_there_is_python_to_run() -> None:
-    assert {page.name for page in WITH_PYTHON} >= {"README.md", "python.md"}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_to_files(page: Path) -> None:
     targets = [target for target in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in target]
@@ -146,17 +149,6 @@ def test_the_architecture_lists_packages_in_the_order_of_imports() -> None:
     table = page[page.index("## Packages") : page.index("## The main path")]
     listed = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", table, re.MULTILINE)
     assert ["__main__", *reversed(listed)] == settings["contracts"][0]["layers"]
-
-
-def test_specification_example_is_valid() -> None:
-    import matrixdp as mdp
-
-    text = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
-    example = re.search(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert example is not None
-    specification = mdp.load_specification(example.group(1))
-    assert specification.budget is not None
-    assert specification.workload.queries > 0
 
 
 #: What stands around the fragments of specifications that pages show: keys, and what they hold by themselves.
@@ -198,15 +190,10 @@ def whole(fragment: str) -> str:
 
 
 def test_fragments_of_specifications_are_read(tmp_path: Path) -> None:
-    import numpy as np
-
-    import matrixdp as mdp
-
     (tmp_path / "counties.txt").write_text("Kings\nQueens\nOrange\n")
     (tmp_path / "regions.csv").write_text("zip,region\n10001,east\n90001,west\n")
     np.save(tmp_path / "queries.npy", np.ones((1, 2 * 115)))
-    page = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
-    fragments = [part for kind, part in FENCED.findall(page) if kind == "yaml"]
+    fragments = fenced("docs/specification.md", "yaml")
     for fragment in fragments:
         path = tmp_path / "fragment.yaml"
         path.write_text(whole(fragment), encoding="utf-8")
@@ -221,7 +208,7 @@ def test_fragments_of_specifications_are_read(tmp_path: Path) -> None:
 def test_the_readme_shows_what_its_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its specification and commands run; what noise does not decide is compared."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    [specification] = [part for kind, part in FENCED.findall(text) if kind == "yaml"]
+    [specification] = fenced("README.md", "yaml")
     assert len(text.split()) <= 900
     (tmp_path / "examples").mkdir()
     shutil.copy(BUNDLED, tmp_path / "examples")
@@ -255,18 +242,9 @@ def test_troubleshooting_lists_every_code() -> None:
 
 
 def test_the_statement_of_the_specification_is_taken() -> None:
-    import matrixdp as mdp
-
-    page = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
-    [statement] = [part for kind, part in FENCED.findall(page) if kind == "sql"]
-    domain = mdp.Domain(
-        {
-            "sex": ["female", "male"],
-            "age": range(70),
-            "hours": {"edges": [0, 40, 100]},
-            "income": {"edges": [0, 10_000, 20_000]},
-        }
-    )
+    [statement] = fenced("docs/specification.md", "sql")
+    edges = {"hours": {"edges": [0, 40, 100]}, "income": {"edges": [0, 10_000, 20_000]}}
+    domain = mdp.Domain({"sex": ["female", "male"], "age": range(70), **edges})
     # three counts in each of (stage, sex), stage and all: no man is a minor
     assert mdp.Workload(domain, mdp.sql(statement)).queries == 3 * (3 + 2 + 1)
 
@@ -290,10 +268,7 @@ WRONG = (
 
 
 def test_errors_of_specifications_are_those_that_are_shown() -> None:
-    import matrixdp as mdp
-
-    text = (ROOT / "docs" / "specification.md").read_text(encoding="utf-8")
-    shown = "".join(part for kind, part in FENCED.findall(text) if not kind).splitlines()
+    shown = "".join(fenced("docs/specification.md", "")).splitlines()
     assert len(shown) == len(WRONG)
     for line, (domain, workload, privacy) in zip(shown, WRONG, strict=True):
         with pytest.raises(mdp.MatrixDPError) as error:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, Cost
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.specification import load_specification
+from tests.forging import forge_archive, forge_measurement, leaves, put
 
 DIGITS = int("9" * 400)
 WORKLOAD = mdp.Workload(mdp.Domain({"a": 4}), mdp.marginals(1))
@@ -74,60 +74,31 @@ def test_names_that_are_no_paths(strategy: mdp.Strategy, name: str, tmp_path: Pa
             use()
 
 
-def damaged(path: Path, change: Callable[[str], str]) -> Path:
-    """Return a copy of an archive whose header was changed, with its checksum made anew."""
-    out = path.with_name("changed.mdp")
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(out, "w") as target:
-        header = change(source.read("header.json").decode())
-        for name in source.namelist():
-            data = {"header.json": header, "header.sha256": sha256(header.encode()).hexdigest()}
-            target.writestr(name, data.get(name, source.read(name)))
-    return out
-
-
-def places(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    if isinstance(value, dict):
-        return [place for key, item in value.items() for place in places(item, (*path, key))]
-    if isinstance(value, list):
-        return [place for key, item in enumerate(value) for place in places(item, (*path, key))]
-    return [path]
-
-
 @pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999", "9" * 400, "9" * 5000])
 def test_headers_with_numbers_that_are_none(strategy: mdp.Strategy, tmp_path: Path, number: str):
     strategy.save(tmp_path / "strategy.mdp")
     released = strategy.measure({"a": [1]}, mdp.Budget(rho=1)).reconstruct()
     out = mdp.save_release(released, tmp_path / "out")
     tried = 0
-    for path, load in (
-        (tmp_path / "strategy.mdp", mdp.Strategy.load),
-        (out / "measurement.mdp", lambda path: mdp.load_release(path.parent)),
+    for path, forge, load in (
+        (tmp_path / "strategy.mdp", forge_archive, mdp.Strategy.load),
+        (out, forge_measurement, mdp.load_release),
     ):
-        original = path.read_bytes()
-        with zipfile.ZipFile(path) as archive:
-            header = archive.read("header.json").decode()
-        for place in places(json.loads(header)):
+        archive = path if path.is_file() else path / "measurement.mdp"
+        original = archive.read_bytes()
+        with zipfile.ZipFile(archive) as opened:
+            places = leaves(json.loads(opened.read("header.json")))
+        for place in places:
+            if place[0] != "checksums":
 
-            def change(text: str, place: tuple[object, ...] = place) -> str:
-                root = json.loads(text)
-                value = root
-                for key in place[:-1]:
-                    value = value[key]
-                value[place[-1]] = "@@"
-                return json.dumps(root).replace('"@@"', number)
+                def change(header: Any, _: object, place: Any = place) -> None:
+                    put(header, place, lambda _: "@@")
 
-            changed = damaged(path, change)
-            record = json.loads((out / "release.json").read_text())
-            content = changed.read_bytes()
-            listed = {"bytes": len(content), "sha256": sha256(content).hexdigest()}
-            record["files"]["measurement.mdp"] = listed
-            record["privacy"]["measurement"]["sha256"] = listed["sha256"]
-            (out / "release.json").write_text(json.dumps(record))
-            path.write_bytes(changed.read_bytes())
-            tried += 1
-            with suppress(MatrixDPError):
-                load(path)
-            path.write_bytes(original)
+                forge(path, change, lambda header: json.dumps(header).replace('"@@"', number))
+                tried += 1
+                with suppress(MatrixDPError):
+                    load(path)
+                archive.write_bytes(original)
     assert tried > 20
     record = (out / "release.json").read_text()
     for before in ('"confidence": 0.95', '"format": "matrixdp release"'):
@@ -160,10 +131,8 @@ def counted(counts: list[int]) -> Any:
 
 
 def test_answers_that_would_leave_62_bits_never_wrap():
-    domain = mdp.Domain({"a": 2})
-    plan = Direct(
-        domain, (Part(("a",), (Block(("a",), IntegerMatrix(np.eye(2, dtype=int))),), 1.0),), GAUSSIAN
-    )
+    block = Block(("a",), IntegerMatrix(np.eye(2, dtype=int)))
+    plan = Direct(mdp.Domain({"a": 2}), (Part(("a",), (block,), 1.0),), GAUSSIAN)
     with pytest.raises(PrivacyError, match="exceed 62 bits"):
         measure(plan, counted([2**20, 3]), mdp.Budget(mu=10**12), max_records=1)
     with pytest.raises(PrivacyError, match="exceed 62 bits"):

@@ -31,19 +31,8 @@ def maker() -> ModuleType:
 def test_the_site_is_made_without_warnings(tmp_path: Path) -> None:
     """All but the writing of HTML, for which links, docstrings and contents are resolved."""
 
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "-W",
-        "--keep-going",
-        "-q",
-        "-b",
-        "dummy",
-        "docs",
-        str(tmp_path),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "dummy", "docs"]
+    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -146,9 +146,8 @@ def fuzz(
     own, corpus = out / name, corpora / name
     own.mkdir(parents=True, exist_ok=True)
     corpus.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        for place, seed in enumerate(target(name).seeds(Path(folder))):
-            (corpus / f"seed-{place}").write_bytes(seed)
+    for place, seed in enumerate(target(name).seeds()):
+        (corpus / f"seed-{place}").write_bytes(seed)
     total = {"cases": 0, "taken": 0}
     ended = 0
     end = time.monotonic() + seconds

@@ -21,10 +21,7 @@ def opened(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[bytes], Case]:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "seeds").mkdir()
-    (tmp_path / "home").mkdir()
-    seeds = list(target(request.param).seeds(tmp_path / "seeds"))
-    return seeds, target(request.param).opened(tmp_path / "home")
+    return target(request.param).seeds(), target(request.param).opened(tmp_path)
 
 
 def test_what_is_changed_is_taken_or_refused(opened: tuple[list[bytes], Case]):
@@ -57,13 +54,8 @@ def raises(error: BaseException) -> Case:
 def test_the_oracle_tells_findings_from_refusals(monkeypatch: pytest.MonkeyPatch):
     assert judge(lambda data: None, b"")
     assert not judge(raises(MatrixDPError("found 3; expected 4")), b"")
-    for error in (
-        KeyError("x"),
-        MemoryError(),
-        RecursionError(),
-        RuntimeWarning("overflow"),
-        MatrixDPError(""),
-    ):
+    errors = KeyError("x"), MemoryError(), RecursionError(), RuntimeWarning("overflow"), MatrixDPError("")
+    for error in errors:
         with pytest.raises(Finding):
             judge(raises(error), b"")
     monkeypatch.setattr(oracle, "LONGEST_MESSAGE", 10)

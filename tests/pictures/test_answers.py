@@ -74,13 +74,12 @@ def test_bars_have_their_lengths_and_intervals():
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_bands_lie_around_the_lines_of_their_own_category(order):
-    pair = (SEX, AGE)
-    own = answered(*(pair[place] for place in order))
+    own = answered(*((SEX, AGE)[place] for place in order))
     figure = drawn(own)
     (axes,) = figure.axes
-    shape = own.shape
-    estimates = own.estimates.reshape(shape).transpose(order)
-    halves = own.halves.reshape(shape).transpose(order)
+    estimates, halves = (
+        figures.reshape(own.shape).transpose(order) for figures in (own.estimates, own.halves)
+    )
     assert np.array_equal([line.get_ydata() for line in axes.lines], estimates)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["female", "male"]
     for band, line, half in zip(axes.collections, estimates, halves, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.report.reading import HOSTILE
+from tests.pages import HOSTILE
 
 if TYPE_CHECKING:
     import matrixdp as mdp

@@ -18,7 +18,7 @@ from matrixdp.report import page as contents
 from matrixdp.report import report_release
 from matrixdp.report.page import aim, odds
 from matrixdp.verification import explain_release
-from tests.report.reading import HOSTILE, Page
+from tests.pages import HOSTILE, Page
 
 
 def numbers(cells):

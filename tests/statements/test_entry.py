@@ -4,11 +4,8 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import EntryError, SpecificationError
-from matrixdp.language import read_entry
 from matrixdp.queries import DenseGroup
 from matrixdp.specification import json_schema, load_specification
 from matrixdp.storage.archive import ArchiveWriter
@@ -64,8 +61,6 @@ def test_weights_stand_in_the_order_of_the_answers() -> None:
     assert query.places[0].queries.tolist() == [0, 2, 1, 3]
     assert group.query_weights is not None
     assert group.query_weights.tolist() == [1.0, 2.0, 3.0, 4.0]
-    with pytest.raises(EntryError, match=r"^weights: found weights for an entry that stands for 2 groups"):
-        mdp.sql("SELECT COUNT(*) FROM t; SELECT COUNT(*) FROM t", weights=[1.0]).expand(DOMAIN)
 
 
 def test_a_file_is_read_once_and_recorded_whole(tmp_path: Path) -> None:
@@ -84,24 +79,6 @@ def test_a_file_is_read_once_and_recorded_whole(tmp_path: Path) -> None:
     ]
     with ArchiveWriter(tmp_path / "w.mdp") as archive:
         assert write_workload(specification.workload, archive)["entries"] == written
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for content, message in [
-        (None, r"sql_file \(line 4\): found a file that cannot be read at .*queries\.sql"),
-        (b"\xff", "found a file that is not UTF-8"),
-        (
-            b"SELECT\nCOUNT(*) FROM t WHERE agee > 3",
-            r"\(line 4\): found 'agee' \(line 2, column 23\)",
-        ),
-        (b"SELECT COUNT(*) FRM t", r"sql_file \(line 4\): found 't' \(line 1, column 21\)"),
-    ]:
-        if content is not None:
-            (tmp_path / "queries.sql").write_bytes(content)
-        with pytest.raises(SpecificationError, match=message):
-            load_specification(SPECIFICATION, base_path=tmp_path)
-    with pytest.raises(EntryError, match=r"^sql_file: found 3; expected a file of SQL statements"):
-        read_entry({"sql_file": 3})
 
 
 def test_the_schema_has_statements() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -46,11 +45,20 @@ def replaced(released: Path, folder: Path, change: Callable[[Any], Any]) -> mdp.
     return mdp.verify_release(folder)
 
 
-def with_column(table: Any, name: str, change: Callable[[list[Any]], None]) -> Any:
-    values = table[name].to_pylist()
-    change(values)
-    place = table.schema.get_field_index(name)
-    return table.set_column(place, table.schema.field(name), pa.array(values, table[name].type))
+def with_column(name: str, change: Callable[[list[Any]], None]) -> Callable[[Any], Any]:
+    def changed(table: Any) -> Any:
+        values = table[name].to_pylist()
+        change(values)
+        place = table.schema.get_field_index(name)
+        return table.set_column(place, table.schema.field(name), pa.array(values, table[name].type))
+
+    return changed
+
+
+def with_value(name: str, row: int, change: Any) -> Callable[[Any], Any]:
+    return with_column(
+        name, lambda values: values.__setitem__(row, change(values[row]) if callable(change) else change)
+    )
 
 
 def test_statistics_follow(released: Path) -> None:
@@ -70,48 +78,31 @@ def test_figures_that_differ_by_rounding_follow(released: Path, tmp_path: Path) 
     def nudge(values: list[Any]) -> None:
         values[:] = [None if value is None else value * (1 + 1e-12) for value in values]
 
-    assert replaced(released, tmp_path / "out", lambda table: with_column(table, "lower", nudge)).holds
+    assert replaced(released, tmp_path / "out", with_column("lower", nudge)).holds
 
 
-WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "an estimate": (
-        lambda table: with_column(table, "estimate", lambda v: v.__setitem__(7, v[7] + 0.01)),
-        "statistics.parquet, row 7: estimate says",
-    ),
-    "a share": (
-        lambda table: with_column(table, "share_upper", lambda v: v.__setitem__(8, v[8] + 1e-4)),
-        "statistics.parquet, row 8: share_upper says",
-    ),
-    "a share's estimate": (
-        lambda table: with_column(table, "share", lambda v: v.__setitem__(8, v[8] + 1e-4)),
-        "statistics.parquet, row 8: share says",
-    ),
-    "a number where there is none": (
-        lambda table: with_column(table, "stddev", lambda v: v.__setitem__(0, 1.0)),
-        "statistics.parquet, row 0: stddev says 1.0; None follows",
-    ),
-    "none where there is a number": (
-        lambda table: with_column(table, "quantile", lambda v: v.__setitem__(1, None)),
-        "statistics.parquet, row 1: quantile says None; 0.5 follows",
-    ),
-    "a label": (
-        lambda table: with_column(table, "sex", lambda v: v.__setitem__(0, "male")),
-        "statistics.parquet, row 0: sex says male; female follows",
-    ),
-    "fewer rows": (lambda table: table.slice(1), "has 16 rows; 17 follow"),
-    "other columns": (lambda table: table.drop_columns(["sex"]), "has other columns than those that follow"),
-    "no mark": (lambda table: table.replace_schema_metadata(), "does not say whether the noise was seeded"),
-    "no table": (lambda _: b"PAR1 nothing", "cannot be read"),
-    "no file": (lambda _: None, "statistics.parquet is missing"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_statistics_that_do_not_follow_are_found(name: str, released: Path, tmp_path: Path) -> None:
-    change, says = WRONG[name]
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (with_value("estimate", 7, lambda value: value + 0.01), "row 7: estimate says"),
+        (with_value("share_upper", 8, lambda value: value + 1e-4), "row 8: share_upper says"),
+        (with_value("share", 8, lambda value: value + 1e-4), "row 8: share says"),
+        (with_value("stddev", 0, 1.0), "row 0: stddev says 1.0; None follows"),
+        (with_value("quantile", 1, None), "row 1: quantile says None; 0.5 follows"),
+        (with_value("sex", 0, "male"), "row 0: sex says male; female follows"),
+        (lambda table: table.slice(1), "has 16 rows; 17 follow"),
+        (lambda table: table.drop_columns(["sex"]), "has other columns than those that follow"),
+        (lambda table: table.replace_schema_metadata(), "does not say whether the noise was seeded"),
+        (lambda _: b"PAR1 nothing", "cannot be read"),
+        (lambda _: None, "statistics.parquet is missing"),
+    ],
+)
+def test_statistics_that_do_not_follow_are_found(
+    change: Callable[[Any], Any], says: str, released: Path, tmp_path: Path
+) -> None:
     failed = [f for f in replaced(released, tmp_path / "out", change).failed if f.subject == "statistics"]
     assert len(failed) == 1
-    assert pc.match_substring_regex(pa.array([failed[0].words]), says)[0].as_py(), failed[0].words
+    assert says in failed[0].words
 
 
 def test_statistics_that_nothing_asks_for_are_found(released: Path, tmp_path: Path) -> None:
@@ -140,9 +131,9 @@ def test_levels_may_have_the_names_that_earlier_versions_gave_their_columns(tmp_
     record["statistics"][0]["columns"] = earlier(record["statistics"][0]["columns"])
     (folder / "release.json").write_text(json.dumps(record))
 
-    def renamed(found: Any) -> Any:
-        return found.rename_columns(earlier(found.column_names)).replace_schema_metadata(
-            found.schema.metadata
+    def renamed(table: Any) -> Any:
+        return table.rename_columns(earlier(table.column_names)).replace_schema_metadata(
+            table.schema.metadata
         )
 
     assert replaced(folder, tmp_path / "old", renamed).failed == ()

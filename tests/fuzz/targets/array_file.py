@@ -1,6 +1,5 @@
 """NumPy files that a specification names: any bytes, and valid ones with another header."""
 
-from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
@@ -8,31 +7,23 @@ import numpy as np
 
 from matrixdp.specification import entry_from_spec
 from tests.fuzz.archives import changed_array
+from tests.fuzz.forms import as_they_are, raw_or_changed
 from tests.fuzz.oracle import Case, Finding
-from tests.fuzz.recipe import Recipe
 
 
 def _files() -> list[bytes]:
     files = []
-    for array in (
-        np.tri(4),
-        np.eye(4, dtype=np.int8),
-        np.zeros((2, 4), dtype=bool),
-        np.ones(4, dtype=np.uint64),
-    ):
+    for array in (np.tri(4), np.eye(4, dtype="i1"), np.zeros((2, 4), dtype=bool), np.ones(4, dtype="u8")):
         stream = BytesIO()
         np.save(stream, array)
         files.append(stream.getvalue())
     return files
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return the files, a header that nests deeply, and recipes that leave each as it is."""
     deep = b"\x93NUMPY\x01\x00\x28\x23" + b"-" * 8999 + b"1"
-    return [
-        *(b"\0" + file for file in (*_files(), deep)),
-        *(bytes([1, place]) for place in range(len(_files()))),
-    ]
+    return as_they_are(len(_files()), [*_files(), deep])
 
 
 def opened(folder: Path) -> Case:
@@ -40,9 +31,7 @@ def opened(folder: Path) -> Case:
     files, path = _files(), folder / "queries.npy"
 
     def case(data: bytes) -> None:
-        recipe = Recipe(data)
-        raw = recipe.below(256) == 0
-        path.write_bytes(recipe.rest() if raw else changed_array(recipe.choice(files), recipe))
+        path.write_bytes(raw_or_changed(data, files, changed_array))
         entry = entry_from_spec({"product": {"code": {"matrix": "queries.npy"}}}, folder)
         written = entry.to_spec()
         if "nan" in str(written) or "inf" in str(written):

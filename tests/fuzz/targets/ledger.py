@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Iterable
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from matrixdp.ledger.database import TABLES
 from matrixdp.ledger.ledger import chained
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
+from tests.fuzz.forms import as_they_are
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated
 
@@ -55,12 +55,9 @@ def _ledgers() -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return the ledgers, and recipes that leave each as it is."""
-    return [
-        *(bytes([0, place]) + file for place, file in enumerate(_ledgers())),
-        *(bytes([1, place]) for place in range(3)),
-    ]
+    return as_they_are(3, [bytes([place]) + file for place, file in enumerate(_ledgers())])
 
 
 def opened(folder: Path) -> Case:
@@ -108,24 +105,18 @@ def _change(path: Path, recipe: Recipe) -> None:
         connection.execute("PRAGMA journal_mode = MEMORY")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA ignore_check_constraints = ON")
-        triggers = [
-            row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-        ]
-        for name in triggers:
+        triggers = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for (name,) in triggers:
             connection.execute(f"DROP TRIGGER {name}")
         for _ in range(1 + recipe.below(3)):
             kind = recipe.below(8)
-            if kind == 0:
-                (written,) = connection.execute("SELECT terms FROM ledger").fetchone()
-                changed = mutated(json.loads(written), recipe, _KEYS, 2)
-                connection.execute("UPDATE ledger SET terms = ?", (json.dumps(changed),))
-            elif kind == 1:
-                number = 1 + recipe.below(2)
-                (written,) = connection.execute(
-                    "SELECT budget FROM entries WHERE number = ?", (number,)
-                ).fetchone()
+            if kind < 2:
+                column, table = ("budget", "entries") if kind else ("terms", "ledger")
+                query = f"SELECT rowid, {column} FROM {table} LIMIT 1 OFFSET {kind * recipe.below(2)}"  # noqa: S608
+                place, written = connection.execute(query).fetchone()
                 changed = json.dumps(mutated(json.loads(written), recipe, _KEYS, 2))
-                connection.execute("UPDATE entries SET budget = ? WHERE number = ?", (changed, number))
+                update = f"UPDATE {table} SET {column} = ? WHERE rowid = ?"  # noqa: S608
+                connection.execute(update, (changed, place))
             elif kind == 2:
                 connection.execute("DELETE FROM entries WHERE number = ?", (1 + recipe.below(2),))
             elif kind == 3:

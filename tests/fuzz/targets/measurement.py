@@ -1,6 +1,5 @@
 """Files of measurements: any bytes, and valid ones with a header, an array or a member changed."""
 
-from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,14 +10,14 @@ from matrixdp.releases import Release
 from matrixdp.storage.formats import load_measurement
 from tests.fuzz.archives import altered, members_of
 from tests.fuzz.documents import releases
+from tests.fuzz.forms import as_they_are, raw_or_changed
 from tests.fuzz.oracle import Case, Finding
-from tests.fuzz.recipe import Recipe
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return measurements of every noise, and recipes that leave each as it is."""
     files = [release["measurement.mdp"] for release in releases()]
-    return [b"\0" + files[-1], *(bytes([1, place]) for place in range(len(files)))]
+    return as_they_are(len(files), files[-1:])
 
 
 def opened(folder: Path) -> Case:
@@ -27,9 +26,7 @@ def opened(folder: Path) -> Case:
     path = folder / "measurement.mdp"
 
     def case(data: bytes) -> None:
-        recipe = Recipe(data)
-        raw = recipe.below(256) == 0
-        path.write_bytes(recipe.rest() if raw else altered(recipe.choice(originals), recipe))
+        path.write_bytes(raw_or_changed(data, originals, altered))
         measurement, workload = load_measurement(path)
         check_cost(measurement)
         release = Release(measurement, workload)

@@ -1,7 +1,6 @@
 """Folders of models: any file changed, and the checksums that list them right again or not."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,11 @@ from matrixdp.releases import Release, load_release
 from matrixdp.storage.archive import entry
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released
+from tests.fuzz.forms import RECORD_KEYS
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated
 
-_KEYS = (*KEYS, "files", "sha256", "bytes", "confidence", "made", "total", "privacy", "accepted", "seed")
+_KEYS = (*KEYS, *RECORD_KEYS)
 
 
 def a_model(release: Release) -> Model:
@@ -27,7 +27,7 @@ def a_model(release: Release) -> Model:
     return Model(release.measurement, release.workload, tables, made)
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return recipes that leave all as it is, and that change each file."""
     return [b"", *(bytes([place, 200, 1, 7]) for place in range(8))]
 

@@ -2,25 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from zlib import crc32
-
-import numpy as np
 
 from matrixdp.releases import load_release
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released, releases
+from tests.fuzz.forms import RECORD_KEYS, as_they_are, finite_answers
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated
 
-_KEYS = (*KEYS, "files", "sha256", "measurement.mdp", "confidence", "strategy", "mechanism", "privacy")
+_KEYS = (*KEYS, *RECORD_KEYS)
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return a record, and recipes that leave each as it is."""
-    count = len(releases())
-    return [b"\0" + releases()[0]["release.json"], *(bytes([1, place]) for place in range(count))]
+    return as_they_are(len(releases()), [releases()[0]["release.json"]])
 
 
 def opened(folder: Path) -> Case:
@@ -52,9 +49,6 @@ def opened(folder: Path) -> Case:
         if not 0 < release.confidence < 1:
             raise Finding(f"a confidence of {release.confidence}")
         if crc32(data) % 8 == 0 and release.workload.queries <= 100:
-            answers = release.answers
-            for name in ("estimate", "stddev", "lower", "upper"):
-                if not np.isfinite(answers.column(name).to_numpy()).all():
-                    raise Finding(f"an answer whose {name} is not finite")
+            finite_answers(release.answers)
 
     return case

@@ -1,31 +1,20 @@
 """Signed releases with any file changed: verified without the data, and never found to hold."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from matrixdp.releases import SigningKey, make_keys, sign_release
 from matrixdp.verification import verify_release
 from tests.fuzz.archives import KEYS, altered, members_of
 from tests.fuzz.documents import released
+from tests.fuzz.forms import RECORD_KEYS, overwritten
 from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated
 
-_KEYS = (
-    *KEYS,
-    "files",
-    "sha256",
-    "bytes",
-    "confidence",
-    "strategy",
-    "privacy",
-    "text",
-    "guarantee",
-    "groups",
-)
+_KEYS = (*KEYS, *RECORD_KEYS)
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return recipes that change a byte of each file, the record, or the measurement."""
     return [bytes([place, 200, 1, 7]) for place in range(12)]
 
@@ -52,10 +41,7 @@ def opened(folder: Path) -> Case:
             files["measurement.mdp"] = altered(members_of(files["measurement.mdp"]), recipe)
         else:
             name = recipe.choice(names)
-            content = bytearray(files[name])
-            for _ in range(1 + recipe.below(3)):
-                content[recipe.below(len(content))] = recipe.below(256)
-            files[name] = bytes(content)
+            files[name] = overwritten(files[name], recipe, 1 + recipe.below(3))
         public.write_bytes(recipe.rest() if way == 7 else public_key)
         for name, written_bytes in files.items():
             (out / name).write_bytes(written_bytes)

@@ -1,7 +1,6 @@
 """Specifications as mappings: valid ones with a few values, keys or items changed."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from matrixdp.cli.forecast import forecast
@@ -12,7 +11,7 @@ from tests.fuzz.oracle import Case, Finding
 from tests.fuzz.recipe import Recipe, mutated
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return recipes that leave each specification as it is."""
     return [bytes([place]) for place in range(len(SPECIFICATIONS))]
 

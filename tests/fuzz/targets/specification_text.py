@@ -1,6 +1,5 @@
 """Files of specifications: any bytes, read as ``validate`` reads them."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from matrixdp.cli.forecast import forecast
@@ -10,7 +9,7 @@ from tests.fuzz.documents import SPECIFICATIONS, write_arrays
 from tests.fuzz.oracle import Case
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return specifications with every form of entry."""
     return [text.encode() for text in SPECIFICATIONS]
 

@@ -1,7 +1,6 @@
 """Files of strategies: any bytes, and valid ones with a header, an array or a member changed."""
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +8,14 @@ import numpy as np
 import matrixdp as mdp
 from tests.fuzz.archives import altered, members_of
 from tests.fuzz.documents import strategies
+from tests.fuzz.forms import as_they_are, raw_or_changed
 from tests.fuzz.oracle import Case, Finding
-from tests.fuzz.recipe import Recipe
 
 
-def seeds(folder: Path) -> Iterable[bytes]:
+def seeds() -> list[bytes]:
     """Return strategies of every kind of plan, and recipes that leave each as it is."""
     files = strategies()
-    return [b"\0" + files[-1], *(bytes([1, place]) for place in range(len(files)))]
+    return as_they_are(len(files), files[-1:])
 
 
 def opened(folder: Path) -> Case:
@@ -25,16 +24,13 @@ def opened(folder: Path) -> Case:
     path = folder / "strategy.mdp"
 
     def case(data: bytes) -> None:
-        recipe = Recipe(data)
-        raw = recipe.below(256) == 0
-        path.write_bytes(recipe.rest() if raw else altered(recipe.choice(originals), recipe))
+        path.write_bytes(raw_or_changed(data, originals, altered))
         strategy = mdp.Strategy.load(path)
         plan = strategy.selection.plan
         if not 0 < plan.cost <= 1 + 1e-6:
             raise Finding(f"a plan that costs {plan.cost}")
-        if not math.isfinite(
-            strategy.rmse(mdp.Budget(rho=0.5) if plan.noise.norm == 2 else mdp.Budget(epsilon=1))
-        ):
+        budget = mdp.Budget(rho=0.5) if plan.noise.norm == 2 else mdp.Budget(epsilon=1)
+        if not math.isfinite(strategy.rmse(budget)):
             raise Finding("an expected error that is not finite")
         for group in strategy.workload.groups[:2]:
             if group.queries <= 100:

@@ -1,8 +1,6 @@
-"""What a browser would find in a page."""
+"""What a browser would find in a page or a cell of a notebook."""
 
 import html.parser
-
-__all__ = ["HOSTILE", "Page"]
 
 #: Names that mean harm, to a page, to a terminal, to a formula and to a legend.
 HOSTILE = ["<script>alert(1)</script>", '" onload="alert(2)', "&amp;\x1b[1m", "$x_y$", "_plain"]
@@ -16,22 +14,21 @@ class Page(html.parser.HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.tables: dict[str, list[list[str]]] = {}
         self.words: list[str] = []
-        self._rows: list[list[str]] | None = None
+        self.rows: list[list[str]] = []
         self._cell = False
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         if tag == "table":
-            self._rows = []
-            name = dict(attrs).get("data-name")
-            if name is not None:
-                self.tables[name] = self._rows
+            self.rows = []
+            if (name := dict(attrs).get("data-name")) is not None:
+                self.tables[name] = self.rows
         self._cell = tag in ("td", "th")
-        if tag == "tr" and self._rows is not None:
-            self._rows.append([])
-        if self._cell and self._rows:
-            self._rows[-1].append("")
+        if tag == "tr":
+            self.rows.append([])
+        if self._cell and self.rows:
+            self.rows[-1].append("")
 
     def handle_endtag(self, tag):
         if tag in ("td", "th", "tbody", "table"):
@@ -39,8 +36,8 @@ class Page(html.parser.HTMLParser):
 
     def handle_data(self, data):
         self.words.append(data)
-        if self._cell and self._rows:
-            self._rows[-1][-1] += data.strip()
+        if self._cell and self.rows:
+            self.rows[-1][-1] += data.strip()
 
     @property
     def text(self) -> str:
