@@ -1,47 +1,44 @@
+"""How commands end, what they show while they run, and which versions they name."""
+
+import importlib.metadata
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 
-from matrixdp.cli.app import guarded
+import matrixdp as mdp
+from matrixdp.cli.app import guarded, versions
 from matrixdp.cli.console import Reporter
-from matrixdp.cli.forecast import forecast, measured_marginals
 from matrixdp.display import figure
-from matrixdp.domain import Domain
 from matrixdp.errors import PrivacyError, TooLargeError
-from matrixdp.language import kway, marginals, pairwise, product
-from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from matrixdp.queries import Workload
 
 
-def ending(error: BaseException) -> int:
+def raising(error: BaseException) -> Callable[[], None]:
     @guarded
     def command() -> None:
         raise error
 
+    return command
+
+
+def ending(error: BaseException) -> int:
     with pytest.raises(typer.Exit) as raised:
-        command()
+        raising(error)()
     return raised.value.exit_code
-
-
-def test_wrong_input_ends_with_2(capsys: pytest.CaptureFixture[str]):
-    assert ending(PrivacyError("budget: found nothing")) == 2
-    assert ending(TooLargeError("too many cells")) == 2
-    assert capsys.readouterr().err == (
-        "Error: budget: found nothing [privacy]\nError: too many cells [too-large]\n"
-    )
 
 
 @pytest.mark.parametrize(
     ("path", "place"),
     [
-        *((("budget", name), f"privacy.{name}") for name in ("rho", "mu", "epsilon", "delta", "neighbours")),
+        (("budget", "rho"), "privacy.rho"),
         (("budget", "least"), "privacy.least"),
         (("budget",), "privacy"),
         (("budget", "unit"), "unit"),
         (("budget", "unit", "records"), "unit.records"),
-        (("budget", "unit", "id"), "unit.id"),
         (("ledger",), "ledger"),
     ],
 )
@@ -56,24 +53,17 @@ def test_other_failures_end_with_1_and_quote_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
-    assert ending(ValueError("a secret")) == 1
-    assert ending(type("PanicException", (BaseException,), {})("a secret")) == 1
-    assert ending(MemoryError("a secret")) == 1
-    assert ending(OSError(28, "No space left on device", "/out")) == 1
+    assert ending(TooLargeError("too many cells")) == 2
+    assert capsys.readouterr() == ("", "Error: too many cells [too-large]\n")
+    panic = type("PanicException", (BaseException,), {})("a secret")
+    for error in (ValueError("a secret"), panic, MemoryError("a secret"), OSError(28, "No space", "/out")):
+        assert ending(error) == 1
     printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "secret" not in printed.err
-    assert "ValueError" in printed.err
-    assert "PanicException" in printed.err
-    assert "/out: No space left on device" in printed.err
+    assert (printed.out, "secret" in printed.err) == ("", False)
+    assert all(words in printed.err for words in ("ValueError", "PanicException", "/out: No space"))
     monkeypatch.setenv("MATRIXDP_DEBUG", "1")
-
-    @guarded
-    def command() -> None:
-        raise ValueError("everything")
-
     with pytest.raises(ValueError, match="everything"):
-        command()
+        raising(ValueError("everything"))()
 
 
 def test_a_reader_who_has_seen_enough_is_told_nothing(
@@ -87,80 +77,60 @@ def test_a_reader_who_has_seen_enough_is_told_nothing(
     assert capsys.readouterr().err == ""
 
 
-def test_interrupts_and_exits_pass():
-    for error in (KeyboardInterrupt(), SystemExit(3), typer.Abort(), typer.Exit(0)):
-
-        @guarded
-        def command(error: BaseException = error) -> None:
-            raise error
-
-        with pytest.raises(type(error)):
-            command()
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), typer.Abort(), typer.Exit(0)])
+def test_interrupts_and_exits_pass(error: BaseException):
+    with pytest.raises(type(error)):
+        raising(error)()
 
 
-def test_progress_is_silent_where_nobody_looks(capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_shown_at_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
+):
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TTY_COMPATIBLE", "1")
     with Reporter() as reporter:
         reporter._show()
         reporter.stage("selecting", 0.5)
         reporter.counter("writing")(1, 2)
-    printed = capsys.readouterr()
-    assert (printed.out, printed.err) == ("", "")
-
-
-def test_progress_is_shown_at_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    with Reporter() as reporter:
-        reporter._show()
-        reporter.stage("selecting", 0.5)
     reporter._show()
     printed = capsys.readouterr()
-    assert printed.out == ""
-    assert "selecting" in printed.err
-
-
-def test_forecasts_count_marginals():
-    domain = Domain({"a": 2, "b": 3, "c": {"min": 0, "max": 4}, "d": {"min": 0, "max": 5}})
-    workload = Workload(
-        domain, marginals([0, 2]), pairwise("affine"), product(a="identity", b="total"), kway(3, "prefix")
-    )
-    assert len(measured_marginals(workload)) == 1 + 4 + 6 + 4
-    expected = forecast(workload, 10, [GAUSSIAN])
-    assert expected.queries == workload.queries
-    assert expected.largest_marginal == 3 * 5 * 6
-    assert expected.disk_bytes < forecast(workload, 10**6, [GAUSSIAN]).disk_bytes
-    wide = Domain({f"a{i}": 2 for i in range(30)})
-    whole = Workload(wide, product(dict.fromkeys(wide.names, "identity")))
-    assert forecast(whole, 10, [GAUSSIAN]).marginals == 1
-
-
-COUNTIES: dict[str, Any] = {"county": {"categories": [str(i) for i in range(3169)]}, "sex": 2, "age": 15}
-COUNTIES["county"]["levels"] = {
-    "state": {f"state {s}": [str(i) for i in range(3169) if i % 51 == s] for s in range(51)}
-}
-AREAS = [["county", "sex", "age"], ["state", "sex", "age"]]
-
-
-@pytest.mark.parametrize(
-    ("domain", "entries", "noise", "measured"),
-    [
-        ({"v": 2400}, [product(v="prefix")], GAUSSIAN, 9.1),
-        ({"v": 1200, "sex": 2}, [product(v="prefix"), product(v="prefix", sex="identity")], GAUSSIAN, 4.2),
-        ({"v": 300}, [product(v="prefix")], LAPLACE, 1.9),
-        ({"v": 1000}, [product(v="prefix")], LAPLACE, 7.6),
-        ({"v": 3000}, [product(v="prefix")], LAPLACE, 58.0),
-        (COUNTIES, [marginals(AREAS)], GAUSSIAN, 13.0),
-        (COUNTIES, [marginals([["county"], ["county", "sex"], *AREAS])], GAUSSIAN, 30.0),
-    ],
-)
-def test_forecasts_are_within_twice_what_selections_took(
-    domain: dict[str, Any], entries: list[Any], noise: Noise, measured: float
-):
-    expected = forecast(Workload(Domain(domain), *entries), 10, [noise]).select_seconds
-    assert measured / 2 <= expected <= 2 * measured
+    assert (printed.out, "writing" in printed.err, bool(printed.err)) == ("", terminal, terminal)
 
 
 def test_figures_are_short():
     assert [figure(x) for x in (0.0, 1.0, 999.96, 1234.5, 1e15, 1e-9)] == [
         "0", "1", "1000", "1,234", "1.000e+15", "1e-09",
     ]  # fmt: skip
+
+
+def test_memory_is_not_that_of_the_program_that_started_it():
+    told = "from matrixdp.cli.console import peak_memory_mb; print(peak_memory_mb())"
+    program = f"""
+import subprocess, sys
+held = bytearray(400_000_000)
+print(subprocess.run([sys.executable, "-c", {told!r}], capture_output=True, text=True).stdout)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert 10 < float(done.stdout) < 300
+
+
+def test_versions_of_what_is_used_are_told(monkeypatch: pytest.MonkeyPatch):
+    own, python, needed, extras = versions().split("\n")
+    assert own == f"matrixdp {mdp.__version__}"
+    assert python.startswith(f"Python {platform.python_version()}")
+    for name in ("numpy", "duckdb", "python-flint"):
+        assert f"{name} {importlib.metadata.version(name)}" in needed
+    assert f"matplotlib {importlib.metadata.version('matplotlib')}" in extras
+    assert "matplotlib" not in needed
+    required = ["numpy>=2", "absent-library>=1; extra == 'wanted'"]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: required)
+    numpy = importlib.metadata.version("numpy")
+    assert versions().split("\n")[2:] == [f"needed: numpy {numpy}", "for extras: none"]
+
+    def absent(name: str) -> None:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", absent)
+    assert len(versions().split("\n")) == 2

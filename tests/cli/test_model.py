@@ -3,28 +3,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
 
 import matrixdp as mdp
-from matrixdp.cli.app import app
 from matrixdp.storage.archive import entry
+from tests.cli.commands import figures, refused, run, words
 
-RUNNER = CliRunner()
 FEW = ("--components", "4", "--steps", "60", "--allow-poor-fit")
-
-
-def run(*arguments: object) -> Result:
-    return RUNNER.invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
 def modelled(released: Path, tmp_path: Path) -> Path:
-    result = run("model", released, "--out", tmp_path / "model", "--seed", "6", *FEW)
-    assert result.exit_code == 0, result.stderr
-    said = " ".join(result.stdout.split())
-    assert "method mixture" in said
-    assert "BIASED" in said
-    assert "synthesize" in said
+    said = words("model", released, "--out", tmp_path / "model", "--seed", "6", *FEW)
+    assert all(text in said for text in ("method mixture", "BIASED", "synthesize"))
     return tmp_path / "model"
 
 
@@ -35,54 +25,43 @@ def test_a_model_and_its_records_follow_from_a_folder(released: Path, modelled: 
     own = pl.read_parquet(released / "answers.parquet")
     assert answers.select(own.columns).equals(own)
     assert answers["modelled"].min() >= 0  # type: ignore[operator]
-    result = run("synthesize", modelled, "--rows", "50", "--out", tmp_path / "people.parquet", "--seed", "1")
-    assert result.exit_code == 0, result.stderr
-    assert "SYNTHETIC" in result.stdout
-    people = pl.read_parquet(tmp_path / "people.parquet")
-    assert people.rows() == [tuple(row.values()) for row in model.records(50, seed=1).to_pylist()]
+    people = tmp_path / "people.parquet"
+    told = run("synthesize", modelled, "--rows", "50", "--out", people, "--seed", "1").stdout
+    assert "SYNTHETIC" in told
+    assert pl.read_parquet(people).rows() == [
+        tuple(row.values()) for row in model.records(50, seed=1).to_pylist()
+    ]
     record = json.loads((tmp_path / "people.parquet.json").read_text())
-    assert record["files"]["people.parquet"] == entry(tmp_path / "people.parquet")
-    result = run("synthesize", modelled, "--out", tmp_path / "all.csv", "--json")
-    assert json.loads(result.stdout)["rows"] == model.size
+    assert record["files"]["people.parquet"] == entry(people)
+    assert figures("synthesize", modelled, "--out", tmp_path / "all.csv")["rows"] == model.size
 
 
 def test_records_in_the_form_of_the_data_are_released_again(modelled: Path, tmp_path: Path):
-    run("synthesize", modelled, "--rows", "80", "--values", "data", "--out", tmp_path / "people.csv")
-    workload = mdp.Model.load(modelled).workload
-    measured = mdp.select(workload, mechanism="residual").measure(
-        str(tmp_path / "people.csv"), mdp.Budget(mu=1e3), seed_not_private=1
-    )
+    people = tmp_path / "people.csv"
+    run("synthesize", modelled, "--rows", "80", "--values", "data", "--out", people)
+    strategy = mdp.select(mdp.Model.load(modelled).workload, mechanism="residual")
+    measured = strategy.measure(str(people), mdp.Budget(mu=1e3), seed_not_private=1)
     assert measured.reconstruct().answers["estimate"][0].as_py() == pytest.approx(80, abs=1)
 
 
 def test_a_model_is_verified(modelled: Path):
-    result = run("verify", modelled)
-    assert result.exit_code == 0
-    assert "all checks passed" in result.stdout
-    found = json.loads(run("verify", modelled, "--json").stdout)
-    assert [finding["subject"] for finding in found["findings"]][-1] == "fit"
-    assert "what its own tests" not in result.stdout
-    refused = run("verify", modelled, "--key", modelled / "model.json")
-    assert refused.exit_code == 2
-    assert "neither debited nor signed" in refused.stderr
+    told = run("verify", modelled).stdout
+    assert "all checks passed" in told
+    assert "what its own tests" not in told
+    assert figures("verify", modelled)["findings"][-1]["subject"] == "fit"
+    assert "neither debited nor signed" in refused("verify", modelled, "--key", modelled / "model.json")
     answers = pl.read_parquet(modelled / "answers_consistent.parquet")
     answers.with_columns(pl.col("modelled") + 1).write_parquet(modelled / "answers_consistent.parquet")
-    result = run("verify", modelled)
-    assert result.exit_code == 1
-    assert "FAILED: the model is not what it says" in result.stdout
+    assert "FAILED: the model is not what it says" in run("verify", modelled, status=1).stdout
 
 
 def test_what_is_there_is_replaced_on_request_alone(released: Path, modelled: Path, tmp_path: Path):
-    assert "found an earlier model" in run("model", released, "--out", modelled, *FEW).stderr
-    result = run("model", released, "--out", modelled, "--force", "--json", *FEW)
-    assert json.loads(result.stdout)["made"]["seed"] == 0
-    people = tmp_path / "people.csv"
-    assert run("synthesize", modelled, "--out", people).exit_code == 0
-    assert "is there already" in run("synthesize", modelled, "--out", people).stderr
-    assert run("synthesize", modelled, "--out", people, "--force").exit_code == 0
-
-
-def test_wrong_options_of_synthesize_are_told(modelled: Path):
+    assert "found an earlier model" in run("model", released, "--out", modelled, *FEW, status=2).stderr
+    assert figures("model", released, "--out", modelled, "--force", *FEW)["made"]["seed"] == 0
+    people = ("synthesize", modelled, "--out", tmp_path / "people.csv")
+    run(*people)
+    assert "is there already" in run(*people, status=2).stderr
+    run(*people, "--force")
     for arguments, message in (
         (("--rows", "many"), "--rows: found 'many'; expected auto, or a number of records"),
         (("--rows", "-1"), "--rows: found '-1'"),
@@ -90,10 +69,7 @@ def test_wrong_options_of_synthesize_are_told(modelled: Path):
         (("--values", "codes"), "values: found 'codes'; expected labels or data"),
         (("--out", "people.xlsx"), "out: found 'people.xlsx'"),
     ):
-        out = () if "--out" in arguments else ("--out", modelled.parent / "people.csv")
-        result = run("synthesize", modelled, *out, *arguments)
-        assert result.exit_code == 2
-        assert message in result.stderr
+        assert message in run(*people, "--force", *arguments, status=2).stderr
 
 
 def test_a_model_that_does_not_fit_is_refused(tmp_path: Path):
@@ -101,36 +77,30 @@ def test_a_model_that_does_not_fit_is_refused(tmp_path: Path):
     table = {"a": [0, 1, 2, 3] * 50, "b": [0, 1, 2, 3] * 50}
     release = mdp.select(workload).measure(table, mdp.Budget(mu=5), seed_not_private=1).reconstruct()
     folder = mdp.save_release(release, tmp_path / "released")
-    one = ("--components", "1", "--steps", "50")
-    result = run("model", folder, "--out", tmp_path / "local", *one)
-    said = " ".join(result.stdout.split())
+    one = ("model", folder, "--components", "1", "--steps", "50", "--out")
+    said = words(*one, tmp_path / "local")
     assert "method local" in said
     assert "not a mixture the tests of its fit reject it" in said
     assert "synthesize" not in said
-    mixture = (*one, "--method", "mixture")
-    result = run("model", folder, "--out", tmp_path / "model", *mixture)
-    assert result.exit_code == 2
-    assert "does not fit what was measured" in result.stderr
+    mixture = (*one, tmp_path / "model", "--method", "mixture")
+    assert "does not fit what was measured" in run(*mixture, status=2).stderr
     assert not (tmp_path / "model").exists()
-    result = run("model", folder, "--out", tmp_path / "model", *mixture, "--allow-poor-fit")
-    assert result.exit_code == 0
-    assert "NO: its tests reject it" in result.stdout
-    assert "NOT PRIVATE" in result.stdout
+    said = words(*mixture, "--allow-poor-fit")
+    assert "NO: its tests reject it" in said
+    assert "NOT PRIVATE" in said
     assert "it says that its own tests reject it" in run("verify", tmp_path / "model").stdout
-    result = run("synthesize", tmp_path / "model", "--out", tmp_path / "people.csv")
-    assert "REJECT" in result.stdout
+    assert "REJECT" in run("synthesize", tmp_path / "model", "--out", tmp_path / "people.csv").stdout
 
 
 def test_what_a_specification_says_is_known_is_kept(released: Path, tmp_path: Path):
-    domain = mdp.load_release(released).domain.to_spec()
     spec = tmp_path / "known.yaml"
-    spec.write_text(json.dumps({"domain": domain, "workload": [{"marginals": 0}], "invariants": 77}))
-    result = run("model", released, "--out", tmp_path / "model", "--spec", spec, *FEW)
-    assert result.exit_code == 0, result.stderr
-    assert "kept exactly 1 invariants" in " ".join(result.stdout.split())
-    model = mdp.Model.load(tmp_path / "model")
-    assert (model.total, model.made["totals"]) == (77, [{"marginals": [0], "counts": 77.0}])
-    spec.write_text(json.dumps({"domain": {"a": 2}, "workload": [{"marginals": 0}], "invariants": 77}))
-    result = run("model", released, "--out", tmp_path / "other", "--spec", spec, *FEW)
-    assert result.exit_code == 2
-    assert "--spec: found a specification with another domain" in result.stderr
+
+    def model(domain: object, out: str, status: int = 0):
+        spec.write_text(json.dumps({"domain": domain, "workload": [{"marginals": 0}], "invariants": 77}))
+        return run("model", released, "--out", tmp_path / out, "--spec", spec, *FEW, status=status)
+
+    told = model(mdp.load_release(released).domain.to_spec(), "model").stdout
+    assert "kept exactly 1 invariants" in " ".join(told.split())
+    made = mdp.Model.load(tmp_path / "model")
+    assert (made.total, made.made["totals"]) == (77, [{"marginals": [0], "counts": 77.0}])
+    assert "--spec: found a specification with another domain" in model({"a": 2}, "other", status=2).stderr

@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from matrixdp.cli.app import app
-from matrixdp.sources import counting
 from tests.cli.canary.search import STEM, TEXTS
 from tests.cli.canary.tables import READERS, table, texts
 from tests.cli.canary.world import SPECIFICATION, World, commands, make_world
@@ -226,63 +225,35 @@ def test_commands(command: str, world: World):
     world.run(*command.split(), "out", may=(0, 1, 2))
 
 
-class Failing:
-    """Failures in the middle of a release, each of which is made to speak of the table."""
-
-    @staticmethod
-    def engine(monkeypatch: pytest.MonkeyPatch) -> int:
-        def fails(*_: object) -> Any:
-            raise ValueError(f"cannot convert {TEXTS['out of domain']}")
-
-        monkeypatch.setattr(counting, "_at_once", fails)
-        return 2
-
-    @staticmethod
-    def panic(monkeypatch: pytest.MonkeyPatch) -> int:
-        def fails(*_: object) -> Any:
-            raise type("PanicException", (BaseException,), {})(TEXTS["out of domain"])
-
-        monkeypatch.setattr(counting, "_at_once", fails)
-        return 2
-
-    @staticmethod
-    def memory(monkeypatch: pytest.MonkeyPatch) -> int:
-        def fails(*_: object) -> Any:
-            raise MemoryError(TEXTS["out of domain"])
-
-        monkeypatch.setattr("matrixdp.measure.measurement.noisy", fails)
-        return 1
-
-    @staticmethod
-    def interrupt(monkeypatch: pytest.MonkeyPatch) -> int:
-        def fails(*_: object) -> Any:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("matrixdp.measure.measurement.noisy", fails)
-        return 130
-
-    @staticmethod
-    def interrupt_while_writing(monkeypatch: pytest.MonkeyPatch) -> int:
-        def fails(*_: object, **__: object) -> Any:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("matrixdp.releases.transaction.save_measurement", fails)
-        return 130
-
-    @staticmethod
-    def unexpected(monkeypatch: pytest.MonkeyPatch) -> int:
-        def fails(*_: object, **__: object) -> Any:
-            raise ValueError("what the writer says")
-
-        monkeypatch.setattr("matrixdp.releases.transaction.save_measurement", fails)
-        return 1
+READ, NOISE = "matrixdp.sources.counting._at_once", "matrixdp.measure.measurement.noisy"
+WRITTEN = "matrixdp.releases.transaction.save_measurement"
+#: Failures in the middle of a release, which speak of the table: where, with what, and the exit status.
+FAILING: dict[str, tuple[str, BaseException, int]] = {
+    "engine": (READ, ValueError(f"cannot convert {TEXTS['out of domain']}"), 2),
+    "panic": (READ, type("PanicException", (BaseException,), {})(TEXTS["out of domain"]), 2),
+    "memory": (NOISE, MemoryError(TEXTS["out of domain"]), 1),
+    "interrupt": (NOISE, KeyboardInterrupt(), 130),
+    "interrupt while writing": (WRITTEN, KeyboardInterrupt(), 130),
+    "unexpected": (WRITTEN, ValueError("what the writer says"), 1),
+}
 
 
-@pytest.mark.parametrize("how", [name for name in vars(Failing) if not name.startswith("_")])
+def break_down(how: str, world: World, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Make a ledger, and let releases fail from here on; return the exit status that is expected."""
+    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
+    place, error, status = FAILING[how]
+
+    def fails(*_: object, **__: object) -> Any:
+        raise error
+
+    monkeypatch.setattr(place, fails)
+    return status
+
+
+@pytest.mark.parametrize("how", FAILING)
 def test_failures_while_a_table_is_read(how: str, world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
-    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
-    status = getattr(Failing, how)(monkeypatch)
+    status = break_down(how, world, monkeypatch)
     world.run(*RELEASE, "failed", "--ledger", "people.ledger", may=(status,))
     assert "rho" in world.run("ledger", "show", "people.ledger")
     monkeypatch.undo()
@@ -293,8 +264,7 @@ def test_what_an_engine_says_is_shown_on_request_behind_a_warning_and_kept_nowhe
     how: str, world: World, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MATRIXDP_DEBUG", "1")
-    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
-    status = getattr(Failing, how)(monkeypatch)
+    status = break_down(how, world, monkeypatch)
     result = CliRunner().invoke(app, [*RELEASE, "failed", "--ledger", "people.ledger"])
     assert result.exit_code == status
     before, warning, shown = result.stderr.partition("WARNING: MATRIXDP_DEBUG IS SET.")

@@ -1,0 +1,33 @@
+"""Runs of the program in this process, each with the exit status that it must have."""
+
+import json
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from matrixdp.cli.app import app
+
+
+def run(*arguments: object, status: int = 0) -> Result:
+    """Run a command and hold it to its exit status."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == status, result.output
+    return result
+
+
+def words(*arguments: object, status: int = 0) -> str:
+    """Return the standard output of a command, however its lines are broken."""
+    return " ".join(run(*arguments, status=status).stdout.split())
+
+
+def figures(*arguments: object, status: int = 0) -> Any:
+    """Return the JSON that a command prints."""
+    return json.loads(run(*arguments, "--json", status=status).stdout)
+
+
+def refused(*arguments: object) -> str:
+    """Return the one line that a command says when it ends with status 2, having printed nothing else."""
+    result = run(*arguments, status=2)
+    [line] = result.stderr.splitlines()
+    assert (result.stdout, line.startswith("Error: ")) == ("", True)
+    return line.removeprefix("Error: ")

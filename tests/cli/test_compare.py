@@ -1,0 +1,175 @@
+"""What `compare` tries, in which order and for how long, and how it shows what came of it."""
+
+import io
+import os
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from matrixdp.cli import compare as comparison
+from matrixdp.cli.compare import Comparison, Live, Outcome, draw_comparison, limited, print_comparison, ratios
+from matrixdp.selection.mechanisms.table import MECHANISMS
+from tests.cli.commands import figures, run, words
+
+LARGE = Outcome("residualplanner-plus", "gaussian", 123456.79, 654321.2, 987654.3, 100.0, seconds=115.6,
+                peak_memory_mb=15301.1)  # fmt: skip
+SMALL = Outcome("dawa", "laplace", 12.98, 14.25, 33.27, seconds=0.5, peak_memory_mb=153.1,
+                data_dependent=True, note="20 simulations")  # fmt: skip
+NONE = [
+    Outcome("opt-0", "gaussian", note="too many cells"),
+    Outcome("opt-0", "laplace", note="too many cells"),
+    Outcome("coa", "laplace", note="gaussian noise alone"),
+    Outcome("rotation", "gaussian", note="not within 1 s", unfinished=True),
+]
+EVEN = Outcome("hb", "laplace", 2.0, 2.0, 3.0)
+SPEC = """
+domain: {a: {min: 0, max: 127}, b: [x, y]}
+workload: [WHAT]
+privacy: {epsilon: 1.0}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("public")
+    (folder / "one.yaml").write_text(SPEC.replace("WHAT", "{product: {a: range}}"))
+    (folder / "two.yaml").write_text(SPEC.replace("WHAT", "{marginals: [2]}"))
+    ages = np.repeat(np.arange(128), np.repeat([2, 300], 64))
+    (folder / "public.csv").write_text("a,b\n" + "".join(f"{age},x\n" for age in ages))
+    return folder
+
+
+def test_dawa_is_simulated_on_the_public_table(folder: Path):
+    picture = folder / "picture.svg"
+    options = ("--public-table", folder / "public.csv", "--simulations", 4, "--picture", picture)
+    printed = figures("compare", folder / "one.yaml", "--mechanisms", "identity,dawa", *options)
+    assert printed["public_table"].endswith("public.csv")
+    simulated, promised = printed["mechanisms"]
+    assert (simulated["mechanism"], promised["mechanism"]) == ("dawa", "identity")
+    assert simulated["data_dependent"]
+    assert simulated["simulations"] == 4
+    assert 0 < simulated["rmse_standard_error"] < simulated["rmse"] < simulated["max_stddev"]
+    assert simulated["lower_bound_rmse"] is None
+    assert simulated["ratio_to_lower_bound"] is None
+    assert "NOT PRIVATE" in simulated["note"]
+    assert promised["ratio_to_best"] == 1.0
+    assert simulated["ratio_to_best"] == pytest.approx(simulated["weighted_rmse"] / promised["weighted_rmse"])
+    assert "<svg" in picture.read_text()
+
+
+def test_where_a_mechanism_does_not_apply_the_row_says_why(folder: Path):
+    dawa = ("--mechanisms", "dawa")
+    alone = run("compare", folder / "one.yaml", *dawa, status=2)
+    assert "none that applies" in alone.stderr
+    for name, options, says in (
+        ("one", (), "needs a public one (--public-table FILE)"),
+        ("one", ("--noise", "gaussian"), "adds Laplace noise alone"),
+        ("two", ("--public-table", folder / "public.csv"), "2 attributes; expected exactly one"),
+    ):
+        assert says in words("compare", folder / f"{name}.yaml", *dawa, *options, status=2)
+    (row,) = figures("compare", folder / "one.yaml", *dawa)["mechanisms"]
+    assert row["rmse"] is None
+    assert "NOT PRIVATE: never give a confidential table" in words("compare", "--help")
+
+
+def test_errors_that_depend_on_the_table_set_no_standard():
+    rows = ratios(
+        [
+            Outcome("hb", "laplace", weighted_rmse=2.0, lower_bound_rmse=1.0),
+            Outcome("dawa", "laplace", weighted_rmse=0.5, data_dependent=True),
+        ]
+    )
+    assert [(row.label, row.ratio_to_best, row.ratio_to_lower_bound) for row in rows] == [
+        ("dawa (data-dependent, simulated)", 0.25, None),
+        ("hb", 1.0, 2.0),
+    ]
+
+
+def test_mechanisms_that_take_long_come_last():
+    names = list(MECHANISMS)
+    assert (names[0], names[-3:]) == ("identity", ["min-error", "coa", "dawa"])
+    assert comparison._mechanisms("coa, auto,hb,hdmm") == ["hb", "hdmm", "coa", "auto"]
+
+
+def test_time_for_all_together_is_kept(monkeypatch: pytest.MonkeyPatch):
+    clock, given = [0.0], []
+
+    def outcome(_function, arguments, seconds, _note):
+        given.append((arguments[1], seconds))
+        clock[0] += 40.0
+        return {"rmse": 1.0, "weighted_rmse": 1.0}
+
+    monkeypatch.setattr(comparison, "limited", outcome)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    names = ["identity", "residual", "hdmm", "dawa"]
+    seen = []
+    compared = Comparison(Path("none"), names, ["laplace"], 100.0, 60.0, None, 2)
+    rows = compared.run(lambda label, found: seen.append((label.split(" ")[0], len(found))))
+    assert given == [("identity", 60.0), ("residual", 60.0), ("hdmm", 20.0)]
+    assert seen == [("identity", 0), ("residual", 1), ("hdmm", 2), ("dawa", 3)]
+    (late,) = [row for row in rows if row.unfinished]
+    assert (late.mechanism, late.data_dependent) == ("dawa", True)
+    assert late.note == "not begun within 100 s for all mechanisms (--time-limit)"
+
+
+def test_what_takes_too_long_or_dies_is_told():
+    late = limited(time.sleep, (60,), 0.5, "too long")
+    assert (late["note"], late["unfinished"], late["seconds"] < 30) == ("too long", True, True)
+    assert limited(os.abort, (), 60.0, "too long") == {"note": "out of memory, or killed"}
+    failed = limited(cast("Any", int), ("a secret",), 60.0, "too long")
+    assert failed["note"].startswith("unexpected ValueError (")
+    assert limited(dict, ([("rmse", 1.0)],), 60.0, "too long") == {"rmse": 1.0}
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_figures_are_never_cut(capsys, monkeypatch: pytest.MonkeyPatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    print_comparison(ratios([LARGE, SMALL, *NONE]), why=False)
+    shown = capsys.readouterr().out
+    for text in ("123,457", "654,321", "987,654", "115.6", "15301", "14.25", "gaussian", "6,543"):
+        assert text in shown
+    assert "\u2026" not in shown
+    told = " ".join(shown.split())
+    assert "did not finish (--why says why): rotation" in told
+    assert "do not apply (--why says why): opt-0, coa (laplace)" in told
+    assert "too many cells" not in told
+    assert "dawa (laplace): 20 simulations" in told
+    assert max(map(len, shown.splitlines())) <= max(80, int(columns))
+
+
+def test_reasons_are_told_when_asked_for_and_one_error_where_weights_change_nothing(capsys):
+    print_comparison(ratios([SMALL, *NONE]), why=True)
+    told = " ".join(capsys.readouterr().out.split())
+    assert "coa (laplace): gaussian noise alone" in told
+    assert "--why" not in told
+    print_comparison(ratios([EVEN]), why=False)
+    assert "weighted" not in capsys.readouterr().out
+
+
+def test_the_table_grows_at_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    screen = io.StringIO()
+
+    def terminal(*_args, **_options):
+        return Console(file=screen, force_terminal=True, width=100, highlight=False)
+
+    monkeypatch.setattr(comparison, "Console", terminal)
+    monkeypatch.setattr(comparison, "console", terminal)
+    with Live() as live:
+        live.report("identity (gaussian), 1 of 2", [])
+        live.report("hb (gaussian), 2 of 2", ratios([SMALL]))
+        live._screen.refresh()
+    assert all(text in screen.getvalue() for text in ("hb (gaussian), 2 of 2", "14.25"))
+
+
+def test_the_picture_says_which_error_it_shows(tmp_path: Path):
+    path = tmp_path / "picture.svg"
+    bounded = Outcome("residual", "gaussian", 12.98, 14.25, 33.0, 14.0, seconds=1.0, peak_memory_mb=1.0)
+    draw_comparison(ratios([bounded, SMALL]), path, "title")
+    for text in ("weighted RMSE in records", "RMSE, unweighted", "lower bound, gaussian noise"):
+        assert f"<!-- {text}" in path.read_text()
+    draw_comparison(ratios([EVEN]), path, "title")
+    assert "weighted" not in path.read_text()

@@ -1,0 +1,79 @@
+"""Commands on the folder of a release: verify, explain and report."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from tests.cli.commands import figures, run
+from tests.forging import forge_measurement, forge_record
+
+
+def test_a_release_that_holds(released: Path, tmp_path: Path):
+    lines = run("verify", released).stdout.splitlines()
+    assert lines[-1] == f"{released}: all checks passed."
+    for start in ("ok           cost ", "not checked  noise        whether the noise was random"):
+        assert any(line.startswith(start) for line in lines)
+    printed = figures("verify", released)
+    assert printed["holds"] is True
+    assert {row["outcome"] for row in printed["findings"]} == {"ok", "not checked"}
+    (tmp_path / "text").write_text("no ledger")  # one that cannot be read was to hold the debit all the same
+    run("verify", released, "--ledger", tmp_path / "text", status=1)
+
+
+def test_a_release_that_does_not(released: Path):
+    forge_record(released, lambda record: record["privacy"].update(noise="none"))
+    told = run("verify", released, status=1).stdout
+    assert 'FAILED       statement    privacy.noise says "none"; "gaussian" follows' in told
+    assert told.endswith("FAILED: the release is not what it says.\n")
+    assert figures("verify", released, status=1)["holds"] is False
+
+
+def test_names_of_files_write_no_lines_of_their_own(released: Path):
+    (released / "x\nok           ledger       debited\x1b[2J").touch()
+    told = run("verify", released).stdout
+    assert not any(line.startswith("ok           ledger") for line in told.splitlines())
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize("time", ["2026", "2026-01-01T00:00:00+00:00 with epsilon = 0.001", "\x1b[2J", ""])
+def test_a_time_is_a_time(released: Path, time: str):
+    forge_measurement(released, lambda header, _: header["authorization"].update(time=time))
+    forge_record(released, lambda record: record["privacy"].update(time=time))
+    forge_record(released, lambda record: record["authorization"].update(time=time))
+    assert "the time of its authorization is none" in run("verify", released, status=1).stdout
+
+
+def test_into_a_pipe_and_into_a_file_an_explanation_is_markdown(released: Path, tmp_path: Path):
+    text = mdp.explain_release(released)
+    assert run("explain", released).stdout == text
+    run("explain", released, "--out", tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(("columns", "cut"), [("80", True), ("1000", False)])
+def test_at_a_terminal_it_is_set(
+    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, columns: str, cut: bool
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit) as ended:
+        app(["explain", str(released)])
+    assert ended.value.code == 0
+    shown, told = capsys.readouterr()
+    assert "What it costs" in shown
+    assert "| --- |" not in shown
+    # numbers are never cut without a word of where they are whole
+    assert ("…" in shown, "--out FILE.md" in told) == (cut, cut)
+
+
+def test_a_page_lies_beside_the_folder_and_replaces_nothing_by_itself(released: Path):
+    page = released.parent / f"{released.name}.html"
+    assert run("report", released, "--title", "People of 2026").stdout.startswith(f"{page}: ")
+    assert "<h1>People of 2026</h1>" in page.read_text(encoding="utf-8")
+    assert "or --force" in run("report", released, status=2).stderr
+    run("report", released, "--force")
+    assert f"<h1>{released.name}</h1>" in page.read_text(encoding="utf-8")
+    assert mdp.verify_release(released).holds

@@ -1,0 +1,127 @@
+"""What `validate` expects of a release, and advises where that would take minutes or hours."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from matrixdp import Workload, kway, marginals, pairwise, product
+from matrixdp.cli.forecast import forecast, measured_marginals, suggestions
+from matrixdp.domain import Domain
+from matrixdp.errors import EntryError
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from tests.cli.commands import figures, run
+
+COUNTIES: dict[str, Any] = {"county": {"categories": [str(i) for i in range(3169)]}, "sex": 2, "age": 15}
+COUNTIES["county"]["levels"] = {
+    "state": {f"state {s}": [str(i) for i in range(3169) if i % 51 == s] for s in range(51)}
+}
+AREAS = [["county", "sex", "age"], ["state", "sex", "age"]]
+WIDE = {
+    "codes": 7_000,
+    "pay": {"edges": [*range(6_001)]},
+    "town": [f"town {i}" for i in range(5_000)],
+    "days": {"min": -40, "max": 4_000},
+}
+#: The largest size that a domain has: nothing may take a step, or a byte, for each value.
+HUGE = 9_007_199_254_740_991
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    """Advice does not depend on the machine that runs the tests."""
+    monkeypatch.setenv("MATRIXDP_MEMORY_LIMIT", "16GB")
+
+
+def advice(*entries, domain=WIDE, noise=GAUSSIAN):
+    workload = Workload(Domain(domain), *entries)
+    return suggestions(workload, forecast(workload, 10**6, [noise]), noise is LAPLACE)
+
+
+def test_forecasts_count_marginals():
+    domain = Domain({"a": 2, "b": 3, "c": {"min": 0, "max": 4}, "d": {"min": 0, "max": 5}})
+    workload = Workload(
+        domain, marginals([0, 2]), pairwise("affine"), product(a="identity", b="total"), kway(3, "prefix")
+    )
+    assert len(measured_marginals(workload)) == 1 + 4 + 6 + 4
+    expected = forecast(workload, 10, [GAUSSIAN])
+    assert (expected.queries, expected.largest_marginal) == (workload.queries, 3 * 5 * 6)
+    assert expected.disk_bytes < forecast(workload, 10**6, [GAUSSIAN]).disk_bytes
+    wide = Domain({f"a{i}": 2 for i in range(30)})
+    whole = Workload(wide, product(dict.fromkeys(wide.names, "identity")))
+    assert forecast(whole, 10, [GAUSSIAN]).marginals == 1
+
+
+@pytest.mark.parametrize(
+    ("domain", "entries", "noise", "measured"),
+    [
+        ({"v": 2400}, [product(v="prefix")], GAUSSIAN, 9.1),
+        ({"v": 1200, "sex": 2}, [product(v="prefix"), product(v="prefix", sex="identity")], GAUSSIAN, 4.2),
+        ({"v": 300}, [product(v="prefix")], LAPLACE, 1.9),
+        ({"v": 1000}, [product(v="prefix")], LAPLACE, 7.6),
+        ({"v": 3000}, [product(v="prefix")], LAPLACE, 58.0),
+        (COUNTIES, [marginals(AREAS)], GAUSSIAN, 13.0),
+        (COUNTIES, [marginals([["county"], ["county", "sex"], *AREAS])], GAUSSIAN, 30.0),
+    ],
+)
+def test_forecasts_are_within_twice_what_selections_took(
+    domain: dict[str, Any], entries: list[Any], noise: Noise, measured: float
+):
+    expected = forecast(Workload(Domain(domain), *entries), 10, [noise]).select_seconds
+    assert measured / 2 <= expected <= 2 * measured
+
+
+def test_each_kind_of_attribute_is_told_how_to_be_coarser():
+    codes, pay, town, days = advice(kway(1, predicates="prefix"))
+    assert codes.endswith("{min: 0, max: 7000, bins: 1400} takes about 3 s")
+    assert "one of every 3 edges (edges: [0, 3, ..., 6000])" in pay
+    assert "categories that are put together, at most 2424 of them, which takes" in town
+    assert days.startswith("domain.days: 4,041 values take about 33 s; {min: -40, max: 4002, bins: 2021}")
+    assert not advice(product(days="prefix"), domain={"days": {"min": -40, "max": 4002, "bins": 2021}})
+
+
+def test_attributes_whose_matrices_do_not_fit_are_told_of(monkeypatch):
+    assert not advice(product(few="prefix"), domain={"few": 700})
+    monkeypatch.setenv("MATRIXDP_MEMORY_LIMIT", "20MB")
+    (line,) = advice(product(few="prefix"), domain={"few": 700})
+    assert line.startswith("domain.few: 700 values are too many for selection here, which takes 500; {min: 0")
+
+
+def test_advice_follows_the_search():
+    assert not advice(marginals([0, 1]))
+    assert not advice(product(codes="total", town="identity"))
+    assert advice(product(few="prefix", other="prefix"), domain={"few": 700, "other": 3_000}, noise=LAPLACE)
+    first, *others = advice(pairwise("abs"), domain={"a": 44, "b": 45, "c": 40})
+    assert "the group 'a, b: abs' compares a and b over 1,980 cells, which takes about 39 s; bins" in first
+    assert len(others) == 2
+    (line,) = advice(marginals([["codes", "pay", "days"]]))
+    assert "the most are those of codes, pay, days: ask for fewer attributes at once" in line
+
+
+def test_validate_prints_advice(tmp_path: Path):
+    (tmp_path / "wide.yaml").write_text(
+        "domain: {pay: {min: 0, max: 8499}}\nworkload: [product: {pay: prefix}]\nprivacy: {rho: 1}\n"
+    )
+    says = "domain.pay: 8,500 values take about 4 min; {min: 0, max: 8500, bins: 1700} takes about 5 s"
+    assert says in run("validate", tmp_path / "wide.yaml").stdout
+    assert says in figures("validate", tmp_path / "wide.yaml")["suggestions"][0]
+
+
+@pytest.mark.parametrize("form", ["prefix", "range", "suffix", "circular"])
+def test_the_size_of_an_attribute_does_not_count(form):
+    told, _ = advice(product(a=form), domain={"a": {"min": 0, "max": HUGE - 1}})
+    assert told.startswith(f"domain.a: {HUGE:,} values ")
+
+
+def test_names_of_ranges_are_compared_with_values_that_are_never_listed():
+    domain = Domain({"a": {"min": 0, "max": HUGE - 1}, "b": {"edges": [float("-inf"), 0.5, 10, 20]}})
+    own = {"[10, 20)": [10, 20], "[0.5, 10)": [0.5, 10]}
+    for name, ranges in (("a", {"low": [0, HUGE // 2], "7": [7, 7]}), ("b", own)):
+        assert Workload(domain, product({name: {"ranges": ranges}})).queries == 2
+    for name, taken in (
+        ("a", {"7": [0, 8]}),
+        ("b", {"[10, 20)": [0.5, 20]}),
+        ("b", {"(-inf, 0.5)": [10, 20]}),
+    ):
+        with pytest.raises(EntryError, match="a name that is not that of another value"):
+            Workload(domain, product({name: {"ranges": taken}}))
