@@ -8,7 +8,7 @@ from matrixdp.mechanisms import spectrum_of
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import low_rank
 from matrixdp.papers.families import w_discrete, w_related
-from matrixdp.papers.low_rank import Decomposition, low_rank_factor
+from matrixdp.papers.low_rank import Decomposition, low_rank_factor, project_columns
 from matrixdp.selection.gram import solve_gram
 
 LINE = Domain({"x": 32})
@@ -66,3 +66,14 @@ def test_a_search_that_ends_early_supports_every_query():
     narrow = low_rank_factor(gram, GAUSSIAN, Decomposition(rank_factor=0.5))
     assert optimum < narrow.loss < np.trace(gram)
     assert np.linalg.matrix_rank(narrow.rows) == 32
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+def test_projections_are_nearest(noise):
+    random = np.random.default_rng(2)
+    rows = 2.0 * random.standard_normal((5, 4))
+    nearest = project_columns(rows, noise)
+    for _ in range(200):
+        other = project_columns(nearest + 0.3 * random.standard_normal(rows.shape), noise)
+        inward = ((rows - nearest) * (other - nearest)).sum(axis=0)
+        assert (inward <= 1e-12).all()

@@ -11,6 +11,9 @@ from matrixdp.noise import LAPLACE
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.weight_vectors import Objective, uniform_weights
 from matrixdp.selection.compose.whole_attributes import laplace_weights, may_stay_whole
+from matrixdp.selection.gram import l1_search as laplace
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.l1_search import LaplaceSolver, rescaled
 from matrixdp.selection.view.sub_workloads import split_workload
 
@@ -108,3 +111,23 @@ def test_attribute_of_many_categories_is_never_written_out():
     plan, certificate = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
     assert certificate.loss == pytest.approx(_weighted(plan, workload), rel=1e-9)
     assert mdp.select(workload, noise="laplace").certificate.loss <= certificate.loss * (1 + 1e-9)
+
+
+def test_sub_solver_takes_the_best(monkeypatch):
+    gram = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+    found = LaplaceSolver().gram(gram, (3,))
+    assert float(LAPLACE.column_norms(found.rows).max()) <= 1 + 1e-12
+    assert found.loss <= rescaled(np.eye(3), gram).loss * (1 + 1e-9)
+    inverse = np.linalg.pinv(found.rows)
+    assert found.loss == pytest.approx(np.trace(gram @ inverse @ inverse.T), rel=1e-9)
+    # a solver that finds nothing good leaves the Gaussian optimum
+    poor = Factor(np.eye(3), 1e9, None)
+    monkeypatch.setattr(laplace, "solve_axis", lambda *_, **__: poor)
+    gaussian = solve_gram(gram).rows
+    assert LaplaceSolver().gram(gram, (3,)).loss == pytest.approx(rescaled(gaussian, gram).loss, rel=1e-4)
+    query = np.array([[0.5, -2.0, 1.0]])
+    assert LaplaceSolver().gram(query.T @ query, (3,)).loss == pytest.approx(4.0, rel=1e-9)
+    assert LaplaceSolver().queries(query, (3,)).loss == pytest.approx(4.0, rel=1e-9)
+    # queries on disjoint cells are best measured as they are, however many cells there are
+    disjoint = np.repeat(np.eye(3), 200, axis=1)
+    assert LaplaceSolver().queries(disjoint, (600,)).loss == pytest.approx(3.0, rel=1e-9)
