@@ -1,6 +1,7 @@
 """What `compare` tries, in which order and for how long, and how it shows what came of it."""
 
 import io
+import json
 import os
 import time
 from pathlib import Path
@@ -71,7 +72,8 @@ def test_where_a_mechanism_does_not_apply_the_row_says_why(folder: Path):
         ("two", ("--public-table", folder / "public.csv"), "2 attributes; expected exactly one"),
     ):
         assert says in words("compare", folder / f"{name}.yaml", *dawa, *options, status=2)
-    (row,) = figures("compare", folder / "one.yaml", *dawa)["mechanisms"]
+    printed = run("compare", folder / "one.yaml", *dawa, "--json", status=2).stdout
+    (row,) = json.loads(printed)["mechanisms"]
     assert row["rmse"] is None
     assert "NOT PRIVATE: never give a confidential table" in words("compare", "--help")
 

@@ -178,3 +178,5 @@ def test_costs_are_those_of_the_dense_matrices(kind):
     assert laplace.cost == pytest.approx(epsilon**2)
     assert gaussian.cost == pytest.approx(1.0)
     assert laplace.cost == pytest.approx(1.0)
+    louder = tuple(replace(part, variance=4.0 * part.variance) for part in laplace.parts)
+    assert replace(laplace, parts=louder).cost == pytest.approx(0.25)

@@ -114,6 +114,7 @@ def compare(
         parameters = budget.as_dict() | budget.unit.as_dict()
         figures = ", ".join(f"{name} {value}" for name, value in parameters.items() if name != "unit")
         draw_comparison(rows, picture, f"{written.workload.queries:,} queries; {figures}")
+    applies = any(row.rmse is not None for row in rows)
     if as_json:
         printed = {
             "queries": written.workload.queries,
@@ -124,12 +125,11 @@ def compare(
             "mechanisms": [asdict(row) for row in rows],
         }
         typer.echo(json.dumps(printed))
-        return
-    applies = any(row.rmse is not None for row in rows)
-    print_comparison(rows, why=why or not applies)
-    if picture is not None:
-        typer.echo(f"drawn: {picture}")
-    typer.echo(f"unit: {unit_in_words(budget.unit)}")
+    else:
+        print_comparison(rows, why=why or not applies)
+        if picture is not None:
+            typer.echo(f"drawn: {picture}")
+        typer.echo(f"unit: {unit_in_words(budget.unit)}")
     if not applies:
         raise SpecificationError.at(
             ("--mechanisms",), "none that applies, see above", "one that applies", code="not-supported"
