@@ -67,6 +67,7 @@ WRITTEN = [
     "SELECT sex, COUNT(*) AS n FROM people WHERE age BETWEEN 1 AND 3 AND state IN ('NY','NJ') GROUP BY sex",
     "select People.SEX, count(*) from people where People.Age >= 2 group by 1",
     "SELECT p.state, COUNT(*) FROM people p WHERE NOT (p.age < 2 OR p.sex = 'male') GROUP BY p.state",
+    "SELECT state, COUNT(*) FROM people WHERE NOT (age < 4 AND sex = 'male') GROUP BY state",
     "SELECT age // 2 AS pair, state, COUNT(*) AS n FROM people GROUP BY CUBE (pair, state)",
     "SELECT state, sex, age, COUNT(*) FROM people WHERE age > code GROUP BY ROLLUP (state, (sex, age))",
     "SELECT sex, state, COUNT(*) FROM people GROUP BY GROUPING SETS ((sex, state), ROLLUP (sex), ())",
