@@ -25,6 +25,13 @@ def skewed(right):
 
 
 WRONG = [
+    (LAPLACE, "column_norms", doubled, "column_norms"),
+    (LAPLACE, "power_sum", doubled, "power_sum"),
+    (GAUSSIAN, "share", doubled, "share"),
+    (GAUSSIAN, "variance", doubled, "share"),
+    (GAUSSIAN, "scale", doubled, "scale"),
+    (GAUSSIAN, "total_loss", doubled, "total_loss"),
+    (GAUSSIAN, "best_shares", lambda _: lambda *_: [0.2, 0.1, 0.2], "total_loss"),
     (LAPLACE, "variance_factor", lambda _: 1.0, "variance_factor"),
     (GAUSSIAN, "honours", lambda _: lambda _: True, "delta"),
     (LAPLACE, "honours", lambda _: lambda _: False, "is not honoured, and is not refused"),

@@ -632,9 +632,9 @@ class RecordedSource:
 def check_noise(noise: Noise, samples: int = 20_000) -> None:
     """Check that a noise keeps its contract.
 
-    Its promises are compared with what thresholds and bins of its distribution tell about one record, its
-    filter with exact decisions, and its samples and quantiles with the distribution. That a promise holds for
-    every event is for a proof to say: a check can only refute it.
+    Its norm, shares and costs are compared with their definitions, its promises with what thresholds and
+    bins of its distribution tell about one record, its filter with exact decisions, and its samples with the
+    distribution. That a promise holds for every event is for a proof to say: a check can only refute it.
 
     Parameters
     ----------
@@ -655,6 +655,8 @@ def check_noise(noise: Noise, samples: int = 20_000) -> None:
     """
     require(str(noise) == noise.name, "str: not the name")
     require(hash(noise) == hash(type(noise)()) and noise == type(noise)(), "equal noises are not equal")
+    _check_norm(noise)
+    _check_shares(noise)
     budgets = [Budget(**given) for given in _BUDGETS]
     honoured = [budget for budget in budgets if _check_budget(noise, budget)]
     require(bool(honoured), "no kind of budget is honoured")
@@ -665,6 +667,51 @@ def check_noise(noise: Noise, samples: int = 20_000) -> None:
     _check_samples(noise, samples if noise.distribution.approximate else min(samples, 3000))
 
 
+class _Whole:
+    """An integer matrix, as a noise sees it."""
+
+    def __init__(self, rows: NDArray[np.int64]) -> None:
+        self.rows = rows
+
+    def column_power_sum(self, power: int) -> int:
+        return int((np.abs(self.rows) ** power).sum(axis=0).max())
+
+
+_MATRIX = _Whole(np.array([[3, -1, 0], [-4, 2, 5]]))
+
+
+def _check_norm(noise: Noise) -> None:
+    require(noise.norm in (1, 2), f"norm: {noise.norm}; expected 1 or 2")
+    rows = probes(4, 6)
+    expected = (np.abs(rows) ** noise.norm).sum(axis=0) ** (1.0 / noise.norm)
+    require_close(noise.column_norms(rows), expected, "column_norms")
+    require(noise.power_sum(_MATRIX) == {1: 7, 2: 25}[noise.norm], "power_sum: not that of the columns")
+    exact = noise.exact_cost([(_MATRIX, Fraction(10, 3))]).value
+    least = noise.power_sum(_MATRIX) / Fraction(10, 3) ** noise.norm
+    require(least <= exact <= least * (1 + Fraction(1, 2**60)), "exact_cost: not sensitivity over scale")
+
+
+def _check_shares(noise: Noise) -> None:
+    for share in (0.1, 1.0):
+        variance = noise.variance(_MATRIX, share)
+        require_close(noise.share(_MATRIX, variance), share, "share: not the inverse of variance")
+        scale = noise.scale(variance, 1.0)
+        require_close(scale**2 * noise.variance_factor, variance, "scale: not that of the variance")
+        require_close(noise.power_sum(_MATRIX) / scale**noise.norm, share, "variance: it costs more")
+    losses, counts = [3.0, 40.0, 700.0], [1, 4, 2]
+    shares = np.array(noise.best_shares(losses, counts))
+    require_close(shares @ counts, 1.0, "best_shares: they do not sum to 1")
+    best = noise.total_loss(losses, counts)
+
+    def total(chosen: Array) -> float:
+        return float((np.array(counts) * losses / chosen ** (2.0 / noise.norm)).sum())
+
+    require_close(total(shares), best, "total_loss: not that of the best shares")
+    for step in probes(20, 3):
+        other = shares * np.exp(0.3 * step)
+        require(total(other / (other @ counts)) >= best / _SLACK, "best_shares: other shares are better")
+
+
 def _check_budget(noise: Noise, budget: Budget) -> bool:
     """Check the cost of a budget; return whether it is honoured."""
     if not noise.honours(budget):
@@ -673,8 +720,18 @@ def _check_budget(noise: Noise, budget: Budget) -> bool:
     halves: dict[str, Any] = {
         name: v / 2 if isinstance(v, float) else v for name, v in budget.as_dict().items()
     }
+    cost = noise.cost(budget)
+    require(cost.noise == noise, "cost: that of another noise")
     less = noise.cost(Budget(**halves))
-    require(less.value < noise.cost(budget).value, f"cost: half of {budget} does not cost less")
+    require(less.value < cost.value, f"cost: half of {budget} does not cost less")
+    written: dict[str, Any] = budget.as_dict()
+    if budget.neighbours == "replace":
+        alone = noise.cost(Budget(**written | {"neighbours": "add_remove"}))
+        require(cost.value * 2**noise.norm == alone.value, "cost: replacing moves twice as far")
+    three = noise.cost(Budget(**written | {"unit": {"records": 3}}))
+    require(three.value * 3**noise.norm == cost.value, "cost: three records move three times as far")
+    between = noise.allowed(budget) / budget.unit.records**noise.norm
+    require_close(noise.error_scale(budget), float(between) ** (2.0 / noise.norm), "error_scale")
     return True
 
 
