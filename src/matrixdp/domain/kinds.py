@@ -53,7 +53,7 @@ _UNREADABLE = re.compile(
     r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
 )
 """What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
-_NUMERAL = "a number of at most 40 digits on either side of the point and an exponent within +-199"
+_NUMERAL = "a number of at most 40 digits on either side of the point and an exponent within ±199"
 
 
 def is_unreadable(text: str, value: str | float) -> bool:

@@ -316,8 +316,8 @@ _REASONS = {
 }
 
 
-def damaged(path: Path, what: str, code: str = "damaged-file") -> StorageError:
-    """Return the error of a file that is not as it was written."""
+def file_error(path: Path, what: str, code: str = "damaged-file") -> StorageError:
+    """Return the error of the file of a ledger: damaged, unless a code says otherwise."""
     return StorageError(f"{path}: {what}", code)
 
 
@@ -364,7 +364,7 @@ def _create(path: Path) -> None:
 def _open(path: Path) -> Connection:
     if not os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
         told = "no such file; expected a ledger, which `matrixdp ledger init` makes"
-        raise damaged(path, told, "file-missing")
+        raise file_error(path, told, "file-missing")
     address = f"file:{quote(os.fsencode(path))}?mode=rw"
     return sqlite3.connect(address, timeout=0, isolation_level=None, uri=True)
 
@@ -430,7 +430,7 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
         reason = _REASONS.get(driver.code(error) & 0xFF) or f"refused by SQLite ({error})"
         raise StorageError(f"{path}: {reason}") from None
     except UnicodeError:
-        raise damaged(path, "damaged: holds text that is not UTF-8") from None
+        raise file_error(path, "damaged: holds text that is not UTF-8") from None
     finally:
         if connection is not None:
             with suppress(driver.error):
@@ -446,7 +446,7 @@ def _check_journal(path: Path) -> None:
         # SQLite puts it beside the file that a link leads to
         journal = Path(f"{os.path.realpath(path)}-journal")
         if journal.is_file() and _ending(journal) == _NAMES_ANOTHER:
-            raise damaged(journal, "names another file, which no journal of a ledger does; remove it")
+            raise file_error(journal, "names another file, which no journal of a ledger does; remove it")
 
 
 def _ending(journal: Path) -> bytes:
@@ -457,12 +457,12 @@ def _ending(journal: Path) -> bytes:
 
 def _check_kind(path: Path, found: Session) -> None:
     if found.value("application_id") != APPLICATION:
-        raise damaged(path, "not a ledger; `matrixdp ledger init` makes one")
+        raise file_error(path, "not a ledger; `matrixdp ledger init` makes one")
     version = found.value("user_version")
     if version != VERSION:
         needed = "a newer matrixdp is needed" if version > VERSION else "damaged or altered"
         told = f"a ledger of format version {version}; this matrixdp reads version {VERSION}: {needed}"
-        raise damaged(path, told, "other-version")
+        raise file_error(path, told, "other-version")
 
 
 def _make_durable(path: Path, found: Session) -> None:
@@ -477,9 +477,9 @@ def _check_tables(path: Path, found: Session) -> None:
     """Refuse other tables or triggers than ours before anything is read from them."""
     sql = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
     if sorted(row[0] for row in found.rows(sql)) != sorted(TABLES):
-        raise damaged(path, "damaged or altered: its tables are not those of a ledger")
+        raise file_error(path, "damaged or altered: its tables are not those of a ledger")
     if found.value("integrity_check(1)") != "ok":
-        raise damaged(path, "damaged: SQLite finds its pages inconsistent")
+        raise file_error(path, "damaged: SQLite finds its pages inconsistent")
 
 
 def _make_tables(found: Session) -> None:

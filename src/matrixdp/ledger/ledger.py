@@ -26,7 +26,7 @@ from matrixdp.ledger.database import (
     Driver,
     Running,
     Session,
-    damaged,
+    file_error,
     in_words,
     running_path,
     session,
@@ -408,7 +408,7 @@ class Ledger:
             if entry.id == name:
                 return entry
         told = f"found no entry {name}; was the file replaced by an older one?"
-        raise damaged(self.path, told, "unknown-name")
+        raise file_error(self.path, told, "unknown-name")
 
     @property
     def account(self) -> Account:
@@ -569,7 +569,7 @@ class Ledger:
         """Return every entry, checked, of a ledger that must still have the same terms."""
         terms = _terms(self.path, found)
         if terms[0] != self._terms:
-            raise damaged(self.path, "holds another ledger than when it was opened")
+            raise file_error(self.path, "holds another ledger than when it was opened")
         digest = chained("", *terms)
         entries: list[Entry] = []
         for row in found.rows(_ROWS):
@@ -639,7 +639,7 @@ class Reservation:
 def _terms(path: Path, found: Session) -> tuple[Any, ...]:
     rows = found.rows("SELECT terms, created, version FROM ledger")
     if len(rows) != 1 or not all(isinstance(text, str) for text in rows[0]):
-        raise damaged(path, "damaged or altered: it does not have its terms once")
+        raise file_error(path, "damaged or altered: it does not have its terms once")
     return rows[0]
 
 
