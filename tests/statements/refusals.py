@@ -8,6 +8,7 @@ import matrixdp as mdp
 from matrixdp.language import read_entry
 from matrixdp.specification import load_specification
 from matrixdp.statements import read, read_all
+from matrixdp.statements.translation import translate
 from tests.refusals import Refusal
 
 DOMAIN = mdp.Domain(
@@ -117,7 +118,7 @@ FILES: dict[str, bytes | None] = {
 
 def statement(text: str, code: str = "workload") -> Refusal:
     return Refusal(
-        text[:70].replace("\n", " ") or "no text", code, "sql", lambda: read(text).query(DOMAIN).keys
+        text[:70].replace("\n", " ") or "no text", code, "sql", lambda: translate(read(text), DOMAIN).keys
     )
 
 
@@ -138,7 +139,7 @@ REFUSALS = [
     *(statement("SELECT COUNT(*) FROM t WHERE " + condition) for condition in CONDITIONS),
     *(statement(text) for text in STATEMENTS),
     *(statement(text, "too-large") for text in TOO_LARGE),
-    Refusal("the second of two", "workload", "sql", lambda: read_all(TWO)[1].query(DOMAIN)),
+    Refusal("the second of two", "workload", "sql", lambda: translate(read_all(TWO)[1], DOMAIN)),
     Refusal("weights of two", "wrong-size", "weights", lambda: BOTH.expand(DOMAIN)),
     Refusal("no file", "wrong-type", "sql_file", lambda: read_entry({"sql_file": 3})),
     *(

@@ -15,6 +15,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.statements import read
+from matrixdp.statements.translation import translate
 from tests.statements.agreement import agreed, executed, ours
 
 CODES = Domain(
@@ -151,10 +152,10 @@ def statements(draw: DrawFn) -> str:
 def test_any_statement_counts_what_duckdb_counts(text: str) -> None:
     query = None
     with suppress(EntryError):
-        query = read(text).query(DOMAIN)
+        query = translate(read(text), DOMAIN)
     if query is None:
         with pytest.raises(EntryError, match="for every table"):
-            read(text).query(DOMAIN)
+            translate(read(text), DOMAIN)
         counts = [count for row in executed(PEOPLE, text) for count in row]
         assert not counts or 0 in counts
     else:
@@ -183,7 +184,7 @@ def test_any_statement_counts_what_duckdb_counts(text: str) -> None:
     ],
 )
 def test_values_are_asked_for_by_what_they_are_called(condition: str, plain: str) -> None:
-    query = read(f"SELECT COUNT(*) FROM people WHERE {condition}").query(CODES)
+    query = translate(read(f"SELECT COUNT(*) FROM people WHERE {condition}"), CODES)
     text = f"SELECT COUNT(*) FROM people WHERE {plain}"
     assert set(ours(CODES, CODED, query)) == set(executed(CODED_PEOPLE, text))
 
@@ -193,7 +194,9 @@ def test_values_that_are_null_are_not_counted_by_their_column() -> None:
 
 
 def test_keys_show_what_values_are_called() -> None:
-    query = read("SELECT sex, status, hours, age + 1 AS next, COUNT(*) FROM people GROUP BY ALL").query(CODES)
+    query = translate(
+        read("SELECT sex, status, hours, age + 1 AS next, COUNT(*) FROM people GROUP BY ALL"), CODES
+    )
     first = {"sex": "female", "status": "on", "hours": "(-inf, 0)", "next": 1}
     assert query.keys.slice(0, 1).to_pylist() == [first]
     assert query.keys.slice(query.keys.num_rows - 1).to_pylist() == [
@@ -203,7 +206,7 @@ def test_keys_show_what_values_are_called() -> None:
 
 
 def test_levels_are_columns() -> None:
-    query = read("SELECT state, sex, COUNT(*) FROM people GROUP BY ROLLUP (state, sex)").query(CODES)
+    query = translate(read("SELECT state, sex, COUNT(*) FROM people GROUP BY ROLLUP (state, sex)"), CODES)
     assert [group.attributes for group in query.groups] == [("sex", "county"), ("county",), ()]
     assert query.groups[1].rows().tolist() == [[1, 1, 0], [0, 0, 1]]
     assert query.keys.column("state").to_pylist() == ["NY", "NY", "CA", "CA", "NY", "CA", None]
@@ -237,11 +240,11 @@ DATES = Domain(
     ],
 )
 def test_dates_are_compared(condition: str, first: int, last: int) -> None:
-    [group] = read(f"SELECT COUNT(*) FROM t WHERE {condition}").query(DATES).groups
+    [group] = translate(read(f"SELECT COUNT(*) FROM t WHERE {condition}"), DATES).groups
     [row] = group.rows()
     assert [code for code, inside in enumerate(row) if inside] == list(range(first, last + 1))
 
 
 def test_an_expression_without_a_value_is_refused() -> None:
     with pytest.raises(EntryError, match="a value everywhere in the domain"):
-        read("SELECT COUNT(*) FROM t WHERE age > 'x'").query(DOMAIN)
+        translate(read("SELECT COUNT(*) FROM t WHERE age > 'x'"), DOMAIN)

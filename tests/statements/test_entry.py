@@ -8,6 +8,7 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.queries import DenseGroup
 from matrixdp.specification import json_schema, load_specification
+from matrixdp.statements.translation import translate
 from matrixdp.storage.archive import ArchiveWriter
 from matrixdp.storage.formats import write_workload
 
@@ -56,7 +57,7 @@ def test_a_statement_asks_what_an_entry_asks() -> None:
 def test_weights_stand_in_the_order_of_the_answers() -> None:
     [group] = mdp.sql(TEXT, weights=[1.0, 2.0, 3.0, 4.0]).expand(DOMAIN)
     [statement] = mdp.sql(TEXT).statements
-    query = statement.query(DOMAIN)
+    query = translate(statement, DOMAIN)
     assert query.keys.to_pydict() == {"half": [0, 0, 1, 1], "sex": ["female", "male", "female", "male"]}
     assert query.places[0].queries.tolist() == [0, 2, 1, 3]
     assert group.query_weights is not None

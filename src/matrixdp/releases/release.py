@@ -93,8 +93,9 @@ def result(query: SqlQuery, figures_of: Callable[[Group], Array]) -> pa.Table:
     --------
     >>> from matrixdp.domain import Domain
     >>> from matrixdp.statements import read
+    >>> from matrixdp.statements.translation import translate
     >>> domain = Domain({"sex": ["female", "male"]})
-    >>> query = read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex").query(domain)
+    >>> query = translate(read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex"), domain)
     >>> known = np.array([[4.0, 5.0], [1.0, 1.0], [2.0, 2.0]])
     >>> result(query, lambda group: known).to_pylist()[1]
     {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
@@ -365,7 +366,9 @@ class Release(Displayed):
         >>> answers.column_names, answers["sex"].to_pylist()
         (['sex', 'people', 'people_stddev', 'people_lower', 'people_upper'], ['female', 'male'])
         """
-        query = read(statement).query(self.domain)
+        from matrixdp.statements.translation import translate
+
+        query = translate(read(statement), self.domain)
         with self._computing(query.groups):
             return result(query, lambda group: self._figures(spread(self.analysis, self.workload, group)))
 

@@ -125,8 +125,10 @@ class _SqlEntries(Entry):
 
     def groups(self, domain: Domain) -> list[Group]:
         """Return the groups of the statements in their order."""
+        from matrixdp.statements.translation import translate
+
         with self._named():
-            queries = [statement.query(domain) for statement in self.statements]
+            queries = [translate(statement, domain) for statement in self.statements]
         total = sum(len(query.groups) for query in queries)
         self.check_single(total)
         return [

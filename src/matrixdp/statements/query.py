@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.queries import Group
 from matrixdp.queries.predicates import Array
@@ -27,7 +26,7 @@ _EXCERPT = 60
 @final
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """One SELECT statement, parsed; it meets its domain in `query`.
+    """One SELECT statement, parsed; nothing in it refers to a domain yet.
 
     Attributes
     ----------
@@ -76,33 +75,6 @@ class Statement:
 
         text = node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE)
         return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
-
-    def query(self, domain: Domain) -> SqlQuery:
-        """Return what the statement asks of a domain, and the shape of its result.
-
-        Parameters
-        ----------
-        domain : Domain
-            The attributes, which are the columns that the statement knows.
-
-        Raises
-        ------
-        EntryError
-            If it asks what is no count of records of the domain; at its line and column.
-        TooLargeError
-            If a condition is over too many cells.
-
-        Examples
-        --------
-        >>> from matrixdp.statements import read
-        >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
-        >>> query = read("SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex").query(domain)
-        >>> [group.queries for group in query.groups], query.keys.to_pydict()
-        ([2], {'sex': ['female', 'male']})
-        """
-        from matrixdp.statements.translation import translate
-
-        return translate(self, domain)
 
 
 def error_at(whole: str, start: int, found: str, expected: str, names: tuple[str, ...] = ()) -> EntryError:

@@ -467,7 +467,30 @@ def _part(
 
 
 def translate(statement: Statement, domain: Domain) -> SqlQuery:
-    """Return what a statement asks of a domain; see `Statement.query`."""
+    """Return what a statement asks of a domain, and the shape of its result.
+
+    Parameters
+    ----------
+    statement : Statement
+    domain : Domain
+        The attributes, which are the columns that the statement knows.
+
+    Raises
+    ------
+    EntryError
+        If it asks what is no count of records of the domain; at its line and column.
+    TooLargeError
+        If a condition is over too many cells.
+
+    Examples
+    --------
+    >>> from matrixdp.statements import read
+    >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
+    >>> adults = read("SELECT sex, COUNT(*) FROM people WHERE age >= 18 GROUP BY sex")
+    >>> query = translate(adults, domain)
+    >>> [group.queries for group in query.groups], query.keys.to_pydict()
+    ([2], {'sex': ['female', 'male']})
+    """
     tables = table_names(statement)
     parts = clauses(statement, (*domain.names, *domain.levels))
     values = evaluation(domain)
