@@ -16,11 +16,12 @@ import matrixdp as mdp
 from matrixdp.answers import table as columns_module
 from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.releases import files as writing
+from matrixdp.releases import record as record_module
 from matrixdp.releases.record import exact_scale, measured
 from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.transaction import transaction
 from tests.builders import DOMAIN, TABLE, WORKLOAD, copied, names, release, signed, strategy
-from tests.forging import forge_record, put
+from tests.forging import forge_measurement, forge_record, put
 
 
 def record(folder: Path) -> dict:
@@ -173,7 +174,7 @@ def test_a_seeded_release_is_labelled_everywhere(tmp_path: Path):
 @pytest.mark.parametrize(
     ("place", "name", "error"),
     [
-        (writing, "document", KeyboardInterrupt()),
+        (record_module, "document", KeyboardInterrupt()),
         (pq.ParquetWriter, "write_table", OSError(28, "No space")),
     ],
     ids=["crash", "full disk"],
@@ -264,6 +265,14 @@ def test_the_measurement_is_the_one_that_is_listed(tmp_path: Path):
     (out / "measurement.mdp").write_bytes(content)
     (out / "answers.parquet").write_bytes(b"")
     assert mdp.load_release(out).answers.num_rows == WORKLOAD.queries
+
+
+def test_every_array_is_named_by_something(tmp_path: Path):
+    out = copied(tmp_path)
+    forge_measurement(out, lambda _, members: members.update({"arrays/more.npy": members["arrays/0.npy"]}))
+    with pytest.raises(StorageError, match="refers to some of its arrays nowhere"):
+        mdp.load_release(out)
+    assert not mdp.verify_release(out).holds
 
 
 def test_the_last_bits_of_a_conversion_may_differ(tmp_path: Path):

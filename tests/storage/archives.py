@@ -78,7 +78,7 @@ def altered(path: Path, change: Change, sums: bool = True) -> Path:
     before, header = dict(members), json.loads(members["header.json"])
     change(header, members)
     for name in set(members) & set(header.get("checksums", ())):
-        if sums and members[name] != before[name]:
+        if sums and members[name] != before.get(name):
             header["checksums"][name] = hashlib.sha256(members[name]).hexdigest()
     if members["header.json"] == before["header.json"]:
         members["header.json"] = json.dumps(header).encode()

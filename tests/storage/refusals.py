@@ -47,6 +47,11 @@ def given_twice(_: Header, members: Members) -> None:
     members["header.json"] = b'{"private": false, "private": true,' + members["header.json"][1:]
 
 
+def unnamed(header: Header, members: Members) -> None:
+    members["arrays/1.npy"] = npy(np.eye(2))
+    header["checksums"]["arrays/1.npy"] = ""
+
+
 _ARCHIVES: list[tuple[str, str, Change]] = [
     ("damaged-file", "", text(b"{")),
     ("damaged-file", "", text(b"[" * 100_000)),
@@ -57,6 +62,7 @@ _ARCHIVES: list[tuple[str, str, Change]] = [
     ("damaged-file", "", lambda _, members: members.pop("header.sha256")),
     ("damaged-file", "", lambda header, members: members.pop(header["array"])),
     ("damaged-file", "", lambda _, members: members.update(table=b"sex,age")),
+    ("damaged-file", "", unnamed),
     *(("damaged-file", "", set_in("array", name)) for name in ("absent", None, 3, ["a0.npy"])),
     ("damaged-file", "", content(b"no array at all")),
     ("damaged-file", "", content(npy(np.arange(6.0), (2, 0)))),

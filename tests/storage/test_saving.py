@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp import exact
 from matrixdp.errors import StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.measure.measurement import measure
@@ -16,7 +17,6 @@ from matrixdp.plan import Block, Direct, Part
 from matrixdp.privacy import Clause
 from matrixdp.selection.auto import select
 from matrixdp.sources import open_source
-from matrixdp.storage import formats
 from matrixdp.storage.archive import ArchiveReader
 from matrixdp.storage.formats import (
     STRATEGY_FORMAT,
@@ -57,11 +57,10 @@ def test_shared_matrices_are_saved_once(tmp_path: Path):
     save_strategy(
         tmp_path / "s.mdp", select(mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix")), noise=GAUSSIAN)
     )
-    with ArchiveReader(tmp_path / "s.mdp", STRATEGY_FORMAT, 3) as archive:
-        plan = archive.header["plan"]
-        assert len(plan["parts"]) == 1 + 6 + 15 + 20
-        assert len(plan["matrices"]) < 10
-        assert len(set(plan["vectors"]["weights"].values())) == 1
+    plan = ArchiveReader(tmp_path / "s.mdp", STRATEGY_FORMAT, 3).header["plan"]
+    assert len(plan["parts"]) == 1 + 6 + 15 + 20
+    assert len(plan["matrices"]) < 10
+    assert len(set(plan["vectors"]["weights"].values())) == 1
 
 
 def test_measurements_come_back_the_same(tmp_path: Path):
@@ -105,7 +104,7 @@ def test_a_file_that_needs_more_than_there_is_is_refused(tmp_path: Path, error, 
         raise error
 
     saved = archives.saved_strategy(tmp_path)
-    monkeypatch.setattr(formats, "IntegerMatrix", fail)
+    monkeypatch.setattr(exact, "IntegerMatrix", fail)
     with pytest.raises(StorageError, match="needs more memory than there is"):
         load_strategy(saved)
 

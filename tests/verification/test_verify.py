@@ -384,7 +384,7 @@ def another_matrix(header: dict[str, Any], members: dict[str, bytes]) -> None:
         (lambda header, _: header["authorization"].update(time="yesterday"), {"measurement"}),
         (lambda header, _: header["authorization"].update(cost="1"), {"measurement"}),
         (lambda header, _: header["authorization"]["budget"].update(delta="1/100000"), {"statement"}),
-        (lambda header, _: header["workload"]["entries"].pop(), {"record"}),
+        (lambda header, _: header["workload"]["entries"].pop(0), {"record"}),
         (lambda header, _: header["workload"]["domain"].reverse(), None),
         (lambda header, _: header["plan"].update(noise="laplace"), {"measurement"}),
     ],

@@ -24,7 +24,6 @@ from matrixdp.storage.archive import (
     differences,
     entry,
     plain_content,
-    plain_entry,
     read_strictly,
     sync_folder,
     temporary_name,
@@ -125,7 +124,7 @@ def read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             f"{folder / RECORD}: damaged: it does not list the files of a model", "damaged-file"
         )
     for name in _LISTED:
-        if plain_entry(folder / name) != listed[name]:
+        if entry(folder / name, plain=True) != listed[name]:
             raise StorageError(
                 f"{folder / name}: does not belong to {RECORD}: its checksum is another", "damaged-file"
             )

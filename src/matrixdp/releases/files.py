@@ -9,11 +9,12 @@ import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from fractions import Fraction
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,35 +34,17 @@ from matrixdp.forms import describe_value
 from matrixdp.locks import whole_path
 from matrixdp.measure.measurement import Measurement
 from matrixdp.queries import Group, ProductGroup, Total, Workload
-from matrixdp.releases.record import (
-    ANSWERS,
-    ANSWERS_CSV,
-    CSV,
-    LISTED,
-    MEASUREMENT,
-    PARQUET,
-    READABLE_VERSIONS,
-    RECORD,
-    RELEASE_FORMAT,
-    STATISTICS,
-    TableFile,
-    as_text,
-    croissant,
-    data_package,
-    document,
-    field_description,
-    measured,
-    promise,
-)
+from matrixdp.releases import record as records
+from matrixdp.releases.schema import Request
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.storage.archive import differences, entry, read_strictly, sync_folder, temporary_name
+from matrixdp.storage.archive import differences, entry, sync_folder, temporary_name
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
 
 DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
-FORMATS = {"csv": CSV, "parquet": PARQUET}
+FORMATS = {"csv": records.CSV, "parquet": records.PARQUET}
 """What tables can be written as, with their media types."""
 #: A folder gets at most so many tables.
 _MOST_TABLES = 10_000
@@ -97,8 +80,8 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
     try:
         with one_blas_thread():
             files = list(_written(release, partial, format, pivot))
-        for name, described in ((DATA_PACKAGE, data_package), (CROISSANT, croissant)):
-            (partial / name).write_text(as_text(described(release, files)) + "\n", encoding="utf-8")
+        for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
+            (partial / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
         partial.replace(target)
         sync_folder(target.parent)
     except BaseException:
@@ -107,7 +90,7 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
     return Path(out)
 
 
-def _written(release: Release, folder: Path, format: str, pivot: str | None) -> Iterator[TableFile]:  # noqa: A002
+def _written(release: Release, folder: Path, format: str, pivot: str | None) -> Iterator[records.TableFile]:  # noqa: A002
     groups = release.workload.groups
     called = titles(groups)
     taken: set[str] = set()
@@ -118,7 +101,7 @@ def _written(release: Release, folder: Path, format: str, pivot: str | None) -> 
         columns = AnswerColumns(release.workload.domain, (group,), levels=True)
         rows, schema = _write(path, _tables(release, group, columns, format, own), title, release)
         said = entry(path)
-        yield TableFile(
+        yield records.TableFile(
             path.name, name, title, rows, schema, _categories(columns, schema),
             said["bytes"], said["sha256"], FORMATS[format],
         )  # fmt: skip
@@ -148,30 +131,25 @@ def _tables(
 def _write(path: Path, tables: Iterator[pa.Table], title: str, release: Release) -> tuple[int, pa.Schema]:
     """Write the pieces of a table; return the number of rows, and the columns."""
     first = next(tables)
-    schema, rows = first.schema, 0
-    if path.suffix == ".csv":
-        writer = pacsv.CSVWriter(path, schema)
-    else:
-        described = [field.with_metadata({**(field.metadata or {}), b"description": field_description(field)})
-                     for field in schema]  # fmt: skip
+    schema, rows, plain = first.schema, 0, path.suffix == ".csv"
+    if not plain:
+        described = [
+            field.with_metadata({**(field.metadata or {}), b"description": records.field_description(field)})
+            for field in schema
+        ]
         said = {"title": title, "confidence": release.confidence, "privacy": release.statement.as_dict()}
-        metadata = {"matrixdp": json.dumps(said, ensure_ascii=False)}
-        schema = pa.schema(described, metadata=metadata)
-        writer = pq.ParquetWriter(path, schema, compression="zstd")
+        schema = pa.schema(described, metadata={"matrixdp": json.dumps(said, ensure_ascii=False)})
+    writer = pacsv.CSVWriter(path, schema) if plain else pq.ParquetWriter(path, schema, compression="zstd")
     with writer:
-        while first is not None:
-            rows += first.num_rows
-            writer.write_table(
-                first.cast(schema) if path.suffix != ".csv" else first.replace_schema_metadata()
-            )
-            first = next(tables, None)
+        for table in chain([first], tables):
+            writer.write_table(table.replace_schema_metadata() if plain else table.cast(schema))
+            rows += table.num_rows
     return rows, schema
 
 
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
     """Return the texts of the columns of attributes, in order."""
-    texts = {columns.columns[name]: columns.texts(name) for name in columns.columns}
-    return {name: found for name, found in texts.items() if name in schema.names}
+    return {own: columns.texts(name) for name, own in columns.columns.items() if own in schema.names}
 
 
 def _pivoted(group: Group, domain: Domain, pivot: str) -> bool:
@@ -188,10 +166,7 @@ def _file_name(title: str, taken: set[str]) -> str:
     letters = title.casefold().translate(_LETTERS)
     plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_NAME].strip("-") or "table"
-    made, number = name, 1
-    while made in taken:
-        number += 1
-        made = f"{name}-{number}"
+    made = next(one for one in chain([name], (f"{name}-{i}" for i in count(2))) if one not in taken)
     taken.add(made)
     return made
 
@@ -209,14 +184,18 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], Measurement, Workload]:
 
     `check_record` says whether the rest of the record follows from the measurement.
     """
-    record = folder / RECORD
+    record = folder / records.RECORD
     if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(f"{folder}: found no {RECORD}; expected the folder of a release", "file-missing")
-    written = read_strictly(record.read_bytes(), str(record))
+        raise StorageError(
+            f"{folder}: found no {records.RECORD}; expected the folder of a release", "file-missing"
+        )
+    written = records.read_record(record.read_bytes(), record)
     listed = _listed_measurement(written, record)
-    path = folder / MEASUREMENT
+    path = folder / records.MEASUREMENT
     if path.is_file() and entry(path) != listed:
-        raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another", "damaged-file")
+        raise StorageError(
+            f"{path}: does not belong to {records.RECORD}: its checksum is another", "damaged-file"
+        )
     return written, *load_measurement(path)
 
 
@@ -224,7 +203,8 @@ def check_record(folder: Path, written: Mapping[str, Any], release: Release) -> 
     """Check that what a record says of a measurement follows from it."""
     for problem in _differences(written, release):
         raise StorageError(
-            f"{folder / RECORD}: damaged or altered: {problem} from {MEASUREMENT}", "damaged-file"
+            f"{folder / records.RECORD}: damaged or altered: {problem} from {records.MEASUREMENT}",
+            "damaged-file",
         )
 
 
@@ -236,21 +216,19 @@ def expected_in(written: Mapping[str, Any]) -> Any:
 
 def _listed_measurement(written: Mapping[str, Any], record: Path) -> object:
     """Return what a record says of the file of its measurement."""
-    if written.get("format") != RELEASE_FORMAT:
-        raise StorageError(f"{record}: holds something else than the record of a release", "damaged-file")
-    if written.get("format_version") not in READABLE_VERSIONS:
+    if written.get("format_version") not in records.READABLE_VERSIONS:
         raise StorageError(
             f"{record}: found format version {written.get('format_version')!r:.80}; expected "
-            f"{' or '.join(map(str, READABLE_VERSIONS))}, which this matrixdp reads. What {MEASUREMENT} "
-            "holds can be written as a release anew at no further cost: see `load_measurement` in the "
-            "documentation",
+            f"{' or '.join(map(str, records.READABLE_VERSIONS))}, which this matrixdp reads. What "
+            f"{records.MEASUREMENT} holds can be written as a release anew at no further cost: see "
+            "`load_measurement` in the documentation",
             code="other-version",
         )
     try:
-        listed = written["files"][MEASUREMENT]
+        listed = written["files"][records.MEASUREMENT]
         named = written["privacy"]["measurement"]
         stated = written["confidence"]
-        if named != {"file": MEASUREMENT, "sha256": listed["sha256"]}:
+        if named != {"file": records.MEASUREMENT, "sha256": listed["sha256"]}:
             raise ValueError("two digests")
         if isinstance(stated, bool) or not isinstance(stated, int | float):
             raise TypeError("confidence")
@@ -264,7 +242,7 @@ def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
     """Yield where a record says something else than the measurement."""
     measurement = release.measurement
     authorization = measurement.authorization.as_dict()
-    statement, parts = promise(release), measured(measurement)
+    statement, parts = records.promise(release), records.measured(measurement)
     follows: dict[Place, object] = {
         ("private",): release.private,
         ("domain",): release.domain.to_spec(),
@@ -275,7 +253,7 @@ def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
     }
     for place, value in follows.items():
         found = _at(written, place)
-        yield from differences(found, json.loads(as_text({place[-1]: value})), place[:-1], exact=True)
+        yield from differences(found, json.loads(records.as_text({place[-1]: value})), place[:-1], exact=True)
     found = _rounded(_at(written, ("privacy", "guarantees")))
     yield from differences(found, {"guarantees": _rounded(release.statement.guarantees)}, ("privacy",))
 
@@ -320,35 +298,27 @@ _LOG = logging.getLogger(__name__)
 
 
 def complete_release(
-    release: Release,
-    folder: Path,
-    *,
-    csv: bool,
-    max_answers: int,
-    key: SigningKey | None = None,
-    progress: Progress | None = None,
-) -> dict[str, object]:
-    """Write the files of a release beside its measurement, and return its record."""
+    release: Release, folder: Path, asked: Request, key: SigningKey | None, progress: Progress | None
+) -> None:
+    """Write the files of a release beside its measurement."""
     workload = release.workload
     columns: AnswerColumns | None = None
-    if workload.queries <= max_answers:
+    if workload.queries <= asked.max_answers:
         columns = AnswerColumns(workload.domain, workload.groups)
-        errors = _write_answers(release, columns, folder, csv, progress)
+        errors = _write_answers(release, columns, folder, asked.csv, progress)
     else:
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
     if any(one.table is not None for one in release.asked):
         mark = {b"matrixdp": privacy_mark(release.private)}
         table = statistics_table(release.asked).replace_schema_metadata(mark)
-        pq.write_table(table, folder / STATISTICS, compression="zstd")
-    names = [name for name in LISTED if (folder / name).exists()]
-    files = {name: entry(folder / name) for name in names}
-    written = document(release, errors, files, columns, max_answers)
-    (folder / RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
+        pq.write_table(table, folder / records.STATISTICS, compression="zstd")
+    files = {name: entry(folder / name) for name in records.LISTED if (folder / name).exists()}
+    written = records.document(release, errors, files, columns, asked.max_answers)
+    (folder / records.RECORD).write_text(records.as_text(written) + "\n", encoding="utf-8")
     if key is not None:
         write_signature(folder, key)
     _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))
-    return written
 
 
 def _write_answers(
@@ -361,20 +331,19 @@ def _write_answers(
         errors.append((float(variances.sum()), float(variances.max())))
 
     schema = columns.schema.with_metadata({b"matrixdp": privacy_mark(release.private)})
-    total = release.workload.queries
+    batches = release.batches(release.workload.groups, columns, seen)
     done = 0
-    with ExitStack() as stack:
-        # many small products: several threads would spend their time waiting for one another
-        stack.enter_context(one_blas_thread())
-        sinks = [stack.enter_context(_parquet(folder / ANSWERS, schema))]
+    # many small products: several threads would spend their time waiting for one another
+    with one_blas_thread(), ExitStack() as stack:
+        sinks = [stack.enter_context(_parquet(folder / records.ANSWERS, schema))]
         if csv:
-            sinks.append(stack.enter_context(_csv(folder / ANSWERS_CSV, schema)))
-        for table in _row_groups(release.batches(release.workload.groups, columns, seen), schema):
-            for sink in sinks:
-                sink.write(table)
+            sinks.append(stack.enter_context(_csv(folder / records.ANSWERS_CSV, schema)))
+        for table in _row_groups(batches, schema):
+            for write in sinks:
+                write(table)
             done += table.num_rows
             if progress is not None:
-                progress(done, total)
+                progress(done, release.workload.queries)
     return errors
 
 
@@ -397,48 +366,39 @@ def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterato
         yield pa.Table.from_batches(pending).cast(schema)
 
 
-@final
-class _Sink:
-    """Write tables to a file in a thread of its own, at most one table behind."""
-
-    def __init__(self, write: Callable[[pa.Table], None], close: Callable[[], None]) -> None:
-        self._write, self._close = write, close
-        self._pool = ThreadPoolExecutor(1)
-        self._pending: Future[None] | None = None
-
-    def write(self, table: pa.Table) -> None:
-        if self._pending is not None:
-            self._pending.result()
-        self._pending = self._pool.submit(self._write, table)
-
-    def __enter__(self) -> _Sink:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            if self._pending is not None:
-                self._pending.result()
-        finally:
-            self._pool.shutdown()
-            self._close()
+_Write = Callable[[pa.Table], None]
 
 
-def _parquet(path: Path, schema: pa.Schema) -> _Sink:
-    # a dictionary of numbers costs more time than it saves in bytes
-    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+@contextmanager
+def _behind(writer: Any, write: _Write) -> Iterator[_Write]:
+    """Yield what writes tables in a thread of its own, at most one table behind."""
+    with writer, ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(lambda: None)
+
+        def put(table: pa.Table) -> None:
+            nonlocal pending
+            pending.result()
+            pending = pool.submit(write, table)
+
+        yield put
+        pending.result()
+
+
+def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
     writer = pq.ParquetWriter(
         path,
         schema,
         compression="zstd",
         compression_level=_COMPRESSION_LEVEL,
-        use_dictionary=texts,
+        # a dictionary of numbers costs more time than it saves in bytes
+        use_dictionary=[field.name for field in schema if pa.types.is_dictionary(field.type)],
         write_statistics=[_SORTED],
         write_batch_size=_ENCODED_ROWS,
     )
-    return _Sink(lambda table: writer.write_table(table, row_group_size=table.num_rows), writer.close)
+    return _behind(writer, lambda table: writer.write_table(table, row_group_size=table.num_rows))
 
 
-def _csv(path: Path, schema: pa.Schema) -> _Sink:
+def _csv(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
     plain = plain_schema(schema)
     writer = pacsv.CSVWriter(path, plain)
-    return _Sink(lambda table: writer.write_table(table.cast(plain)), writer.close)
+    return _behind(writer, lambda table: writer.write_table(table.cast(plain)))

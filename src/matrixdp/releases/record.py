@@ -8,6 +8,8 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -16,19 +18,21 @@ import pyarrow as pa
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, AnswerColumns, Estimated
 from matrixdp.domain import Domain
-from matrixdp.errors import UnsupportedQueryError
+from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.language import marginals
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Group
+from matrixdp.storage.archive import read_strictly
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
 
 # What ``release.json`` says of the parts that were measured, each with its exact noise.
 
+_WARNING = "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it; no ledger was debited"
 #: What the exact sensitivity is called that costs are computed from, by the norm of the noise.
 _SENSITIVITY = {1: "sensitivity", 2: "squared_sensitivity"}
 
@@ -76,10 +80,8 @@ def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[
     kinds: dict[object, PartKind] = {}
     for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True):
         own = [block.matrix for block in part.blocks]
-        keys = [(_kind(matrix), matrix.digest()) for matrix in own]
         places = tuple(
-            matrices.setdefault(key, (len(matrices), matrix))[0]
-            for key, matrix in zip(keys, own, strict=True)
+            matrices.setdefault((_kind(one), one.digest()), (len(matrices), one))[0] for one in own
         )
         alike = places, part.multipliers is None, part.column_power_sum(norm), scale.exact, scale.power
         kinds.setdefault(alike, PartKind(part, scale, places, [])).parts.append(part)
@@ -96,11 +98,11 @@ def measured(measurement: Measurement) -> dict[str, Any]:
         "noise": plan.noise.name,
         "matrices": [
             {
-                "kind": _kind(matrix),
-                "shape": [matrix.rows, matrix.columns],
-                sensitivity: str(matrix.column_power_sum(norm)),
+                "kind": _kind(own),
+                "shape": [own.rows, own.columns],
+                sensitivity: str(own.column_power_sum(norm)),
             }
-            for matrix in matrices
+            for own in matrices
         ],
         "parts": [
             {
@@ -183,33 +185,27 @@ class SizeCheck:
         """What looks wrong, in sentences."""
         return tuple(self._warnings())
 
-    @property
-    def _advice(self) -> str:
-        return _ADVICE if self.counted else _ADVICE + _TO_COUNT
-
     def _warnings(self) -> Iterator[str]:
-        total, expect = self.total, self.expect
+        total, expect, quiet = self.total, self.expect, self.groups_within_noise
+        advice = _ADVICE if self.counted else _ADVICE + _TO_COUNT
         if total is not None and expect is not None and not self.agrees:
             off = Estimated(abs(total.estimate - expect), total.stddev, 0.0, total.upper - total.lower)
             which = "too few" if total.estimate < expect else "too many"
             yield (
                 f"the whole table is estimated at {total} records, and {expect:,} were expected: about "
-                f"{str(off).split(' ')[0]} {which}; {self._advice}"
+                f"{str(off).split(' ')[0]} {which}; {advice}"
             )
         elif total is not None and total.estimate < self.far * total.stddev:
             yield (
                 f"the whole table is estimated at {total} records, which cannot be told from none: "
-                f"{self._advice}, and a larger budget or fewer queries make the noise smaller"
+                f"{advice}, and a larger budget or fewer queries make the noise smaller"
             )
         elif total is None and expect is not None:
             yield f"{expect:,} records were expected, and how many there are does not follow from the release"
-        quiet = self.groups_within_noise
         if quiet:
             more = "" if len(quiet) <= _NAMED else f" and {len(quiet) - _NAMED:,} more"
-            yield (
-                f"no answer can be told from noise in {len(quiet):,} of the groups: "
-                f"{'; '.join(quiet[:_NAMED])}{more}"
-            )
+            named = f"{'; '.join(quiet[:_NAMED])}{more}"
+            yield f"no answer can be told from noise in {len(quiet):,} of the groups: {named}"
 
     def as_dict(self) -> dict[str, object]:
         """Return it as JSON has it."""
@@ -235,13 +231,12 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
     """Yield the names of the groups of which no answer can be told from noise."""
     left = _QUERIES_OF_ALL
     for group in groups:
-        if group.queries > _QUERIES or group.queries > left:
+        if group.queries > min(_QUERIES, left):
             continue
         left -= group.queries
-        variances = measurement.analysis.variances(group)
-        estimates = np.abs(measurement.estimates.answers(group))
+        deviations = np.sqrt(measurement.analysis.variances(group))
         far = measurement.plan.noise.largest_quantile(1 - _CHANCE / group.queries)
-        if (estimates < far * np.sqrt(variances)).all():
+        if (np.abs(measurement.estimates.answers(group)) < far * deviations).all():
             yield group.name
 
 
@@ -320,10 +315,7 @@ def document(
     measurement, workload = release.measurement, release.workload
     written: dict[str, object] = {"format": RELEASE_FORMAT, "format_version": RELEASE_VERSION}
     if not release.private:
-        written["warning"] = (
-            "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it; no ledger was "
-            "debited"
-        )
+        written["warning"] = _WARNING
     written |= {
         "private": release.private,
         "privacy": {
@@ -346,7 +338,10 @@ def document(
         "files": dict(files),
     }
     if release.asked:
-        written["statistics"] = _statistics(release)
+        asked: list[dict[str, Any]] = []
+        for one in release.asked:
+            asked.append(one.as_dict(sum(row["rows"] for row in asked)))
+        written["statistics"] = asked
     counts = measurement.out_of_domain_counts
     if counts is not None:
         written["out_of_domain_counts"] = {
@@ -357,6 +352,20 @@ def document(
                 for name, estimated in release.out_of_domain_counts.items()
             ],
         }
+    return written
+
+
+def read_record(content: bytes, path: Path) -> dict[str, Any]:
+    """Return the record of a release, given the bytes of its file; what it says is not checked.
+
+    Raises
+    ------
+    StorageError
+        If it is none.
+    """
+    written = read_strictly(content, str(path))
+    if written.get("format") != RELEASE_FORMAT:
+        raise StorageError(f"{path}: holds something else than the record of a release", "damaged-file")
     return written
 
 
@@ -389,14 +398,11 @@ def as_text(value: object, indent: str = "") -> str:
     if len(brief) + len(indent) <= _WIDTH or not isinstance(value, dict | list | tuple):
         return brief
     inner = f"{indent}  "
-    if isinstance(value, dict):
-        lines = [
-            f"{inner}{json.dumps(key, ensure_ascii=False)}: {as_text(v, inner)}" for key, v in value.items()
-        ]
-    else:
-        lines = [f"{inner}{as_text(v, inner)}" for v in value]
     opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return "\n".join([opening, ",\n".join(lines), f"{indent}{closing}"])
+    lines = [as_text(item, inner) for item in (value.values() if isinstance(value, dict) else value)]
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(k, ensure_ascii=False)}: {v}" for k, v in zip(value, lines, strict=True)]
+    return "\n".join([opening, ",\n".join(inner + line for line in lines), f"{indent}{closing}"])
 
 
 def as_version_3(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -415,49 +421,32 @@ def _answers(release: Release, columns: AnswerColumns | None, limit: int | None)
             "is here: ask it with `matrixdp answer`"
         )
         return {"rows": 0, "limit": limit, "note": note}
+    bounds = {}
+    for name, (low, high) in columns.bounds.items():
+        ends = release.domain[name].ends
+        bounds[name] = {"from": low, "to": high, "half_open": ends is not None and ends.half_open}
     return {
         "rows": release.workload.queries,
         "columns": columns.schema.names,
         "attributes": columns.columns,
-        "bounds": {
-            name: {"from": low, "to": high, "half_open": _half_open(release, name)}
-            for name, (low, high) in columns.bounds.items()
-        },
+        "bounds": bounds,
         "totals": "an attribute's column is null where the query counts every value of the attribute",
     }
 
 
-def _half_open(release: Release, name: str) -> bool:
-    """Return whether the upper bounds of an attribute do not belong to its values."""
-    ends = release.domain[name].ends
-    return ends is not None and ends.half_open
-
-
 def _groups(release: Release, errors: GroupErrors) -> list[dict[str, object]]:
-    rows = []
-    first = 0
-    for group, (total, largest) in zip(release.workload, errors, strict=True):
-        rows.append(
-            {
-                "name": group.name,
-                "attributes": list(group.attributes),
-                "queries": group.queries,
-                "first_row": first,
-                "rmse": math.sqrt(total / group.queries),
-                "max_stddev": math.sqrt(largest),
-            }
-        )
-        first += group.queries
-    return rows
-
-
-def _statistics(release: Release) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    first = 0
-    for asked in release.asked:
-        rows.append(asked.as_dict(first))
-        first += rows[-1]["rows"]
-    return rows
+    firsts = list(accumulate((group.queries for group in release.workload), initial=0))[:-1]
+    return [
+        {
+            "name": group.name,
+            "attributes": list(group.attributes),
+            "queries": group.queries,
+            "first_row": first,
+            "rmse": math.sqrt(total / group.queries),
+            "max_stddev": math.sqrt(largest),
+        }
+        for group, first, (total, largest) in zip(release.workload, firsts, errors, strict=True)
+    ]
 
 
 def brief(value: Any) -> Any:
@@ -625,17 +614,15 @@ def _description(release: Release) -> str:
     return f"{release.statement.text} {ends}"
 
 
+_TERMS = (
+    "citeAs", "column", "extract", "field", "fileProperty", "fileObject", "fileSet", "format", "includes",
+    "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "separator", "source", "subField", "transform",
+)  # fmt: skip
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    **{
-        name: f"cr:{name}"
-        for name in (
-            "citeAs", "column", "extract", "field", "fileProperty", "fileObject", "fileSet", "format",
-            "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
-            "references", "regex", "repeated", "replace", "separator", "source", "subField", "transform",
-        )
-    },
+    **{name: f"cr:{name}" for name in _TERMS},
     "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
@@ -644,17 +631,4 @@ _CONTEXT: dict[str, Any] = {
     "dct": "http://purl.org/dc/terms/",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "sc": "https://schema.org/",
-}  # fmt: skip
-
-
-def release_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of ``release.json``, to which every release validates.
-
-    Examples
-    --------
-    >>> release_schema()["properties"]["format"]["const"]
-    'matrixdp release'
-    """
-    from matrixdp.releases.schema import json_schema  # loads pydantic
-
-    return json_schema()
+}

@@ -25,7 +25,6 @@ from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import (
     MatrixDPError,
-    SignatureError,
     SpecificationError,
     StorageError,
     TooLargeError,
@@ -41,12 +40,7 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import Group, Workload
-from matrixdp.releases.files import (
-    check_record,
-    expected_in,
-    read_folder,
-    write_tables,
-)
+from matrixdp.releases.files import check_record, expected_in, read_folder, write_tables
 from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size
 from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.signatures import SigningKey, check_files, write_signature
@@ -210,9 +204,8 @@ class Release(Displayed):
             expected = "a Workload; `answer` takes single entries"
             raise WorkloadError.at(("workload",), describe_value(self.workload), expected, code="wrong-type")
         if self.workload.domain != self.measurement.plan.domain:
-            raise WorkloadError(
-                "workload: found another domain than that of the measurement", code="domain-mismatch"
-            )
+            words = "workload: found another domain than that of the measurement"
+            raise WorkloadError(words, code="domain-mismatch")
 
     @property
     def domain(self) -> Domain:
@@ -610,13 +603,7 @@ class Release(Displayed):
         return self._statistic(ask.sum(attribute, by=by, where=where), confidence)
 
     def top(
-        self,
-        attribute: str,
-        k: int,
-        *,
-        by: By = (),
-        where: Where = None,
-        confidence: float | None = None,
+        self, attribute: str, k: int, *, by: By = (), where: Where = None, confidence: float | None = None
     ) -> pa.Table:
         """Return the values of an attribute with the most records.
 
@@ -653,11 +640,7 @@ class Release(Displayed):
         return self._statistic(ask.top(attribute, k, by=by, where=where), confidence)
 
     def share(
-        self,
-        entry: Question,
-        *,
-        of: Question | Iterable[str] | None = None,
-        confidence: float | None = None,
+        self, entry: Question, *, of: Question | Iterable[str] | None = None, confidence: float | None = None
     ) -> pa.Table:
         """Return the answers of an entry as shares.
 
@@ -1061,10 +1044,7 @@ class Release(Displayed):
         return load_release(out, confidence=confidence)
 
     def reconstruct(
-        self,
-        workload: Workload | None = None,
-        confidence: float | None = None,
-        expect: int | None = None,
+        self, workload: Workload | None = None, confidence: float | None = None, expect: int | None = None
     ) -> Self:
         """Return the answers to another workload from the same measurement, free of further budget.
 
@@ -1104,10 +1084,7 @@ class Release(Displayed):
         )
 
     def batches(
-        self,
-        groups: Sequence[Group],
-        columns: AnswerColumns,
-        seen: Callable[[Array], None] | None = None,
+        self, groups: Sequence[Group], columns: AnswerColumns, seen: Callable[[Array], None] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Yield the answers to query groups, one group in memory at a time.
 
@@ -1254,8 +1231,6 @@ def sign_release(
     load_release(place)
     check_files(place, plain_content(place / RECORD))
     path = place / SIGNATURE
-    if os.path.lexists(path):
-        if not force:
-            raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
-        path.unlink()
+    if force:
+        path.unlink(missing_ok=True)
     return write_signature(place, key)

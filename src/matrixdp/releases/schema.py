@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AllowInfNan, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AllowInfNan, BaseModel, Field, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from matrixdp.errors import SpecificationError
+from matrixdp.releases.record import RELEASE_VERSION
 
 Exact = Annotated[
     str,
@@ -63,10 +64,8 @@ def _states(definition: str, names: list[str]) -> dict[str, Any]:
     }
 
 
-class Model(BaseModel):
+class Model(BaseModel, extra="forbid"):
     """An object without further keys."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Unit(Model):
@@ -83,10 +82,8 @@ class File(Model):
     sha256: Sha256
 
 
-class Parameters(Model):
+class Parameters(Model, json_schema_extra={"minProperties": 1}):
     """Parameters of a definition of differential privacy."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     rho: NonNegative = LEFT_OUT
     mu: NonNegative = LEFT_OUT
@@ -94,10 +91,8 @@ class Parameters(Model):
     delta: NonNegative = LEFT_OUT
 
 
-class ExactParameters(Model):
+class ExactParameters(Model, json_schema_extra={"minProperties": 1}):
     """The same parameters, exact."""
-
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
     rho: Exact = LEFT_OUT
     mu: Exact = LEFT_OUT
@@ -105,21 +100,13 @@ class ExactParameters(Model):
     delta: Exact = LEFT_OUT
 
 
-class ExactBudget(ExactParameters):
+class ExactBudget(ExactParameters, json_schema_extra=_ONE_BUDGET):
     """The budget, exact."""
 
-    model_config = ConfigDict(json_schema_extra=_ONE_BUDGET)
 
-
-class Budget(Model):
+class Budget(Parameters, json_schema_extra=_ONE_BUDGET):
     """What might have been spent: rho, mu, or epsilon with delta or without."""
 
-    model_config = ConfigDict(json_schema_extra=_ONE_BUDGET)
-
-    rho: NonNegative = LEFT_OUT
-    mu: NonNegative = LEFT_OUT
-    epsilon: NonNegative = LEFT_OUT
-    delta: NonNegative = LEFT_OUT
     neighbours: Neighbours
     unit: Unit
     exact: ExactBudget = LEFT_OUT
@@ -162,12 +149,8 @@ class Ledger(Model):
 Debit = Annotated[Ledger | None, Field(description="Null where no ledger was debited.")]
 
 
-class Guarantee(Model):
+class Guarantee(Model, json_schema_extra={"allOf": [_states(*row) for row in _DEFINITIONS.items()]}):
     """A definition of differential privacy that the release satisfies, with upper bounds of parameters."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"allOf": [_states(name, stated) for name, stated in _DEFINITIONS.items()]}
-    )
 
     definition: Literal["pure DP", "Gaussian DP", "zero-concentrated DP", "approximate DP"]
     parameters: Parameters = Field(description="Rounded up.")
@@ -273,23 +256,23 @@ class Group(Model):
     max_stddev: NonNegative
 
 
-class Statistic(Model):
-    """A statistic, and where its rows are."""
-
+class _Statistic(Model):
     name: str
     statistic: str
     first_row: Count
+
+
+class Statistic(_Statistic):
+    """A statistic, and where its rows are."""
+
     rows: Positive
     columns: list[str] = Field(min_length=3)
     intervals: str = Field(description="How their intervals are made.")
 
 
-class NoStatistic(Model):
+class NoStatistic(_Statistic):
     """A statistic that does not follow from the answers."""
 
-    name: str
-    statistic: str
-    first_row: Count
     rows: Literal[0]
     note: str = Field(description="Why nothing follows.")
 
@@ -313,10 +296,8 @@ class Certificate(Model):
     figures: Text = LEFT_OUT
 
 
-class Matrix(Model):
+class Matrix(Model, json_schema_extra=_ONE_SENSITIVITY):
     """A measured matrix."""
-
-    model_config = ConfigDict(json_schema_extra=_ONE_SENSITIVITY)
 
     kind: Literal["identity", "centered identity", "integer"]
     shape: list[Positive] = Field(min_length=2, max_length=2)
@@ -332,10 +313,8 @@ class Scale(Model):
     text: Exact
 
 
-class Part(Model):
+class Part(Model, json_schema_extra=_ONE_SENSITIVITY):
     """Measured parts that differ in their attributes alone."""
-
-    model_config = ConfigDict(json_schema_extra=_ONE_SENSITIVITY)
 
     matrices: list[Count] = Field(description="Places in the list of matrices: the part is their product.")
     row_multipliers: bool = Field(
@@ -379,8 +358,7 @@ def checked_origin(origin: object) -> dict[str, Any]:
     except ValidationError as error:
         (first, *_) = error.errors(include_url=False)
         found, expected = f"a {type(first['input']).__name__}", first["msg"].removeprefix("Input should be ")
-        path = ("origin", *first["loc"])
-        raise SpecificationError.at(path, found, expected, code="wrong-type") from None
+        raise SpecificationError.at(("origin", *first["loc"]), found, expected, code="wrong-type") from None
     return read.model_dump(exclude_unset=True)
 
 
@@ -454,30 +432,26 @@ class Files(Model):
     statistics: File = Field(LEFT_OUT, alias="statistics.parquet")
 
 
-class ReleaseRecord(Model):
+_SEEDED = {
+    "if": {"properties": {"private": {"const": True}}},
+    "then": {"properties": {"warning": False, "privacy": {"properties": {"private": {"const": True}}}}},
+    "else": {
+        "required": ["warning"],
+        "properties": {
+            "privacy": {"properties": {"private": {"const": False}}},
+            "authorization": {"properties": {"ledger": {"type": "null"}}},
+        },
+    },
+}
+
+
+class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_SEEDED):
     """The record of a release.
 
     It holds the privacy statement, what was measured and with which exact noise, the groups of answers, and
     the digests of the files. Exact numbers are text; a number beside them is rounded so that it claims no
     more than was proved.
     """
-
-    model_config = ConfigDict(
-        title="release.json of matrixdp",
-        json_schema_extra={
-            "if": {"properties": {"private": {"const": True}}},
-            "then": {
-                "properties": {"warning": False, "privacy": {"properties": {"private": {"const": True}}}}
-            },
-            "else": {
-                "required": ["warning"],
-                "properties": {
-                    "privacy": {"properties": {"private": {"const": False}}},
-                    "authorization": {"properties": {"ledger": {"type": "null"}}},
-                },
-            },
-        },
-    )
 
     format: Literal["matrixdp release"]
     format_version: Literal[4]
@@ -522,7 +496,13 @@ class _Generate(GenerateJsonSchema):
         return self.generate_inner(schema["schema"])
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of ``release.json``."""
+def release_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of ``release.json``, to which every release validates.
+
+    Examples
+    --------
+    >>> release_schema()["properties"]["format"]["const"]
+    'matrixdp release'
+    """
     schema = ReleaseRecord.model_json_schema(schema_generator=_Generate)
-    return {"$schema": _Generate.schema_dialect, "$id": "urn:matrixdp:release:4", **schema}
+    return {"$schema": _Generate.schema_dialect, "$id": f"urn:matrixdp:release:{RELEASE_VERSION}", **schema}

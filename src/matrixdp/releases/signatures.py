@@ -10,14 +10,14 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, final
 
 from matrixdp.errors import SignatureError, StorageError, file_problem
-from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, RELEASE_FORMAT, SIGNATURE
-from matrixdp.storage.archive import plain_content, plain_entry, read_strictly, write_durably
+from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, SIGNATURE, read_record
+from matrixdp.storage.archive import entry, plain_content, write_durably
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -47,8 +47,7 @@ def _content(path: Path, expected: str) -> bytes:
         with path.open("rb") as stream:
             content = stream.read(_LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        raise SignatureError(f"{path}: cannot be read ({reason}); expected {expected}") from None
+        raise SignatureError(f"{path}: cannot be read ({file_problem(error)}); expected {expected}") from None
     if len(content) > _LARGEST_FILE:
         raise SignatureError(f"{path}: found more than {_LARGEST_FILE} bytes; expected {expected}")
     return content
@@ -199,16 +198,13 @@ def make_keys(path: str | os.PathLike[str], passphrase: bytes | None = None) -> 
     key = ed25519.Ed25519PrivateKey.generate()
     pem = serialization.Encoding.PEM
     try:
-        how = (
-            serialization.NoEncryption()
-            if passphrase is None
-            else serialization.BestAvailableEncryption(passphrase)
-        )
+        how = serialization.NoEncryption()
+        if passphrase is not None:
+            how = serialization.BestAvailableEncryption(passphrase)
         secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, how)
     except ValueError:
-        raise SignatureError(
-            "passphrase: found one that is empty or too long; expected 1 to 1,023 bytes"
-        ) from None
+        words = "passphrase: found one that is empty or too long; expected 1 to 1,023 bytes"
+        raise SignatureError(words) from None
     for path_ in (private, public):
         if os.path.lexists(path_):
             raise SignatureError(f"{path_}: is there already, and keys are never replaced")
@@ -227,8 +223,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
     try:
         write_durably(path, content, mode)
     except (OSError, ValueError) as error:
-        reason = file_problem(error)
-        raise SignatureError(f"{path}: cannot be written ({reason})") from None
+        raise SignatureError(f"{path}: cannot be written ({file_problem(error)})") from None
 
 
 def read_passphrase(path: str | os.PathLike[str]) -> bytes:
@@ -249,42 +244,25 @@ def read_passphrase(path: str | os.PathLike[str]) -> bytes:
 # The files of a release as they stand on disk, held against the record that lists them.
 
 
-def check_listed(folder: Path, written: Mapping[str, Any]) -> None:
-    """Check that every file of a release is the one that its record lists.
-
-    Raises
-    ------
-    StorageError
-        If a file is missing, another one, a link, or one of a release and not listed.
-    """
-    record = folder / RECORD
-    listed = written.get("files")
-    if not isinstance(listed, dict) or MEASUREMENT not in listed or not set(listed) <= set(LISTED):
-        raise StorageError(f"{record}: damaged: it does not list the files of a release", code="damaged-file")
-    for name in LISTED:
-        path = folder / name
-        if name not in listed:
-            if os.path.lexists(path):
-                raise StorageError(f"{path}: is not listed in {RECORD}")
-            continue
-        if plain_entry(path) != listed[name]:
-            raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
-
-
 def check_files(folder: Path, content: bytes) -> dict[str, Any]:
     """Return the record of a release, given its bytes, after checking every file that it lists.
 
     Raises
     ------
     StorageError
-        If it is no record, or a file is not the one that it lists.
+        If it is no record, or a file is missing, another one, a link, or one of a release and not listed.
     """
-    written = read_strictly(content, str(folder / RECORD))
-    if written.get("format") != RELEASE_FORMAT:
-        raise StorageError(
-            f"{folder / RECORD}: holds something else than the record of a release", code="damaged-file"
-        )
-    check_listed(folder, written)
+    record = folder / RECORD
+    written = read_record(content, record)
+    listed = written.get("files")
+    if not isinstance(listed, dict) or MEASUREMENT not in listed or not set(listed) <= set(LISTED):
+        raise StorageError(f"{record}: damaged: it does not list the files of a release", "damaged-file")
+    for name in LISTED:
+        path = folder / name
+        if name in listed and entry(path, plain=True) != listed[name]:
+            raise StorageError(f"{path}: does not belong to {RECORD}: its checksum is another")
+        if name not in listed and os.path.lexists(path):
+            raise StorageError(f"{path}: is not listed in {RECORD}")
     return written
 
 
@@ -300,12 +278,9 @@ def write_signature(folder: Path, key: SigningKey) -> Path:
     signature = base64.b64encode(key.sign(message)).decode("ascii")
     written = {**_FORM, "key": key.public.fingerprint, "signature": signature}
     path = folder / SIGNATURE
-    try:
-        write_durably(path, (json.dumps(written, indent=2) + "\n").encode())
-    except FileExistsError:
-        raise SignatureError(f"{path}: is there already; replace it by force=True, or --force") from None
-    except OSError as error:
-        raise SignatureError(f"{path}: cannot be written ({error.strerror})") from None
+    if os.path.lexists(path):
+        raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
+    _write(path, (json.dumps(written, indent=2) + "\n").encode(), 0o666)
     return path
 
 
@@ -363,18 +338,16 @@ def check_signature(
 def _read_signature(path: Path, public: PublicKey) -> bytes:
     """Return the signature that a file holds, if it says that it is of this key."""
     content = plain_content(path, _LARGEST_SIGNATURE)
-    damaged = SignatureError(f"{path}: not a signature of a release, or a damaged one")
     try:
         written = json.loads(content)
-        if not isinstance(written, dict) or set(written) != {*_FORM, "key", "signature"}:
-            raise damaged
-        signature = base64.b64decode(written["signature"], validate=True)
-    except (ValueError, TypeError, RecursionError):
-        raise damaged from None
-    if any(type(written[name]) is not type(value) or written[name] != value for name, value in _FORM.items()):
-        raise damaged
-    if written["key"] != public.fingerprint:
+        key, signature = written.pop("key"), base64.b64decode(written.pop("signature"), validate=True)
+        # as text: 1.0 and true are not 1
+        if json.dumps(written, sort_keys=True) != json.dumps(_FORM, sort_keys=True):
+            raise ValueError("form")
+    except (AttributeError, LookupError, ValueError, TypeError, RecursionError):
+        raise SignatureError(f"{path}: not a signature of a release, or a damaged one") from None
+    if key != public.fingerprint:
         raise SignatureError(
-            f"{path}: made with another key, {written['key']!r:.80}; expected one of {public.fingerprint}"
+            f"{path}: made with another key, {key!r:.80}; expected one of {public.fingerprint}"
         )
     return signature

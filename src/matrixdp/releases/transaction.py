@@ -110,7 +110,6 @@ class Transaction:
     def write(
         self,
         release: Release,
-        *,
         csv: bool = False,
         max_answers: int = MAX_ANSWERS,
         key: SigningKey | None = None,
@@ -132,7 +131,7 @@ class Transaction:
         save_measurement(path, release.measurement, release.workload)
         if reservation is not None:
             reservation.measured(str(digest(path)))
-        complete_release(release, self.folder, csv=csv, max_answers=max_answers, key=key, progress=progress)
+        complete_release(release, self.folder, asked, key, progress)
         self._written = release
 
     def released(self, out: Path) -> None:
@@ -433,10 +432,9 @@ def remove_release(folder: Path) -> None:
 def is_release(folder: Path) -> bool:
     """Return whether a folder holds the record of a release."""
     try:
-        written = json.loads(_held(folder / RECORD))
-    except (OSError, ValueError, RecursionError):
+        return bool(json.loads(_held(folder / RECORD))["format"] == RELEASE_FORMAT)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
-    return isinstance(written, dict) and written.get("format") == RELEASE_FORMAT
 
 
 def _beside(target: Path, kind: str) -> Iterator[Path]:
@@ -570,7 +568,7 @@ def recover_release(
     except StorageError:
         raise StorageError(f"{folder}: its release still runs; nothing was changed") from None
     with lock:
-        return _adopt(folder, target or place, check=_without_ledger, force=force, progress=progress)
+        return _adopt(folder, target or place, _without_ledger, force, progress)
 
 
 def _without_ledger(path: Path, measurement: Measurement) -> None:
@@ -585,7 +583,6 @@ def _without_ledger(path: Path, measurement: Measurement) -> None:
 def _adopt(
     folder: Path,
     target: Path,
-    *,
     check: Callable[[Path, Measurement], None],
     force: bool,
     progress: Progress | None,
@@ -609,7 +606,7 @@ def _adopt(
             measurement, workload = load_measurement(staged / MEASUREMENT)
             check(staged / MEASUREMENT, measurement)
             release = Release(measurement, workload, asked.confidence, asked.origin, asked.expect)
-            complete_release(release, staged, csv=asked.csv, max_answers=asked.max_answers, progress=progress)
+            complete_release(release, staged, asked, None, progress)
     (folder / SPENT).unlink(missing_ok=True)  # first, so that what a kill leaves is in nobody's way
     remove_release(folder)
     return target
@@ -768,7 +765,7 @@ class _Recovery:
     def _adopt(self, folder: Path, place: Path) -> Recovered:
         try:
             with Lock(folder / RUNNING):
-                _adopt(folder, place, check=self._claim, force=self.force, progress=self.progress)
+                _adopt(folder, place, self._claim, self.force, self.progress)
         except (MatrixDPError, OSError) as error:
             state = self.ledger.entry(self.entry.id).state
             says = f"its measurement is whole in {folder}, and no release was made of it: {error}"

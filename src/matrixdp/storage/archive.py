@@ -134,19 +134,19 @@ class ArchiveWriter:
 
 @final
 class ArchiveReader:
-    """Read an archive of one format and version; whatever is wrong with it is one StorageError."""
+    """Read an archive of one format and version; whatever is wrong with it is one StorageError.
+
+    It is read whole: at the end every array must have been asked for.
+    """
 
     def __init__(self, path: str | os.PathLike[str], kind: str, version: int) -> None:
         self.path = Path(path)
         if not os.path.isfile(self.path):  # noqa: PTH113 - no error where the path is none
             raise StorageError(f"{self.path}: no such file; expected a saved {kind}", code="file-missing")
-        self._unread: set[str] = set()
         try:
             self._zip = zipfile.ZipFile(self.path)
         except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-            raise StorageError(
-                f"{self.path}: not a saved {kind}, or a damaged one", code="damaged-file"
-            ) from None
+            raise StorageError(f"{self.path}: not a saved {kind}, or a damaged one", "damaged-file") from None
         try:
             with self.reading("its header"):
                 self.header: dict[str, Any] = self._read_header(kind, version)
@@ -163,29 +163,30 @@ class ArchiveReader:
         except (ValueError, RecursionError):
             raise self.damaged("its header is not JSON") from None
         if not isinstance(header, dict) or header.get("format") != kind:
-            raise StorageError(
-                f"{self.path}: holds something else; expected a saved {kind}", code="damaged-file"
-            )
-        found = header.get("format_version")
-        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-            raise self.damaged("its format version is not a number")
+            raise StorageError(f"{self.path}: holds something else; expected a saved {kind}", "damaged-file")
+        found: Any = header.get("format_version")
+        self.require(type(found) is int and found >= 1, "its format version is not a number")
         if found != version:
             needed = "a newer matrixdp is needed" if found > version else "make it anew"
             raise StorageError(
                 f"{self.path}: has format version {found}; this matrixdp reads version {version}: {needed}",
                 code="other-version",
             )
-        sums = header.get("checksums")
-        listed = {_HEADER, _DIGEST, *(sums if isinstance(sums, dict) else ())}
-        names = self._zip.namelist()
-        if not set(names) <= listed or len(set(names)) < len(names):
-            raise self.damaged("its members are not those that its header lists, each once")
-        self._unread = set(listed)
+        sums, names = header.get("checksums"), self._zip.namelist()
+        self._sums = sums if isinstance(sums, dict) else {}
+        whole = {_HEADER, _DIGEST, *self._sums} >= set(names) and len(set(names)) == len(names)
+        self.require(whole, "its members are not those that its header lists, each once")
+        self._unread = set(self._sums)
         return header
 
     def damaged(self, why: str) -> StorageError:
         """Return the error of an archive that is damaged."""
         return StorageError(f"{self.path}: damaged or altered: {why}", "damaged-file")
+
+    def require(self, holds: bool, otherwise: str) -> None:
+        """Reject an archive of which something does not hold; `otherwise` says what is wrong with it."""
+        if not holds:
+            raise self.damaged(otherwise)
 
     def reading(self, what: str) -> AbstractContextManager[None]:
         """Let whatever is wrong with a part of the archive be one StorageError."""
@@ -202,12 +203,10 @@ class ArchiveReader:
             info = self._zip.getinfo(name)
         except KeyError:
             raise self.damaged(f"{name} is missing") from None
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise self.damaged(f"{name} is compressed")
-        if info.file_size > self.path.stat().st_size:
-            raise self.damaged(f"{name} is larger than the file")
-        if info.file_size > limit:
-            raise self.damaged(f"{name} has {info.file_size} bytes")
+        stored = info.compress_type == zipfile.ZIP_STORED and info.file_size == info.compress_size
+        self.require(stored, f"{name} is compressed")
+        self.require(info.file_size <= self.path.stat().st_size, f"{name} is larger than the file")
+        self.require(info.file_size <= limit, f"{name} has {info.file_size} bytes")
         try:
             return self._zip.read(info)
         except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
@@ -219,14 +218,12 @@ class ArchiveReader:
 
         Each is given out once, so that what is read, and made of it, is in proportion to the file.
         """
-        sums = self.header.get("checksums")
-        if not isinstance(name, str) or not isinstance(sums, dict) or name not in sums:
+        if not isinstance(name, str) or name not in self._sums:
             raise self.damaged("its header refers to an array that is not there")
-        if name not in self._unread:
-            raise self.damaged(f"its header refers to {name} twice")
+        self.require(name in self._unread, f"its header refers to {name} twice")
         self._unread.remove(name)
         data = self._bytes(name, self.path.stat().st_size)
-        if hashlib.sha256(data).hexdigest() != sums[name]:
+        if hashlib.sha256(data).hexdigest() != self._sums[name]:
             raise self.damaged(f"the checksum of {name} is wrong")
         stream = io.BytesIO(data)
         try:
@@ -236,17 +233,18 @@ class ArchiveReader:
         except NOT_NUMPY:
             raise self.damaged(f"{name} is not an array") from None
         size = int(np.prod(found, dtype=object)) * dtype.itemsize
-        if fortran or dtype.str not in _DTYPES or size != len(data) - stream.tell():
-            raise self.damaged(f"{name} is not an array of numbers of its stated size")
-        if shape is not None and found != shape:
-            raise self.damaged(f"{name} has the shape {found}; expected {shape}")
+        fits = not fortran and dtype.str in _DTYPES and size == len(data) - stream.tell()
+        self.require(fits, f"{name} is not an array of numbers of its stated size")
+        self.require(shape in (None, found), f"{name} has the shape {found}; expected {shape}")
         return np.frombuffer(data, dtype=dtype, offset=stream.tell()).reshape(found)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._zip.close()
+        # what nothing refers to was checked by nobody
+        self.require(kind is not None or not self._unread, "its header refers to some of its arrays nowhere")
 
 
 # JSON as it stands in a file, and where two documents differ.
@@ -273,7 +271,7 @@ def read_strictly(text: bytes, name: str) -> dict[str, Any]:
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise StorageError(
-            f"{name}: not JSON that all read alike ({_brief(error)})", code="damaged-file"
+            f"{name}: not JSON that all read alike ({_brief(error)})", "damaged-file"
         ) from None
     if not isinstance(found, dict):
         raise StorageError(f"{name}: found a {type(found).__name__}; expected an object", code="wrong-type")
@@ -310,18 +308,15 @@ def differences(
     if isinstance(written, dict) and isinstance(follows, dict):
         for key in dict.fromkeys((*written, *follows)):
             own = (*path, key)
-            if key not in follows and own not in leave:
-                yield f"{format_place(own)} is no part of it"
-            elif key not in written and own not in leave:
-                yield f"{format_place(own)} is missing"
-            elif own not in leave:
+            if key in written and key in follows:
                 yield from differences(written[key], follows[key], own, exact, leave)
-    elif isinstance(written, list) and isinstance(follows, list):
-        if len(written) != len(follows):
-            yield f"{place} has {len(written)} items; {len(follows)} follow"
-            return
+            elif own not in leave:
+                yield f"{format_place(own)} is {'no part of it' if key in written else 'missing'}"
+    elif isinstance(written, list) and isinstance(follows, list) and len(written) == len(follows):
         for position, (one, other) in enumerate(zip(written, follows, strict=True)):
             yield from differences(one, other, (*path, position), exact, leave)
+    elif isinstance(written, list) and isinstance(follows, list):
+        yield f"{place} has {len(written)} items; {len(follows)} follow"
     elif not _same(written, follows, exact):
         yield f"{place} says {_brief(written)}; {_brief(follows)} follows"
 
@@ -351,27 +346,19 @@ def digest(path: Path) -> str | None:
         return None
 
 
-def entry(path: Path) -> dict[str, Any]:
-    """Return what a record says of a file: its size and its SHA-256."""
-    with path.open("rb") as stream:
-        return _entry(stream)
+def entry(path: Path, plain: bool = False) -> dict[str, Any]:
+    """Return what a record says of a file: its size and its SHA-256.
 
-
-def plain_entry(path: Path) -> dict[str, Any]:
-    """Return the same of a file of a folder that somebody else may have written.
+    With `plain`, of a folder that somebody else may have written, it must be there and be no link.
 
     Raises
     ------
     StorageError
-        If it is not there, or is a link or no file.
+        If it is none of that.
     """
-    with _plain(path) as stream:
-        return _entry(stream)
-
-
-def _entry(stream: io.BufferedReader) -> dict[str, Any]:
-    sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": sha256}
+    with _plain(path) if plain else path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": sha256}
 
 
 def _plain(path: Path) -> io.BufferedReader:
@@ -379,11 +366,9 @@ def _plain(path: Path) -> io.BufferedReader:
     try:
         descriptor = os.open(path, _PLAIN)
     except FileNotFoundError:
-        raise StorageError(f"{path}: no such file", code="file-missing") from None
+        raise StorageError(f"{path}: no such file", "file-missing") from None
     except (OSError, ValueError):
-        raise StorageError(
-            f"{path}: cannot be read, or is a link; expected a file", code="file-missing"
-        ) from None
+        raise StorageError(f"{path}: cannot be read, or is a link; expected a file", "file-missing") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(f"{path}: found something else than a file")

@@ -17,18 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import matrixdp.statements  # noqa: F401 - adds the entries that are SQL to the language
+from matrixdp import exact
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import StorageError
-from matrixdp.exact import (
-    CenteredMatrix,
-    DeficientMatrix,
-    ExplicitMatrix,
-    GridTree,
-    IdentityMatrix,
-    IntegerMatrix,
-    MeasuredMatrix,
-    MergedMatrix,
-)
 from matrixdp.language import Entry, read_entry
 from matrixdp.ledger import LedgerEntry
 from matrixdp.measure.measurement import (
@@ -68,8 +59,8 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
     for part in plan.parts:
         blocks = []
         for block in part.blocks:
-            written = block.matrix.matrix if isinstance(block.matrix, MergedMatrix) else block.matrix
-            outside = written.outside if isinstance(written, IntegerMatrix) else None
+            written = block.matrix.matrix if isinstance(block.matrix, exact.MergedMatrix) else block.matrix
+            outside = written.outside if isinstance(written, exact.IntegerMatrix) else None
             key = (block.matrix.digest(), None if outside is None else outside.tobytes())
             if key not in places:
                 places[key] = len(matrices)
@@ -93,23 +84,26 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
     }
 
 
-def _write_matrix(matrix: MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
-    if isinstance(matrix, IdentityMatrix | CenteredMatrix):
-        return {"kind": "identity" if isinstance(matrix, IdentityMatrix) else "centered", "size": matrix.size}
-    if isinstance(matrix, GridTree):
+def _write_matrix(matrix: exact.MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
+    if isinstance(matrix, exact.IdentityMatrix | exact.CenteredMatrix):
+        return {
+            "kind": "identity" if isinstance(matrix, exact.IdentityMatrix) else "centered",
+            "size": matrix.size,
+        }
+    if isinstance(matrix, exact.GridTree):
         sizes, weights = list(matrix.sizes), list(matrix.weights)
         return {"kind": "grid-tree", "sizes": sizes, "branching": matrix.branching, "weights": weights}
-    if isinstance(matrix, MergedMatrix):
+    if isinstance(matrix, exact.MergedMatrix):
         groups = [archive.add(group.astype(np.int32)) for group in matrix.groups]
         return {"kind": "merged", "groups": groups, "matrix": _write_matrix(matrix.matrix, archive)}
-    if not isinstance(matrix, ExplicitMatrix):
+    if not isinstance(matrix, exact.ExplicitMatrix):
         raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved", code="not-supported")
     narrow = int(np.abs(matrix.entries).max(initial=0)) < 2**31
     form: dict[str, object] = {
-        "kind": "integer" if isinstance(matrix, IntegerMatrix) else "deficient",
+        "kind": "integer" if isinstance(matrix, exact.IntegerMatrix) else "deficient",
         "entries": archive.add(matrix.entries.astype(np.int32 if narrow else np.int64)),
     }
-    if isinstance(matrix, IntegerMatrix) and matrix.outside is not None:
+    if isinstance(matrix, exact.IntegerMatrix) and matrix.outside is not None:
         form["unsupported"] = archive.add(np.asarray(matrix.outside, dtype=np.float64))
     return form
 
@@ -126,83 +120,79 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
 
     with archive.reading("its strategy"):
         # for readers that do not know domains; earlier versions did not write them
-        if header.get("sizes", list(domain.shape)) != list(domain.shape):
-            raise archive.damaged("its sizes of attributes are not those of its domain")
+        fits = header.get("sizes", list(domain.shape)) == list(domain.shape)
+        archive.require(fits, "its sizes of attributes are not those of its domain")
         matrices = [_read_matrix(form, archive) for form in header["matrices"]]
         parts = []
         for row in header["parts"]:
             factors = once(row["multipliers"]) if "multipliers" in row else None
             parts.append(_read_part(row, domain, matrices, factors, archive))
-        if len({place for row in header["parts"] for _, place in row["blocks"]}) < len(matrices):
-            raise archive.damaged("no part measures one of its matrices")
+        measured = {place for row in header["parts"] for _, place in row["blocks"]}
+        archive.require(len(measured) >= len(matrices), "no part measures one of its matrices")
         vectors = {
             own: {name: _moderate(once(key), archive) for name, key in of.items()}
             for own, of in header["vectors"].items()
         }
-        if header["kind"] not in PLAN_KINDS:
-            raise archive.damaged(f"no kind of plan is called {header['kind']!r}")
+        archive.require(header["kind"] in PLAN_KINDS, f"no kind of plan is called {header['kind']!r}")
         return PLAN_KINDS[header["kind"]](domain, tuple(parts), noise_named(header["noise"]), **vectors)
 
 
 def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float64]:
     """Return an array of floats as it is; with NaN or huge ones errors could not be told."""
-    if vector.dtype != np.float64 or not (np.abs(vector) <= _LARGEST).all():
-        raise archive.damaged("its weights hold what is no number of use")
+    usable = vector.dtype == np.float64 and bool((np.abs(vector) <= _LARGEST).all())
+    archive.require(usable, "its weights hold what is no number of use")
     return vector
 
 
-def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> MeasuredMatrix:
-    if form["kind"] in ("identity", "centered"):
+def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.MeasuredMatrix:
+    kind, require = form["kind"], archive.require
+    if kind in ("identity", "centered"):
         size = form["size"]
-        if type(size) is not int or size < 1:
-            raise archive.damaged("a matrix has no proper size")
-        return IdentityMatrix(size) if form["kind"] == "identity" else CenteredMatrix(size)
-    if form["kind"] == "grid-tree":
+        require(type(size) is int and size >= 1, "a matrix has no proper size")
+        return exact.IdentityMatrix(size) if kind == "identity" else exact.CenteredMatrix(size)
+    if kind == "grid-tree":
         sizes, branching, weights = tuple(form["sizes"]), form["branching"], tuple(form["weights"])
-        if len(sizes) != 2 or any(type(number) is not int for number in (*sizes, branching, *weights)):
-            raise archive.damaged("a tree over a grid does not consist of integers")
-        return GridTree(sizes, branching, weights)
-    if form["kind"] == "merged":
+        whole = len(sizes) == 2 and all(type(number) is int for number in (*sizes, branching, *weights))
+        require(whole, "a tree over a grid does not consist of integers")
+        return exact.GridTree(sizes, branching, weights)
+    if kind == "merged":
         merged = _read_matrix(form["matrix"], archive) if form["matrix"]["kind"] == "integer" else None
         groups = [archive.array(name) for name in form["groups"]]
-        if not isinstance(merged, IntegerMatrix) or any(group.dtype.kind != "i" for group in groups):
+        if not isinstance(merged, exact.IntegerMatrix) or any(group.dtype.kind != "i" for group in groups):
             raise archive.damaged("a matrix over groups of values does not hold integers")
-        return MergedMatrix(merged, tuple(group.astype(np.int64) for group in groups))
-    if form["kind"] not in ("integer", "deficient"):
-        raise archive.damaged("a matrix is of an unknown kind")
+        return exact.MergedMatrix(merged, tuple(group.astype(np.int64) for group in groups))
+    require(kind in ("integer", "deficient"), "a matrix is of an unknown kind")
     entries = archive.array(form["entries"])
-    if entries.dtype.kind != "i" or entries.ndim != 2 or 0 in entries.shape:
-        raise archive.damaged("a measured matrix does not hold integers")
-    if form["kind"] == "deficient":
-        return DeficientMatrix(entries.astype(np.int64))
+    whole = entries.dtype.kind == "i" and entries.ndim == 2 and 0 not in entries.shape
+    require(whole, "a measured matrix does not hold integers")
+    if kind == "deficient":
+        return exact.DeficientMatrix(entries.astype(np.int64))
     outside = _moderate(archive.array(form["unsupported"]), archive) if "unsupported" in form else None
-    if outside is not None and (outside.ndim != 2 or outside.shape[1] != entries.shape[1]):
-        raise archive.damaged("the unsupported directions of a matrix do not fit it")
-    return IntegerMatrix(entries.astype(np.int64), outside)
+    fits = outside is None or (outside.ndim == 2 and outside.shape[1] == entries.shape[1])
+    require(fits, "the unsupported directions of a matrix do not fit it")
+    return exact.IntegerMatrix(entries.astype(np.int64), outside)
 
 
 def _read_part(
     row: Mapping[str, Any],
     domain: Domain,
-    matrices: list[MeasuredMatrix],
+    matrices: list[exact.MeasuredMatrix],
     factors: NDArray[Any] | None,
     archive: ArchiveReader,
 ) -> Part:
     blocks = []
     for positions, place in row["blocks"]:
-        if any(type(position) is not int or position < 0 for position in (*positions, place)):
-            raise archive.damaged("a part names an attribute or a matrix that there is not")
-        names = tuple(domain.names[position] for position in positions)
-        matrix = matrices[place]
-        sides = tuple(domain[name].size for name in names)
-        sided = isinstance(matrix, GridTree | MergedMatrix)
-        if domain.cells(names) != matrix.columns or (sided and matrix.sizes != sides):
-            raise archive.damaged(f"a matrix does not fit the attributes {', '.join(names)}")
+        known = all(type(position) is int and position >= 0 for position in (*positions, place))
+        archive.require(known, "a part names an attribute or a matrix that there is not")
+        names, matrix = tuple(domain.names[position] for position in positions), matrices[place]
+        fits = domain.cells(names) == matrix.columns
+        if isinstance(matrix, exact.GridTree | exact.MergedMatrix):
+            fits &= matrix.sizes == tuple(domain[name].size for name in names)
+        archive.require(fits, f"a matrix does not fit the attributes {', '.join(names)}")
         blocks.append(Block(names, matrix))
     attributes = domain.sort([name for block in blocks for name in block.attributes])
     if factors is not None:
-        if factors.dtype != np.int64:
-            raise archive.damaged("row multipliers are not integers")
+        archive.require(factors.dtype == np.int64, "row multipliers are not integers")
         factors = factors.reshape([block.matrix.rows for block in blocks])
     return Part(attributes, tuple(blocks), float(row["variance"]), factors)
 
@@ -222,15 +212,11 @@ def write_workload(workload: Workload, archive: ArchiveWriter) -> dict[str, obje
     entries = []
     for position, entry in enumerate(workload.entries):
         if not isinstance(entry, Entry):
-            found = f"a {type(entry).__name__}"
-            raise StorageError.at(
-                ("workload", position), found, "an entry of the query language", code="wrong-type"
-            )
+            place, found = ("workload", position), f"a {type(entry).__name__}"
+            raise StorageError.at(place, found, "an entry of the query language", code="wrong-type")
         entries.append(entry.to_spec(kept))
-    return {
-        "domain": [[name, form] for name, form in workload.domain.to_spec().items()],
-        "entries": entries,
-    }
+    domain = [[name, form] for name, form in workload.domain.to_spec().items()]
+    return {"domain": domain, "entries": entries}
 
 
 def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload:
@@ -239,16 +225,17 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
     def given(written: object) -> object:
         if isinstance(written, Mapping) and set(written) == {_REFERENCE}:
             return archive.array(written[_REFERENCE])
-        if isinstance(written, str):
-            raise archive.damaged("its workload names a file in the place of an array")
+        archive.require(not isinstance(written, str), "its workload names a file in the place of an array")
         return written
 
     with archive.reading("its workload"):
         described = dict(header["domain"])
         for spec in described.values():
             # What was derived was written down; no expression from a file is evaluated.
-            if isinstance(spec, Mapping) and "sql" in spec and "codes" not in spec:
-                raise archive.damaged("its domain has an expression that was not evaluated")
+            derived = isinstance(spec, Mapping) and "sql" in spec
+            archive.require(
+                not derived or "codes" in spec, "its domain has an expression that was not evaluated"
+            )
         domain = Domain(described)
         return Workload(domain, *(read_entry(entry, given) for entry in header["entries"]))
 
@@ -283,8 +270,8 @@ def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Aut
         budget, entry = exact_budget({"unit": None, **header["budget"]}), header.get("ledger")
         cost = Cost(exact_number(header["cost"]), noise_named(header["noise"]))
         ledger = None if entry is None else LedgerEntry.read(entry)
-        if _TIME.fullmatch(archive.text(header["time"])) is None:
-            raise archive.damaged("the time of its authorization is none")
+        timed = _TIME.fullmatch(archive.text(header["time"])) is not None
+        archive.require(timed, "the time of its authorization is none")
         return Authorization(cost, budget, header["time"], ledger)
 
 
@@ -342,18 +329,16 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
         workload = read_workload(header["workload"], archive)
         plan = read_plan(header["plan"], workload.domain, archive)
         written = header["certificate"]
-        bound = written["lower_bound"]
-        loss = _number(written["loss"], archive)
-        if header["neighbours"] not in ("add_remove", "replace") or header["objective"] not in ("sum", "max"):
-            raise archive.damaged("its neighbours or its objective are unknown")
+        loss, bound = _number(written["loss"], archive), written["lower_bound"]
+        bound = None if bound is None else _number(bound, archive)
+        known = header["neighbours"] in ("add_remove", "replace") and header["objective"] in ("sum", "max")
+        archive.require(known, "its neighbours or its objective are unknown")
         selection = Selection(
             workload=workload,
             plan=plan,
             mechanism=archive.text(header["mechanism"]),
             neighbours=header["neighbours"],
-            certificate=Certificate(
-                loss, None if bound is None else _number(bound, archive), archive.text(written["scope"])
-            ),
+            certificate=Certificate(loss, bound, archive.text(written["scope"])),
             reason=archive.text(header["reason"]),
             objective=header["objective"],
             targets={name: _number(target, archive) for name, target in header["targets"].items()},
@@ -407,42 +392,33 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         out_of_domain.check(workload.domain)
         assumptions = tuple(_read_assumption(written, archive) for written in header["assumptions"])
         private, max_records = header["private"], header["max_records"]
-        if type(private) is not bool or type(max_records) is not int or max_records < 1:
-            raise archive.damaged("it does not say whether it is private, or for how many records")
+        said = type(private) is bool and type(max_records) is int and max_records >= 1
+        archive.require(said, "it does not say whether it is private, or for how many records")
         scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
-        if len(scales) != len(plan.parts):
-            raise archive.damaged("its noise does not fit its strategy")
+        archive.require(len(scales) == len(plan.parts), "its noise does not fit its strategy")
         # earlier versions charged a replacement what removing two records costs
         either = {authorization.budget.neighbours, "add_remove"}
         if authorization.cost not in [measured_cost(plan, scales, counts, one) for one in either]:
             raise archive.damaged("its strategy costs more or less than it says")
         ends = np.cumsum([part.rows for part in plan.parts])
         steps = archive.array(header["values"], (int(ends[-1]),))
-        if steps.dtype.kind != "i":
-            raise archive.damaged("its measurements are not whole lattice steps")
+        archive.require(steps.dtype.kind == "i", "its measurements are not whole lattice steps")
         values = tuple(
             np.ldexp(own.astype(np.float64), scale.power)
             for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
         )
         measurement = Measurement(
-            plan,
-            scales,
-            values,
-            authorization,
-            private,
-            max_records,
-            out_of_domain,
-            assumptions,
+            plan, scales, values, authorization, private, max_records, out_of_domain, assumptions,
             out_of_domain_counts=counts,
-        )
+        )  # fmt: skip
         return measurement, workload
 
 
 def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:
     steps, power = form
     scale = exact_number(steps)
-    if type(power) is not int or abs(power) > _POWERS or scale.denominator.bit_count() != 1:
-        raise archive.damaged("a scale of its noise is no integer over a power of 2 in range")
+    known = type(power) is int and abs(power) <= _POWERS and scale.denominator.bit_count() == 1
+    archive.require(known, "a scale of its noise is no integer over a power of 2 in range")
     return NoiseScale(scale, power, noise)
 
 
@@ -464,8 +440,8 @@ def _read_counts(
     attributes, steps = tuple(written["attributes"]), written["values"]
     whole = all(type(step) is int and abs(step) < 2**62 for step in steps)
     listed = OutOfDomain(counts=attributes).counts == attributes
-    if not (whole and listed and len(steps) == len(attributes) > 0):
-        raise archive.damaged("its counts of records out of domain are no whole lattice steps, one for each")
+    whole &= listed and len(steps) == len(attributes) > 0
+    archive.require(whole, "its counts of records out of domain are no whole lattice steps, one for each")
     scale = _read_scale(written["noise"], noise, archive)
     return OutOfDomainCounts(attributes, scale, np.ldexp(np.array(steps, dtype=np.float64), scale.power))
 
