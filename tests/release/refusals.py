@@ -4,7 +4,7 @@
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,115 +17,79 @@ from matrixdp.releases import read_passphrase, signatures
 from matrixdp.releases.transaction import transaction
 from tests import builders
 from tests.builders import copied, key, keys, release
-from tests.forging import forge_record, put
+from tests.forging import forge_record
 from tests.refusals import Refusal, numbered
 
 Attempt = Callable[[Path], Any]
-_MU = "privacy/guarantees/0/parameters/mu"
-_EXACT = "privacy/guarantees/0/exact/mu"
+Row = tuple[str, str, Callable[..., Any]]
+GONE = object()
+_MU, _EXACT = "privacy/guarantees/0/parameters/mu", "privacy/guarantees/0/exact/mu"
 
 # Places of release.json, and what is put there: what follows from the measurement cannot be forged.
-_FORGED: list[tuple[str, str, str, Any]] = [
-    ("damaged-file", "", "private", False),
-    ("damaged-file", "", "private", 1),
-    ("damaged-file", "", "privacy/private", False),
-    ("damaged-file", "", "privacy/neighbours", "replace"),
-    ("damaged-file", "", "privacy/unit", {"records": 2}),
-    ("damaged-file", "", "privacy/noise", "laplace"),
-    ("damaged-file", "", "privacy/cost", "1/100"),
-    ("damaged-file", "", "privacy/budget/epsilon", 0.1),
-    ("damaged-file", "", "privacy/budget/exact/delta", "1/10000000"),
-    ("damaged-file", "", "privacy/ledger", {"dataset": "people"}),
-    ("damaged-file", "", "privacy/out_of_domain", {"sex": "male"}),
-    ("damaged-file", "", "privacy/max_records", 10),
-    ("damaged-file", "", "privacy/guarantees", []),
-    ("damaged-file", "", "privacy/guarantees/0", 3),
-    ("damaged-file", "", "privacy/guarantees/0/definition", "pure DP"),
-    ("damaged-file", "", _MU, 0.1),
-    ("damaged-file", "", _MU, True),
-    ("damaged-file", "", _MU, 10**400),
-    ("damaged-file", "", "privacy/guarantees/0/parameters", {}),
-    ("damaged-file", "", _EXACT, "1/10"),
-    ("damaged-file", "", _EXACT, "1e999999999"),
-    ("damaged-file", "", _EXACT, "1/0"),
-    ("damaged-file", "", _EXACT, 0.25),
-    ("damaged-file", "", "privacy/guarantees/3/exact/delta", "1/100000000"),
-    ("damaged-file", "", "privacy", None),
-    ("damaged-file", "", "privacy/measurement/sha256", "0" * 64),
-    ("damaged-file", "", "privacy/measurement/file", "other.mdp"),
-    ("damaged-file", "", "authorization/cost", "1"),
-    ("damaged-file", "", "authorization", []),
-    ("damaged-file", "", "domain", {"sex": ["female", "male"], "age": 5}),
-    ("damaged-file", "", "queries", 5),
-    ("damaged-file", "", "strategy/noise", "laplace"),
-    ("damaged-file", "", "strategy/parts/0/scale/numerator", 3),
-    ("damaged-file", "", "strategy/parts/0/squared_sensitivity", "70"),
-    ("damaged-file", "", "strategy/matrices", []),
-    ("damaged-file", "", "strategy/measured_rows", 1),
-    ("damaged-file", "", "strategy", 3),
-    ("damaged-file", "", "strategy/mechanism", 3),
-    ("damaged-file", "", "strategy/reason", {"a": 1}),
-    ("damaged-file", "", "strategy/objective", "least"),
-    ("damaged-file", "", "strategy/certificate", "good"),
-    ("damaged-file", "", "strategy/certificate/loss", "small"),
-    ("damaged-file", "", "strategy/certificate/gap", True),
-    ("damaged-file", "", "strategy/certificate/scope", None),
-    ("damaged-file", "", "confidence", "0.9"),
-    ("damaged-file", "", "confidence", True),
-    ("damaged-file", "", "confidence", 1.5),
-    ("damaged-file", "", "confidence", 10**400),
-    ("damaged-file", "", "files", []),
-    ("damaged-file", "", "files/measurement.mdp/bytes", 1),
-    ("damaged-file", "", "format", "other"),
-    ("other-version", "", "format_version", 1),
-    ("other-version", "", "format_version", "2" * 500),
-]
-_LEFT_OUT = [
-    ("damaged-file", "", "private"),
-    ("damaged-file", "", "privacy/unit"),
-    ("damaged-file", "", "privacy/guarantees"),
-    ("damaged-file", "", "privacy/ledger"),
-    ("damaged-file", "", "authorization/cost"),
-    ("damaged-file", "", "strategy/parts"),
-    ("damaged-file", "", "domain"),
-]
+_FORGED: dict[str, tuple[Any, ...]] = {
+    "private": (False, 1),
+    "privacy": (None,),
+    "privacy/private": (False,),
+    "privacy/neighbours": ("replace",),
+    "privacy/unit": ({"records": 2}, GONE),
+    "privacy/noise": ("laplace",),
+    "privacy/cost": ("1/100",),
+    "privacy/budget/exact/delta": ("1/10000000",),
+    "privacy/ledger": ({"dataset": "people"}, GONE),
+    "privacy/out_of_domain": ({"sex": "male"},),
+    "privacy/max_records": (10,),
+    "privacy/guarantees": ([], GONE),
+    "privacy/guarantees/0": (3,),
+    "privacy/guarantees/0/definition": ("pure DP",),
+    "privacy/guarantees/0/parameters": ({},),
+    _MU: (0.1, True, 10**400),
+    _EXACT: ("1/10", "1e999999999", "1/0", 0.25),
+    "privacy/measurement/sha256": ("0" * 64,),
+    "privacy/measurement/file": ("other.mdp",),
+    "authorization/cost": ("1",),
+    "authorization": ([],),
+    "domain": ({"sex": ["female", "male"], "age": 5},),
+    "queries": (5,),
+    "strategy": (3,),
+    "strategy/noise": ("laplace",),
+    "strategy/parts/0/scale/numerator": (3,),
+    "strategy/parts": (GONE,),
+    "strategy/matrices": ([],),
+    "strategy/measured_rows": (1,),
+    "strategy/mechanism": (3,),
+    "strategy/certificate/loss": ("small",),
+    "confidence": ("0.9", True, 1.5, 10**400),
+    "files": ([],),
+    "files/measurement.mdp/bytes": (1,),
+    "files/measurement.mdp/sha256": ("0" * 64,),
+    "format": ("other",),
+}
+_VERSIONS = ("format_version", 1), ("format_version", "2" * 500)
 # Records that two readers may read in two ways, or that are none.
 _RECORDS = [
-    ("damaged-file", "", b""),
-    ("wrong-type", "", b"[]"),
-    ("wrong-type", "", b"3"),
-    ("damaged-file", "", b'{"a": NaN}'),
-    ("damaged-file", "", "\ufeff{}".encode()),
-    ("damaged-file", "", b"{" * 9000),
-    ("damaged-file", "", b'{"a": 1, "a": 1}'),
-    ("damaged-file", "", b"\xff"),
-    ("other-version", "", b'{"format": "matrixdp release"}'),
+    ("damaged-file", (b"", b'{"a": NaN}', "\ufeff{}".encode(), b"{" * 9000, b'{"a": 1, "a": 1}', b"\xff")),
+    ("wrong-type", (b"[]", b"3")),
+    ("other-version", (b'{"format": "matrixdp release"}',)),
 ]
 
 
-def steps(place: str) -> tuple[str | int, ...]:
-    return tuple(int(step) if step.isdigit() else step for step in place.split("/"))
+def each(code: str, attempts: Iterable[Callable[..., Any]], place: str = "") -> list[Row]:
+    return [(code, place, attempt) for attempt in attempts]
 
 
 def forged(place: str, value: object) -> Attempt:
-    def attempt(folder: Path) -> None:
-        out = copied(folder)
-        forge_record(out, lambda record: put(record, steps(place), lambda _: value))
-        mdp.load_release(out)
+    *outer, last = (int(step) if step.isdigit() else step for step in place.split("/"))
 
-    return attempt
-
-
-def left_out(place: str) -> Attempt:
-    def remove(record: Any) -> None:
-        *outer, last = steps(place)
+    def change(record: Any) -> None:
         for step in outer:
             record = record[step]
-        del record[last]
+        record[last] = value
+        if value is GONE:
+            del record[last]
 
     def attempt(folder: Path) -> None:
         out = copied(folder)
-        forge_record(out, remove)
+        forge_record(out, change)
         mdp.load_release(out)
 
     return attempt
@@ -157,26 +121,20 @@ def resigned(**fields: object) -> Attempt:
     return attempt
 
 
+_FIELDS: list[dict[str, Any]] = [
+    *({"format": "other"}, {"format_version": 2}, {"format_version": True}, {"algorithm": "none"}),
+    *({"signs": "other.json"}, {"signature": ""}, {"signature": "!!"}, {"signature": 3}, {"more": 1}),
+]
 _SIGNATURES = [
-    ("signature", "", resigned(format="other")),
-    ("signature", "", resigned(format_version=2)),
-    ("signature", "", resigned(format_version=True)),
-    ("signature", "", resigned(algorithm="none")),
-    ("signature", "", resigned(signs="other.json")),
-    ("signature", "", resigned(signature="")),
-    ("signature", "", resigned(signature="!!")),
-    ("signature", "", resigned(signature=3)),
-    ("signature", "", resigned(more=1)),
+    *each("signature", (resigned(**fields) for fields in _FIELDS)),
+    *each(
+        "signature",
+        (replaced("signature.json", text, check) for text in (b"", b"\xff", b"[" * 5000, b"null", b"{}")),
+    ),
     ("file-missing", "", replaced("signature.json", None, check)),
-    ("signature", "", replaced("signature.json", b"", check)),
-    ("signature", "", replaced("signature.json", b"\xff", check)),
-    ("signature", "", replaced("signature.json", b"[" * 5000, check)),
-    ("signature", "", replaced("signature.json", b"null", check)),
     ("out-of-range", "", replaced("signature.json", b'"' + b"x" * 20_000 + b'"', check)),
-    ("signature", "", replaced("signature.json", b"{}", check)),
     ("signature", "", replaced("release.json", b"", check)),
     ("signature", "", lambda folder: mdp.sign_release(copied(folder), key())),
-    ("signature", "", lambda folder: signatures.write_signature(copied(folder), key())),
     ("file-missing", "", lambda folder: mdp.sign_release(folder, key())),
 ]
 
@@ -201,9 +159,9 @@ def piped(folder: Path) -> None:
 _ANSWERS = ("measurement.mdp", "answers.parquet", "answers.csv")
 # Files that are not those that were signed.
 _FILES = [
-    *(("storage", "", replaced(name, b"", check)) for name in _ANSWERS),
-    *(("file-missing", "", replaced(name, None, check)) for name in _ANSWERS),
-    *(("file-missing", "", linked(name)) for name in ("release.json", "signature.json", "answers.csv")),
+    *each("storage", (replaced(name, b"", check) for name in _ANSWERS)),
+    *each("file-missing", (replaced(name, None, check) for name in _ANSWERS)),
+    *each("file-missing", map(linked, ("release.json", "signature.json", "answers.csv"))),
     ("storage", "", piped),
 ]
 
@@ -218,15 +176,8 @@ def signed_record(record: str) -> Attempt:
 
 
 _LISTS = '{"format": "matrixdp release", "files": {%s}}'
-_SIGNED_RECORDS = [
-    ("wrong-type", "", signed_record("[]")),
-    ("damaged-file", "", signed_record("x")),
-    ("damaged-file", "", signed_record('{"format": "other"}')),
-    ("damaged-file", "", signed_record('{"format": "matrixdp release"}')),
-    ("damaged-file", "", signed_record('{"a": 1, "a": 2}')),
-    ("damaged-file", "", signed_record(_LISTS % '"measurement.mdp": {}, "../x": {}')),
-    ("damaged-file", "", signed_record(_LISTS % '"answers.csv": {}')),
-]
+_LISTED = (_LISTS % '"measurement.mdp": {}, "../x": {}', _LISTS % '"answers.csv": {}')
+_NO_RECORDS = ("x", '{"format": "other"}', '{"format": "matrixdp release"}', '{"a": 1, "a": 2}', *_LISTED)
 
 
 def written(content: bytes, use: Callable[[Path], Any]) -> Attempt:
@@ -249,29 +200,27 @@ def encrypted(passphrase: bytes | None, given: bytes | None) -> Attempt:
 
 
 private, public = mdp.SigningKey.load, mdp.PublicKey.load
-_KEYS = [
-    *(("signature", "", encrypted(*pair)) for pair in ((b"a", b"b"), (b"a", None), (None, b"a"))),
-    ("signature", "", encrypted(b"", None)),
-    ("signature", "", encrypted(b"x" * 2000, None)),
+_PAIRS = (b"a", b"b"), (b"a", None), (None, b"a"), (b"", None), (b"x" * 2000, None)
+_CONTENTS = (b"", b"\0" * 10, b"-----BEGIN PRIVATE KEY-----\n", b"x" * 70_000)
+_OTHERS = x25519.X25519PrivateKey.generate(), rsa.generate_private_key(65537, 2048)
+_KEYS: list[Callable[..., Any]] = [
+    *(encrypted(*pair) for pair in _PAIRS),
     *(
-        ("signature", "", written(content, load))
-        for other in (x25519.X25519PrivateKey.generate(), rsa.generate_private_key(65537, 2048))
-        for content, load in zip(pems(other), (private, public), strict=True)
+        written(pem, load)
+        for other in _OTHERS
+        for pem, load in zip(pems(other), (private, public), strict=True)
     ),
-    *(
-        ("signature", "", written(content, load))
-        for load in (private, public)
-        for content in (b"", b"\0" * 10, b"-----BEGIN PRIVATE KEY-----\n", b"x" * 70_000)
-    ),
-    *(("signature", "", load) for load in (private, public)),
-    ("signature", "", lambda: public("a\0b")),
-    ("signature", "", lambda folder: public(mdp.make_keys(folder / "office")[0])),
-    ("signature", "", lambda folder: private(mdp.make_keys(folder / "office")[1])),
-    ("signature", "", lambda folder: mdp.make_keys(folder / "none" / "office")),
-    ("signature", "", lambda folder: mdp.make_keys(folder / ("x" * 300))),
-    ("signature", "", lambda: mdp.make_keys("a\0b")),
-    *(("signature", "", written(content, read_passphrase)) for content in (b"", b"\nsecond", b"\r\n")),
-    ("signature", "", lambda folder: read_passphrase(folder / "nowhere")),
+    *(written(content, load) for load in (private, public) for content in _CONTENTS),
+    private,
+    public,
+    lambda: public("a\0b"),
+    lambda folder: public(mdp.make_keys(folder / "office")[0]),
+    lambda folder: private(mdp.make_keys(folder / "office")[1]),
+    lambda folder: mdp.make_keys(folder / "none" / "office"),
+    lambda folder: mdp.make_keys(folder / ("x" * 300)),
+    lambda: mdp.make_keys("a\0b"),
+    *(written(content, read_passphrase) for content in (b"", b"\nsecond", b"\r\n")),
+    lambda folder: read_passphrase(folder / "nowhere"),
 ]
 
 
@@ -347,18 +296,24 @@ def made(*arguments: Any, **options: Any) -> Callable[[], object]:
 
 
 _OTHER = mdp.Workload(mdp.Domain({"sex": ["male", "female"]}), mdp.marginals(1))
+_ORIGINS: list[tuple[str, Any]] = [
+    ("mechanism", 3),
+    ("reason", {"a": 1}),
+    *(("objective", value) for value in ("least", ["sum"])),
+    ("certificate", 3),
+]
+_CERTIFICATES = [("loss", math.nan), ("lower_bound", "1"), ("gap", True), ("scope", None)]
 _RELEASES = [
-    *(("out-of-range", "confidence", made(confidence=value)) for value in (0, 1, 95, math.nan, True, "high")),
+    *each("out-of-range", (made(confidence=one) for one in (0, 1, 95, math.nan, True, "high")), "confidence"),
     ("domain-mismatch", "", made(_OTHER)),
-    *(("out-of-range", "expect", made(expect=expect)) for expect in (0, -1, 10**400, 10**5000)),
-    *(("wrong-type", "expect", made(expect=expect)) for expect in (True, 1.5, "9")),
+    *each("out-of-range", (made(expect=expect) for expect in (0, -1, 10**400, 10**5000)), "expect"),
+    *each("wrong-type", (made(expect=expect) for expect in (True, 1.5, "9")), "expect"),
     ("wrong-type", "origin", made(origin=[])),
-    ("wrong-type", "origin.mechanism", made(origin={"mechanism": 3})),
-    ("wrong-type", "origin.objective", made(origin={"objective": "least"})),
-    ("wrong-type", "origin.objective", made(origin={"objective": ["sum"]})),
-    ("wrong-type", "origin.certificate", made(origin={"certificate": 3})),
-    ("wrong-type", "origin.certificate.loss", made(origin={"certificate": {"loss": math.nan}})),
-    ("wrong-type", "origin.certificate.lower_bound", made(origin={"certificate": {"lower_bound": "1"}})),
+    *(("wrong-type", f"origin.{name}", made(origin={name: value})) for name, value in _ORIGINS),
+    *(
+        ("wrong-type", f"origin.certificate.{name}", made(origin={"certificate": {name: value}}))
+        for name, value in _CERTIFICATES
+    ),
     ("unsupported-query", "", lambda: release().answer(mdp.marginals([["sex", "age"]]))),
     ("wrong-type", "query", lambda: release().answer("sex")),
     ("workload", "sql", lambda: release().sql("SELECT COUNT(*) FROM t WHERE height > 3")),
@@ -391,17 +346,22 @@ def covariance(entry: Any, query: Any) -> list[Callable[[], object]]:
 
 
 REFUSALS: list[Refusal] = [
-    *numbered("forged", ((code, place, forged(at, value)) for code, place, at, value in _FORGED)),
-    *numbered("left out", ((code, place, left_out(at)) for code, place, at in _LEFT_OUT)),
-    *numbered("record", ((code, place, replaced("release.json", text)) for code, place, text in _RECORDS)),
+    *numbered(
+        "forged", [("damaged-file", "", forged(at, one)) for at, own in _FORGED.items() for one in own]
+    ),
+    *numbered("forged", each("other-version", (forged(*version) for version in _VERSIONS))),
+    *numbered(
+        "record",
+        ((code, "", replaced("release.json", text)) for code, texts in _RECORDS for text in texts),
+    ),
     *numbered("signature", _SIGNATURES),
     *numbered("file", _FILES),
-    *numbered("signed record", _SIGNED_RECORDS),
-    *numbered("key", _KEYS),
+    *numbered(
+        "signed record",
+        [("wrong-type", "", signed_record("[]")), *each("damaged-file", map(signed_record, _NO_RECORDS))],
+    ),
+    *numbered("key", each("signature", _KEYS)),
     *numbered("folder", _FOLDERS),
     *numbered("release", _RELEASES),
-    *numbered(
-        "covariance",
-        ((code, place, attempt) for code, place, *asked in _QUERIES for attempt in covariance(*asked)),
-    ),
+    *numbered("covariance", ((*row[:2], one) for row in _QUERIES for one in covariance(*row[2:]))),
 ]

@@ -110,12 +110,12 @@ def test_parts_that_differ_in_their_attributes_alone_are_one_row():
     assert [len(row["attributes"]) for row in measured(taken.measurement)["parts"]] == [1, 12, 66]
 
 
-@pytest.mark.parametrize("scale", [Fraction(3, 8), Fraction(2**80), Fraction(5, 2**90)])
-def test_scales_are_integers_over_powers_of_two(scale: Fraction):
-    written = exact_scale(scale)
-    assert Fraction(written["numerator"]) / Fraction(2) ** written["exponent"] == scale
-    assert written["numerator"] % 2 == 1
-    assert Fraction(str(written["text"])) == scale
+def test_scales_are_integers_over_powers_of_two():
+    for scale in (Fraction(3, 8), Fraction(2**80), Fraction(5, 2**90)):
+        written = exact_scale(scale)
+        assert Fraction(written["numerator"]) / Fraction(2) ** written["exponent"] == scale
+        assert written["numerator"] % 2 == 1
+        assert Fraction(written["text"]) == scale
 
 
 def test_a_release_comes_back_whole(tmp_path: Path):
@@ -171,27 +171,16 @@ def test_a_seeded_release_is_labelled_everywhere(tmp_path: Path):
     assert not mdp.load_release(out).private
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "error"),
-    [
-        (record_module, "document", KeyboardInterrupt()),
-        (pq.ParquetWriter, "write_table", OSError(28, "No space")),
-    ],
-    ids=["crash", "full disk"],
-)
-def test_a_failure_while_writing_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place, name, error
-):
+def test_a_failure_while_writing_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object, **__: object) -> None:
-        raise error
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(place, name, fail)
-    with pytest.raises(type(error)):
-        mdp.save_release(release(), tmp_path / "out")
-    assert names(tmp_path) == []
-
-
-def test_an_unsupported_workload_writes_nothing(tmp_path: Path):
+    for place, name in ((record_module, "document"), (pq.ParquetWriter, "write_table")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, fail)
+            with pytest.raises(KeyboardInterrupt):
+                mdp.save_release(release(), tmp_path / "out")
+        assert names(tmp_path) == []
     sexes = mdp.select(mdp.Workload(DOMAIN, mdp.marginals([["sex"]])))
     other = sexes.measure(TABLE, mdp.Budget(rho=0.5))
     with pytest.raises(UnsupportedQueryError):
@@ -236,22 +225,12 @@ def test_a_failure_while_replacing_keeps_the_old_release(tmp_path: Path):
     assert names(tmp_path) == ["out"]
 
 
-@pytest.mark.parametrize(
-    "place", [("privacy", "time"), ("authorization", "time"), ("files", "measurement.mdp", "sha256")]
-)
-def test_what_differs_from_run_to_run_cannot_be_forged(place: tuple[str, ...], tmp_path: Path):
+@pytest.mark.parametrize("part", ["privacy", "authorization"])
+def test_the_time_cannot_be_forged(part: str, tmp_path: Path):
     out = copied(tmp_path)
-    forge_record(out, lambda written: put(written, place, lambda _: "2020-01-01T00:00:00+00:00"))
-    with pytest.raises(StorageError):
+    forge_record(out, lambda written: put(written, (part, "time"), lambda _: "2020-01-01T00:00:00+00:00"))
+    with pytest.raises(StorageError, match=f"{part}.time says"):
         mdp.load_release(out)
-
-
-def test_a_key_given_twice_cannot_hide_what_is_acted_on(tmp_path: Path):
-    path = copied(tmp_path) / "release.json"
-    twice = path.read_text().replace('"confidence": 0.9', '"confidence": 0.5, "confidence": 0.9')
-    path.write_text(twice)
-    with pytest.raises(StorageError, match="a key is given twice"):
-        mdp.load_release(path.parent)
 
 
 def test_the_measurement_is_the_one_that_is_listed(tmp_path: Path):

@@ -8,18 +8,14 @@ import pandas as pd
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers.table import FIGURES
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.queries import Entry
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "code": ["a", "b", "c"]})
 RANDOM = np.random.default_rng(5)
-TABLE = pd.DataFrame(
-    {
-        "sex": RANDOM.choice(["female", "male"], 400),
-        "age": RANDOM.integers(0, 10, 400),
-        "code": RANDOM.choice(["a", "b", "c"], 400),
-    }
-)
+VALUES: dict[str, list[str] | range] = {"sex": ["female", "male"], "age": range(10), "code": ["a", "b", "c"]}
+TABLE = pd.DataFrame({name: RANDOM.choice(values, 400) for name, values in VALUES.items()})
 STATEMENTS = {
     "aliases": "SELECT code AS c, sex, COUNT(*) AS n FROM t WHERE age >= 3 GROUP BY ALL",
     "a count before its key": "SELECT COUNT(*) AS n, sex FROM t GROUP BY sex",
@@ -71,7 +67,7 @@ def test_a_result_has_the_figures_of_the_same_query(release: mdp.Release) -> Non
     """Estimates and errors are those of the entry that asks the same."""
     rows = release.sql("SELECT sex, COUNT(*) AS n FROM t WHERE age BETWEEN 2 AND 4 GROUP BY sex")
     same = release.answer(mdp.product(sex="identity", age={"ranges": [[2, 4]]}))
-    for own, other in (("n", "estimate"), ("n_stddev", "stddev"), ("n_lower", "lower"), ("n_upper", "upper")):
+    for own, other in zip(("n", "n_stddev", "n_lower", "n_upper"), FIGURES, strict=True):
         np.testing.assert_allclose(rows[own].to_numpy(), same[other].to_numpy(), rtol=1e-9)
 
 
@@ -98,41 +94,41 @@ def test_laplace_intervals_are_those_of_each_query() -> None:
     np.testing.assert_allclose(rows["n_lower"].to_numpy(), same["lower"].to_numpy(), rtol=1e-9)
 
 
-REFUSED: list[tuple[Entry, str, list[Entry]]] = [
-    (mdp.marginals([["sex", "code"]]), "the same without sex or without code", [mdp.marginals(1)]),
-    (
-        mdp.marginals([["sex", "age", "code"]]),
-        "the same without sex or without code",
-        [mdp.marginals([["age", "code"], ["sex", "age"]])],
-    ),
+APART = "the same without sex or without code"
+REFUSED: list[tuple[Entry, str, Entry]] = [
+    (mdp.marginals([["sex", "code"]]), APART, mdp.marginals(1)),
+    (mdp.marginals([["sex", "age", "code"]]), APART, mdp.marginals([["age", "code"], ["sex", "age"]])),
     (
         mdp.cells([[{"sex": "male"}, {"code": "a"}]]),
         "what the workload asks, such as 'sex, age'",
-        [mdp.marginals([["sex", "age"]])],
+        mdp.marginals([["sex", "age"]]),
     ),
 ]
 
 
 @pytest.mark.parametrize(("entry", "works", "instead"), REFUSED)
 def test_a_refusal_says_what_works_and_what_to_add(
-    narrow: mdp.Release, release: mdp.Release, entry: Entry, works: str, instead: list[Entry]
+    narrow: mdp.Release, release: mdp.Release, entry: Entry, works: str, instead: Entry
 ) -> None:
     """What is named as working works, and with what is to be added the query is answered."""
     with pytest.raises(UnsupportedQueryError, match="was not measured") as caught:
         narrow.answer(entry)
     assert f"What works now: {works}. To have it in a later release, add `marginals: [[" in str(caught.value)
-    for other in instead:
-        assert narrow.answer(other).num_rows
+    assert narrow.answer(instead).num_rows
     assert release.answer(entry).num_rows
 
 
 def test_statements_and_workloads_are_refused_in_the_same_words(narrow: mdp.Release) -> None:
     statement = "SELECT sex, code, COUNT(*) AS n FROM t GROUP BY sex, code"
-    with pytest.raises(UnsupportedQueryError, match=r"add `marginals: \[\[sex, code\]\]` to its workload"):
-        narrow.sql(statement)
-    strategy = mdp.select(narrow.workload)
-    with pytest.raises(UnsupportedQueryError, match=r"add `marginals: \[\[sex, code\]\]` to its workload"):
-        strategy.check_workload(mdp.Workload(DOMAIN, mdp.sql(statement)))
+    workload = mdp.Workload(DOMAIN, mdp.sql(statement))
+    for refused in (
+        lambda: narrow.sql(statement),
+        lambda: mdp.select(narrow.workload).check_workload(workload),
+    ):
+        with pytest.raises(
+            UnsupportedQueryError, match=r"add `marginals: \[\[sex, code\]\]` to its workload"
+        ):
+            refused()
 
 
 def test_part_of_an_attribute_that_was_not_measured(narrow: mdp.Release) -> None:

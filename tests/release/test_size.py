@@ -1,9 +1,9 @@
 """What a release says of the table as a whole: from its own figures, and decided by nothing else."""
 
-import json
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -13,8 +13,9 @@ from matrixdp.cli.app import app
 from matrixdp.cli.release import UNEXPECTED
 from matrixdp.measure.measurement import measure
 from matrixdp.releases.record import SizeCheck, groups_within_noise
+from matrixdp.sources import open_source
 from tests.forging import forge_record
-from tests.release.test_schema import faults
+from tests.release.test_schema import saved
 
 DOMAIN = mdp.Domain({"sex": ["Female", "Male"], "age": 4})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals(1))
@@ -24,9 +25,9 @@ BAD: dict[str, Any] = {"sex": [" Female", "Male", " Male"] * 500, "age": [0, 1, 
 NONE = {"sex": ["female"] * 1500, "age": [0] * 1500}
 
 SPEC = """
-data: {data}
+data: t.csv
 domain: {{sex: [Female, Male], age: 4}}
-workload: [{{marginals: [{marginals}]}}]
+workload: [{{{asked}}}]
 out_of_domain: {{count: true, age: {{count: true}}}}
 privacy: {{rho: 0.5}}
 """
@@ -106,49 +107,41 @@ def test_false_alarms_are_as_rare_as_they_are_said_to_be(strategy):
 def test_a_large_delta_is_among_the_warnings():
     budget = mdp.Budget(epsilon=1, delta=1e-3)
     plan = mdp.select(WORKLOAD, mechanism="identity", noise="gaussian").selection.plan
-    from matrixdp.sources import open_source
-
     measurement = measure(plan, open_source(GOOD), budget, max_records=2000)
     assert "above 1 / 2,000" in mdp.Release(measurement, WORKLOAD).warnings[0]
     assert "above 1 / 1,500" in mdp.Release(measurement, WORKLOAD, expect=1500).warnings[-1]
 
 
 def test_the_record_has_it_and_is_verified(strategy, tmp_path):
-    folder = mdp.save_release(released(strategy, BAD, expect=1500), tmp_path / "out")
-    written = json.loads((folder / "release.json").read_text())
-    assert faults(written) == []
-    size = written["size"]
+    size = saved(released(strategy, BAD, expect=1500), tmp_path)["size"]
+    folder = tmp_path / "out"
     assert (size["expect"], size["agrees"], len(size["warnings"])) == (1500, False, 1)
     again = mdp.load_release(folder, confidence=0.9)
     assert (again.expect, again.confidence, again.size.agrees) == (1500, 0.9, False)
     assert mdp.verify_release(folder).failed == ()
-    stddev = size["total"]["stddev"]
-
-    def moved(by):
-        return lambda record: record["size"]["total"].update(estimate=size["total"]["estimate"] + by)
-
-    forge_record(folder, moved(1e-11 * stddev))
-    assert mdp.verify_release(folder).failed == ()
-    forge_record(folder, moved(1e-3 * stddev))
-    assert "size.total.estimate says" in mdp.verify_release(folder).failed[0].words
-    forge_record(folder, moved(0.0))
-    forge_record(folder, lambda record: record["size"].update(agrees=True))
-    assert "size.agrees says true" in mdp.verify_release(folder).failed[0].words
-    forge_record(folder, lambda record: record["size"].update(total=None))
-    assert mdp.verify_release(folder).failed
+    total = size["total"]
+    for by, said in ((1e-11, None), (1e-3, "size.total.estimate says")):
+        moved = total | {"estimate": total["estimate"] + by * total["stddev"]}
+        assert_said(folder, {"total": moved}, said)
+    assert_said(folder, {"total": total, "agrees": True}, "size.agrees says true")
+    assert_said(folder, {"total": None}, "size.")
     forge_record(folder, lambda record: record.pop("size"))
     assert "size is missing" in mdp.verify_release(folder).failed[0].words
 
 
+def assert_said(folder, changes, said):
+    forge_record(folder, lambda record: record["size"].update(changes))
+    failed = mdp.verify_release(folder).failed
+    assert failed == () if said is None else said in failed[0].words
+
+
 def test_the_command_compares_and_ends_with_a_status_of_its_own(tmp_path):
-    lines = ["sex,age", *(f"{sex},{age}" for sex, age in zip(BAD["sex"], BAD["age"], strict=True))]
-    (tmp_path / "t.csv").write_text("\n".join(lines))
-    (tmp_path / "s.yaml").write_text(SPEC.format(data="t.csv", marginals="0, 1"))
-    (tmp_path / "parts.yaml").write_text(
-        SPEC.format(data="t.csv", marginals="1").replace(
-            "marginals: [1]", "product: {age: {ranges: [[1, 2]]}}"
-        )
-    )
+    pd.DataFrame(BAD).to_csv(tmp_path / "t.csv", index=False)
+    for name, asked in (
+        ("s.yaml", "marginals: [0, 1]"),
+        ("parts.yaml", "product: {age: {ranges: [[1, 2]]}}"),
+    ):
+        (tmp_path / name).write_text(SPEC.format(asked=asked))
 
     def run(spec, *options):
         return CliRunner().invoke(app, ["release", str(tmp_path / spec), *options])

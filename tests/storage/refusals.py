@@ -3,7 +3,9 @@
 
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,28 +54,25 @@ def unnamed(header: Header, members: Members) -> None:
     header["checksums"]["arrays/1.npy"] = ""
 
 
-_ARCHIVES: list[tuple[str, str, Change]] = [
-    ("damaged-file", "", text(b"{")),
-    ("damaged-file", "", text(b"[" * 100_000)),
-    ("damaged-file", "", text(b"[]")),
-    ("damaged-file", "", given_twice),
-    ("damaged-file", "", lambda _, members: members.update({"header.sha256": b"0" * 65})),
-    ("damaged-file", "", lambda _, members: members.update({"header.sha256": b"0" * 64})),
-    ("damaged-file", "", lambda _, members: members.pop("header.sha256")),
-    ("damaged-file", "", lambda header, members: members.pop(header["array"])),
-    ("damaged-file", "", lambda _, members: members.update(table=b"sex,age")),
-    ("damaged-file", "", unnamed),
-    *(("damaged-file", "", set_in("array", name)) for name in ("absent", None, 3, ["a0.npy"])),
-    ("damaged-file", "", content(b"no array at all")),
-    ("damaged-file", "", content(npy(np.arange(6.0), (2, 0)))),
-    ("damaged-file", "", content(headed(b"[["))),
-    ("damaged-file", "", content(headed(b"-" * 9000 + b"1"))),
-    ("damaged-file", "", content(headed(b"+".join([b"1"] * 4500)))),
-    ("damaged-file", "", content(npy(np.arange(6.0))[:-1])),
-    ("damaged-file", "", content(npy(np.arange(6.0)) + b"0")),
-    ("damaged-file", "", content(npy(np.arange(6) * 1j))),
-    ("damaged-file", "", content(npy(np.eye(3, 2).T))),
-    ("damaged-file", "", content(npy(np.arange(6.0)))),
+_CONTENTS = [
+    b"no array at all",
+    *(headed(text) for text in (b"[[", b"-" * 9000 + b"1", b"+".join([b"1"] * 4500))),
+    npy(np.arange(6.0), (2, 0)),
+    npy(np.arange(6.0))[:-1],
+    npy(np.arange(6.0)) + b"0",
+    *(npy(array) for array in (np.arange(6) * 1j, np.eye(3, 2).T, np.arange(6.0))),
+]
+_ARCHIVES: list[Change] = [
+    *(text(header) for header in (b"{", b"[" * 100_000, b"[]")),
+    given_twice,
+    lambda _, members: members.update({"header.sha256": b"0" * 65}),
+    lambda _, members: members.update({"header.sha256": b"0" * 64}),
+    lambda _, members: members.pop("header.sha256"),
+    lambda header, members: members.pop(header["array"]),
+    lambda _, members: members.update(table=b"sex,age"),
+    unnamed,
+    *(set_in("array", name) for name in ("absent", None, 3, ["a0.npy"])),
+    *map(content, _CONTENTS),
 ]
 
 
@@ -151,13 +150,18 @@ _FILES: list[tuple[str, str, Callable[[Path], Any]]] = [
 ]
 
 
-def drop(*path: str) -> Change:
-    def change(header: Any, _members: object) -> None:
-        for step in path[:-1]:
-            header = header[step]
-        del header[path[-1]]
+GONE = object()
 
-    return change
+
+def put_in(places: Mapping[str, tuple[Any, ...]]) -> Iterator[Change]:
+    """Yield a change for each value at each place, or without what is there."""
+    for place, values in places.items():
+        steps = [int(step) if step.isdigit() else step for step in place.split("/")]
+        yield from (set_in(*steps, value) if value is not GONE else drop(steps) for value in values)
+
+
+def drop(steps: list[str | int]) -> Change:
+    return lambda header, _: reduce(getitem, steps[:-1], header).pop(steps[-1])  # type: ignore[arg-type]
 
 
 def integers(header: Header, key: str = "entries") -> str:
@@ -201,48 +205,45 @@ def halved(header: Header, _members: Members) -> None:
         part["variance"] /= 2
 
 
-_STRATEGIES: list[tuple[str, str, Change]] = [
-    ("damaged-file", "", set_in("format", "something")),
-    ("damaged-file", "", set_in("format_version", "1")),
-    ("damaged-file", "", drop("plan")),
-    ("damaged-file", "", drop("certificate", "loss")),
-    ("damaged-file", "", set_in("certificate", "loss", "small")),
-    ("damaged-file", "", set_in("mechanism", 5)),
-    ("damaged-file", "", set_in("reason", None)),
-    ("damaged-file", "", set_in("certificate", "scope", ["all"])),
-    ("damaged-file", "", set_in("neighbours", "anyone")),
-    ("damaged-file", "", set_in("objective", "least")),
-    ("damaged-file", "", set_in("plan", "parts", 0, "variance", -1.0)),
-    ("damaged-file", "", set_in("plan", "parts", 0, "variance", None)),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[99], 0]])),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0, 1], 0]])),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[-1], 0]])),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[True], 0]])),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0], -1]])),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0], 99]])),
-    ("damaged-file", "", set_in("plan", "parts", 1, "blocks", [[[0, 0], 0]])),
-    ("damaged-file", "", set_in("plan", "matrices", 0, "kind", "unheard")),
-    ("damaged-file", "", set_in("plan", "matrices", 0, {"kind": "identity", "size": 0})),
-    ("damaged-file", "", set_in("plan", "matrices", 0, {"kind": "centered", "size": True})),
-    ("damaged-file", "", set_in("plan", "matrices", 0, {"kind": "identity", "size": 99})),
-    ("damaged-file", "", set_in("plan", "parts", [])),
-    ("damaged-file", "", set_in("plan", "kind", "unheard")),
-    ("damaged-file", "", set_in("plan", "kind", "direct")),
-    ("damaged-file", "", set_in("plan", "vectors", {})),
-    ("damaged-file", "", set_in("workload", "entries", [])),
-    ("damaged-file", "", set_in("workload", "domain", [["sex", "female"]])),
-    ("damaged-file", "", twice_read),
-    ("damaged-file", "", named_by_a_part),
-    ("damaged-file", "", multiplied_by_weights),
-    ("damaged-file", "", unmeasured),
-    ("damaged-file", "", halved),
-    ("damaged-file", "", entries(np.ones_like)),
-    ("damaged-file", "", entries(lambda found: np.eye(4))),
-    ("damaged-file", "", entries(lambda found: np.zeros((1, found.shape[1] + 1)), "unsupported")),
-    ("damaged-file", "", entries(lambda found: np.full((1, found.shape[1]), np.nan), "unsupported")),
-    ("damaged-file", "", weights(np.ones(2))),
-    ("damaged-file", "", weights(np.ones(2, dtype=np.int32))),  # of numbers that would be widened
-    ("damaged-file", "", weights(np.array([1e300, 1 - 1e300]))),
+#: Places of the header of a strategy, and what is put there.
+_IN_STRATEGIES: dict[str, tuple[Any, ...]] = {
+    "format": ("something",),
+    "format_version": ("1",),
+    "plan": (GONE,),
+    "certificate/loss": (GONE, "small"),
+    "certificate/scope": (["all"],),
+    "mechanism": (5,),
+    "reason": (None,),
+    "neighbours": ("anyone",),
+    "objective": ("least",),
+    "plan/parts/0/variance": (-1.0, None),
+    "plan/parts/1/blocks": (
+        *([[positions, 0]] for positions in ([99], [0, 1], [-1], [True], [0, 0])),
+        *([[[0], place]] for place in (-1, 99)),
+    ),
+    "plan/matrices/0/kind": ("unheard",),
+    "plan/matrices/0": tuple(
+        {"kind": kind, "size": size} for kind, size in (("identity", 0), ("centered", True), ("identity", 99))
+    ),
+    "plan/parts": ([],),
+    "plan/kind": ("unheard", "direct"),
+    "plan/vectors": ({},),
+    "workload/entries": ([],),
+    "workload/domain": ([["sex", "female"]],),
+}
+_STRATEGIES: list[Change] = [
+    *put_in(_IN_STRATEGIES),
+    twice_read,
+    named_by_a_part,
+    multiplied_by_weights,
+    unmeasured,
+    halved,
+    entries(np.ones_like),
+    entries(lambda found: np.eye(4)),
+    entries(lambda found: np.zeros((1, found.shape[1] + 1)), "unsupported"),
+    entries(lambda found: np.full((1, found.shape[1]), np.nan), "unsupported"),
+    # the second is of numbers that would be widened
+    *(weights(array) for array in (np.ones(2), np.ones(2, dtype=np.int32), np.array([1e300, 1 - 1e300]))),
 ]
 
 
@@ -251,28 +252,30 @@ def floats(header: Header, members: Members) -> None:
     members[header["values"]] = npy(found.astype(float))
 
 
-_MEASUREMENTS: list[tuple[str, str, Change]] = [
-    ("damaged-file", "", lambda header, _: header["authorization"].update(cost=_cost(1, 2))),
-    ("damaged-file", "", lambda header, _: header["authorization"].update(cost=_cost(2, 1))),
-    ("damaged-file", "", set_in("authorization", "cost", "1/0")),
-    ("damaged-file", "", set_in("authorization", "time", 20260101)),
-    ("damaged-file", "", set_in("noise", [["1", 0]])),
-    ("damaged-file", "", set_in("noise", 0, [1])),
-    ("damaged-file", "", set_in("noise", 0, ["1/0", 0])),
-    ("damaged-file", "", set_in("noise", 0, ["5000", 0])),
-    ("damaged-file", "", set_in("noise", 0, 1, 10**9)),
-    *(("damaged-file", "", set_in("noise", 0, 0, steps)) for steps in ("1e999999999", "1" * 5000, 4096)),
-    ("damaged-file", "", set_in("noise", 0, 0, "1/3")),
-    ("damaged-file", "", set_in("private", "yes")),
-    ("damaged-file", "", set_in("max_records", 0)),
-    ("damaged-file", "", floats),
-    ("damaged-file", "", set_in("out_of_domain", {"age": 99})),
-    ("damaged-file", "", drop("values")),
-    ("damaged-file", "", set_in("assumptions", [1])),
-    ("damaged-file", "", set_in("assumptions", [["a", "b"]])),
-    ("damaged-file", "", set_in("assumptions", [{"id": 1, "text": "A sentence."}])),
-    ("damaged-file", "", set_in("assumptions", [{"id": "a"}])),
-    ("damaged-file", "", set_in("assumptions", [{"id": "A", "text": ""}])),
+_IN_MEASUREMENTS: dict[str, tuple[Any, ...]] = {
+    "authorization/cost": ("1/0",),
+    "authorization/time": (20260101,),
+    "noise": ([["1", 0]],),
+    "noise/0": ([1], ["1/0", 0], ["5000", 0]),
+    "noise/0/0": ("1e999999999", "1" * 5000, 4096, "1/3"),
+    "noise/0/1": (10**9,),
+    "private": ("yes",),
+    "max_records": (0,),
+    "out_of_domain": ({"age": 99},),
+    "values": (GONE,),
+    "assumptions": (
+        [1],
+        [["a", "b"]],
+        [{"id": 1, "text": "A sentence."}],
+        [{"id": "a"}],
+        [{"id": "A", "text": ""}],
+    ),
+}
+_MEASUREMENTS: list[Change] = [
+    lambda header, _: header["authorization"].update(cost=_cost(1, 2)),
+    lambda header, _: header["authorization"].update(cost=_cost(2, 1)),
+    *put_in(_IN_MEASUREMENTS),
+    floats,
 ]
 
 
@@ -298,39 +301,38 @@ def twice(form: Header) -> None:
         part["variance"] *= 100
 
 
-def matrix(**changes: Any) -> Callable[[Header], None]:
-    return lambda form: form["matrices"][0].update(changes)
-
-
-def grouped(change: Callable[[Header], object]) -> Callable[[Path], object]:
+def of_merged(change: Callable[[Header], object]) -> Callable[[Path], object]:
     return lambda folder: reread(archives.merged(), folder, lambda form: change(form["matrices"][0]))
 
 
-_PLANS: list[tuple[str, str, Callable[[Path], Any]]] = [
-    ("damaged-file", "", grouped(lambda form: form["matrix"].update(kind="deficient"))),
-    ("damaged-file", "", grouped(lambda form: form.update(groups=[form["matrix"].pop("unsupported")]))),
-    ("damaged-file", "", grouped(lambda form: form.update(groups=[]))),
-    *(
-        ("damaged-file", "", lambda folder, change=change: reread(archives.tree(), folder, matrix(**change)))
-        for change in ({"sizes": [15]}, {"weights": [1, 1, 1, 1.5]}, {"branching": True})
-    ),
-    *(
-        ("damaged-file", "", lambda folder, change=change: reread(archives.tree(), folder, matrix(**change)))
-        for change in ({"sizes": [3, 5]}, {"sizes": [1, 15], "weights": [1, 1, 1, 1, 1]})
-    ),
-    ("damaged-file", "", lambda folder: reread(archives.pooled(), folder, another_matrix)),
-    ("damaged-file", "", lambda folder: reread(archives.pooled(), folder, no_total)),
-    ("damaged-file", "", lambda folder: reread(archives.pooled(), folder, twice)),
+def of_the_tree(**changes: Any) -> Callable[[Path], object]:
+    return lambda folder: reread(archives.tree(), folder, lambda form: form["matrices"][0].update(changes))
+
+
+def of_pooled(change: Callable[[Header], object]) -> Callable[[Path], object]:
+    return lambda folder: reread(archives.pooled(), folder, change)
+
+
+_PLANS: list[Callable[[Path], Any]] = [
+    of_merged(lambda form: form["matrix"].update(kind="deficient")),
+    of_merged(lambda form: form.update(groups=[form["matrix"].pop("unsupported")])),
+    of_merged(lambda form: form.update(groups=[])),
+    of_the_tree(sizes=[15]),
+    of_the_tree(weights=[1, 1, 1, 1.5]),
+    of_the_tree(branching=True),
+    of_the_tree(sizes=[3, 5]),
+    of_the_tree(sizes=[1, 15], weights=[1] * 5),
+    of_pooled(another_matrix),
+    of_pooled(no_total),
+    of_pooled(twice),
 ]
 
 
 def naming_a_file(entry: Header) -> Callable[[Path], None]:
     def attempt(folder: Path) -> None:
-        domain = mdp.Domain({"sex": 2, "dense": 2})
+        workload = mdp.Workload(mdp.Domain({"sex": 2, "dense": 2}), mdp.kway(1, "total"))
         with ArchiveWriter(folder / "w.mdp") as archive:
-            header = write_workload(mdp.Workload(domain, mdp.kway(1, "total")), archive) | {
-                "entries": [entry]
-            }
+            header = write_workload(workload, archive) | {"entries": [entry]}
             archive.close({"format": archives.KIND, "format_version": 1, "workload": header})
         with ArchiveReader(folder / "w.mdp", archives.KIND, 1) as archive:
             read_workload(archive.header["workload"], archive)
@@ -340,14 +342,14 @@ def naming_a_file(entry: Header) -> Callable[[Path], None]:
 
 _SECRET = {"matrix": "secret.npy"}
 # A saved workload cannot name files.
-_WORKLOADS: list[tuple[str, str, Header]] = [
-    ("damaged-file", "", {"dense": "secret.npy", "attributes": ["sex"]}),
-    ("damaged-file", "", {"marginals": [["sex"]], "weights": "secret.npy"}),
-    ("damaged-file", "", {"product": {"sex": _SECRET}}),
-    ("damaged-file", "", {"product": {"sex": ["total", {"permuted": _SECRET, "order": [1, 0]}]}}),
-    ("damaged-file", "", {"kway": 1, "attributes": ["sex"], "predicates": {"categorical": _SECRET}}),
-    ("damaged-file", "", {"any": {"sex": _SECRET, "dense": "identity"}}),
-    ("damaged-file", "", {"sql_file": "secret.sql"}),
+_WORKLOADS: list[Header] = [
+    {"dense": "secret.npy", "attributes": ["sex"]},
+    {"marginals": [["sex"]], "weights": "secret.npy"},
+    {"product": {"sex": _SECRET}},
+    {"product": {"sex": ["total", {"permuted": _SECRET, "order": [1, 0]}]}},
+    {"kway": 1, "attributes": ["sex"], "predicates": {"categorical": _SECRET}},
+    {"any": {"sex": _SECRET, "dense": "identity"}},
+    {"sql_file": "secret.sql"},
 ]
 
 
@@ -355,11 +357,15 @@ def _array(path: Path) -> object:
     return archives.read_array(path, (2, 3))
 
 
-def changed(kind: str, rows: list[tuple[str, str, Change]], save: Any, load: Any) -> list[Refusal]:
+def damaged(kind: str, attempts: Iterable[Callable[[Path], Any]]) -> list[Refusal]:
+    return numbered(kind, (("damaged-file", "", attempt) for attempt in attempts))
+
+
+def changed(kind: str, changes: list[Change], save: Any, load: Any) -> list[Refusal]:
     def attempt(change: Change) -> Callable[[Path], object]:
         return lambda folder: load(altered(save(folder), change))
 
-    return numbered(kind, ((code, place, attempt(change)) for code, place, change in rows))
+    return damaged(kind, map(attempt, changes))
 
 
 REFUSALS: list[Refusal] = [
@@ -367,6 +373,6 @@ REFUSALS: list[Refusal] = [
     *numbered("file", _FILES),
     *changed("strategy", _STRATEGIES, archives.saved_strategy, load_strategy),
     *changed("measurement", _MEASUREMENTS, archives.saved_measurement, load_measurement),
-    *numbered("plan", _PLANS),
-    *numbered("workload", ((code, place, naming_a_file(entry)) for code, place, entry in _WORKLOADS)),
+    *damaged("plan", _PLANS),
+    *damaged("workload", map(naming_a_file, _WORKLOADS)),
 ]

@@ -42,9 +42,8 @@ def test_a_strategy_comes_back_the_same(tmp_path: Path):
 
 def test_a_direct_strategy_comes_back_the_same(tmp_path: Path):
     domain = mdp.Domain({"sex": ["female", "male"], "age": 5})
-    own = select(
-        mdp.Workload(domain, mdp.product(sex="identity", age="range")), mechanism="dense", noise=GAUSSIAN
-    )
+    workload = mdp.Workload(domain, mdp.product(sex="identity", age="range"))
+    own = select(workload, mechanism="dense", noise=GAUSSIAN)
     save_strategy(tmp_path / "s.mdp", own)
     again = load_strategy(tmp_path / "s.mdp")
     assert isinstance(own.plan, Direct)
@@ -54,9 +53,8 @@ def test_a_direct_strategy_comes_back_the_same(tmp_path: Path):
 
 def test_shared_matrices_are_saved_once(tmp_path: Path):
     domain = mdp.Domain({f"a{i}": {"min": 0, "max": 7} for i in range(6)})
-    save_strategy(
-        tmp_path / "s.mdp", select(mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix")), noise=GAUSSIAN)
-    )
+    workload = mdp.Workload(domain, mdp.kway([1, 2, 3], "prefix"))
+    save_strategy(tmp_path / "s.mdp", select(workload, noise=GAUSSIAN))
     plan = ArchiveReader(tmp_path / "s.mdp", STRATEGY_FORMAT, 3).header["plan"]
     assert len(plan["parts"]) == 1 + 6 + 15 + 20
     assert len(plan["matrices"]) < 10
@@ -121,19 +119,15 @@ def test_a_matrix_over_groups_is_kept_with_them_and_with_what_is_too_weak(tmp_pa
 
 
 def test_a_tree_over_a_grid_comes_back(tmp_path: Path):
-    assert (
-        reread(archives.tree(), tmp_path).parts[0].blocks[0].matrix
-        == archives.tree().parts[0].blocks[0].matrix
-    )
+    own, again = archives.tree(), reread(archives.tree(), tmp_path)
+    assert again.parts[0].blocks[0].matrix == own.parts[0].blocks[0].matrix
 
 
 def test_pooled_plans_keep_one_matrix_for_each_attribute(tmp_path: Path):
-    again = reread(archives.pooled(), tmp_path)
+    own, again = archives.pooled(), reread(archives.pooled(), tmp_path)
     for group in mdp.Workload(again.domain, mdp.product(a="range", b="prefix"), mdp.marginals([0, 1])):
-        np.testing.assert_array_equal(
-            again.analysis.variances(group), archives.pooled().analysis.variances(group)
-        )
-    assert again.cost == archives.pooled().cost
+        np.testing.assert_array_equal(again.analysis.variances(group), own.analysis.variances(group))
+    assert again.cost == own.cost
 
 
 def test_an_identity_with_multipliers_is_never_written_out(tmp_path: Path):
