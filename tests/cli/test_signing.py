@@ -59,7 +59,7 @@ def test_signing_later(home: Path):
 def test_a_release_that_could_not_be_signed_is_not_in_its_place(
     office: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def full(path: Path, content: bytes) -> None:
+    def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:

@@ -69,9 +69,8 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
     target = whole_path(out)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise StorageError(
-                f"{target}: found something there; expected a folder that is new or empty", code="file-exists"
-            )
+            found = f"{target}: found something there; expected a folder that is new or empty"
+            raise StorageError(found, "file-exists")
         partial = temporary_name(target, "tables")
         target.parent.mkdir(parents=True, exist_ok=True)
         partial.mkdir()
@@ -186,26 +185,22 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], Measurement, Workload]:
     """
     record = folder / records.RECORD
     if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
-        raise StorageError(
-            f"{folder}: found no {records.RECORD}; expected the folder of a release", "file-missing"
-        )
+        found = f"{folder}: found no {records.RECORD}; expected the folder of a release"
+        raise StorageError(found, "file-missing")
     written = records.read_record(record.read_bytes(), record)
     listed = _listed_measurement(written, record)
     path = folder / records.MEASUREMENT
     if path.is_file() and entry(path) != listed:
-        raise StorageError(
-            f"{path}: does not belong to {records.RECORD}: its checksum is another", "damaged-file"
-        )
+        found = f"{path}: does not belong to {records.RECORD}: its checksum is another"
+        raise StorageError(found, "damaged-file")
     return written, *load_measurement(path)
 
 
 def check_record(folder: Path, written: Mapping[str, Any], release: Release) -> None:
     """Check that what a record says of a measurement follows from it."""
     for problem in _differences(written, release):
-        raise StorageError(
-            f"{folder / records.RECORD}: damaged or altered: {problem} from {records.MEASUREMENT}",
-            "damaged-file",
-        )
+        found = f"{folder / records.RECORD}: damaged or altered: {problem} from {records.MEASUREMENT}"
+        raise StorageError(found, "damaged-file")
 
 
 def expected_in(written: Mapping[str, Any]) -> Any:

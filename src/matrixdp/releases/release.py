@@ -828,12 +828,8 @@ class Release(Displayed):
         """
         inference = self.inference()
         with within("covariances"):
-            left, *others = (
-                inference.spread(one_group(question(one), self.domain))
-                for one in (entry, other)
-                if one is not None
-            )
-        right = others[0] if others else left
+            left = inference.spread(one_group(question(entry), self.domain))
+            right = left if other is None else inference.spread(one_group(question(other), self.domain))
         with inference.computing([left, right]):
             return inference.analysis.covariances(left, right)
 
@@ -878,10 +874,8 @@ class Release(Displayed):
 
         found = self.workload.groups[find_group(self.workload.groups, group)]
         if found.queries > MAX_DRAWN:
-            raise TooLargeError(
-                f"{title(found)}: {found.queries:,} answers; a picture has at most {MAX_DRAWN:,}. Ask for a "
-                "part of them"
-            )
+            most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
+            raise TooLargeError(f"{title(found)}: {found.queries:,} answers; {most}")
         with self._computing([found]):
             figures = self._figures(found)
         return draw_answers(Answered(axes_of(self.domain, found), *figures), title(found))

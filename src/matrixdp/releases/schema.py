@@ -11,24 +11,13 @@ from pydantic_core import core_schema
 from matrixdp.errors import SpecificationError
 from matrixdp.releases.record import RELEASE_VERSION
 
-Exact = Annotated[
-    str,
-    Field(
-        pattern="^[0-9]+(/[1-9][0-9]*)?$",
-        description="An exact rational number of at least 0: numerator/denominator.",
-    ),
-]
+_EXACT = "An exact rational number of at least 0: numerator/denominator."
+Exact = Annotated[str, Field(pattern="^[0-9]+(/[1-9][0-9]*)?$", description=_EXACT)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Noise = Annotated[
-    str, Field(min_length=1, description="gaussian, laplace, or the name of a registered noise.")
-]
-Time = Annotated[
-    str,
-    Field(
-        pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$",
-        description="UTC, ISO 8601.",
-    ),
-]
+_NOISE = "gaussian, laplace, or the name of a registered noise."
+Noise = Annotated[str, Field(min_length=1, description=_NOISE)]
+_UTC = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\+00:00$"
+Time = Annotated[str, Field(pattern=_UTC, description="UTC, ISO 8601.")]
 Neighbours = Annotated[
     Literal["add_remove", "replace"],
     Field(description="One record (or all records of one person) more or less; or one replaced by another."),

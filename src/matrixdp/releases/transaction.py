@@ -322,16 +322,13 @@ def _check(target: Path, force: bool, spends: str | None = None) -> bool:
     if not target.exists() and not target.is_symlink():
         return False
     if not target.is_dir() or target.is_symlink():
-        raise StorageError(
-            f"{target}: found a file; expected a folder that does not exist yet", "file-exists"
-        )
+        raise StorageError(f"{target}: found a file; expected a folder that is not there yet", "file-exists")
     names = {path.name for path in target.iterdir()}
     if not names:
         return False
     if not is_release(target) or not names <= set(RELEASE_FILES):
-        raise StorageError(
-            f"{target}: found a folder with other files; expected one that does not exist yet", "file-exists"
-        )
+        found = "found a folder with other files; expected one that is not there yet"
+        raise StorageError(f"{target}: {found}", "file-exists")
     if not force:
         again = "use another folder, or replace it (force=True, or --force)"
         if spends is not None:

@@ -270,9 +270,8 @@ def read_strictly(text: bytes, name: str) -> dict[str, Any]:
     try:
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise StorageError(
-            f"{name}: not JSON that all read alike ({_brief(error)})", "damaged-file"
-        ) from None
+        found = f"{name}: not JSON that all read alike ({_brief(error)})"
+        raise StorageError(found, "damaged-file") from None
     if not isinstance(found, dict):
         raise StorageError(f"{name}: found a {type(found).__name__}; expected an object", code="wrong-type")
     return found

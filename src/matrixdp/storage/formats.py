@@ -86,10 +86,8 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
 
 def _write_matrix(matrix: exact.MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
     if isinstance(matrix, exact.IdentityMatrix | exact.CenteredMatrix):
-        return {
-            "kind": "identity" if isinstance(matrix, exact.IdentityMatrix) else "centered",
-            "size": matrix.size,
-        }
+        kind = "identity" if isinstance(matrix, exact.IdentityMatrix) else "centered"
+        return {"kind": kind, "size": matrix.size}
     if isinstance(matrix, exact.GridTree):
         sizes, weights = list(matrix.sizes), list(matrix.weights)
         return {"kind": "grid-tree", "sizes": sizes, "branching": matrix.branching, "weights": weights}
@@ -233,9 +231,8 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
         for spec in described.values():
             # What was derived was written down; no expression from a file is evaluated.
             derived = isinstance(spec, Mapping) and "sql" in spec
-            archive.require(
-                not derived or "codes" in spec, "its domain has an expression that was not evaluated"
-            )
+            known = not derived or "codes" in spec
+            archive.require(known, "its domain has an expression that was not evaluated")
         domain = Domain(described)
         return Workload(domain, *(read_entry(entry, given) for entry in header["entries"]))
 
@@ -423,12 +420,9 @@ def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> No
 
 
 def _write_counts(counts: OutOfDomainCounts) -> dict[str, object]:
-    steps = np.ldexp(counts.values, -counts.scale.power)
-    return {
-        "attributes": list(counts.attributes),
-        "noise": [str(counts.scale.steps), counts.scale.power],
-        "values": [int(step) for step in steps],
-    }
+    steps = [int(step) for step in np.ldexp(counts.values, -counts.scale.power)]
+    noise = [str(counts.scale.steps), counts.scale.power]
+    return {"attributes": list(counts.attributes), "noise": noise, "values": steps}
 
 
 def _read_counts(
