@@ -351,8 +351,7 @@ REFUSALS: list[Refusal] = [
     ),
     *numbered("forged", each("other-version", (forged(*version) for version in _VERSIONS))),
     *numbered(
-        "record",
-        ((code, "", replaced("release.json", text)) for code, texts in _RECORDS for text in texts),
+        "record", ((code, "", replaced("release.json", text)) for code, texts in _RECORDS for text in texts)
     ),
     *numbered("signature", _SIGNATURES),
     *numbered("file", _FILES),

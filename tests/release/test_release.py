@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers import table as columns_module
-from matrixdp.answers.table import FIGURES, AnswerColumns
+from matrixdp.answers.table import FIGURES
 from matrixdp.errors import TooLargeError
 from matrixdp.releases import release as release_module
 
@@ -116,18 +115,6 @@ def test_tables_past_the_limit_are_refused(release: mdp.Release, monkeypatch: py
     assert release.answer(mdp.marginals([["sex"]])).num_rows == 2
     with pytest.raises(TooLargeError, match="at most 9"):
         release.answer(mdp.marginals([["age"]]))
-
-
-def test_batches_join_to_the_same_rows(monkeypatch):
-    workload = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix", income="identity"))
-    columns = AnswerColumns(DOMAIN, workload.groups)
-    queries = workload.queries
-    figures = np.arange(queries, dtype=np.float64), np.ones(queries), 1.0
-    whole = list(columns.batches(0, *figures))
-    monkeypatch.setattr(columns_module, "BATCH_ROWS", 7)
-    pieces = list(columns.batches(0, *figures))
-    assert [batch.num_rows for batch in pieces] == [7, 7, 7, 7, 7, 7, 7, 7, 4]
-    assert [row for batch in pieces for row in batch.to_pylist()] == whole[0].to_pylist()
 
 
 def test_answers_have_the_names_that_sets_and_ranges_were_given():
