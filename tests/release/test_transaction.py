@@ -12,11 +12,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.measure import measurement
 
-SPECIFICATION = {
-    "domain": {"sex": ["female", "male"]},
-    "workload": [{"marginals": [0, 1]}],
-    "privacy": {"rho": 0.5},
-}
+DOMAIN = {"sex": ["female", "male"]}
+SPECIFICATION = {"domain": DOMAIN, "workload": [{"marginals": [0, 1]}], "privacy": {"rho": 0.5}}
 TABLE = {"sex": ["male", "female", "male"]}
 
 
@@ -24,32 +21,35 @@ def left(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        ({"expect": -5}, "out-of-range"),
-        ({"expect": 0}, "out-of-range"),
-        ({"expect": 2**53}, "out-of-range"),
-        ({"expect": "x"}, "wrong-type"),
-        ({"expect": True}, "wrong-type"),
-        ({"expect": 3.0}, "wrong-type"),
-        ({"max_answers": -1}, "out-of-range"),
-        ({"max_answers": None}, "wrong-type"),
-        ({"key": "x"}, "wrong-type"),
-    ],
-)
-def test_wrong_arguments_spend_nothing(asked, code, tmp_path: Path):
-    ledger = mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
+@pytest.fixture
+def ledger(tmp_path: Path) -> mdp.Ledger:
+    return mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
+
+
+def run(folder: Path, **options: Any) -> None:
+    mdp.release(SPECIFICATION, folder / "out", table=TABLE, **options)
+
+
+WRONG: list[tuple[str, str, Any]] = [
+    *(("out-of-range", "expect", value) for value in (-5, 0, 2**53)),
+    *(("wrong-type", "expect", value) for value in ("x", True, 3.0)),
+    ("out-of-range", "max_answers", -1),
+    ("wrong-type", "max_answers", None),
+    ("wrong-type", "key", "x"),
+]
+
+
+@pytest.mark.parametrize(("code", "name", "value"), WRONG)
+def test_wrong_arguments_spend_nothing(code: str, name: str, value: Any, tmp_path: Path, ledger: mdp.Ledger):
     with pytest.raises(mdp.SpecificationError) as caught:
-        mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, ledger=ledger, **asked)
-    assert (caught.value.code, caught.value.path) == (code, tuple(asked))
+        run(tmp_path, ledger=ledger, **{name: value})
+    assert (caught.value.code, caught.value.path) == (code, (name,))
     assert not ledger.entries
     assert left(tmp_path) == ["l.ledger"]
 
 
 def test_numbers_of_other_types_are_taken(tmp_path: Path):
-    asked = {"expect": np.int64(3), "max_answers": np.int64(5), "csv": np.True_}
-    mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, **asked)  # type: ignore[arg-type]
+    run(tmp_path, expect=np.int64(3), max_answers=np.int64(5), csv=np.True_)
     assert mdp.verify_release(tmp_path / "out").holds
 
 
@@ -59,7 +59,7 @@ def test_a_whole_measurement_survives_a_callback_that_fails_while_answers_are_wr
             raise RuntimeError
 
     with pytest.raises(RuntimeError) as caught:
-        mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, progress=progress)
+        run(tmp_path, progress=progress)
     assert "The measurement is whole" in caught.value.__notes__[0]
     assert mdp.recover_release(tmp_path / "out").is_dir()
     assert mdp.verify_release(tmp_path / "out").holds
@@ -71,9 +71,9 @@ def test_an_exit_after_the_budget_was_spent_stops_the_next_run(tmp_path: Path):
             raise SystemExit(0)
 
     with pytest.raises(SystemExit):
-        mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, progress=leave)
+        run(tmp_path, progress=leave)
     with pytest.raises(mdp.StorageError) as caught:
-        mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE)
+        run(tmp_path)
     assert caught.value.code == "already-spent"
 
 
@@ -83,16 +83,15 @@ def test_two_runs_for_one_folder_never_both_spend(force, tmp_path: Path):
 
     def another(_: mdp.Budget) -> None:
         with pytest.raises(mdp.StorageError) as caught:
-            mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, force=force)
+            run(tmp_path, force=force)
         second.append(caught.value)
 
-    mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, force=force, before_measuring=another)
+    run(tmp_path, force=force, before_measuring=another)
     assert [error.code for error in second] == ["already-spent"]
     assert left(tmp_path) == ["out"]
 
 
-def test_a_ledger_behind_a_link_has_the_lock_of_the_ledger(tmp_path: Path):
-    ledger = mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
+def test_a_ledger_behind_a_link_has_the_lock_of_the_ledger(tmp_path: Path, ledger: mdp.Ledger):
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "link.ledger"
     link.symlink_to(tmp_path / "l.ledger")
@@ -101,7 +100,7 @@ def test_a_ledger_behind_a_link_has_the_lock_of_the_ledger(tmp_path: Path):
         if share:
             assert not any(one.settled for one in mdp.recover_ledger(ledger))
 
-    mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, ledger=link, progress=recover)
+    run(tmp_path, ledger=link, progress=recover)
     assert [entry.state for entry in ledger.entries] == ["released"]
 
 
@@ -113,15 +112,16 @@ def test_a_folder_that_a_callback_deletes_leaves_a_note_of_the_spent_budget(tmp_
             shutil.rmtree(home, ignore_errors=True)
 
     with pytest.raises(OSError, match="No such file") as caught:
-        mdp.release(SPECIFICATION, home / "out", table=TABLE, progress=remove)
+        run(home, progress=remove)
     assert "The budget was spent: Budget(rho=0.5, neighbours='add_remove'). No" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("function", [mdp.release, mdp.Strategy.measure])
-def test_what_a_place_means_beyond_a_link_is_what_the_system_means(tmp_path: Path, function):
+def test_what_a_place_means_beyond_a_link_is_what_the_system_means(
+    tmp_path: Path, ledger: mdp.Ledger, function: object
+):
     (tmp_path / "far" / "away").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
-    ledger = mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
     out = tmp_path / "link" / ".." / "out"
     if function is mdp.release:
         mdp.release(SPECIFICATION, out, table=TABLE, ledger=ledger)
@@ -134,8 +134,7 @@ def test_what_a_place_means_beyond_a_link_is_what_the_system_means(tmp_path: Pat
 
 
 @pytest.mark.parametrize("event", ["return", "line"])
-def test_an_interrupt_as_the_debit_returns_is_told(tmp_path: Path, event: str):
-    ledger = mdp.Ledger.create(tmp_path / "l.ledger", "people", mdp.Budget(rho=1))
+def test_an_interrupt_as_the_debit_returns_is_told(tmp_path: Path, ledger: mdp.Ledger, event: str):
     debited = False
 
     def trace(frame: FrameType, what: str, _: Any) -> Any:
@@ -152,7 +151,7 @@ def test_an_interrupt_as_the_debit_returns_is_told(tmp_path: Path, event: str):
     sys.settrace(trace)
     try:
         with pytest.raises(KeyboardInterrupt) as caught:
-            mdp.release(SPECIFICATION, tmp_path / "out", table=TABLE, ledger=ledger)
+            run(tmp_path, ledger=ledger)
     finally:
         sys.settrace(before)
     assert len(ledger.entries) == 1
