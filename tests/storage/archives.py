@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-any-return"
 """What is saved in the tests of archives, and archives that are altered with their checksums made right."""
 
 import hashlib
@@ -6,7 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.compose.pooled_products import pooled_products
 from matrixdp.selection.selection import Selection
 from matrixdp.sources import open_source
+from matrixdp.storage import formats
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
-from matrixdp.storage.formats import read_plan, save_measurement, save_strategy, write_plan
 
 KIND = "matrixdp thing"
 AGES, HOURS = {"min": 0, "max": 9}, {"min": 0, "max": 8, "bins": 4}
@@ -62,12 +63,12 @@ def saved_array(folder: Path, version: int = 1) -> Path:
 
 
 def saved_strategy(folder: Path) -> Path:
-    save_strategy(folder / "s.mdp", selection())
+    formats.save_strategy(folder / "s.mdp", selection())
     return folder / "s.mdp"
 
 
 def saved_measurement(folder: Path) -> Path:
-    save_measurement(folder / "m.mdp", measurement(), WORKLOAD)
+    formats.save_measurement(folder / "m.mdp", measurement(), WORKLOAD)
     return folder / "m.mdp"
 
 
@@ -112,14 +113,28 @@ def read_array(path: Path, shape: tuple[int, ...] | None = None) -> np.ndarray:
         return archive.array(archive.header["array"], shape)
 
 
-def reread(plan: Plan, folder: Path, change: Callable[[dict[str, Any]], object] = lambda form: None) -> Plan:
-    """Write a plan, change its form in the header, and read it back."""
+def _reread(folder: Path, write: Any, change: Callable[[Any], object], read: Any) -> Any:
     with ArchiveWriter(folder / "x.mdp") as archive:
-        form = write_plan(plan, archive)
+        form = write(archive)
         change(form)
-        archive.close({"format": KIND, "format_version": 1, "plan": form})
+        archive.close({"format": KIND, "format_version": 1, "form": form})
     with ArchiveReader(folder / "x.mdp", KIND, 1) as archive:
-        return read_plan(archive.header["plan"], plan.domain, archive)
+        return read(archive.header["form"], archive)
+
+
+def reread(plan: Plan, folder: Path, change: Callable[[Any], object] = lambda form: None) -> Plan:
+    """Write a plan, change its form in the header, and read it back."""
+
+    def read(form: Any, archive: ArchiveReader) -> Plan:
+        return formats.read_plan(form, plan.domain, archive)
+
+    return _reread(folder, partial(formats.write_plan, plan), change, read)
+
+
+def reread_workload(
+    workload: mdp.Workload, folder: Path, change: Callable[[Any], object] = lambda form: None
+) -> mdp.Workload:
+    return _reread(folder, partial(formats.write_workload, workload), change, formats.read_workload)
 
 
 @cache

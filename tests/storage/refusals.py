@@ -19,13 +19,12 @@ from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.formats import (
     load_measurement,
     load_strategy,
-    read_workload,
     write_plan,
     write_workload,
 )
 from tests.refusals import Refusal, numbered
 from tests.storage import archives
-from tests.storage.archives import Change, altered, npy, reread, set_in
+from tests.storage.archives import Change, altered, npy, reread, reread_workload, set_in
 
 Header = dict[str, Any]
 Members = dict[str, bytes]
@@ -328,16 +327,9 @@ _PLANS: list[Callable[[Path], Any]] = [
 ]
 
 
-def naming_a_file(entry: Header) -> Callable[[Path], None]:
-    def attempt(folder: Path) -> None:
-        workload = mdp.Workload(mdp.Domain({"sex": 2, "dense": 2}), mdp.kway(1, "total"))
-        with ArchiveWriter(folder / "w.mdp") as archive:
-            header = write_workload(workload, archive) | {"entries": [entry]}
-            archive.close({"format": archives.KIND, "format_version": 1, "workload": header})
-        with ArchiveReader(folder / "w.mdp", archives.KIND, 1) as archive:
-            read_workload(archive.header["workload"], archive)
-
-    return attempt
+def naming_a_file(entry: Header) -> Callable[[Path], object]:
+    workload = mdp.Workload(mdp.Domain({"sex": 2, "dense": 2}), mdp.kway(1, "total"))
+    return lambda folder: reread_workload(workload, folder, lambda form: form.update(entries=[entry]))
 
 
 _SECRET = {"matrix": "secret.npy"}

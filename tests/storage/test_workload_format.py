@@ -10,8 +10,9 @@ import matrixdp as mdp
 from matrixdp.errors import StorageError
 from matrixdp.papers import families
 from matrixdp.statements import sql
-from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
-from matrixdp.storage.formats import read_workload, write_workload
+from matrixdp.storage.archive import ArchiveWriter
+from matrixdp.storage.formats import write_workload
+from tests.storage.archives import reread_workload
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "matrix": 4, "weights": {"min": 0, "max": 2}, "dense": 2})
 MATRIX = {"matrix": [[0.1, 0, 0, 1 / 3]]}
@@ -41,11 +42,7 @@ ENTRIES = {
 @pytest.mark.parametrize("name", ENTRIES)
 def test_entries_come_back_the_same(name: str, tmp_path: Path) -> None:
     workload = mdp.Workload(DOMAIN, ENTRIES[name])
-    with ArchiveWriter(tmp_path / "w.mdp") as archive:
-        header = write_workload(workload, archive)
-        archive.close({"format": "workload", "format_version": 1, "workload": header})
-    with ArchiveReader(tmp_path / "w.mdp", "workload", 1) as archive:
-        again = read_workload(archive.header["workload"], archive)
+    again = reread_workload(workload, tmp_path)
     assert [entry.to_spec() for entry in again.entries] == [entry.to_spec() for entry in workload.entries]
     for one, two in zip(workload, again, strict=True):
         for name in ("name", "attributes", "weight"):
@@ -57,19 +54,14 @@ def test_entries_come_back_the_same(name: str, tmp_path: Path) -> None:
 
 def test_expressions_of_an_archive_are_not_evaluated(tmp_path: Path) -> None:
     domain = mdp.Domain({"age": 3, "old": {"of": ["age"], "sql": "age > 1"}})
-    with ArchiveWriter(tmp_path / "w.mdp") as archive:
-        header = write_workload(mdp.Workload(domain, mdp.product(old="identity")), archive)
-        (_, spec) = header["domain"][1]  # type: ignore[index]
-        spec["sql"] = "age >" + " another expression"
-        forged = json.loads(json.dumps(header))
-        del forged["domain"][1][1]["codes"]
-        archive.close({"format": "workload", "format_version": 1, "workload": header, "forged": forged})
-    with ArchiveReader(tmp_path / "w.mdp", "workload", 1) as archive:
-        again = read_workload(archive.header["workload"], archive).domain["old"].codebook.derivation
-        assert again is not None
-        assert (again.codes, again.sql) == ((0, 0, 1), "age > another expression")
-        with pytest.raises(StorageError, match="its domain has an expression that was not evaluated"):
-            read_workload(archive.header["forged"], archive)
+    workload = mdp.Workload(domain, mdp.product(old="identity"))
+    another = "age > another expression"
+    again = reread_workload(workload, tmp_path, lambda form: form["domain"][1][1].update(sql=another))
+    derived = again.domain["old"].codebook.derivation
+    assert derived is not None
+    assert (derived.codes, derived.sql) == ((0, 0, 1), another)
+    with pytest.raises(StorageError, match="its domain has an expression that was not evaluated"):
+        reread_workload(workload, tmp_path, lambda form: form["domain"][1][1].pop("codes"))
 
 
 def test_numbers_are_kept_out_of_the_header(tmp_path: Path) -> None:
