@@ -16,12 +16,7 @@ from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Block, Direct
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
-from matrixdp.storage.formats import (
-    load_measurement,
-    load_strategy,
-    write_plan,
-    write_workload,
-)
+from matrixdp.storage.formats import load_measurement, load_strategy, write_plan, write_workload
 from tests.refusals import Refusal, numbered
 from tests.storage import archives
 from tests.storage.archives import Change, altered, npy, reread, reread_workload, set_in
