@@ -82,7 +82,7 @@ def advised(analysis: Analysis, workload: Workload, groups: Sequence[Group]) -> 
         raise UnsupportedQueryError(f"{error}{advice}") from None
 
 
-def spread(analysis: Analysis, workload: Workload, group: Group) -> Group:
+def embed(analysis: Analysis, workload: Workload, group: Group) -> Group:
     """Return a group that asks the same, as the total over further attributes where that alone is determined.
 
     A plan may hold an attribute whole: then what does not ask about it is the sum over the marginals that
