@@ -6,37 +6,22 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from matrixdp import queries
 from matrixdp.domain import Attribute
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
-from matrixdp.queries import (
-    AllRanges,
-    Circular,
-    Group,
-    Identity,
-    Labelled,
-    Matrix,
-    Permuted,
-    Predicates,
-    Prefix,
-    ProductGroup,
-    Sets,
-    Stacked,
-    Suffix,
-    Total,
-    Width,
-)
+from matrixdp.queries import Group, Identity, Labelled, Predicates, ProductGroup, Sets
 
 #: What predicate sets are called in the names that groups have where the user gave none.
 _SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
 _AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
-_KINDS: tuple[tuple[type[Predicates], str], ...] = (
-    (Prefix, "CDF"),
-    (Suffix, "complementary CDF"),
-    (AllRanges, "ranges"),
-    (Circular, "circular ranges"),
-    (Matrix, "combinations"),
-)
+_KINDS: dict[type[Predicates], str] = {
+    queries.Prefix: "CDF",
+    queries.Suffix: "complementary CDF",
+    queries.AllRanges: "ranges",
+    queries.Circular: "circular ranges",
+    queries.Matrix: "combinations",
+}
 _JOINING = frozenset(("by", "and", "x"))
 
 
@@ -209,19 +194,19 @@ def _called(group: ProductGroup) -> list[str] | None:
 
 def _kind(predicates: Predicates, size: int) -> str | None:
     """Return what is asked of an attribute in words: nothing for its values, None for its total."""
-    if isinstance(predicates, Total):
+    if isinstance(predicates, queries.Total):
         return None
     if isinstance(predicates, Identity):
         return ""
-    if isinstance(predicates, Width):
+    if isinstance(predicates, queries.Width):
         return f"ranges of {predicates.width}"
-    if isinstance(predicates, Permuted):
+    if isinstance(predicates, queries.Permuted):
         inner = _kind(predicates.predicates, size)
         return f"permuted {inner}" if inner and not inner.startswith("in ") else inner
-    if isinstance(predicates, Stacked):
+    if isinstance(predicates, queries.Stacked):
         kinds = [_kind(part, size) for part in predicates.sets]
         return _listed(["values" if k == "" else "total" if k is None else k for k in kinds])
-    for known, words in _KINDS:
+    for known, words in _KINDS.items():
         if isinstance(predicates, known):
             return words
     count = predicates.count(size)
