@@ -63,7 +63,8 @@ def figure_of(field: pa.Field) -> str:
     ('stddev', '')
     """
     named = field.name if field.name in FIGURES else ""
-    return (field.metadata or {}).get(FIGURE, named.encode()).decode()
+    figure: bytes = (field.metadata or {}).get(FIGURE, named.encode())
+    return figure.decode()
 
 
 @final

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from matrixdp import queries
 from matrixdp.domain import Attribute
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
-from matrixdp.queries import Group, Identity, Labelled, Predicates, ProductGroup, Sets
+from matrixdp.queries import Group, Identity, Labelled, Predicates, Prefix, ProductGroup, Sets
 
 #: What predicate sets are called in the names that groups have where the user gave none.
 _SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
 _AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
 _KINDS: dict[type[Predicates], str] = {
-    queries.Prefix: "CDF",
+    Prefix: "CDF",
     queries.Suffix: "complementary CDF",
     queries.AllRanges: "ranges",
     queries.Circular: "circular ranges",
@@ -45,8 +45,7 @@ def title(group: Group) -> str:
     >>> title(ProductGroup("total", (), (), ()))
     'total'
     """
-    called = _called(group) if isinstance(group, ProductGroup) else None
-    if called is None or not isinstance(group, ProductGroup):
+    if not isinstance(group, ProductGroup) or (called := _called(group)) is None:
         return group.name
     main: dict[str, list[str]] = {}
     by: list[str] = []
@@ -128,16 +127,19 @@ def find_group(groups: Sequence[Group], text: str) -> int:
     if not isinstance(text, str):
         raise WorkloadError.at((), describe_value(text), "the title of a table, as text")
     called = titles(groups)
-    for candidates in (called, [group.name for group in groups]):
-        for same in (_spaced, _words):
-            found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
-            if found:
-                return _only(groups, called, found, text)
-    found = [
-        place for place, group in enumerate(groups) if _words(", ".join(group.attributes)) == _words(text)
+    names = [group.name for group in groups]
+    attributes = [", ".join(group.attributes) for group in groups]
+    ways: list[tuple[Callable[[str], object], Sequence[str]]] = [
+        (_spaced, called),
+        (_words, called),
+        (_spaced, names),
+        (_words, names),
+        (_words, attributes),
     ]
-    if found:
-        return _only(groups, called, found, text)
+    for same, candidates in ways:
+        found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
+        if found:
+            return _only(groups, called, found, text)
     problem = unknown_name((), text, "the title, the name or the attributes of a table", called)
     if not problem.suggestions:
         problem = Problem((), problem.found, problem.expected, _near(text, called))

@@ -47,9 +47,9 @@ class Shown:
 
     title: str
     queries: int
-    answers: GroupAnswers | None
-    picture: Answered | None
-    rows: int
+    answers: GroupAnswers | None = None
+    picture: Answered | None = None
+    rows: int = 0
 
 
 @final
@@ -57,13 +57,12 @@ class Shown:
 class Contents:
     """What a page says of a release.
 
-    `record` is release.json, `accuracies` are those of the groups whose accuracy is shown. `straight` is the
-    standard error of every answer had noise been added to every query of the workload, or at least that;
-    None where it would take long to compute.
+    `accuracies` are those of the groups whose accuracy is shown. `straight` is the standard error of every
+    answer had noise been added to every query of the workload, or at least that; None where it would take
+    long to compute.
     """
 
     release: Release
-    record: Mapping[str, Any]
     accuracies: Sequence[Accuracy]
     all_groups: Accuracy
     straight: float | None
@@ -74,6 +73,15 @@ class Contents:
     def left_out(self) -> int:
         """How many groups are not shown."""
         return len(self.release.workload) - len(self.shown)
+
+    @property
+    def gap(self) -> str | None:
+        """By how many percent the figure that was made least may be above the least possible."""
+        certificate = self.release.origin.get("certificate")
+        said = certificate.get("gap") if isinstance(certificate, Mapping) else None
+        if self.release.statement.neighbours == "replace" and "add_remove" not in str(certificate):
+            said = None  # earlier versions certified strategies for add_remove neighbours alone
+        return f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None
 
 
 def contents(folder: Path) -> Contents:
@@ -112,7 +120,7 @@ def contents(folder: Path) -> Contents:
         straight = math.sqrt(noise.variance_factor * found[0] ** (2 / noise.norm) / scale)
     shown = list(_shown(folder, release, called))
     exact = found is not None and found[1] and budget.neighbours == "add_remove"
-    return Contents(release, record, accuracies, together, straight, exact, shown)
+    return Contents(release, accuracies, together, straight, exact, shown)
 
 
 def aim(release: Release) -> str:
@@ -150,14 +158,13 @@ def _shown(folder: Path, release: Release, called: Sequence[str]) -> Iterator[Sh
     for place in _chosen(release.workload, MAX_GROUPS):
         group = release.workload.groups[place]
         if group.queries > MAX_DRAWN:
-            yield Shown(called[place], group.queries, None, None, 0)
+            yield Shown(called[place], group.queries)
             continue
         own = answers.group(place)
         whole = group.queries <= min(left, MAX_GROUP_ROWS)
         rows = group.queries if whole else min(_FIRST_ROWS, left)
         left -= rows
-        axes = axes_of(release.domain, group)
-        picture = Answered(axes, own.estimates, own.stddevs, own.halves)
+        picture = Answered(axes_of(release.domain, group), *own.figures())
         yield Shown(called[place], group.queries, own, picture, rows)
 
 
@@ -178,8 +185,6 @@ def odds(mu: float) -> float:
     return min(1.0, math.floor(1000 * float(ndtr(mu / 2)) + 1) / 1000)
 
 
-#: Rows up to which a table is open when the page is.
-_OPEN = 12
 _FORMS = {
     "bars": "Bars are estimates, with their {confidence}% intervals.",
     "band": "The line is the estimate, the band its {confidence}% interval, at each place by itself.",
@@ -232,6 +237,7 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
     release, statement = found.release, found.release.statement
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))
+    confidence = f"{100 * release.confidence:g}"
     total = None if release.size.total is None else str(release.size.total)
     return environment.get_template("page.html").render(
         found=found,
@@ -248,11 +254,10 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
         noise=release.measurement.plan.noise.title,
         measured_at=str(release.measurement.authorization.time),
         total=total,
-        confidence=f"{100 * release.confidence:g}",
+        confidence=confidence,
         mechanism=str(release.origin.get("mechanism", "not said")),
-        accuracy=_accuracy(found),
-        groups=list(_groups(found)),
-        quartiles=list(_quartiles(found)),
+        aim=aim(release),
+        quartiles=list(_quartiles(release, confidence)),
         explanation={
             heading: [(type(block).__name__, block) for block in blocks]
             for heading, blocks in explanation(folder, release).items()
@@ -273,7 +278,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"printable": printable, "counted": "{:,}".format, "figure": _figure}
+    environment.filters |= {
+        "printable": printable,
+        "counted": "{:,}".format,
+        "figure": _figure,
+        "errors": _errors,
+        "drawn": _drawn,
+        "caption": _caption,
+    }
     return environment
 
 
@@ -299,44 +311,22 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _accuracy(found: Contents) -> dict[str, Any]:
-    certificate = found.release.origin.get("certificate")
-    said = certificate.get("gap") if isinstance(certificate, Mapping) else None
-    if found.release.statement.neighbours == "replace" and "add_remove" not in str(certificate):
-        said = None  # earlier versions certified strategies for add_remove neighbours alone
+def _errors(found: Contents) -> tuple[str, str]:
+    """Return the picture of the errors, and what a screen reader says instead."""
     points = [(row.title, row.rmse, row.largest, row.least) for row in found.accuracies]
-    words = f"Root mean square standard errors of {len(found.accuracies)} tables, as in the table below."
-    return {
-        "picture": _image(draw_accuracies(points, found.straight), words),
-        "gap": f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None,
-        "aim": aim(found.release),
-    }
+    words = f"Root mean square standard errors of {len(points)} tables, as in the table below."
+    return _image(draw_accuracies(points, found.straight)), words
 
 
-def _groups(found: Contents) -> Iterator[dict[str, Any]]:
-    confidence = f"{100 * found.release.confidence:g}"
-    for own in found.shown:
-        title = printable(own.title)
-        answers, picture = own.answers, own.picture
-        if answers is None or picture is None:
-            yield {"title": title, "own": own, "picture": None}
-            continue
-        axes = " by ".join(axis.name for axis in picture.axes) or "the total"
-        yield {
-            "title": title,
-            "own": own,
-            "picture": _image(draw_answers(picture), printable(f"{title}: {picture.form} of {axes}")),
-            "caption": _caption(picture, confidence),
-            "heads": [printable(head) for head in answers.heads],
-            "rows": list(answers.rows(own.rows)),
-            "open": own.rows <= _OPEN,
-        }
+def _drawn(picture: Answered, title: str) -> tuple[str, str]:
+    """Return the picture of a group's answers, and what a screen reader says instead."""
+    axes = " by ".join(axis.name for axis in picture.axes) or "the total"
+    return _image(draw_answers(picture)), printable(f"{title}: {picture.form} of {axes}")
 
 
-def _quartiles(found: Contents) -> Iterator[dict[str, Any]]:
-    confidence = f"{100 * found.release.confidence:g}"
+def _quartiles(release: Release, confidence: str) -> Iterator[dict[str, Any]]:
     heads = {"quantile": "share of records", "lower": f"{confidence}% from", "upper": "to"}
-    for title, table in tables.quartiles(found.release):
+    for title, table in tables.quartiles(release):
         names = [name for name in table.column_names if name not in ("stddev", "warning")]
         yield {
             "title": printable(title),
@@ -360,11 +350,11 @@ def _caption(picture: Answered, confidence: str) -> str:
     return f"{words} Standard errors: {errors} records."
 
 
-def _image(drawn: Figure, words: str) -> tuple[str, str]:
-    """Return a picture as the address of an image that holds it, and what a screen reader says instead."""
+def _image(drawn: Figure) -> str:
+    """Return a picture as the address of an image that holds it."""
     import matplotlib as mpl
 
     stream = io.BytesIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
         drawn.savefig(stream, format="svg", metadata={"Date": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}", words
+    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"

@@ -45,38 +45,19 @@ class GroupAnswers:
     heads: tuple[str, ...]
     table: pa.Table
 
-    @property
-    def estimates(self) -> Array:
-        """The estimates."""
-        return self._figure("estimate")
-
-    @property
-    def stddevs(self) -> Array:
-        """Their standard errors."""
-        return self._figure("stddev")
-
-    @property
-    def halves(self) -> Array:
-        """Half the lengths of their intervals."""
-        return (self._figure("upper") - self._figure("lower")) / 2
-
-    def _figure(self, name: str) -> Array:
-        return np.asarray(self.table.column(name).to_numpy(), dtype=np.float64)
+    def figures(self) -> tuple[Array, Array, Array]:
+        """Return the estimates, their standard errors, and half the lengths of their intervals."""
+        known = self.table.select(FIGURES).columns
+        estimates, stddevs, lower, upper = (np.asarray(own.to_numpy(), dtype=np.float64) for own in known)
+        return estimates, stddevs, (upper - lower) / 2
 
     def rows(self, most: int) -> Iterator[list[str]]:
         """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
-        shown = self.table.slice(0, most)
-        digits = max(0, decimals_of(float(self.halves.min())) or 0)
-        texts = [
-            ["all" if text is None else printable(text) for text in shown.column(place).to_pylist()]
-            for place in range(len(self.heads))
-        ]
-        numbers = [
-            [rounded(value, digits + (name == "stddev")) for value in shown.column(name).to_pylist()]
-            for name in FIGURES
-        ]
-        for row in zip(*texts, *numbers, strict=True):
-            yield list(row)
+        digits = max(0, decimals_of(float(self.figures()[2].min())) or 0)
+        for row in zip(*(column.to_pylist() for column in self.table.slice(0, most).columns), strict=True):
+            asked, figures = row[: -len(FIGURES)], zip(FIGURES, row[-len(FIGURES) :], strict=True)
+            texts = ["all" if text is None else printable(text) for text in asked]
+            yield [*texts, *(rounded(value, digits + (name == "stddev")) for name, value in figures)]
 
 
 @final

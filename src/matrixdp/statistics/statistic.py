@@ -339,12 +339,12 @@ class OfAttribute(StatisticEntry):
         sets = language.AttributeSets.on(domain, asked, "by")
         names = [own.name for own in sets.attributes]
         for name in names:
-            if name in self.where:
-                expected = "the values in `by` alone: by: {attribute: {sets: [[value], [value, value]]}}"
-                raise EntryError.at(("by",), f"{name!r}, an attribute of `where`", expected, code="conflict")
-            if name == attribute.name:
-                found = f"{name!r}, of which the statistic is"
-                raise EntryError.at(("by",), found, "other attributes", code="conflict")
+            if name == attribute.name or name in self.where:
+                role, expected = "of which the statistic is", "other attributes"
+                if name in self.where:
+                    role = "an attribute of `where`"
+                    expected = "the values in `by` alone: by: {attribute: {sets: [[value], [value, value]]}}"
+                raise EntryError.at(("by",), f"{name!r}, {role}", expected, code="conflict")
         by = {n: own for n, own in zip(names, sets.predicates, strict=True) if not isinstance(own, Total)}
         texts = dict(zip(names, sets.texts, strict=True))
         title = f"{self.kind} of {attribute.name}"
