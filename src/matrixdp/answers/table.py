@@ -120,17 +120,33 @@ class AnswerColumns:
         self._names = pa.array(list(places), pa.utf8())
         self._explicit = any(isinstance(group, DenseGroup) for group in self._groups)
         heads = {name: head(domain[name], sets[name].values()) if levels else name for name in self._asked}
-        self.columns, self.bounds = _column_names(
-            {name: len(asked.types) > 1 for name, asked in self._asked.items()}, heads
-        )
-        self.schema = pa.schema(
-            [
-                pa.field("group", _NAME, nullable=False),
-                *(field for name in self._asked for field in self._fields(name)),
-                *([("query", pa.utf8())] if self._explicit else []),
-                *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES),
-            ]
-        )
+        self.columns: dict[str, str] = {}
+        self.bounds: dict[str, tuple[str, str]] = {}
+        self.schema = self._schema(heads)
+
+    def _schema(self, heads: dict[str, str]) -> pa.Schema:
+        """Name the columns of the attributes, and return all columns."""
+        taken = {"group", "query", *FIGURES}
+        for name, column in heads.items():
+            while column in taken or (column != heads[name] and column in heads.values()):
+                column += "_attribute"
+            taken.add(column)
+            self.columns[name] = column
+        fields = [pa.field("group", _NAME, nullable=False)]
+        for name, asked in self._asked.items():
+            fields.append(pa.field(self.columns[name], _VALUE))
+            if len(asked.types) == 1:
+                continue
+            pair = (f"{name}_from", f"{name}_to")
+            while not taken.isdisjoint(pair):
+                pair = (f"{pair[0]}_value", f"{pair[1]}_value")
+            taken.update(pair)
+            self.bounds[name] = pair
+            ends = zip(pair, asked.types[1:], (b"from", b"to"), strict=True)
+            fields += [pa.field(own, kind, metadata={BOUND: end}) for own, kind, end in ends]
+        if self._explicit:
+            fields.append(pa.field("query", pa.utf8()))
+        return pa.schema([*fields, *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES)])
 
     @cached_property
     def _nulls(self) -> dict[pa.DataType, pa.Array]:
@@ -143,14 +159,6 @@ class AnswerColumns:
         """Return the texts of an attribute's column, in order."""
         texts: list[str] = self._asked[name].texts.to_pylist()
         return texts
-
-    def _fields(self, name: str) -> Iterator[pa.Field]:
-        """Yield the columns of an attribute."""
-        yield pa.field(self.columns[name], _VALUE)
-        if name in self.bounds:
-            own = zip(self.bounds[name], self._asked[name].types[1:], (b"from", b"to"), strict=True)
-            for column, kind, bound in own:
-                yield pa.field(column, kind, metadata={BOUND: bound})
 
     def batches(
         self, position: int, estimates: Array, variances: Array, quantile: float | Array
@@ -228,28 +236,6 @@ def _asked(group: Group) -> dict[str, tuple[Predicates, Hashable, int]]:
         for axis, (name, predicates, size) in enumerate(axes)
         if not isinstance(predicates, Total)
     }
-
-
-def _column_names(
-    asked: dict[str, bool], heads: dict[str, str]
-) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    """Return the column of each attribute, and the two of the bounds of those that have some."""
-    taken = {"group", "query", *FIGURES}
-    columns: dict[str, str] = {}
-    for name in asked:
-        column = heads[name]
-        while column in taken or (column != heads[name] and column in heads.values()):
-            column += "_attribute"
-        taken.add(column)
-        columns[name] = column
-    bounds: dict[str, tuple[str, str]] = {}
-    for name in (name for name, bounded in asked.items() if bounded):
-        pair = (f"{name}_from", f"{name}_to")
-        while not taken.isdisjoint(pair):
-            pair = (f"{pair[0]}_value", f"{pair[1]}_value")
-        taken.update(pair)
-        bounds[name] = pair
-    return columns, bounds
 
 
 def _coded(codes: pa.Array, labels: pa.Array, *, ordered: bool = False) -> pa.DictionaryArray:
@@ -346,14 +332,11 @@ def joined(tables: Sequence[tuple[str, pa.Table]], column: str) -> pa.Table:
     while first in types:
         first += "_name"
     schema = pa.schema([(first, pa.utf8()), *(types[name] for name in names)])
-    parts = []
+    parts = [schema.empty_table()]
     for own, table in tables:
-        columns = {first: pa.array([own] * table.num_rows, pa.utf8())}
-        for name in names:
-            missing = name not in table.column_names
-            columns[name] = pa.nulls(table.num_rows) if missing else table.column(name)
-        parts.append(pa.table(columns).cast(schema))
-    return pa.concat_tables(parts) if parts else schema.empty_table()
+        cast = table.cast(pa.schema([types[name] for name in table.column_names]))
+        parts.append(cast.add_column(0, first, pa.array([own] * len(cast), pa.utf8())))
+    return pa.concat_tables(parts, promote_options="default")
 
 
 def _common(known: pa.Field | None, other: pa.Field) -> pa.Field:

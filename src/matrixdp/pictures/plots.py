@@ -13,17 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.titles import titles
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
 from matrixdp.pictures import style
-from matrixdp.pictures.style import (
-    BAND,
-    INK,
-    SERIES,
-    Axis,
-    joined,
-    label_places,
-    new_figure,
-    quiet,
-    shortened,
-)
+from matrixdp.pictures.style import INK, Axis, joined, label_places, new_figure, quiet, shortened
 from matrixdp.plan import Plan
 from matrixdp.selection.selection import Selection
 
@@ -32,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
-
-# Heat maps of estimates, beside one of their standard errors where these differ.
 
 #: Answers of a group that is drawn, at most.
 MAX_DRAWN = 1_000_000
@@ -44,109 +32,6 @@ _COLOURS, _THOUSANDS = "cividis", "{x:,g}"
 _WRITTEN, _MARKS = 60, 12
 #: Standard errors that differ by less are all but the same.
 _ALIKE = 1.02
-
-
-def draw_heat_map(rows: Axis, columns: Axis, estimates: Array, stddevs: Array, *, halves: Array) -> Figure:
-    """Return estimates by two axes as a heat map, and their standard errors as another."""
-    count, width = estimates.shape
-    written = count * width <= _WRITTEN and width <= 8
-    panels = [(_title("estimate", stddevs), estimates)]
-    if not alike(stddevs):
-        panels.append(("standard error", stddevs))
-    below = width > 12 or (written and width > 3)
-    down, across = (len(panels), 1) if below else (1, len(panels))
-    figure = new_figure(6.4, down * min(max(1.1 + 0.26 * count, 1.9), 5.0))
-    x = (shortened(columns.name, 40), label_places(columns.labels, 6 if below else 4))
-    for place, (title, values) in enumerate(panels):
-        axes = figure.add_subplot(down, across, place + 1)
-        y = (
-            shortened(rows.name, 30) if below or place == 0 else "",
-            label_places(rows.labels, 2 * _MARKS if below else _MARKS),
-        )
-        norm = _norm(values, stddevs) if place == 0 else None
-        image = _draw_map(axes, values, title, x, y, norm=norm, aspect="auto")
-        if written:
-            texts = [f"{value:.4g}" for value in values.flat]
-            if place == 0:
-                texts = [f"{a:,.0f} ±{b:,.0f}" for a, b in zip(values.flat, halves.flat, strict=True)]
-            _write(axes, image.to_rgba(values), texts)
-    return figure
-
-
-def draw_triangles(axis: Axis, names: Sequence[str], estimates: Array, stddevs: Array) -> Figure:
-    """Return the answers for every interval of values by its two ends: one triangle for each name."""
-    size = len(axis.values)
-    titles = [shortened(name) or _title("estimate", stddevs) for name in names]
-    panels = list(zip(titles, estimates, strict=True))
-    if not alike(stddevs):
-        panels.append(("standard error, the largest", stddevs.max(axis=0)))
-    across = min(len(panels), 2)
-    down = math.ceil(len(panels) / across)
-    figure = new_figure(6.4, 2.9 * down)
-    norm = _norm(estimates, stddevs)
-    x, y = (
-        (shortened(f"{axis.name}, {end}", 30), label_places(axis.values, most))
-        for end, most in (("to", 3), ("from", 6))
-    )
-    for place, (title, values) in enumerate(panels):
-        square = np.full((size, size), np.nan)
-        square[np.triu_indices(size)] = values
-        axes = figure.add_subplot(down, across, place + 1)
-        _draw_map(axes, square, title, x, y, norm=norm if place < len(estimates) else None, origin="lower")
-    return figure
-
-
-Marked = tuple[str, tuple[list[int], list[str]]]
-"""What an axis is called, and its marks."""
-
-
-def _draw_map(axes: Axes, values: Array, title: str, x: Marked, y: Marked, **shown: Any) -> AxesImage:
-    """Draw numbers as colours, with what the colours mean beside them."""
-    image = axes.imshow(values, cmap=_COLOURS, interpolation="none", **shown)
-    axes.set_yticks(*y[1])
-    axes.set_xticks(*x[1])
-    axes.set(xlabel=x[0], ylabel=y[0], title=title)
-    quiet(axes, grid="")
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format=_THOUSANDS)
-    bar.ax.tick_params(colors=INK, labelsize=8)
-    bar.outline.set_visible(False)
-    return image
-
-
-def alike(stddevs: Array) -> bool:
-    """Return whether standard errors are all but the same.
-
-    Examples
-    --------
-    >>> alike(np.array([1.0, 1.01])), alike(np.array([1.0, 2.0]))
-    (True, False)
-    """
-    return bool(stddevs.max() <= _ALIKE * stddevs.min())
-
-
-def _title(name: str, stddevs: Array) -> str:
-    """Return the title of a map, with the standard error where that is all but the same everywhere."""
-    return f"{name} (standard error {stddevs.max():.3g})" if alike(stddevs) else name
-
-
-def _norm(estimates: Array, stddevs: Array) -> Normalize:
-    """Return a scale that is linear within the noise; above it logarithmic, where counts differ widely."""
-    from matplotlib.colors import Normalize, SymLogNorm
-
-    low, high = min(0.0, float(estimates.min())), float(estimates.max())
-    threshold = 2 * float(np.median(stddevs))
-    if threshold > 0 and high > 100 * threshold:
-        return SymLogNorm(linthresh=threshold, vmin=low, vmax=high)
-    return Normalize(low, high if high > low else low + 1.0)
-
-
-def _write(axes: Axes, colours: Array, texts: Sequence[str]) -> None:
-    """Write a text into every cell."""
-    light = colours[..., :3] @ np.array([0.2126, 0.7152, 0.0722]) > 0.45
-    for (row, column), text in zip(np.ndindex(*light.shape), texts, strict=True):
-        colour = "#000000" if light[row, column] else "#ffffff"
-        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
-
 
 Form = Literal["bars", "band", "heat map", "triangles", "sorted"]
 
@@ -226,18 +111,9 @@ def _drawn(answered: Answered) -> Figure:
         case "band":
             return _band(answered)
         case "heat map":
-            rows, columns = answered.axes[:-1], answered.axes[-1]
-            name = ", ".join(axis.name for axis in rows)
-            shape = (-1, columns.size)
-            own_rows = Axis(name, joined(rows), rows[0].kind if len(rows) == 1 else "categories")
-            values = (answered.estimates, answered.stddevs, answered.halves)
-            estimates, stddevs, halves = (own.reshape(shape) for own in values)
-            return draw_heat_map(own_rows, columns, estimates, stddevs, halves=halves)
+            return _heat_map(answered)
         case "triangles":
-            [place] = (i for i, axis in enumerate(answered.axes) if axis.kind == "ranges")
-            others = answered.axes[:place] + answered.axes[place + 1 :]
-            panels = [_front(answered, values, place) for values in (answered.estimates, answered.stddevs)]
-            return draw_triangles(answered.axes[place], joined(others), *panels)
+            return _triangles(answered)
         case "sorted":
             return _sorted(answered)
 
@@ -252,7 +128,7 @@ def _bars(answered: Answered) -> Figure:
     figure = new_figure(6.4, 0.9 + 0.24 * len(labels))
     axes = figure.add_subplot()
     places = np.arange(len(labels))
-    axes.barh(places, answered.estimates, color=BAND, height=0.72)
+    axes.barh(places, answered.estimates, color=style.BAND, height=0.72)
     axes.errorbar(
         answered.estimates, places, xerr=answered.halves, fmt="none", ecolor=INK, elinewidth=1.2, capsize=2.5
     )
@@ -279,7 +155,7 @@ def _band(answered: Answered) -> Figure:
     step: Literal["mid"] | None = "mid" if along.size <= 120 else None
     shape = "default" if step is None else "steps-mid"
     drawn = []
-    for line, half, colour in zip(lines, halves, SERIES, strict=False):
+    for line, half, colour in zip(lines, halves, style.SERIES, strict=False):
         axes.fill_between(x, line - half, line + half, step=step, color=colour, alpha=0.28, linewidth=0)
         drawn += axes.plot(x, line, color=colour, linewidth=1.3, drawstyle=shape)
     axes.set_xticks(*label_places(along.labels, 8))
@@ -306,8 +182,8 @@ def _sorted(answered: Answered) -> Figure:
     line, half = answered.estimates[order[ranks]], answered.halves[order[ranks]]
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
-    axes.fill_between(ranks + 1, line - half, line + half, color=SERIES[0], alpha=0.28, linewidth=0)
-    axes.plot(ranks + 1, line, color=SERIES[0], linewidth=1.3)
+    axes.fill_between(ranks + 1, line - half, line + half, color=style.SERIES[0], alpha=0.28, linewidth=0)
+    axes.plot(ranks + 1, line, color=style.SERIES[0], linewidth=1.3)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_xlabel(f"{len(order):,} answers, the largest first")
     axes.set_ylabel("records")
@@ -316,6 +192,116 @@ def _sorted(answered: Answered) -> Figure:
         axis.set_major_formatter(_THOUSANDS)
     quiet(axes)
     return figure
+
+
+# Heat maps of estimates, beside one of their standard errors where these differ.
+
+
+def _heat_map(answered: Answered) -> Figure:
+    """Draw estimates by two axes, or by combinations of some and another, and their standard errors."""
+    rows, columns = answered.axes[:-1], answered.axes[-1]
+    values = (answered.estimates, answered.stddevs, answered.halves)
+    estimates, stddevs, halves = (own.reshape(-1, columns.size) for own in values)
+    count, width = estimates.shape
+    written = count * width <= _WRITTEN and width <= 8
+    panels = [(_title("estimate", stddevs), estimates)]
+    if not alike(stddevs):
+        panels.append(("standard error", stddevs))
+    below = width > 12 or (written and width > 3)
+    down, across = (len(panels), 1) if below else (1, len(panels))
+    figure = new_figure(6.4, down * min(max(1.1 + 0.26 * count, 1.9), 5.0))
+    x = (shortened(columns.name, 40), label_places(columns.labels, 6 if below else 4))
+    name = shortened(", ".join(axis.name for axis in rows), 30)
+    marks = label_places(joined(rows), 2 * _MARKS if below else _MARKS)
+    for place, (title, own) in enumerate(panels):
+        axes = figure.add_subplot(down, across, place + 1)
+        y = (name if below or place == 0 else "", marks)
+        norm = _norm(own, stddevs) if place == 0 else None
+        image = _draw_map(axes, own, title, x, y, norm=norm, aspect="auto")
+        if written:
+            texts = [f"{value:.4g}" for value in own.flat]
+            if place == 0:
+                texts = [f"{a:,.0f} ±{b:,.0f}" for a, b in zip(own.flat, halves.flat, strict=True)]
+            _write(axes, image.to_rgba(own), texts)
+    return figure
+
+
+def _triangles(answered: Answered) -> Figure:
+    """Draw the answers for every interval of values by its two ends: one triangle for each other place."""
+    [place] = (i for i, axis in enumerate(answered.axes) if axis.kind == "ranges")
+    axis, others = answered.axes[place], answered.axes[:place] + answered.axes[place + 1 :]
+    estimates, stddevs = (_front(answered, own, place) for own in (answered.estimates, answered.stddevs))
+    titles = [shortened(name) or _title("estimate", stddevs) for name in joined(others)]
+    panels = list(zip(titles, estimates, strict=True))
+    if not alike(stddevs):
+        panels.append(("standard error, the largest", stddevs.max(axis=0)))
+    across = min(len(panels), 2)
+    down = math.ceil(len(panels) / across)
+    figure = new_figure(6.4, 2.9 * down)
+    norm = _norm(estimates, stddevs)
+    x, y = (
+        (shortened(f"{axis.name}, {end}", 30), label_places(axis.values, most))
+        for end, most in (("to", 3), ("from", 6))
+    )
+    for number, (title, values) in enumerate(panels):
+        square = np.full((len(axis.values), len(axis.values)), np.nan)
+        square[np.triu_indices(len(square))] = values
+        axes = figure.add_subplot(down, across, number + 1)
+        own = norm if number < len(estimates) else None
+        _draw_map(axes, square, title, x, y, norm=own, origin="lower")
+    return figure
+
+
+Marked = tuple[str, tuple[list[int], list[str]]]
+"""What an axis is called, and its marks."""
+
+
+def _draw_map(axes: Axes, values: Array, title: str, x: Marked, y: Marked, **shown: Any) -> AxesImage:
+    """Draw numbers as colours, with what the colours mean beside them."""
+    image = axes.imshow(values, cmap=_COLOURS, interpolation="none", **shown)
+    axes.set_yticks(*y[1])
+    axes.set_xticks(*x[1])
+    axes.set(xlabel=x[0], ylabel=y[0], title=title)
+    quiet(axes, grid="")
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format=_THOUSANDS)
+    bar.ax.tick_params(colors=INK, labelsize=8)
+    bar.outline.set_visible(False)
+    return image
+
+
+def alike(stddevs: Array) -> bool:
+    """Return whether standard errors are all but the same.
+
+    Examples
+    --------
+    >>> alike(np.array([1.0, 1.01])), alike(np.array([1.0, 2.0]))
+    (True, False)
+    """
+    return bool(stddevs.max() <= _ALIKE * stddevs.min())
+
+
+def _title(name: str, stddevs: Array) -> str:
+    """Return the title of a map, with the standard error where that is all but the same everywhere."""
+    return f"{name} (standard error {stddevs.max():.3g})" if alike(stddevs) else name
+
+
+def _norm(estimates: Array, stddevs: Array) -> Normalize:
+    """Return a scale that is linear within the noise; above it logarithmic, where counts differ widely."""
+    from matplotlib.colors import Normalize, SymLogNorm
+
+    low, high = min(0.0, float(estimates.min())), float(estimates.max())
+    threshold = 2 * float(np.median(stddevs))
+    if threshold > 0 and high > 100 * threshold:
+        return SymLogNorm(linthresh=threshold, vmin=low, vmax=high)
+    return Normalize(low, high if high > low else low + 1.0)
+
+
+def _write(axes: Axes, colours: Array, texts: Sequence[str]) -> None:
+    """Write a text into every cell."""
+    light = colours[..., :3] @ np.array([0.2126, 0.7152, 0.0722]) > 0.45
+    for (row, column), text in zip(np.ndindex(*light.shape), texts, strict=True):
+        colour = "#000000" if light[row, column] else "#ffffff"
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
 
 
 # The picture of a strategy: what is measured at which share of the privacy cost, and its errors.
@@ -371,7 +357,7 @@ def _draw_shares(axes: Axes, shares: dict[tuple[str, ...], float]) -> None:
     rest = named[_BARS:]
     if rest:
         named = [*named[:_BARS], (f"{len(rest):,} more", math.fsum(share for _, share in rest))]
-    axes.barh(range(len(named)), [100 * share for _, share in named], color=BAND, height=0.72)
+    axes.barh(range(len(named)), [100 * share for _, share in named], color=style.BAND, height=0.72)
     axes.set_title("measured, by share of the privacy cost")
     style.rows_of(axes, [name for name, _ in named], "%")
 
@@ -379,7 +365,7 @@ def _draw_shares(axes: Axes, shares: dict[tuple[str, ...], float]) -> None:
 def _draw_errors(axes: Axes, rows: Sequence[tuple[str, float, float]]) -> None:
     shown = rows[:_BARS]
     places = range(len(shown))
-    axes.plot([row[1] for row in shown], places, "o", color=SERIES[0], label="root mean square")
+    axes.plot([row[1] for row in shown], places, "o", color=style.SERIES[0], label="root mean square")
     axes.plot([row[2] for row in shown], places, "|", color=INK, markersize=9, label="largest")
     axes.set_xlim(left=0)
     more = "" if len(rows) == len(shown) else f", the largest of {len(rows):,} groups"
@@ -435,7 +421,7 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float, float | None]], stra
     figure = new_figure(6.4, 1.3 + 0.24 * len(shown))
     axes = figure.add_subplot()
     errors = [row[1] for row in shown]
-    axes.plot(errors, range(len(shown)), "o", color=SERIES[0], label="RMSE of this release")
+    axes.plot(errors, range(len(shown)), "o", color=style.SERIES[0], label="RMSE of this release")
     known = [(row[3], place) for place, row in enumerate(shown) if row[3] is not None]
     if known:
         thick: dict[str, Any] = {"markersize": 10, "markeredgewidth": 2}
