@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
@@ -321,9 +322,9 @@ def cost_shares(plan: Plan) -> dict[tuple[str, ...], float]:
     >>> cost_shares(mdp.select(workload, mechanism="identity").selection.plan)
     {('sex',): 1.0}
     """
-    shares: dict[tuple[str, ...], float] = {}
+    shares: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for part in plan.parts:
-        shares[part.attributes] = shares.get(part.attributes, 0.0) + plan.noise.share(part, part.variance)
+        shares[part.attributes] += plan.noise.share(part, part.variance)
     total = math.fsum(shares.values())
     ordered = sorted(shares.items(), key=lambda pair: -pair[1])
     return {attributes: share / total for attributes, share in ordered}
@@ -339,14 +340,11 @@ def draw_strategy(selection: Selection, scale: float) -> Figure:
     figure = new_figure(6.4, sum(heights))
     grid = figure.add_gridspec(len(heights), max(len(matrices), 1), height_ratios=heights)
     _draw_shares(figure.add_subplot(grid[0, :]), shares)
-    rows = [
-        (title, math.sqrt(error.total / group.queries / scale), math.sqrt(error.largest / scale))
-        for title, error, group in zip(
-            titles(selection.workload.groups), errors, selection.workload, strict=True
-        )
-    ]
-    rows.sort(key=lambda row: -row[1])
-    _draw_errors(figure.add_subplot(grid[1, :]), rows)
+    rows = []
+    groups = selection.workload.groups
+    for title, group, error in zip(titles(groups), groups, errors, strict=True):
+        rows.append((title, math.sqrt(error.total / group.queries / scale), math.sqrt(error.largest / scale)))
+    _draw_errors(figure.add_subplot(grid[1, :]), sorted(rows, key=lambda row: -row[1]))
     for place, (name, matrix) in enumerate(matrices):
         _draw_matrix(figure.add_subplot(grid[2, place]), name, matrix)
     return figure
@@ -404,14 +402,13 @@ def _matrices(plan: Plan) -> list[tuple[str, Array]]:
 _MOST = 30
 
 
-def draw_accuracies(rows: Sequence[tuple[str, float, float, float | None]], straight: float | None) -> Figure:
+def draw_accuracies(rows: Sequence[tuple[str, float, float | None]], straight: float | None) -> Figure:
     """Return the errors of groups as points: the largest of them, where there are more than 30.
 
     Parameters
     ----------
-    rows : sequence of (str, float, float, float or None)
-        The title of a group, the root mean square of its standard errors, the largest of them, and what no
-        strategy is below.
+    rows : sequence of (str, float, float or None)
+        The title of a group, the root mean square of its standard errors, and what no strategy is below.
     straight : float, optional
         The standard error of noise on every query.
     """
@@ -422,7 +419,7 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float, float | None]], stra
     axes = figure.add_subplot()
     errors = [row[1] for row in shown]
     axes.plot(errors, range(len(shown)), "o", color=style.SERIES[0], label="RMSE of this release")
-    known = [(row[3], place) for place, row in enumerate(shown) if row[3] is not None]
+    known = [(row[2], place) for place, row in enumerate(shown) if row[2] is not None]
     if known:
         thick: dict[str, Any] = {"markersize": 10, "markeredgewidth": 2}
         axes.plot(*zip(*known, strict=True), "|", color=style.BOUND, label="lower bound", **thick)

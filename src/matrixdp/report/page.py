@@ -238,7 +238,6 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))
     confidence = f"{100 * release.confidence:g}"
-    total = None if release.size.total is None else str(release.size.total)
     return environment.get_template("page.html").render(
         found=found,
         release=release,
@@ -249,13 +248,8 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
         script=script,
         policy=_policy(style, script),
         odds=f"{100 * odds(statement.mu):.1f}",
-        queries=f"{release.workload.queries:,}",
-        number=f"{len(release.workload):,}",
         noise=release.measurement.plan.noise.title,
-        measured_at=str(release.measurement.authorization.time),
-        total=total,
         confidence=confidence,
-        mechanism=str(release.origin.get("mechanism", "not said")),
         aim=aim(release),
         quartiles=list(_quartiles(release, confidence)),
         explanation={
@@ -302,9 +296,8 @@ def _resource(name: str) -> Any:
 
 def _policy(style: str, script: str) -> str:
     """Return a content security policy that allows this style and this script, and pictures in the page."""
-    digests = [
-        base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode() for text in (style, script)
-    ]
+    hashed = (hashlib.sha256(str(text).encode()).digest() for text in (style, script))
+    digests = [base64.b64encode(digest).decode() for digest in hashed]
     return (
         f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -313,7 +306,7 @@ def _policy(style: str, script: str) -> str:
 
 def _errors(found: Contents) -> tuple[str, str]:
     """Return the picture of the errors, and what a screen reader says instead."""
-    points = [(row.title, row.rmse, row.largest, row.least) for row in found.accuracies]
+    points = [(row.title, row.rmse, row.least) for row in found.accuracies]
     words = f"Root mean square standard errors of {len(points)} tables, as in the table below."
     return _image(draw_accuracies(points, found.straight)), words
 
