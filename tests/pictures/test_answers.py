@@ -180,12 +180,6 @@ def test_a_group_that_is_not_there_and_one_that_is_too_large_are_refused(release
     assert MAX_DRAWN == 1_000_000
 
 
-def test_without_matplotlib_it_is_said_what_to_install(release, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(mdp.SpecificationError, match=r"pip install 'matrixdp\[pictures\]'"):
-        release.plot("sex, age")
-
-
 @pytest.fixture(scope="module")
 def strategy():
     domain = mdp.Domain({"sex": ["f", "m"], "age": range(8), **{f"a{i}": 2 for i in range(4)}})

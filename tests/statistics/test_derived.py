@@ -51,21 +51,11 @@ def test_quantiles_in_strata(release: mdp.Release):
         ("female", 0.25), ("female", 0.5), ("male", 0.25), ("male", 0.5),
     ]  # fmt: skip
     for row in rows:
-        own = np.sort(AGE[(row["sex"] == "male") == SEX])
-        true = own[int(np.ceil(row["quantile"] * len(own))) - 1]
-        assert row["lower"] <= true <= row["upper"]
-        assert row["estimate"] == true
+        true = np.quantile(AGE[(row["sex"] == "male") == SEX], row["quantile"], method="inverted_cdf")
+        assert row["lower"] <= true == row["estimate"] <= row["upper"]
         assert row["stddev"] is None
     said = json.loads(table.schema.metadata[METADATA])
     assert (said["statistic"], said["by"], said["confidence"]) == ("quantile of age", ["sex"], 0.95)
-
-
-def test_means_hold_the_true_ones(release: mdp.Release):
-    below = release.mean("age", where={"income": {"range": [0, 25]}}).to_pylist()[0]
-    assert below["lower"] <= AGE[INCOME < 25].mean() <= below["upper"]
-    for code, row in enumerate(release.mean("income", by=["sex"]).to_pylist()):
-        assert row["lower"] <= INCOME[code == SEX].mean() <= row["upper"]
-        assert row["binning"] == 12.5
 
 
 def test_dates_and_open_bins():
@@ -193,7 +183,8 @@ def test_what_a_workload_of_statistics_measures_is_enough(statistic: str, ends: 
     off = (5 + 7.5 + 12.5) / 3 if ends else 12.5
     binning = 12.5 if statistic == "mean" else off * count
     assert income["binning"] == pytest.approx(binning, rel=0.01)
-    assert income["lower"] == pytest.approx(count * (20 - off), rel=0.05)
+    ends = [count * (20 - off), count * (20 + off)]
+    assert [income["lower"], income["upper"]] == pytest.approx(ends, rel=0.05)
     [age] = getattr(release, statistic)("age").to_pylist()
     assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))
 

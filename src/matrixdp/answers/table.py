@@ -250,13 +250,13 @@ _MOST_PIVOTED = 1_000
 
 
 def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None = None) -> pa.Table:
-    """Return the table of a group from the answers to it alone."""
+    """Return the table of a group from the answers to it alone.
+
+    With a column for each value of the attribute to pivot, where there is one; see `matrixdp.Release.table`.
+    """
     table = answers.drop_columns(["group"])
-    return table if pivot is None else pivoted(table, group, domain, pivot)
-
-
-def pivoted(table: pa.Table, group: Group, domain: Domain, pivot: str) -> pa.Table:
-    """Return a group's table with a column for each value of an attribute; see `matrixdp.Release.table`."""
+    if pivot is None:
+        return table
     product, axis = _axis(group, domain, pivot)
     counts = product.counts
     if counts[axis] > _MOST_PIVOTED:
