@@ -19,7 +19,7 @@ INF = float("inf")
 def _table(spec: Mapping[str, Any], *entries: Any) -> pa.Table:
     workload = mdp.Workload(mdp.Domain(spec), *entries)
     columns = AnswerColumns(workload.domain, workload.groups)
-    batches = []
+    batches: list[pa.RecordBatch] = []
     for place, group in enumerate(workload.groups):
         estimates = np.arange(group.queries, dtype=float)
         batches += columns.batches(place, estimates, np.ones(group.queries), 1.0)

@@ -183,8 +183,8 @@ def test_what_a_workload_of_statistics_measures_is_enough(statistic: str, ends: 
     off = (5 + 7.5 + 12.5) / 3 if ends else 12.5
     binning = 12.5 if statistic == "mean" else off * count
     assert income["binning"] == pytest.approx(binning, rel=0.01)
-    ends = [count * (20 - off), count * (20 + off)]
-    assert [income["lower"], income["upper"]] == pytest.approx(ends, rel=0.05)
+    interval = [count * (20 - off), count * (20 + off)]
+    assert [income["lower"], income["upper"]] == pytest.approx(interval, rel=0.05)
     [age] = getattr(release, statistic)("age").to_pylist()
     assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))
 
