@@ -78,7 +78,7 @@ class _Asked:
     texts: pa.Array
     columns: dict[Hashable, list[pa.Array]]
 
-    @property
+    @cached_property
     def types(self) -> list[pa.DataType]:
         """The types of the columns."""
         return [column.type for column in next(iter(self.columns.values()))]
@@ -267,15 +267,18 @@ def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None
     pivot = product.attributes[axis]
     own = [*FIGURES, columns.columns[pivot], *columns.bounds.get(pivot, ())]
     taken = table.take(pa.array(places[0])).drop_columns(own)
+    fields, arrays = list(taken.schema), list(taken.columns)
+    names = set(taken.column_names)
     for label, rows in zip(product.predicates[axis].describe(domain[pivot]), places, strict=True):
         called, number = label, 1
-        while not {*_named(called)}.isdisjoint(taken.column_names):
+        while not names.isdisjoint(_named(called)):
             number += 1
             called = f"{label} ({number})"
+        names.update(_named(called))
         for figure, name in zip(FIGURES, _named(called), strict=True):
-            field = pa.field(name, pa.float64(), metadata={FIGURE: figure.encode()})
-            taken = taken.append_column(field, table.column(figure).take(pa.array(rows)))
-    return taken
+            fields.append(pa.field(name, pa.float64(), metadata={FIGURE: figure.encode()}))
+            arrays.append(table.column(figure).take(pa.array(rows)))
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _named(label: str) -> list[str]:
