@@ -15,20 +15,14 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.margi
 
 @pytest.mark.parametrize("mechanism", ["opt-0", "opt-kron", "opt-plus", "residual", "opt-m"])
 def test_multipliers_are_those_of_the_linear_map(mechanism):
-    strategy = mdp.select(WORKLOAD, noise="laplace", mechanism=mechanism)
-    plan = strategy.selection.plan
+    plan = mdp.select(WORKLOAD, noise="laplace", mechanism=mechanism).selection.plan
     intervals = Intervals(plan.analysis, LAPLACE, 0.95)
     counts = [int(np.prod(part.shape)) for part in plan.parts]
+    units = [np.split(unit, np.cumsum(counts)[:-1]) for unit in np.eye(sum(counts))]
+    noise = np.repeat([part.variance for part in plan.parts], counts)
     for group in WORKLOAD:
-        columns = []
-        for position in range(sum(counts)):
-            unit = np.zeros(sum(counts))
-            unit[position] = 1.0
-            columns.append(plan.analysis.estimates(np.split(unit, np.cumsum(counts)[:-1])).answers(group))
-        noise = np.concatenate(
-            [np.full(n, part.variance) for n, part in zip(counts, plan.parts, strict=True)]
-        )
-        squares = np.array(columns).T ** 2 * noise
+        columns = np.array([plan.analysis.estimates(unit).answers(group) for unit in units])
+        squares = columns.T**2 * noise
         expected = combination_quantiles(squares / squares.sum(axis=1, keepdims=True), 0.95)
         np.testing.assert_allclose(intervals.multipliers(group), expected, rtol=1e-5)
     assert not intervals.bounded

@@ -1,50 +1,73 @@
-"""One door to data and noise; the order of packages and their circles are contracts in pyproject.toml."""
+"""One door to data, noise and randomness; the order of packages and their circles are in pyproject.toml."""
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import matrixdp
 
 PACKAGE = Path(matrixdp.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
+FILES = {str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 MEASUREMENT = "measure/measurement.py"
 #: DAWA reads a table of its own; it is there for comparison only.
 SIDE_DOOR = "papers/dawa/door.py"
 #: Tables that the checks for authors of sources made themselves, and noise that nobody adds.
 CHECKED_TABLES, SEEDED = "testing/tables.py", "testing/plugins.py"
-
-
-def place(path: Path) -> str:
-    return str(path.relative_to(PACKAGE))
+#: The generator of the operating system.
+SYSTEM = "noise/source.py"
+#: Where searches for strategies and fits of models start, and random workloads come from; a test below holds
+#: it to them.
+SEARCHES = "selection/starting_points.py"
+#: Where public covariances are simulated, by one seed for all.
+BANDS = "statistics/intervals.py"
+RANDOM = {
+    "random", "secrets", "numpy.random", "uuid", "os.urandom", "os.getrandom", "np.random",
+}  # fmt: skip
 
 
 @cache
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+def nodes(file: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(FILES[file])))
 
 
 def importing(names: set[str], module: str) -> set[str]:
     """The files outside a package that import any of its names, from it or from its modules."""
     return {
-        place(path)
-        for path in FILES
-        for node in nodes(path)
+        file
+        for file in FILES
+        for node in nodes(file)
         if isinstance(node, ast.ImportFrom)
-        and (node.module == module or str(node.module).startswith(f"{module}."))
+        and f"{node.module}.".startswith(f"{module}.")
         and names & {alias.name for alias in node.names}
-        and not place(path).startswith(module.removeprefix("matrixdp.") + "/")
+        and not file.startswith(module.removeprefix("matrixdp.") + "/")
     }
 
 
-def calling(method: str) -> set[str]:
-    """The files that call a method of this name."""
+def calling(method: str, package: str) -> set[str]:
+    """The files outside a package that call a method of this name."""
     return {
-        place(path)
-        for path in FILES
-        for node in nodes(path)
+        file
+        for file in FILES
+        for node in nodes(file)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+        if not file.startswith(f"{package}/")
     }
+
+
+def random_names(file: str) -> set[str]:
+    """The names through which a file could draw randomness."""
+
+    def mentioned() -> Iterator[str]:
+        for node in nodes(file):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield from (str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names))
+            elif isinstance(node, ast.Attribute):
+                yield ast.unparse(node)
+
+    return RANDOM & set(mentioned())
 
 
 def test_only_the_measurement_draws_noise():
@@ -54,21 +77,39 @@ def test_only_the_measurement_draws_noise():
     assert importing({"SystemSource"}, "matrixdp.noise") == {MEASUREMENT}
     assert importing({"SeededSource"}, "matrixdp.noise") == {MEASUREMENT, SEEDED}
     assert importing({"noisy", "random_source"}, "matrixdp.measure") == dawa | {"papers/dawa/simulation.py"}
-    drawing = {name for name in calling("draw_rounded") if not name.startswith("noise/")}
-    assert drawing == {MEASUREMENT, SEEDED}
+    assert calling("draw_rounded", "noise") == {MEASUREMENT, SEEDED}
 
 
 def test_only_the_measurement_counts_a_table():
-    reading = {name for name in calling("marginals") if not name.startswith("sources/")}
-    assert reading == {MEASUREMENT, SIDE_DOOR, CHECKED_TABLES}
+    assert calling("marginals", "sources") == {MEASUREMENT, SIDE_DOOR, CHECKED_TABLES}
     # the values of a table that is public
-    assert {name for name in calling("records") if not name.startswith("sources/")} == {"draft.py"}
+    assert calling("records", "sources") == {"draft.py"}
     # `Source.count` counts what a request asks for, and requests are made by `Source.marginals` alone
     assert importing({"Request"}, "matrixdp.sources") == set()
 
 
+def test_only_the_random_source_draws_randomness():
+    drawing = {file: found for file in FILES if (found := random_names(file))}
+    assert drawing.keys() == {SYSTEM, SEARCHES, BANDS}
+    assert {"os.urandom", "np.random"} <= drawing[SYSTEM]
+    assert [file for file, text in FILES.items() if "os.urandom" in text] == [SYSTEM]
+    simulating = [
+        node.name
+        for node in nodes(BANDS)
+        if isinstance(node, ast.FunctionDef) and "np.random" in ast.unparse(node)
+    ]
+    assert simulating == ["largest_of_normals"]
+
+
+def test_searches_alone_use_their_starting_points():
+    users = {file.split("/")[0] for file, text in FILES.items() if "selection.starting_points" in text}
+    assert {"selection"} <= users <= {"selection", "mechanisms.py", "model", "statistics"}
+    assert "matrixdp.noise" not in FILES[SEARCHES].split('"""')[2]
+    searches = {"papers/low_rank.py", "papers/families.py", "papers/matrix_programs.py"}
+    assert importing({"generator"}, "matrixdp.mechanisms") == searches
+
+
 def test_nothing_is_pickled():
-    for path in FILES:
-        text = path.read_text(encoding="utf-8")
+    for text in FILES.values():
         assert "import pickle" not in text
         assert "allow_pickle=True" not in text

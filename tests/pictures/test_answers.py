@@ -1,4 +1,4 @@
-"""Pictures show the figures that they are given, each in its place."""
+"""Pictures show the figures that they are given, each in its place: answers, shares and errors."""
 
 from typing import Any
 
@@ -7,13 +7,16 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.pictures import plots
-from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_answers, form_of
+from matrixdp.pictures.plots import MAX_DRAWN, Answered, cost_shares, draw_answers, form_of
 from matrixdp.pictures.style import Axis, axes_of
 
 
-def drawn(answers, title=""):
-    """The picture, of whose artists a checker knows too little."""
+def drawn(answers: Answered, title: str = "") -> Any:
     return draw_answers(answers, title)
+
+
+def texts(labels: Any) -> list[str]:
+    return [label.get_text() for label in labels]
 
 
 SEX = Axis("sex", ("female", "male"), "categories")
@@ -66,7 +69,7 @@ def test_bars_have_their_lengths_and_intervals():
     own = answered(SEX)
     (axes,) = drawn(own).axes
     assert [bar.get_width() for bar in axes.patches] == own.estimates.tolist()
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["female", "male"]
+    assert texts(axes.get_yticklabels()) == ["female", "male"]
     segments = axes.containers[1].lines[2][0].get_segments()
     for segment, estimate, half in zip(segments, own.estimates, own.halves, strict=True):
         assert segment[:, 0].tolist() == [estimate - half, estimate + half]
@@ -81,7 +84,7 @@ def test_bands_lie_around_the_lines_of_their_own_category(order):
         figures.reshape(own.shape).transpose(order) for figures in (own.estimates, own.halves)
     )
     assert np.array_equal([line.get_ydata() for line in axes.lines], estimates)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["female", "male"]
+    assert texts(figure.legends[0].get_texts()) == ["female", "male"]
     for band, line, half in zip(axes.collections, estimates, halves, strict=True):
         heights = band.get_paths()[0].vertices[:, 1]
         assert set(heights.tolist()) == {*(line - half).tolist(), *(line + half).tolist()}
@@ -92,7 +95,7 @@ def test_bands_lie_around_the_lines_of_their_own_category(order):
 def test_a_legend_has_every_name():
     odd = Axis("sex", ("_hidden", "$x$", "a\x1b[1mb"), "categories")
     (legend,) = drawn(answered(odd, AGE)).legends
-    assert [text.get_text() for text in legend.get_texts()] == ["\N{HAIR SPACE}_hidden", r"\$x\$", "a [1mb"]
+    assert texts(legend.get_texts()) == ["\N{HAIR SPACE}_hidden", r"\$x\$", "a [1mb"]
 
 
 def test_a_heat_map_has_rows_columns_and_their_errors():
@@ -103,14 +106,14 @@ def test_a_heat_map_has_rows_columns_and_their_errors():
     assert np.array_equal(maps[1].images[0].get_array(), own.stddevs.reshape(7, 5))
     assert maps[0].get_ylabel() == "code"
     assert maps[0].get_xlabel() == "age, at most"
-    assert [text.get_text() for text in maps[0].get_yticklabels()] == list("0123456")
+    assert texts(maps[0].get_yticklabels()) == list("0123456")
 
 
 def test_few_cells_are_written_with_their_intervals():
     own = Answered((SEX, SEX), np.array([1000.0, 2, 3, 4]), np.full(4, 5.0), np.full(4, 9.8))
     (axes,) = (axes for axes in drawn(own).axes if axes.images)
     assert axes.get_title() == "estimate (standard error 5)"  # the same everywhere: one picture is enough
-    assert [text.get_text() for text in axes.texts] == ["1,000 ±10", "2 ±10", "3 ±10", "4 ±10"]
+    assert texts(axes.texts) == ["1,000 ±10", "2 ±10", "3 ±10", "4 ±10"]
 
 
 def test_triangles_have_every_range_at_its_ends():
@@ -177,7 +180,45 @@ def test_a_group_that_is_not_there_and_one_that_is_too_large_are_refused(release
     assert MAX_DRAWN == 1_000_000
 
 
-def test_without_matplotlib_it_is_said_what_to_install(release, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
-    with pytest.raises(mdp.SpecificationError, match=r"pip install 'matrixdp\[pictures\]'"):
-        release.plot("sex, age")
+@pytest.fixture(scope="module")
+def strategy():
+    domain = mdp.Domain({"sex": ["f", "m"], "age": range(8), **{f"a{i}": 2 for i in range(4)}})
+    workload = mdp.Workload(domain, mdp.marginals([1, 2]), mdp.product(age="prefix"))
+    return mdp.select(workload, mechanism="residual")
+
+
+def test_shares_are_those_of_the_parts(strategy):
+    plan = strategy.selection.plan
+    shares = cost_shares(plan)
+    assert sum(shares.values()) == pytest.approx(1)
+    assert list(shares.values()) == sorted(shares.values(), reverse=True)
+    for attributes, share in shares.items():
+        own = [part for part in plan.parts if part.attributes == attributes]
+        assert share == pytest.approx(sum(p.squared_sensitivity / p.variance for p in own), rel=1e-6)
+
+
+def test_shares_and_errors_are_drawn_the_largest_first(strategy):
+    figure = strategy.plot(mdp.Budget(rho=0.02))
+    figure.canvas.draw()
+    measured, errors = figure.axes[:2]
+    widths = [bar.get_width() for bar in measured.patches]
+    assert sum(widths) == pytest.approx(100)
+    assert len(widths) == 13  # twelve and the others together
+    assert errors.get_title() == f"standard errors, the largest of {len(strategy.workload)} groups"
+    variances = map(strategy.selection.analysis.variances, strategy.workload)
+    own = [np.sqrt(of_group.mean() / (2 * 0.02)) for of_group in variances]
+    assert np.allclose(errors.lines[0].get_xdata(), sorted(own, reverse=True)[:12], rtol=1e-6)
+    assert (errors.lines[1].get_xdata() >= errors.lines[0].get_xdata() * (1 - 1e-9)).all()
+
+
+def test_a_matrix_is_drawn_as_it_is_measured():
+    strategy = mdp.select(mdp.Workload(mdp.Domain({"age": range(16)}), mdp.product(age="prefix")))
+    measured, _, drawn = strategy.plot().axes
+    assert texts(measured.get_yticklabels()) == ["age"]
+    block = strategy.selection.plan.parts[0].blocks[0]
+    assert np.array_equal(drawn.images[0].get_array(), block.matrix.multiply(np.eye(16)))
+
+
+def test_a_budget_for_other_neighbours_is_refused(strategy):
+    with pytest.raises(mdp.PrivacyError):
+        strategy.plot(mdp.Budget(rho=0.5, neighbours="replace"))

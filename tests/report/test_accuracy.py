@@ -50,11 +50,6 @@ def test_no_strategy_has_less_than_the_bound_of_a_group(workload):
         assert bound <= alone.selection.total_squared_error * (1 + 1e-9)
 
 
-def test_the_bound_of_a_marginal_is_reached():
-    group = WORKLOADS[0].groups[1]
-    assert least_squared_error(DOMAIN, group, {}) == pytest.approx(group.queries)
-
-
 def test_a_bound_that_would_take_long_is_not_computed():
     domain = mdp.Domain({"x": 501, "y": 501})
     prefixes, values = mdp.product(x="prefix").expand(domain) + mdp.marginals(2).expand(domain)

@@ -1,75 +1,65 @@
 """What statistics refuse: wrong forms, what does not fit the domain, and what is asked of a release."""
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
+import yaml
+
 import matrixdp as mdp
 from matrixdp.language import read_entry
-from matrixdp.specification import load_specification
 from tests.refusals import Refusal, numbered
-from tests.statistics.test_forms import DOMAIN, WOMEN
+from tests.statistics.test_forms import DOMAIN
 
-_WRONG: list[tuple[str, str, dict[str, Any]]] = [
-    ("wrong-kind", "cdf.sex", {"cdf": "sex"}),
-    ("wrong-kind", "quantile.day", {"quantile": "day"}),
-    ("wrong-kind", "mean.month", {"mean": "month"}),
-    ("wrong-kind", "sum.income", {"sum": "income"}),
-    ("empty", "cdf.age", {"cdf": "age", "where": {"age": "unknown"}}),
-    ("unknown-name", "mean", {"mean": "hour"}),
-    ("conflict", "by", {"cdf": "hours", "by": ["hours"]}),
-    ("conflict", "by", {"cdf": "hours", "by": ["sex"], "where": {"sex": "male"}}),
-    ("unknown-name", "by.sexx", {"cdf": "hours", "by": ["sexx"]}),
-    ("unknown-name", "where.sex", {"cdf": "hours", "where": {"sex": "x"}}),
-    ("out-of-range", "top.sex", {"top": {"sex": 3}}),
-    ("unknown-name", "of", {"share": {"marginals": [["sex"]]}, "of": ["hours"]}),
-    ("unknown-name", "of[0]", {"share": {"marginals": [["sex"]]}, "of": ["x"]}),
-    ("wrong-kind", "of", {"share": {"cells": [{"sex": "male"}]}, "of": ["sex"]}),
-    ("wrong-type", "share", {"share": {"mean": "hours"}}),
-    (
-        "unknown-name",
-        "ratio.denominator.marginals[0][0]",
-        {"ratio": {"numerator": WOMEN, "denominator": {"marginals": [["x"]]}}},
-    ),
-    ("wrong-size", "share", {"share": {"marginals": [0, 1]}}),
-    (
-        "wrong-size",
-        "difference.right",
-        {"difference": {"left": {"marginals": [["sex"]]}, "right": {"marginals": [["hours"]]}}},
-    ),
-    ("wrong-size", "of", {"share": {"marginals": [["sex"]]}, "of": {"marginals": [["hours"]]}}),
-    ("wrong-size", "combination[0][0]", {"combination": [[2, {"marginals": [["sex"]]}]]}),
-    (
-        "wrong-size",
-        "combination[1][0]",
-        {"combination": [[[[1, 0], [0, 1]], {"marginals": [["sex"]]}], [1, {"marginals": 0}]]},
-    ),
-    ("missing-key", "ratio.denominator", {"ratio": {"numerator": WOMEN}}),
-    ("wrong-type", "combination[0]", {"combination": [WOMEN]}),
-    ("file-missing", "combination[0][0]", {"combination": [["x", WOMEN]]}),
-    ("unknown-key", "combination[0][1]", {"combination": [[1, 2]]}),
-    ("wrong-size", "quantile", {"quantile": {"age": 0.5, "hours": 0.5}}),
-    ("wrong-type", "quantile.age", {"quantile": {"age": True}}),
-    ("out-of-range", "quantile.age[1]", {"quantile": {"age": [0.5, 1]}}),
-    ("wrong-type", "top", {"top": "sex"}),
-    ("wrong-size", "weights", {"mean": "hours", "weights": [1, 2]}),
-    ("wrong-type", "combination[0][0]", {"combination": [[[1, math.nan], {"marginals": [["sex"]]}]]}),
-    ("too-large", "cdf.code", {"cdf": "code"}),
-    ("too-large", "top.code", {"top": {"code": 5}}),
-    ("wrong-type", "by", {"cdf": "hours", "by": 3}),
-    ("unknown-name", "by.sex", {"cdf": "hours", "by": {"sex": "identiy"}}),
-    ("wrong-type", "where", {"cdf": "hours", "where": ["sex"]}),
-    ("out-of-range", "where.age.range", {"cdf": "age", "where": {"age": {"range": [3, 30]}}}),
-    ("empty", "quantile.hours", {"quantile": {"hours": []}}),
-    ("wrong-type", "quantile", {"quantile": ["hours"]}),
-    ("empty", "combination", {"combination": []}),
-    ("unknown-key", "bye", {"mean": "hours", "bye": "sex"}),
-]
+#: The code, the place, and the entry as a specification would have it.
+_WRONG = """
+wrong-kind    cdf.sex      {cdf: sex}
+wrong-kind    quantile.day {quantile: day}
+wrong-kind    mean.month   {mean: month}
+wrong-kind    sum.income   {sum: income}
+empty         cdf.age      {cdf: age, where: {age: unknown}}
+unknown-name  mean         {mean: hour}
+conflict      by           {cdf: hours, by: [hours]}
+conflict      by           {cdf: hours, by: [sex], where: {sex: male}}
+unknown-name  by.sexx      {cdf: hours, by: [sexx]}
+unknown-name  where.sex    {cdf: hours, where: {sex: x}}
+out-of-range  top.sex      {top: {sex: 3}}
+unknown-name  of           {share: {marginals: [[sex]]}, of: [hours]}
+unknown-name  of[0]        {share: {marginals: [[sex]]}, of: [x]}
+wrong-kind    of           {share: {cells: [{sex: male}]}, of: [sex]}
+wrong-type    share        {share: {mean: hours}}
+unknown-name  ratio.denominator.marginals[0][0] {ratio: {numerator: WOMEN, denominator: {marginals: [[x]]}}}
+wrong-size    share        {share: {marginals: [0, 1]}}
+wrong-size    difference.right {difference: {left: {marginals: [[sex]]}, right: {marginals: [[hours]]}}}
+wrong-size    of           {share: {marginals: [[sex]]}, of: {marginals: [[hours]]}}
+wrong-size    combination[0][0] {combination: [[2, {marginals: [[sex]]}]]}
+wrong-size    combination[1][0] {combination: [[[[1, 0], [0, 1]], {marginals: [[sex]]}], [1, {marginals: 0}]]}
+missing-key   ratio.denominator {ratio: {numerator: WOMEN}}
+wrong-type    combination[0] {combination: [WOMEN]}
+file-missing  combination[0][0] {combination: [[x, WOMEN]]}
+unknown-key   combination[0][1] {combination: [[1, 2]]}
+wrong-size    quantile     {quantile: {age: 0.5, hours: 0.5}}
+wrong-type    quantile.age {quantile: {age: true}}
+out-of-range  quantile.age[1] {quantile: {age: [0.5, 1]}}
+wrong-type    top          {top: sex}
+wrong-size    weights      {mean: hours, weights: [1, 2]}
+wrong-type    combination[0][0] {combination: [[[1, .nan], {marginals: [[sex]]}]]}
+too-large     cdf.code     {cdf: code}
+too-large     top.code     {top: {code: 5}}
+wrong-type    by           {cdf: hours, by: 3}
+unknown-name  by.sex       {cdf: hours, by: {sex: identiy}}
+wrong-type    where        {cdf: hours, where: [sex]}
+out-of-range  where.age.range {cdf: age, where: {age: {range: [3, 30]}}}
+empty         quantile.hours {quantile: {hours: []}}
+wrong-type    quantile     {quantile: [hours]}
+empty         combination  {combination: []}
+unknown-key   bye          {mean: hours, bye: sex}
+"""
 
 
-def _entry(written: dict[str, Any]) -> Callable[[], object]:
-    return lambda: read_entry(written).expand(DOMAIN)
+def _entry(written: str) -> Callable[[], object]:
+    entry = yaml.safe_load(written.replace("WOMEN", "{product: {sex: {sets: [[female]]}}}"))
+    return lambda: read_entry(entry).expand(DOMAIN)
 
 
 @cache
@@ -104,14 +94,15 @@ def _of_release(attempt: Callable[[Any], object]) -> Callable[[], object]:
     return lambda: attempt(_release())
 
 
+_ROWS = [line.split(maxsplit=2) for line in _WRONG.strip().splitlines()]
 REFUSALS = [
     *numbered("releases", [(code, place, _of_release(attempt)) for code, place, attempt in _OF_RELEASES]),
-    *numbered("entries", [(code, place, _entry(written)) for code, place, written in _WRONG]),
+    *numbered("entries", [(code, place, _entry(written)) for code, place, written in _ROWS]),
     Refusal(
         "a statistic of a file",
         "out-of-range",
         "workload[0].quantiles.hours",
-        lambda: load_specification("domain: {hours: 4}\nworkload:\n  - quantiles: {hours: 2}\n"),
+        lambda: mdp.load_specification("domain: {hours: 4}\nworkload:\n  - quantiles: {hours: 2}\n"),
         line=3,
     ),
 ]

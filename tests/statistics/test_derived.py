@@ -33,10 +33,14 @@ TABLE = {
 }
 
 
+def measured(domain: mdp.Domain, table: Any, mu: float, *entries: Any, **options: Any) -> mdp.Release:
+    strategy = mdp.select(mdp.Workload(domain, *entries), **options)
+    return strategy.measure(table, mdp.Budget(mu=mu), seed_not_private=4).reconstruct()
+
+
 @pytest.fixture(scope="module")
 def release() -> mdp.Release:
-    workload = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix"), mdp.marginals(2))
-    return mdp.select(workload).measure(TABLE, mdp.Budget(mu=50), seed_not_private=4).reconstruct()
+    return measured(DOMAIN, TABLE, 50, mdp.product(sex="identity", age="prefix"), mdp.marginals(2))
 
 
 def test_quantiles_in_strata(release: mdp.Release):
@@ -47,21 +51,11 @@ def test_quantiles_in_strata(release: mdp.Release):
         ("female", 0.25), ("female", 0.5), ("male", 0.25), ("male", 0.5),
     ]  # fmt: skip
     for row in rows:
-        own = np.sort(AGE[(row["sex"] == "male") == SEX])
-        true = own[int(np.ceil(row["quantile"] * len(own))) - 1]
-        assert row["lower"] <= true <= row["upper"]
-        assert row["estimate"] == true
+        true = np.quantile(AGE[(row["sex"] == "male") == SEX], row["quantile"], method="inverted_cdf")
+        assert row["lower"] <= true == row["estimate"] <= row["upper"]
         assert row["stddev"] is None
     said = json.loads(table.schema.metadata[METADATA])
     assert (said["statistic"], said["by"], said["confidence"]) == ("quantile of age", ["sex"], 0.95)
-
-
-def test_means_hold_the_true_ones(release: mdp.Release):
-    below = release.mean("age", where={"income": {"range": [0, 25]}}).to_pylist()[0]
-    assert below["lower"] <= AGE[INCOME < 25].mean() <= below["upper"]
-    for code, row in enumerate(release.mean("income", by=["sex"]).to_pylist()):
-        assert row["lower"] <= INCOME[code == SEX].mean() <= row["upper"]
-        assert row["binning"] == 12.5
 
 
 def test_dates_and_open_bins():
@@ -71,9 +65,8 @@ def test_dates_and_open_bins():
             "wealth": {"edges": ["-inf", 0, 10, "inf"], "null": "unknown"},
         }
     )
-    workload = mdp.Workload(domain, mdp.marginals(1))
     table = {"day": ["2013-02-03"] * 500 + ["2013-03-01"] * 499, "wealth": [-5.0, 20.0, None] * 333}
-    release = mdp.select(workload).measure(table, mdp.Budget(mu=20), seed_not_private=4).reconstruct()
+    release = measured(domain, table, 20, mdp.marginals(1))
     [row] = release.quantile("day", 0.25).to_pylist()
     assert (row["lower"], row["upper"]) == (date(2013, 2, 1), date(2013, 2, 28))
     assert row["lower"] <= row["estimate"] <= row["upper"]
@@ -83,9 +76,7 @@ def test_dates_and_open_bins():
     assert "without an end" in low["warning"]
     assert [low["warning"]] == [high["warning"]]
     [mean] = release.mean("wealth", where={"wealth": [0]}).to_pylist()
-    assert mean["warning"] == UNBOUNDED
-    assert mean["lower"] is None
-    assert mean["upper"] is None
+    assert (mean["warning"], mean["lower"], mean["upper"]) == (UNBOUNDED, None, None)
 
 
 def test_hidden_quantiles_say_so(release: mdp.Release):
@@ -95,13 +86,11 @@ def test_hidden_quantiles_say_so(release: mdp.Release):
     assert none == (None, 0.0, 0, 2)
     hidden = invert(np.array([-1.0, 0.5, 1.0]), np.ones(3), 0.5, 2.0)
     assert hidden[2:] == (0, 2)
-    domain = mdp.Domain({"age": range(5)})
-    empty = mdp.select(mdp.Workload(domain, mdp.marginals(1)))
-    measured = empty.measure({"age": []}, mdp.Budget(mu=0.1), seed_not_private=2).reconstruct()
-    [row] = measured.quantile("age", 0.5).to_pylist()
+    empty = measured(mdp.Domain({"age": range(5)}), {"age": []}, 0.1, mdp.marginals(1))
+    [row] = empty.quantile("age", 0.5).to_pylist()
     assert (row["lower"], row["upper"]) == (0, 4)
     assert row["warning"] is not None
-    [mean] = measured.mean("age").to_pylist()
+    [mean] = empty.mean("age").to_pylist()
     assert (mean["stddev"], mean["lower"], mean["upper"], mean["warning"]) == (None, None, None, UNBOUNDED)
 
 
@@ -130,11 +119,9 @@ def test_combinations_across_groups(release: mdp.Release):
     crossed = a @ release.covariances(sexes, incomes) @ b.T
     expected = a @ release.covariances(sexes) @ a.T + b @ release.covariances(incomes) @ b.T
     np.testing.assert_allclose(found, expected + crossed + crossed.T, atol=1e-12)
-    assert table["estimate"][1].as_py() == pytest.approx(
-        release.difference(*(mdp.product(sex={"sets": [[sex]]}) for sex in ("female", "male")))["estimate"][
-            0
-        ].as_py()
-    )
+    women, men = (mdp.product(sex={"sets": [[sex]]}) for sex in ("female", "male"))
+    difference = release.difference(women, men)["estimate"].to_pylist()
+    assert table["estimate"].to_pylist()[1:] == pytest.approx(difference)
     total = release.combination([(2.0, mdp.marginals(0)), ([1.0, 1.0], sexes)])
     assert total["estimate"][0].as_py() == pytest.approx(3 * 4_000, abs=5)
 
@@ -156,11 +143,8 @@ def test_ratios_agree_with_shares_and_say_in_words_what_they_are(release: mdp.Re
 
 def test_names_of_figures_leave_those_of_attributes():
     domain = mdp.Domain({"rank": ["a", "b"], "estimate": 2})
-    workload = mdp.Workload(domain, mdp.marginals(2))
-    release = mdp.select(workload).measure(
-        {"rank": ["a"] * 9, "estimate": [0] * 9}, mdp.Budget(mu=9), seed_not_private=4
-    )
-    table = release.reconstruct().top("rank", 1, by="estimate")
+    release = measured(domain, {"rank": ["a"] * 9, "estimate": [0] * 9}, 9, mdp.marginals(2))
+    table = release.top("rank", 1, by="estimate")
     assert {"rank", "rank_attribute", "estimate", "estimate_attribute"} <= set(table.column_names)
     assert table["rank_attribute"].to_pylist()[0] == "a"
 
@@ -190,18 +174,18 @@ def test_what_a_workload_of_statistics_measures_is_enough(statistic: str, ends: 
     entries: list[Any] = [ask({statistic: name}) for name in domain.names]
     if not ends:
         entries[0] = mdp.product(income={"matrix": [[5, 17.5, 37.5], [1, 1, 1]]})
-    release = mdp.select(mdp.Workload(domain, *entries)).measure(
-        {"income": [5.0, 12.0, 30.0] * 400, "age": [1, 2, 6] * 400}, mdp.Budget(mu=30)
-    )
-    [income] = getattr(release.reconstruct(), statistic)("income").to_pylist()
+    table = {"income": [5.0, 12.0, 30.0] * 400, "age": [1, 2, 6] * 400}
+    release = measured(domain, table, 30, *entries)
+    [income] = getattr(release, statistic)("income").to_pylist()
     count = 1_200 if statistic == "sum" else 1
     assert income["estimate"] == pytest.approx(count * (5 + 17.5 + 37.5) / 3, rel=0.01)
     # where the ends were not measured all bins are as wide as the widest, as far as is known
     off = (5 + 7.5 + 12.5) / 3 if ends else 12.5
     binning = 12.5 if statistic == "mean" else off * count
     assert income["binning"] == pytest.approx(binning, rel=0.01)
-    assert income["lower"] == pytest.approx(count * (20 - off), rel=0.05)
-    [age] = getattr(release.reconstruct(), statistic)("age").to_pylist()
+    interval = [count * (20 - off), count * (20 + off)]
+    assert [income["lower"], income["upper"]] == pytest.approx(interval, rel=0.05)
+    [age] = getattr(release, statistic)("age").to_pylist()
     assert (age["binning"], age["estimate"]) == (0.0, pytest.approx(3.0 * count, rel=0.01))
 
 
@@ -210,11 +194,8 @@ def test_covariances_with_the_number_of_records(additive, monkeypatch):
     """From variances of sums, or, where estimates of sums may be no sums of estimates, from covariances."""
     domain = mdp.Domain({"sex": ["f", "m"], "age": range(6)})
     entries = mdp.product(sex="identity", age="prefix"), mdp.product(sex="total", age="identity")
-    strategy = mdp.select(mdp.Workload(domain, *entries))
-    release = strategy.measure(
-        {"sex": ["f", "m"] * 60, "age": list(range(6)) * 20}, mdp.Budget(mu=1), seed_not_private=4
-    )
-    inference = release.reconstruct().inference()
+    release = measured(domain, {"sex": ["f", "m"] * 60, "age": list(range(6)) * 20}, 1, *entries)
+    inference = release.inference()
     monkeypatch.setattr(inference.analysis, "additive", additive)
     strata = mdp.ask.mean("age", by="sex").strata(domain)
     rows = np.random.default_rng(0).standard_normal((3, 6)) * [[1], [10], [100]]
@@ -223,7 +204,7 @@ def test_covariances_with_the_number_of_records(additive, monkeypatch):
     exact = inference.analysis.covariances(group, whole)
     by_stratum = np.array([[exact[3 * one + row, one] for row in range(3)] for one in range(2)])
     np.testing.assert_allclose(found, by_stratum, rtol=1e-9, atol=1e-9)
-    last = release.reconstruct().cdf("age", by="sex").to_pylist()[5]
+    last = release.cdf("age", by="sex").to_pylist()[5]
     assert (last["share"], last["share_lower"], last["share_upper"]) == (1.0, 1.0, 1.0)
 
 
@@ -250,10 +231,7 @@ def test_shares_are_of_the_counts_that_were_planned_for(monkeypatch: pytest.Monk
 
 
 def test_means_and_sums_of_many_values_follow():
-    domain = mdp.Domain({"code": 5_000})
-    workload = mdp.Workload(domain, mdp.ask.mean("code"))
-    measured = mdp.select(workload, mechanism="workload").measure(
-        {"code": [100, 200] * 500}, mdp.Budget(mu=50), seed_not_private=4
-    )
-    [row] = measured.reconstruct().mean("code").to_pylist()
+    domain, table = mdp.Domain({"code": 5_000}), {"code": [100, 200] * 500}
+    release = measured(domain, table, 50, mdp.ask.mean("code"), mechanism="workload")
+    [row] = release.mean("code").to_pylist()
     assert row["lower"] <= 150 <= row["upper"] < 300

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, advised, spread
+from matrixdp.answers.questions import Question, advised, embed
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, joined
 from matrixdp.answers.titles import unique
 from matrixdp.domain import Domain
@@ -68,6 +70,8 @@ class Inference:
     measurement: Measurement
     workload: Workload
     confidence: float
+    #: Of estimates that hold together, by their correlations.
+    _multipliers: dict[bytes, float] = dataclasses.field(default_factory=dict, init=False)
 
     @property
     def domain(self) -> Domain:
@@ -102,9 +106,9 @@ class Inference:
         """Return standard errors to the ends of pointwise intervals: exact where that is known."""
         return Intervals(self.analysis, self.noise, self.confidence).multipliers(group)
 
-    def spread(self, group: Group) -> Group:
+    def embed(self, group: Group) -> Group:
         """Return the group as the measurement determines it."""
-        return spread(self.analysis, self.workload, group)
+        return embed(self.analysis, self.workload, group)
 
     def estimates(self, group: Group) -> Array:
         """Return the estimates of a group's queries."""
@@ -115,21 +119,21 @@ class Inference:
         return np.maximum(self.analysis.variances(group), 0.0)
 
     @contextmanager
-    def computing(self, groups: Sequence[Group]) -> Iterator[None]:
-        """Compute what is asked of groups; a refusal says what works instead."""
+    def computing(self, *groups: Group) -> Iterator[list[Group]]:
+        """Compute what is asked of groups, as the measurement determines them; a refusal says what works."""
         # many small products: several threads would spend their time waiting for one another
-        with one_blas_thread(), advised(self.analysis, self.workload, groups):
-            yield
+        with one_blas_thread():
+            used = [self.embed(group) for group in groups]
+            with advised(self.analysis, self.workload, used):
+                yield used
 
-    def correlated_multiplier(self, covariance: Array, known: dict[bytes, float]) -> float:
+    def correlated_multiplier(self, covariance: Array) -> float:
         """Return standard errors from estimates to the ends of intervals that hold together.
 
         Parameters
         ----------
         covariance : ndarray, shape (queries, queries)
             Of the estimates.
-        known : dict
-            Of multipliers that were found, by correlations.
 
         Notes
         -----
@@ -142,9 +146,9 @@ class Inference:
             return bound
         correlation = _correlation(covariance)
         key = np.round(correlation, 9).tobytes()
-        if key not in known:
-            known[key] = largest_of_normals(correlation, self.confidence)
-        return min(bound, known[key])
+        if key not in self._multipliers:
+            self._multipliers[key] = largest_of_normals(correlation, self.confidence)
+        return min(bound, self._multipliers[key])
 
     def labels(
         self, groups: Sequence[Group], places: ArrayLike | None = None, group: bool = False
@@ -154,13 +158,10 @@ class Inference:
         ``group`` to have the column of the groups' names, too.
         """
         columns = AnswerColumns(self.domain, groups, levels=True)
-        batches: list[pa.RecordBatch] = []
-        for position, own in enumerate(groups):
-            nothing = np.zeros(own.queries)
-            batches.extend(columns.batches(position, nothing, nothing, 0.0))
-        table = pa.Table.from_batches(batches, schema=columns.schema)
-        left = FIGURES if group else ("group", *FIGURES)
-        table = table.drop_columns(list(left))
+        nothing = [np.zeros(own.queries) for own in groups]
+        batches = [columns.batches(place, none, none, 0.0) for place, none in enumerate(nothing)]
+        table = pa.Table.from_batches(itertools.chain(*batches), schema=columns.schema)
+        table = table.drop_columns([*FIGURES] if group else ["group", *FIGURES])
         return table if places is None else table.take(pa.array(places))
 
     def table(

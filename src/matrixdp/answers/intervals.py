@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES
+from matrixdp.answers.table import BOUND, figure_of
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
@@ -89,8 +89,9 @@ class Intervals:
         if new:
             # rounding to 9 digits moves quantiles less than they are rounded outward
             block = np.array(new)
-            block /= block.sum(axis=1, keepdims=True)
-            found = self.noise.combination_quantiles(block, self.confidence)
+            found = self.noise.combination_quantiles(
+                block / block.sum(axis=1, keepdims=True), self.confidence
+            )
             if found is None:
                 return None
             self._known |= {row.tobytes(): float(q) for row, q in zip(new, found, strict=True)}
@@ -108,9 +109,7 @@ class Intervals:
         if combined is None or combined.size > _MAX_COEFFICIENTS:
             return None
         total = combined.sum(axis=1, keepdims=True)
-        shares = np.sort(np.where(total > 0, combined / np.where(total > 0, total, 1.0), 0.0), axis=1)[
-            :, ::-1
-        ]
+        shares = -np.sort(-combined / np.where(total > 0, total, 1.0), axis=1)
         shares[total[:, 0] <= 0, 0] = 1.0  # a query that is zero has no noise
         used = int((shares > 1e-9).any(axis=0).sum())
         return None if used > _MAX_TERMS else np.ascontiguousarray(shares[:, :used])
@@ -139,12 +138,10 @@ def decimals_of(least: float) -> int | None:
 
 def least_error(table: pa.Table) -> float:
     """Return the least standard error above 0 in a table, infinite where there is none."""
-    least = np.inf
-    for kind, column in zip(table.schema, table.columns, strict=True):
-        if "stddev" in ((kind.metadata or {}).get(FIGURE, b"").decode(), kind.name):
-            values = column.to_numpy()
-            least = min(least, float(values[values > 0].min(initial=np.inf)))
-    return float(least)
+    columns = (
+        c.to_numpy() for f, c in zip(table.schema, table.columns, strict=True) if figure_of(f) == "stddev"
+    )
+    return float(min((values[values > 0].min(initial=np.inf) for values in columns), default=np.inf))
 
 
 def for_people(table: pa.Table, decimals: int | None) -> pa.Table:
@@ -161,13 +158,12 @@ def for_people(table: pa.Table, decimals: int | None) -> pa.Table:
     """
     fields, columns = [], []
     for shown, column in zip(table.schema, table.columns, strict=True):
-        metadata = shown.metadata or {}
-        figure = metadata.get(FIGURE, shown.name.encode() if shown.name in FIGURES else b"").decode()
+        figure = figure_of(shown)
         if figure:
             made = _rounded(column.to_numpy(), decimals, _ROUNDED[figure])
         elif pa.types.is_dictionary(shown.type):
             made = column.cast(pa.utf8())
-        elif BOUND in metadata and pa.types.is_floating(shown.type):
+        elif BOUND in (shown.metadata or {}) and pa.types.is_floating(shown.type):
             values = column.to_numpy()
             made = pa.array(values, mask=~np.isfinite(values))
         else:

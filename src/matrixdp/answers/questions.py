@@ -82,7 +82,7 @@ def advised(analysis: Analysis, workload: Workload, groups: Sequence[Group]) -> 
         raise UnsupportedQueryError(f"{error}{advice}") from None
 
 
-def spread(analysis: Analysis, workload: Workload, group: Group) -> Group:
+def embed(analysis: Analysis, workload: Workload, group: Group) -> Group:
     """Return a group that asks the same, as the total over further attributes where that alone is determined.
 
     A plan may hold an attribute whole: then what does not ask about it is the sum over the marginals that
@@ -142,13 +142,9 @@ def _nearest(analysis: Analysis, workload: Workload, group: Group) -> str:
                 named = " or ".join(f"without {', '.join(names)}" for names in found[:_MOST_NAMED])
                 return f"What works now: the same {named}. "
     # the first of those that share most with it, and ask least beside
-    near = min(
-        workload,
-        key=lambda other: (
-            -len(set(other.attributes) & set(asked)),
-            len(set(other.attributes) - set(asked)),
-        ),
-    )
+    own = set(asked)
+    beside = [(-len(own & set(other.attributes)), len(set(other.attributes) - own)) for other in workload]
+    near = workload.groups[beside.index(min(beside))]
     return f"What works now: what the workload asks, such as {near.name!r}. "
 
 

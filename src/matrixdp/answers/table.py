@@ -12,7 +12,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -54,33 +54,34 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(f.name, pa.utf8() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
 
 
-@final
-@dataclass(eq=False)
-class _Bound:
-    """Where the ranges of a set begin, or end; ``missing`` where they do not, None if all do."""
+def figure_of(field: pa.Field) -> str:
+    """Return which of `FIGURES` a column holds; nothing where it holds none.
 
-    values: NDArray[Any]
-    missing: NDArray[np.bool_] | None
+    Examples
+    --------
+    >>> figure_of(pa.field("stddev", pa.float64())), figure_of(pa.field("sex", pa.utf8()))
+    ('stddev', '')
+    """
+    named = field.name if field.name in FIGURES else ""
+    figure: bytes = (field.metadata or {}).get(FIGURE, named.encode())
+    return figure.decode()
 
 
 @final
 @dataclass(eq=False)
 class _Asked:
-    """What is asked of an attribute: the texts in the order of the domain, and what each set has of them."""
+    """What is asked of an attribute: the texts in the order of the domain, and the columns of each set.
+
+    These are the places of the texts and, of numbers and days, where the ranges begin and where they end.
+    """
 
     texts: pa.Array
-    codes: dict[Hashable, NDArray[np.int32]]
-    bounds: dict[Hashable, tuple[_Bound, _Bound]]
+    columns: dict[Hashable, list[pa.Array]]
 
     @cached_property
     def types(self) -> list[pa.DataType]:
-        """The types of the two columns of bounds, if there are any."""
-        return [pa.array(bound.values[:0]).type for bound in next(iter(self.bounds.values()), ())]
-
-    def nothing(self, rows: int, nulls: dict[pa.DataType, pa.Array]) -> list[pa.Array]:
-        """Return the columns of rows that do not ask about it, from what attributes share."""
-        codes, *bounds = (nulls[kind].slice(0, rows) for kind in (pa.int32(), *self.types))
-        return [_coded(codes, self.texts, ordered=True), *bounds]
+        """The types of the columns."""
+        return [column.type for column in next(iter(self.columns.values()))]
 
 
 @final
@@ -119,37 +120,45 @@ class AnswerColumns:
         self._names = pa.array(list(places), pa.utf8())
         self._explicit = any(isinstance(group, DenseGroup) for group in self._groups)
         heads = {name: head(domain[name], sets[name].values()) if levels else name for name in self._asked}
-        self.columns, self.bounds = _column_names(
-            {name: bool(asked.bounds) for name, asked in self._asked.items()}, heads
-        )
-        self.schema = pa.schema(
-            [
-                pa.field("group", _NAME, nullable=False),
-                *(field for name in self._asked for field in self._fields(name)),
-                *([("query", pa.utf8())] if self._explicit else []),
-                *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES),
-            ]
-        )
+        self.columns: dict[str, str] = {}
+        self.bounds: dict[str, tuple[str, str]] = {}
+        self.schema = self._schema(heads)
+
+    def _schema(self, heads: dict[str, str]) -> pa.Schema:
+        """Name the columns of the attributes, and return all columns."""
+        taken = {"group", "query", *FIGURES}
+        for name, column in heads.items():
+            while column in taken or (column != heads[name] and column in heads.values()):
+                column += "_attribute"
+            taken.add(column)
+            self.columns[name] = column
+        fields = [pa.field("group", _NAME, nullable=False)]
+        for name, asked in self._asked.items():
+            fields.append(pa.field(self.columns[name], _VALUE))
+            if len(asked.types) == 1:
+                continue
+            pair = (f"{name}_from", f"{name}_to")
+            while not taken.isdisjoint(pair):
+                pair = (f"{pair[0]}_value", f"{pair[1]}_value")
+            taken.update(pair)
+            self.bounds[name] = pair
+            ends = zip(pair, asked.types[1:], (b"from", b"to"), strict=True)
+            fields += [pa.field(own, kind, metadata={BOUND: end}) for own, kind, end in ends]
+        if self._explicit:
+            fields.append(pa.field("query", pa.utf8()))
+        return pa.schema([*fields, *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES)])
 
     @cached_property
     def _nulls(self) -> dict[pa.DataType, pa.Array]:
         """As many nulls of each type as a batch can have: one array of them for all attributes."""
         rows = min(BATCH_ROWS, max((group.queries for group in self._groups), default=0))
-        kinds = {pa.int32(), *(kind for asked in self._asked.values() for kind in asked.types)}
+        kinds = {kind for asked in self._asked.values() for kind in asked.types}
         return {kind: pa.nulls(rows, kind) for kind in kinds}
 
     def texts(self, name: str) -> list[str]:
         """Return the texts of an attribute's column, in order."""
         texts: list[str] = self._asked[name].texts.to_pylist()
         return texts
-
-    def _fields(self, name: str) -> Iterator[pa.Field]:
-        """Yield the columns of an attribute."""
-        yield pa.field(self.columns[name], _VALUE)
-        if name in self.bounds:
-            own = zip(self.bounds[name], self._asked[name].types, (b"from", b"to"), strict=True)
-            for column, kind, bound in own:
-                yield pa.field(column, kind, metadata={BOUND: bound})
 
     def batches(
         self, position: int, estimates: Array, variances: Array, quantile: float | Array
@@ -159,86 +168,62 @@ class AnswerColumns:
         texts = None
         if isinstance(group, DenseGroup):
             texts = group.content.describe(self._domain, group.attributes)
+        asked = _asked(group)
         for start in range(0, group.queries, BATCH_ROWS):
             stop = min(start + BATCH_ROWS, group.queries)
             estimate = estimates[start:stop]
             deviation = np.sqrt(variances[start:stop])
             width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
             count = stop - start
-            asked = _asked(group)
-            arrays = [_coded(np.full(count, self._places[position], dtype=np.int32), self._names)]
-            for name in self._asked:
-                arrays += self._values(name, asked.get(name), start, stop)
+            arrays = [_coded(pa.array(np.full(count, self._places[position], np.int32)), self._names)]
+            for name, known in self._asked.items():
+                codes, *bounds = self._columns(known, asked.get(name), start, stop)
+                arrays += [_coded(codes, known.texts, ordered=True), *bounds]
             if self._explicit:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
             figures = (estimate, deviation, estimate - width, estimate + width)
             arrays.extend(pa.array(figure, pa.float64()) for figure in figures)
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _values(
-        self, name: str, repeats: tuple[Predicates, Hashable, int] | None, start: int, stop: int
+    def _columns(
+        self, known: _Asked, repeats: tuple[Predicates, Hashable, int] | None, start: int, stop: int
     ) -> list[pa.Array]:
         """Return the columns of an attribute in some rows, given the set and how often each of it repeats."""
-        asked = self._asked[name]
         if repeats is None:
-            return asked.nothing(stop - start, self._nulls)
+            return [self._nulls[kind].slice(0, stop - start) for kind in known.types]
         _, key, stride = repeats
-        found = [_coded(_repeated(asked.codes[key], stride, start, stop), asked.texts, ordered=True)]
-        for bound in asked.bounds.get(key, ()):
-            own = _repeated(bound.values, stride, start, stop)
-            missing = None if bound.missing is None else _repeated(bound.missing, stride, start, stop)
-            found.append(pa.array(own, mask=missing))
-        return found
-
-
-def _repeated(values: NDArray[Any], stride: int, start: int, stop: int) -> NDArray[Any]:
-    """Return rows from start to stop of a column that repeats each value ``stride`` times, over and over."""
-    block = len(values) * stride
-    if stop - start > block:
-        times = -(-stop // block) - start // block
-        offset = start // block * block
-        return np.tile(np.repeat(values, stride), times)[start - offset : stop - offset]
-    first, last = start // stride, -(-stop // stride)
-    own = np.take(values, np.arange(first, last), mode="wrap")
-    return np.repeat(own, stride)[start - first * stride : stop - first * stride]
+        columns = known.columns[key]
+        places = pa.array(np.arange(start, stop) // stride % len(columns[0]))
+        return [column.take(places) for column in columns]
 
 
 def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:
-    """Return the texts of predicate sets in the order of the attribute's values, and their bounds."""
-    places: dict[str, int] = {}
-    orders: list[tuple[int, int]] = []
-    codes: dict[Hashable, NDArray[np.int32]] = {}
-    bounds: dict[Hashable, tuple[_Bound, _Bound]] = {}
-    ends = attribute.ends
-    for key, predicates in sets.items():
-        texts, spans = predicates.describe(attribute), predicates.spans(attribute.size)
-        found = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int32)
-        new = np.flatnonzero(found >= len(orders))
+    """Return the texts of predicate sets in the order of the attribute's values, and their columns."""
+    size = attribute.size
+    texts = {key: predicates.describe(attribute) for key, predicates in sets.items()}
+    spans = {key: predicates.spans(size) for key, predicates in sets.items()}
+    order: dict[str, tuple[int, int]] = {}
+    for key, own in spans.items():
         # what is not known, and a total beside values, comes last
-        total = (spans.first == 0) & (spans.last == attribute.size - 1) & [text == "all" for text in texts]
-        last = (spans.first < 0) | total
-        first = np.where(last, attribute.size, spans.first)
-        _, once = np.unique(found[new], return_index=True)
-        orders += zip(first[new][once].tolist(), spans.last[new][once].tolist(), strict=True)
-        codes[key] = found
-        if ends is not None:
-            bounds[key] = _bounds(ends, spans)
-    order = np.lexsort(np.array(orders).T[::-1])
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    texts = pa.array(list(places), pa.utf8()).take(pa.array(order))
-    return _Asked(texts, {key: rank[own] for key, own in codes.items()}, bounds)
+        total = (own.first == 0) & (own.last == size - 1) & [text == "all" for text in texts[key]]
+        first = np.where((own.first < 0) | total, size, own.first)
+        for text, *ends in zip(texts[key], first.tolist(), own.last.tolist(), strict=True):
+            order.setdefault(text, (ends[0], ends[1]))
+    ranks = {text: rank for rank, text in enumerate(sorted(order, key=order.__getitem__))}
+    columns = {}
+    for key, own in spans.items():
+        codes = pa.array([ranks[text] for text in texts[key]], pa.int32())
+        columns[key] = [codes, *([] if attribute.ends is None else _bounds(attribute.ends, own))]
+    return _Asked(pa.array(list(ranks), pa.utf8()), columns)
 
 
-def _bounds(ends: Bounds, spans: Spans) -> tuple[_Bound, _Bound]:
-    """Return where the ranges of a set begin and end, null for what is no range of numbers or days."""
+def _bounds(ends: Bounds, spans: Spans) -> Iterator[pa.Array]:
+    """Yield where the ranges of a set begin, and where they end, null for what is no range."""
     known = spans.whole & (spans.last < len(ends.low))
-    found = []
     for values, codes in ((ends.low, spans.first), (ends.high, spans.last)):
         small = values.dtype.kind == "i" and max(abs(int(values[0])), abs(int(values[-1]))) < 2**31
         own = values[np.where(known, codes, 0)].astype(np.int32 if small else values.dtype)
-        found.append(_Bound(own, None if known.all() else ~known))
-    return found[0], found[1]
+        yield pa.array(own, mask=~known)
 
 
 def _asked(group: Group) -> dict[str, tuple[Predicates, Hashable, int]]:
@@ -253,34 +238,9 @@ def _asked(group: Group) -> dict[str, tuple[Predicates, Hashable, int]]:
     }
 
 
-def _column_names(
-    asked: dict[str, bool], heads: dict[str, str]
-) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
-    """Return the column of each attribute, and the two of the bounds of those that have some."""
-    taken = {"group", "query", *FIGURES}
-    columns: dict[str, str] = {}
-    for name in asked:
-        column = heads[name]
-        while column in taken or (column != heads[name] and column in heads.values()):
-            column += "_attribute"
-        taken.add(column)
-        columns[name] = column
-    bounds: dict[str, tuple[str, str]] = {}
-    for name in (name for name, bounded in asked.items() if bounded):
-        pair = (f"{name}_from", f"{name}_to")
-        while not taken.isdisjoint(pair):
-            pair = (f"{pair[0]}_value", f"{pair[1]}_value")
-        taken.update(pair)
-        bounds[name] = pair
-    return columns, bounds
-
-
-def _coded(
-    codes: NDArray[np.int32] | pa.Array, labels: pa.Array, *, ordered: bool = False
-) -> pa.DictionaryArray:
-    # The codes are made above, so their range is not checked again.
-    indices = codes if isinstance(codes, pa.Array) else pa.array(codes, pa.int32())
-    return pa.DictionaryArray.from_arrays(indices, labels, ordered=ordered, safe=False)
+def _coded(codes: pa.Array, labels: pa.Array, *, ordered: bool = False) -> pa.DictionaryArray:
+    # the codes are made above, so their range is not checked again
+    return pa.DictionaryArray.from_arrays(codes, labels, ordered=ordered, safe=False)
 
 
 # One clean table of a group of answers: as it stands, or wide.
@@ -290,26 +250,25 @@ _MOST_PIVOTED = 1_000
 
 
 def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None = None) -> pa.Table:
-    """Return the table of a group from the answers to it alone."""
+    """Return the table of a group from the answers to it alone.
+
+    With a column for each value of the attribute to pivot, where there is one; see `matrixdp.Release.table`.
+    """
     table = answers.drop_columns(["group"])
-    return table if pivot is None else pivoted(table, group, domain, pivot)
-
-
-def pivoted(table: pa.Table, group: Group, domain: Domain, pivot: str) -> pa.Table:
-    """Return a group's table with a column for each value of an attribute; see `matrixdp.Release.table`."""
+    if pivot is None:
+        return table
     product, axis = _axis(group, domain, pivot)
     counts = product.counts
     if counts[axis] > _MOST_PIVOTED:
         found = f"{pivot!r} with {counts[axis]:,} values in {title(group)!r}"
         raise TooLargeError.at(("pivot",), found, f"at most {_MOST_PIVOTED:,}, each of which is a column")
     places = np.moveaxis(np.arange(product.queries).reshape(counts), axis, 0).reshape(counts[axis], -1)
-    figures = {name: table.column(name) for name in FIGURES}
     columns = AnswerColumns(domain, (group,), levels=True)
     pivot = product.attributes[axis]
-    own = {*FIGURES, columns.columns[pivot], *columns.bounds.get(pivot, ())}
-    taken = table.take(pa.array(places[0])).drop_columns(sorted(own))
+    own = [*FIGURES, columns.columns[pivot], *columns.bounds.get(pivot, ())]
+    taken = table.take(pa.array(places[0])).drop_columns(own)
     fields, arrays = list(taken.schema), list(taken.columns)
-    names = {field.name for field in fields}
+    names = set(taken.column_names)
     for label, rows in zip(product.predicates[axis].describe(domain[pivot]), places, strict=True):
         called, number = label, 1
         while not names.isdisjoint(_named(called)):
@@ -318,7 +277,7 @@ def pivoted(table: pa.Table, group: Group, domain: Domain, pivot: str) -> pa.Tab
         names.update(_named(called))
         for figure, name in zip(FIGURES, _named(called), strict=True):
             fields.append(pa.field(name, pa.float64(), metadata={FIGURE: figure.encode()}))
-            arrays.append(figures[figure].take(pa.array(rows)))
+            arrays.append(table.column(figure).take(pa.array(rows)))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -366,38 +325,31 @@ def joined(tables: Sequence[tuple[str, pa.Table]], column: str) -> pa.Table:
     >>> both.column_names, both["sex"].to_pylist(), both["estimate"].to_pylist()
     (['statistic', 'sex', 'estimate'], ['female', None], [41.5, 7.0])
     """
-    types: dict[str, pa.DataType] = {}
-    metadata: dict[str, Any] = {}
+    types: dict[str, pa.Field] = {}
     for _, table in tables:
         for field in table.schema:
-            types[field.name] = _common(types.get(field.name), field.type)
-            metadata.setdefault(field.name, field.metadata)
+            types[field.name] = _common(types.get(field.name), field)
     behind = (*FIGURES, "warning")
-    names = [name for name in types if name not in behind] + [name for name in behind if name in types]
+    names = sorted(types, key=lambda name: behind.index(name) if name in behind else -1)
     first = column
     while first in types:
         first += "_name"
-    schema = pa.schema(
-        [(first, pa.utf8()), *(pa.field(name, types[name], metadata=metadata[name]) for name in names)]
-    )
-    if not tables:
-        return schema.empty_table()
-    parts = []
-    for name_of, table in tables:
-        columns = {first: pa.array([name_of] * table.num_rows, pa.utf8())}
-        for name in names:
-            missing = name not in table.schema.names
-            columns[name] = pa.nulls(table.num_rows) if missing else table.column(name)
-        parts.append(pa.table(columns).cast(schema))
-    return pa.concat_tables(parts)
+    schema = pa.schema([(first, pa.utf8()), *(types[name] for name in names)])
+    parts = [schema.empty_table()]
+    for own, table in tables:
+        cast = table.cast(pa.schema([types[name] for name in table.column_names]))
+        parts.append(cast.add_column(0, first, pa.array([own] * len(cast), pa.utf8())))
+    return pa.concat_tables(parts, promote_options="default")
 
 
-def _common(known: pa.DataType | None, other: pa.DataType) -> pa.DataType:
-    own = pa.utf8() if pa.types.is_dictionary(other) or pa.types.is_null(other) else other
-    if known is None or known == own:
-        return own
-    numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (known, own))
-    return pa.float64() if numbers else pa.utf8()
+def _common(known: pa.Field | None, other: pa.Field) -> pa.Field:
+    """Return the field of both columns, with the metadata of the first."""
+    text = pa.types.is_dictionary(other.type) or pa.types.is_null(other.type)
+    own = pa.field(other.name, pa.utf8() if text else other.type, metadata=other.metadata)
+    if known is None or known.type == own.type:
+        return known or own
+    numbers = all(pa.types.is_integer(one.type) or pa.types.is_floating(one.type) for one in (known, own))
+    return known.with_type(pa.float64() if numbers else pa.utf8())
 
 
 # One estimate with its standard error and its interval.

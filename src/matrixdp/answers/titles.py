@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from matrixdp import queries
 from matrixdp.domain import Attribute
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
-from matrixdp.queries import (
-    AllRanges,
-    Circular,
-    Group,
-    Identity,
-    Labelled,
-    Matrix,
-    Permuted,
-    Predicates,
-    Prefix,
-    ProductGroup,
-    Sets,
-    Stacked,
-    Suffix,
-    Total,
-    Width,
-)
+from matrixdp.queries import Group, Identity, Labelled, Predicates, Prefix, ProductGroup, Sets
 
 #: What predicate sets are called in the names that groups have where the user gave none.
 _SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
 _AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
-_KINDS: tuple[tuple[type[Predicates], str], ...] = (
-    (Prefix, "CDF"),
-    (Suffix, "complementary CDF"),
-    (AllRanges, "ranges"),
-    (Circular, "circular ranges"),
-    (Matrix, "combinations"),
-)
+_KINDS: dict[type[Predicates], str] = {
+    Prefix: "CDF",
+    queries.Suffix: "complementary CDF",
+    queries.AllRanges: "ranges",
+    queries.Circular: "circular ranges",
+    queries.Matrix: "combinations",
+}
 _JOINING = frozenset(("by", "and", "x"))
 
 
@@ -60,8 +45,7 @@ def title(group: Group) -> str:
     >>> title(ProductGroup("total", (), (), ()))
     'total'
     """
-    called = _called(group) if isinstance(group, ProductGroup) else None
-    if called is None or not isinstance(group, ProductGroup):
+    if not isinstance(group, ProductGroup) or (called := _called(group)) is None:
         return group.name
     main: dict[str, list[str]] = {}
     by: list[str] = []
@@ -143,16 +127,19 @@ def find_group(groups: Sequence[Group], text: str) -> int:
     if not isinstance(text, str):
         raise WorkloadError.at((), describe_value(text), "the title of a table, as text")
     called = titles(groups)
-    for candidates in (called, [group.name for group in groups]):
-        for same in (_spaced, _words):
-            found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
-            if found:
-                return _only(groups, called, found, text)
-    found = [
-        place for place, group in enumerate(groups) if _words(", ".join(group.attributes)) == _words(text)
+    names = [group.name for group in groups]
+    attributes = [", ".join(group.attributes) for group in groups]
+    ways: list[tuple[Callable[[str], object], Sequence[str]]] = [
+        (_spaced, called),
+        (_words, called),
+        (_spaced, names),
+        (_words, names),
+        (_words, attributes),
     ]
-    if found:
-        return _only(groups, called, found, text)
+    for same, candidates in ways:
+        found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
+        if found:
+            return _only(groups, called, found, text)
     problem = unknown_name((), text, "the title, the name or the attributes of a table", called)
     if not problem.suggestions:
         problem = Problem((), problem.found, problem.expected, _near(text, called))
@@ -209,19 +196,19 @@ def _called(group: ProductGroup) -> list[str] | None:
 
 def _kind(predicates: Predicates, size: int) -> str | None:
     """Return what is asked of an attribute in words: nothing for its values, None for its total."""
-    if isinstance(predicates, Total):
+    if isinstance(predicates, queries.Total):
         return None
     if isinstance(predicates, Identity):
         return ""
-    if isinstance(predicates, Width):
+    if isinstance(predicates, queries.Width):
         return f"ranges of {predicates.width}"
-    if isinstance(predicates, Permuted):
+    if isinstance(predicates, queries.Permuted):
         inner = _kind(predicates.predicates, size)
         return f"permuted {inner}" if inner and not inner.startswith("in ") else inner
-    if isinstance(predicates, Stacked):
+    if isinstance(predicates, queries.Stacked):
         kinds = [_kind(part, size) for part in predicates.sets]
         return _listed(["values" if k == "" else "total" if k is None else k for k in kinds])
-    for known, words in _KINDS:
+    for known, words in _KINDS.items():
         if isinstance(predicates, known):
             return words
     count = predicates.count(size)

@@ -164,16 +164,15 @@ def _joined(low: Iterator[str], high: Iterator[str]) -> list[str]:
 def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of one clean table: estimates with half the length of their intervals."""
     from matrixdp.answers.intervals import for_people, least_error, rounded_up
-    from matrixdp.answers.table import BOUND, FIGURE
+    from matrixdp.answers.table import BOUND, figure_of
 
     decimals = decimals_of(least_error(found))
     exact = found.slice(0, limit)
     part = for_people(exact, decimals)
     columns: list[Column] = []
     for place, field in enumerate(part.schema):
-        metadata = field.metadata or {}
-        kind = metadata.get(FIGURE, field.name.encode() if field.name in _FIGURES else b"").decode()
-        if BOUND in metadata or kind in ("lower", "upper", "stddev"):
+        kind = figure_of(field)
+        if BOUND in (field.metadata or {}) or kind in ("lower", "upper", "stddev"):
             continue
         own = part.column(place).to_pylist()
         texts = [_label(value, "(all)") for value in own]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, spread
+from matrixdp.answers.questions import Question, embed
 from matrixdp.answers.questions import question as as_entry
 from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.domain import Domain
@@ -217,7 +217,7 @@ class Model(ShownModel):
 
     def batches(self, groups: Sequence[Group]) -> Iterator[pa.RecordBatch]:
         """Yield the answers to query groups, one group in memory at a time."""
-        wider = [spread(self.analysis, self.workload, group) for group in groups]
+        wider = [embed(self.analysis, self.workload, group) for group in groups]
         columns = AnswerColumns(self.domain, wider)
         for position, (group, wide) in enumerate(zip(groups, wider, strict=True)):
             modelled, known = self.tables.answers(group), self._determines(wide)
@@ -375,7 +375,7 @@ class Model(ShownModel):
         _check_rows(groups)
         # many small products: several threads would spend their time waiting for one another
         with one_blas_thread():
-            wider = [spread(self.analysis, self.workload, group) for group in groups]
+            wider = [embed(self.analysis, self.workload, group) for group in groups]
             schema = _with(AnswerColumns(self.domain, wider).schema)
             table = pa.Table.from_batches(self.batches(groups), schema=schema)
         return table.replace_schema_metadata({b"matrixdp": BIASED.encode()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,16 +36,12 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise SpecificationError.at(
-            ("picture",),
-            "no matplotlib",
-            "an installation with it: pip install 'matrixdp[pictures]'",
-            code="missing-library",
-        ) from None
+        expected = "an installation with it: pip install 'matrixdp[pictures]'"
+        raise SpecificationError.at(("picture",), "no matplotlib", expected, code="missing-library") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def quiet(axes: Axes, *, grid: str = "y") -> None:
+def quiet(axes: Axes, *, grid: Literal["", "x", "y"] = "y") -> None:
     """Give axes no more lines than are needed to read them."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["bottom", "left"]].set_color(INK)
@@ -53,8 +50,16 @@ def quiet(axes: Axes, *, grid: str = "y") -> None:
     axes.yaxis.label.set(color=INK, fontsize=10)
     axes.title.set(color=INK, fontsize=10)
     if grid:
-        axes.grid(axis="x" if grid == "x" else "y", color=GRID, linewidth=0.6)
+        axes.grid(axis=grid, color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
+
+
+def rows_of(axes: Axes, labels: Sequence[str], unit: str, longest: int = _LONGEST) -> None:
+    """Let axes have a row for each label, the first at the top, and along them what is counted in a unit."""
+    axes.set_yticks(range(len(labels)), [shortened(label, longest) for label in labels])
+    axes.invert_yaxis()
+    axes.set_xlabel(unit)
+    quiet(axes, grid="x")
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
@@ -136,10 +141,9 @@ def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
     if isinstance(group, DenseGroup):
         texts = group.content.describe(domain, group.attributes)
         return (Axis("query", tuple(texts), "categories"),)
-    pairs = zip(group.attributes, group.predicates, strict=True)
     return tuple(
         _axis(domain[name], predicates)
-        for name, predicates in pairs
+        for name, predicates in group.sets.items()
         if not isinstance(predicates, Total) and predicates.count(domain[name].size) > 1
     )
 
@@ -167,11 +171,4 @@ def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
     >>> joined((sex, Axis("old", ("no", "yes"), "categories")))
     ('female, no', 'female, yes', 'male, no', 'male, yes')
     """
-    labels = [""] * math.prod(axis.size for axis in axes)
-    stride = 1
-    for axis in reversed(axes):
-        for place, label in enumerate(labels):
-            own = axis.labels[place // stride % axis.size]
-            labels[place] = f"{own}, {label}" if label else own
-        stride *= axis.size
-    return tuple(labels)
+    return tuple(map(", ".join, itertools.product(*(axis.labels for axis in axes))))

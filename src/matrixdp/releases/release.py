@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.inference import AskedStatistic, Inference, Terms, asked_statistics, check_confidence
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, advised, covariance, question, spread
+from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, own_table
 from matrixdp.answers.titles import find_group, title
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
@@ -322,7 +322,7 @@ class Release(Displayed):
         if isinstance(made, StatisticEntry):
             return self._statistic(made, None)
         asked = made.expand(self.domain)
-        return self._table([spread(self.analysis, self.workload, group) for group in asked])
+        return self._table([embed(self.analysis, self.workload, group) for group in asked])
 
     def sql(self, statement: str) -> pa.Table:
         """Return the answers to a SQL statement in the shape of its result, free of further budget.
@@ -363,7 +363,7 @@ class Release(Displayed):
 
         query = translate(read(statement), self.domain)
         with self._computing(query.groups):
-            return result(query, lambda group: self._figures(spread(self.analysis, self.workload, group)))
+            return result(query, lambda group: self._figures(embed(self.analysis, self.workload, group)))
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -828,10 +828,9 @@ class Release(Displayed):
         """
         inference = self.inference()
         with within("covariances"):
-            left = inference.spread(one_group(question(entry), self.domain))
-            right = left if other is None else inference.spread(one_group(question(other), self.domain))
-        with inference.computing([left, right]):
-            return inference.analysis.covariances(left, right)
+            asked = [one_group(question(one), self.domain) for one in (entry, other) if one is not None]
+        with inference.computing(*asked) as used:
+            return inference.analysis.covariances(used[0], used[-1])
 
     def plot(self, group: str) -> Figure:
         """Draw the answers of one query group with their intervals.

@@ -23,14 +23,8 @@ from matrixdp.queries import Workload
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
-from matrixdp.report.tables import (
-    Accuracy,
-    Answers,
-    GroupAnswers,
-    least_squared_error,
-    quartiles,
-    workload_sensitivity,
-)
+from matrixdp.report import tables
+from matrixdp.report.tables import Accuracy, Answers, GroupAnswers
 from matrixdp.storage.archive import plain_content
 from matrixdp.verification.explain import explanation
 
@@ -53,9 +47,9 @@ class Shown:
 
     title: str
     queries: int
-    answers: GroupAnswers | None
-    picture: Answered | None
-    rows: int
+    answers: GroupAnswers | None = None
+    picture: Answered | None = None
+    rows: int = 0
 
 
 @final
@@ -63,13 +57,12 @@ class Shown:
 class Contents:
     """What a page says of a release.
 
-    `record` is release.json, `accuracies` are those of the groups whose accuracy is shown. `straight` is the
-    standard error of every answer had noise been added to every query of the workload, or at least that;
-    None where it would take long to compute.
+    `accuracies` are those of the groups whose accuracy is shown. `straight` is the standard error of every
+    answer had noise been added to every query of the workload, or at least that; None where it would take
+    long to compute.
     """
 
     release: Release
-    record: Mapping[str, Any]
     accuracies: Sequence[Accuracy]
     all_groups: Accuracy
     straight: float | None
@@ -80,6 +73,15 @@ class Contents:
     def left_out(self) -> int:
         """How many groups are not shown."""
         return len(self.release.workload) - len(self.shown)
+
+    @property
+    def gap(self) -> str | None:
+        """By how many percent the figure that was made least may be above the least possible."""
+        certificate = self.release.origin.get("certificate")
+        said = certificate.get("gap") if isinstance(certificate, Mapping) else None
+        if self.release.statement.neighbours == "replace" and "add_remove" not in str(certificate):
+            said = None  # earlier versions certified strategies for add_remove neighbours alone
+        return f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None
 
 
 def contents(folder: Path) -> Contents:
@@ -98,34 +100,27 @@ def contents(folder: Path) -> Contents:
     scale = noise.error_scale(budget)
     called = titles(workload.groups)
     known: dict[Hashable, float | None] = {}
-    accuracies = []
-    bounds: list[float | None] = []
-    written = record["groups"]
     chosen = _chosen(workload, MAX_ACCURACIES)
-    for place in chosen:
-        group = workload.groups[place]
-        least = least_squared_error(release.domain, group, known)
-        least = None if least is None else least * noise.variance_factor / scale
-        bounds.append(least)
-        root = None if least is None else math.sqrt(least / group.queries)
-        rmse, largest = _errors(written[place])
-        accuracies.append(Accuracy(called[place], group.queries, rmse, largest, root))
-    found = workload_sensitivity(workload, noise)
+    bounds = [tables.least_squared_error(release.domain, workload.groups[place], known) for place in chosen]
+    bounds = [None if bound is None else bound * noise.variance_factor / scale for bound in bounds]
+
+    def accuracy(title: str, queries: int, written: Mapping[str, Any], least: float | None) -> Accuracy:
+        root = None if least is None else math.sqrt(least / queries)
+        return Accuracy(title, queries, float(written["rmse"]), float(written["max_stddev"]), root)
+
+    accuracies = [
+        accuracy(called[place], workload.groups[place].queries, record["groups"][place], bound)
+        for place, bound in zip(chosen, bounds, strict=True)
+    ]
+    every = bounds if len(chosen) == len(workload) else [*bounds, None]
+    together = accuracy("all", workload.queries, record, _least_of_all(release, every, scale))
+    found = tables.workload_sensitivity(workload, noise)
     straight = None
     if found is not None:
         straight = math.sqrt(noise.variance_factor * found[0] ** (2 / noise.norm) / scale)
-    every = bounds if len(chosen) == len(workload) else [*bounds, None]
-    least_of_all = _least_of_all(release, every, scale)
-    rmse, largest = _errors(record)
-    together = Accuracy("all", workload.queries, rmse, largest, least_of_all)
     shown = list(_shown(folder, release, called))
     exact = found is not None and found[1] and budget.neighbours == "add_remove"
-    return Contents(release, record, accuracies, together, straight, exact, shown)
-
-
-def _errors(written: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the root mean square of standard errors, and the largest, as a record has them."""
-    return float(written["rmse"]), float(written["max_stddev"])
+    return Contents(release, accuracies, together, straight, exact, shown)
 
 
 def aim(release: Release) -> str:
@@ -137,19 +132,18 @@ def aim(release: Release) -> str:
 
 
 def _least_of_all(release: Release, bounds: Sequence[float | None], scale: float) -> float | None:
-    """Return a root mean square below which no strategy gets, for all groups together.
+    """Return a sum of squared errors below which no strategy gets, for all groups together.
 
     Each group has at least its own bound; the certificate of the selection is about the same sum where
     nothing is weighted, and is as said.
     """
-    queries = release.workload.queries
     own = [bound for bound in bounds if bound is not None]
     found = [math.fsum(own)] if len(own) == len(bounds) else []
     certificate = release.origin.get("certificate")
     if isinstance(certificate, Mapping) and aim(release) == "RMSE":
         said = certificate.get("lower_bound")
         found += [said / scale] if isinstance(said, float) and said > 0 else []
-    return math.sqrt(max(found) / queries) if found else None
+    return max(found, default=None)
 
 
 def _chosen(workload: Workload, most: int) -> list[int]:
@@ -164,14 +158,13 @@ def _shown(folder: Path, release: Release, called: Sequence[str]) -> Iterator[Sh
     for place in _chosen(release.workload, MAX_GROUPS):
         group = release.workload.groups[place]
         if group.queries > MAX_DRAWN:
-            yield Shown(called[place], group.queries, None, None, 0)
+            yield Shown(called[place], group.queries)
             continue
         own = answers.group(place)
         whole = group.queries <= min(left, MAX_GROUP_ROWS)
         rows = group.queries if whole else min(_FIRST_ROWS, left)
         left -= rows
-        axes = axes_of(release.domain, group)
-        picture = Answered(axes, own.estimates, own.stddevs, own.halves)
+        picture = Answered(axes_of(release.domain, group), *own.figures())
         yield Shown(called[place], group.queries, own, picture, rows)
 
 
@@ -192,8 +185,6 @@ def odds(mu: float) -> float:
     return min(1.0, math.floor(1000 * float(ndtr(mu / 2)) + 1) / 1000)
 
 
-#: Rows up to which a table is open when the page is.
-_OPEN = 12
 _FORMS = {
     "bars": "Bars are estimates, with their {confidence}% intervals.",
     "band": "The line is the estimate, the band its {confidence}% interval, at each place by itself.",
@@ -243,23 +234,28 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
     environment = _environment()
     folder = Path(out)
     found = contents(folder)
+    release, statement = found.release, found.release.statement
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))
+    confidence = f"{100 * release.confidence:g}"
     return environment.get_template("page.html").render(
+        found=found,
+        release=release,
+        statement=statement,
         title=printable(title) if title is not None else name,
         name=name,
         style=style,
         script=script,
         policy=_policy(style, script),
-        accuracy=_accuracy(found),
-        groups=list(_groups(found)),
-        quartiles=list(_quartiles(found)),
-        warnings=[printable(text) for text in found.release.warnings],
-        explanation=[
-            (heading, [(type(block).__name__, block) for block in blocks])
-            for heading, blocks in explanation(folder, found.release).items()
-        ],
-        **_facts(found),
+        odds=f"{100 * odds(statement.mu):.1f}",
+        noise=release.measurement.plan.noise.title,
+        confidence=confidence,
+        aim=aim(release),
+        quartiles=list(_quartiles(release, confidence)),
+        explanation={
+            heading: [(type(block).__name__, block) for block in blocks]
+            for heading, blocks in explanation(folder, release).items()
+        },
     )
 
 
@@ -267,21 +263,28 @@ def _environment() -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
-        raise SpecificationError.at(
-            ("report",),
-            "no Jinja2",
-            "an installation with it: pip install 'matrixdp[report]'",
-            code="missing-library",
-        ) from None
-    loader = PackageLoader("matrixdp.report")
-    # everything is escaped that is not marked as our own
-    return Environment(
-        autoescape=True,
-        loader=loader,
+        expected = "an installation with it: pip install 'matrixdp[report]'"
+        raise SpecificationError.at(("report",), "no Jinja2", expected, code="missing-library") from None
+    environment = Environment(
+        autoescape=True,  # everything is escaped that is not marked as our own
+        loader=PackageLoader("matrixdp.report"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= {
+        "printable": printable,
+        "counted": "{:,}".format,
+        "figure": _figure,
+        "errors": _errors,
+        "drawn": _drawn,
+        "caption": _caption,
+    }
+    return environment
+
+
+def _figure(value: float | None) -> str:
+    return figure(value, 3)
 
 
 def _resource(name: str) -> Any:
@@ -293,121 +296,37 @@ def _resource(name: str) -> Any:
 
 def _policy(style: str, script: str) -> str:
     """Return a content security policy that allows this style and this script, and pictures in the page."""
-    digests = [
-        base64.b64encode(hashlib.sha256(str(text).encode()).digest()).decode() for text in (style, script)
-    ]
+    hashed = (hashlib.sha256(str(text).encode()).digest() for text in (style, script))
+    digests = [base64.b64encode(digest).decode() for digest in hashed]
     return (
         f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _facts(found: Contents) -> dict[str, Any]:
-    release = found.release
-    statement = release.statement
-    alone = statement.neighbours == "add_remove"
-    return {
-        "private": release.private,
-        "statement": printable(statement.text),
-        "odds": f"{100 * odds(statement.mu):.1f}",
-        "guess": "whether the records of one person are in the table"
-        if alone
-        else "which of two people's records are in the table",
-        "queries": f"{release.workload.queries:,}",
-        "number": f"{len(release.workload):,}",
-        "noise": release.measurement.plan.noise.title,
-        "measured_at": printable(str(release.measurement.authorization.time)),
-        "total": None if release.size.total is None else str(release.size.total),
-        "confidence": f"{100 * release.confidence:g}",
-        "intervals": printable(release.intervals.description),
-        "omitted": f"{found.left_out:,}" if found.left_out else None,
-        "ledger": statement.ledger,
-        "mechanism": printable(str(found.release.origin.get("mechanism", "not said"))),
-        "many": len(found.shown) > 1,
-    }
+def _errors(found: Contents) -> tuple[str, str]:
+    """Return the picture of the errors, and what a screen reader says instead."""
+    points = [(row.title, row.rmse, row.least) for row in found.accuracies]
+    words = f"Root mean square standard errors of {len(points)} tables, as in the table below."
+    return _image(draw_accuracies(points, found.straight)), words
 
 
-def _accuracy(found: Contents) -> dict[str, Any]:
-    every = found.all_groups
-    straight = found.straight
-    heads = ["table", "answers", "RMSE", "largest standard error", "lower bound"]
-    if straight is not None:
-        heads += ["noise on the workload", "times smaller"]
-    certificate = found.release.origin.get("certificate")
-    said = certificate.get("gap") if isinstance(certificate, Mapping) else None
-    if found.release.statement.neighbours == "replace" and "add_remove" not in str(certificate):
-        said = None  # earlier versions certified strategies for add_remove neighbours alone
-    picture = draw_accuracies(
-        [(row.title, row.rmse, row.largest, row.least) for row in found.accuracies],
-        straight,
-    )
-    words = f"Root mean square standard errors of {len(found.accuracies)} tables, as in the table below."
-    return {
-        "heads": heads,
-        "rows": [_accuracy_row(row, straight) for row in found.accuracies],
-        "all": _accuracy_row(every, straight),
-        "picture": _image(picture, words),
-        "exact": found.straight_exact,
-        "straight": None if straight is None else figure(straight, 3),
-        "bound": None if every.least is None else figure(every.least, 3),
-        "rmse": figure(every.rmse, 3),
-        "ratio": None if straight is None else figure(straight / every.rmse, 3),
-        "gap": f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None,
-        "aim": aim(found.release),
-        "left": len(found.release.workload) - len(found.accuracies),
-    }
+def _drawn(picture: Answered, title: str) -> tuple[str, str]:
+    """Return the picture of a group's answers, and what a screen reader says instead."""
+    axes = " by ".join(axis.name for axis in picture.axes) or "the total"
+    return _image(draw_answers(picture)), printable(f"{title}: {picture.form} of {axes}")
 
 
-def _accuracy_row(row: Accuracy, straight: float | None) -> list[str]:
-    least = "-" if row.least is None else figure(row.least, 3)
-    cells = [
-        printable(row.title),
-        f"{row.queries:,}",
-        figure(row.rmse, 3),
-        figure(row.largest, 3),
-        least,
-    ]
-    return cells if straight is None else [*cells, figure(straight, 3), figure(straight / row.rmse, 3)]
-
-
-def _groups(found: Contents) -> Iterator[dict[str, Any]]:
-    confidence = f"{100 * found.release.confidence:g}"
-    for place, own in enumerate(found.shown):
-        title = printable(own.title)
-        yield {
-            "title": title,
-            "anchor": f"table-{place + 1}",
-            "queries": f"{own.queries:,}",
-            "picture": _picture(own, title),
-            "caption": _caption(own, confidence),
-            "heads": () if own.answers is None else tuple(map(printable, own.answers.heads)),
-            "rows": [] if own.answers is None else list(own.answers.rows(own.rows)),
-            "shown": f"{own.rows:,}",
-            "whole": own.rows == own.queries,
-            "drawn": own.picture is not None,
-            "open": own.rows <= _OPEN,
-        }
-
-
-def _quartiles(found: Contents) -> Iterator[dict[str, Any]]:
-    heads = {
-        "quantile": "share of records",
-        "lower": f"{100 * found.release.confidence:g}% from",
-        "upper": "to",
-    }
-    for title, table in quartiles(found.release):
+def _quartiles(release: Release, confidence: str) -> Iterator[dict[str, Any]]:
+    heads = {"quantile": "share of records", "lower": f"{confidence}% from", "upper": "to"}
+    for title, table in tables.quartiles(release):
         names = [name for name in table.column_names if name not in ("stddev", "warning")]
-        rows = []
-        for row in table.select(names).to_pylist():
-            cells = [row[name] for name in names]
-            rows.append([_statistic(cell) for cell in cells])
-        warned = sorted({printable(text) for text in table.column("warning").to_pylist() if text})
         yield {
             "title": printable(title),
             "heads": [printable(heads.get(name, name)) for name in names],
             "keyed": len(names) - 4,
-            "rows": rows,
-            "warnings": warned,
+            "rows": [[_statistic(row[name]) for name in names] for row in table.to_pylist()],
+            "warnings": sorted({printable(text) for text in table.column("warning").to_pylist() if text}),
         }
 
 
@@ -415,31 +334,20 @@ def _statistic(cell: object) -> str:
     return figure(cell) if isinstance(cell, float) else "-" if cell is None else printable(str(cell))
 
 
-def _picture(own: Shown, title: str) -> tuple[str, str] | None:
-    if own.picture is None:
-        return None
-    axes = " by ".join(axis.name for axis in own.picture.axes) or "the total"
-    return _image(draw_answers(own.picture), printable(f"{title}: {own.picture.form} of {axes}"))
-
-
-def _caption(own: Shown, confidence: str) -> str:
-    if own.picture is None:
-        return ""
-    picture = own.picture
-    stddevs = picture.stddevs
-    low, high = float(stddevs.min()), float(stddevs.max())
+def _caption(picture: Answered, confidence: str) -> str:
+    low, high = float(picture.stddevs.min()), float(picture.stddevs.max())
     written = f" with half its {confidence}% interval" if picture.estimates.size <= 60 else ""
     words = _FORMS[picture.form].format(confidence=confidence, written=written)
     same = rounded(low, 1) == rounded(high, 1)
-    errors = f"{figure(low, 3)}" if same else f"from {figure(low, 3)} to {figure(high, 3)}"
+    errors = _figure(low) if same else f"from {_figure(low)} to {_figure(high)}"
     return f"{words} Standard errors: {errors} records."
 
 
-def _image(drawn: Figure, words: str) -> tuple[str, str]:
-    """Return a picture as the address of an image that holds it, and what a screen reader says instead."""
+def _image(drawn: Figure) -> str:
+    """Return a picture as the address of an image that holds it."""
     import matplotlib as mpl
 
     stream = io.BytesIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
         drawn.savefig(stream, format="svg", metadata={"Date": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}", words
+    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"

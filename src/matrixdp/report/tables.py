@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from matrixdp import queries
 from matrixdp.answers.intervals import decimals_of
 from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.answers.titles import head
@@ -20,16 +21,7 @@ from matrixdp.display import printable, rounded
 from matrixdp.domain import Domain
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
-from matrixdp.queries import (
-    DenseGroup,
-    Group,
-    Identity,
-    Indicators,
-    Predicates,
-    Prefix,
-    ProductGroup,
-    Workload,
-)
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Workload
 from matrixdp.releases.record import ANSWERS
 from matrixdp.releases.release import Release
 from matrixdp.selection.compose.svd_bound import svd_bound_workload
@@ -53,38 +45,19 @@ class GroupAnswers:
     heads: tuple[str, ...]
     table: pa.Table
 
-    @property
-    def estimates(self) -> Array:
-        """The estimates."""
-        return self._figure("estimate")
-
-    @property
-    def stddevs(self) -> Array:
-        """Their standard errors."""
-        return self._figure("stddev")
-
-    @property
-    def halves(self) -> Array:
-        """Half the lengths of their intervals."""
-        return (self._figure("upper") - self._figure("lower")) / 2
-
-    def _figure(self, name: str) -> Array:
-        return np.asarray(self.table.column(name).to_numpy(), dtype=np.float64)
+    def figures(self) -> tuple[Array, Array, Array]:
+        """Return the estimates, their standard errors, and half the lengths of their intervals."""
+        known = self.table.select(FIGURES).columns
+        estimates, stddevs, lower, upper = (np.asarray(own.to_numpy(), dtype=np.float64) for own in known)
+        return estimates, stddevs, (upper - lower) / 2
 
     def rows(self, most: int) -> Iterator[list[str]]:
         """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
-        shown = self.table.slice(0, most)
-        digits = max(0, decimals_of(float(self.halves.min())) or 0)
-        texts = [
-            ["all" if text is None else printable(text) for text in shown.column(place).to_pylist()]
-            for place in range(len(self.heads))
-        ]
-        numbers = [
-            [rounded(value, digits + (name == "stddev")) for value in shown.column(name).to_pylist()]
-            for name in FIGURES
-        ]
-        for row in zip(*texts, *numbers, strict=True):
-            yield list(row)
+        digits = max(0, decimals_of(float(self.figures()[2].min())) or 0)
+        for row in zip(*(column.to_pylist() for column in self.table.slice(0, most).columns), strict=True):
+            asked, figures = row[: -len(FIGURES)], zip(FIGURES, row[-len(FIGURES) :], strict=True)
+            texts = ["all" if text is None else printable(text) for text in asked]
+            yield [*texts, *(rounded(value, digits + (name == "stddev")) for name, value in figures)]
 
 
 @final
@@ -102,21 +75,22 @@ class Answers:
     def group(self, place: int) -> GroupAnswers:
         """Return the answers of the group at a place of the workload."""
         group = self._release.workload.groups[place]
-        names = _asked(group)
-        heads = names
+        domain = self._release.domain
+        heads: dict[str, str] = {"query": "query"}
         if isinstance(group, ProductGroup):
-            heads = tuple(head(self._release.domain[name], (group.sets[name],)) for name in names)
-        if self._file is None:
-            own = AnswerColumns(self._release.domain, [group])
-            with one_blas_thread():
-                batches = list(self._release.batches([group], own))
-            columns = [name if name == "query" else own.columns[name] for name in names]
-            return GroupAnswers(heads, pa.Table.from_batches(batches).select([*columns, *FIGURES]))
-        columns = [name if name == "query" else self._columns[name] for name in names]
-        first, stop = int(self._first[place]), int(self._first[place + 1])
-        return GroupAnswers(heads, self._read(first, stop, [*columns, *FIGURES]))
+            sets = {name: own for name, own in group.sets.items() if not isinstance(own, queries.Total)}
+            heads = {name: head(domain[name], (own,)) for name, own in sets.items()}
+        if self._file is not None:
+            columns = [*(self._columns.get(name, name) for name in heads), *FIGURES]
+            first, stop = int(self._first[place]), int(self._first[place + 1])
+            return GroupAnswers(tuple(heads.values()), self._read(first, stop, columns))
+        own = AnswerColumns(domain, [group])
+        with one_blas_thread():
+            table = pa.Table.from_batches(self._release.batches([group], own))
+        columns = [*(own.columns.get(name, name) for name in heads), *FIGURES]
+        return GroupAnswers(tuple(heads.values()), table.select(columns))
 
-    def _read(self, first: int, stop: int, columns: Sequence[str]) -> pa.Table:
+    def _read(self, first: int, stop: int, columns: list[str]) -> pa.Table:
         """Return some rows and columns of the file; whole row groups are read, one at a time."""
         file: Any = self._file
         found, before = [], 0
@@ -124,19 +98,9 @@ class Answers:
             rows = file.metadata.row_group(number).num_rows
             start, end = max(first - before, 0), min(stop - before, rows)
             if start < end:
-                found.append(file.read_row_group(number, columns=list(columns)).slice(start, end - start))
+                found.append(file.read_row_group(number, columns=columns).slice(start, end - start))
             before += rows
-        return pa.concat_tables(found).select(list(columns))
-
-
-def _asked(group: Group) -> tuple[str, ...]:
-    """Return what the rows of a group differ in: attributes that are asked about, or the text of a query."""
-    if isinstance(group, DenseGroup):
-        return ("query",)
-    from matrixdp.queries import Total
-
-    pairs = zip(group.attributes, group.predicates, strict=True)
-    return tuple(name for name, predicates in pairs if not isinstance(predicates, Total))
+        return pa.concat_tables(found).select(columns)
 
 
 # How accurate a release is: beside the least possible error, and beside noise added to every query.
@@ -211,6 +175,10 @@ def _small(group: Group) -> bool:
     return all(size <= _SPECTRUM or predicates.symmetric(size) is not None for predicates, size in pairs)
 
 
+_Term = list[tuple[tuple[str, ...], Array]]
+"""Sums over columns that are a product: of each factor the attributes, and an array over them."""
+
+
 def workload_sensitivity(workload: Workload, noise: Noise) -> tuple[float, bool] | None:
     """Return the sensitivity of the workload itself, and whether it is exact or only at least that.
 
@@ -225,15 +193,14 @@ def workload_sensitivity(workload: Workload, noise: Noise) -> tuple[float, bool]
     >>> workload_sensitivity(workload, GAUSSIAN)  # the total, two marginals, and 100 prefixes
     (103.0, True)
     """
-    terms: list[dict[str, Array]] = []
-    explicit: list[tuple[tuple[str, ...], Array]] = []
-    constant = 0.0
+    terms: list[_Term] = []
     for group in workload:
         if isinstance(group, DenseGroup):
             sums = (np.abs(group.rows()) ** noise.norm).sum(axis=0).reshape(group.sizes)
-            explicit.append((group.attributes, sums))
+            terms.append([(group.attributes, sums)])
             continue
-        factor, varying = 1.0, {}
+        factor = 1.0
+        term: _Term = []
         for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
             column = _column_sums(predicates, size, noise.norm)
             if column is None:
@@ -241,66 +208,45 @@ def workload_sensitivity(workload: Workload, noise: Noise) -> tuple[float, bool]
             if column.min() == column.max():
                 factor *= float(column[0])
             else:
-                varying[name] = column
-        if varying:
-            first = next(iter(varying))
-            terms.append({**varying, first: factor * varying[first]})
-        else:
-            constant += factor
-    names = workload.domain.sort(
-        {name for term in terms for name in term} | {n for a, _ in explicit for n in a}
-    )
+                term.append(((name,), column))
+        terms.append([((), np.array(factor)), *term])
+    names = workload.domain.sort({name for term in terms for own, _ in term for name in own})
     sizes = {name: workload.domain[name].size for name in names}
-    if math.prod(sizes.values()) <= _CELLS:
-        total = np.full(tuple(sizes.values()), constant)
-        for term in terms:
-            total += _spread_product(term, names)
-        for attributes, sums in explicit:
-            total += _spread(sums, attributes, names)
-        return float(total.max()), True
-    return constant + _ascended(terms, explicit, sizes), False
+    if math.prod(sizes.values()) > _CELLS:
+        return _ascended(terms, sizes), False
+    total = np.zeros(tuple(sizes.values()))
+    for term in terms:
+        total += math.prod(_over(sums, attributes, sizes) for attributes, sums in term)
+    return float(total.max()), True
 
 
 def _column_sums(predicates: Predicates, size: int, norm: int) -> Array | None:
     """Return the sum of |entry|^norm over every column of a predicate set; None where it would take long."""
-    known = isinstance(predicates, Indicators) or norm == 2
+    known = isinstance(predicates, queries.Indicators) or norm == 2
     if known and (size <= _VALUES or predicates.symmetric(size) is not None):
         return predicates.column_sums(size, norm)
     return predicates.column_sums(size, norm) if predicates.count(size) * size <= _ENTRIES else None
 
 
-def _spread(sums: Array, attributes: Sequence[str], names: Sequence[str]) -> Array:
+def _over(sums: Array, attributes: Sequence[str], sizes: Iterable[str]) -> Array:
     """Return an array over some attributes in a shape that broadcasts over all of them."""
-    sizes = dict(zip(attributes, sums.shape, strict=True))
-    return sums.reshape([sizes.get(name, 1) for name in names])
+    own = dict(zip(attributes, sums.shape, strict=True))
+    return sums.reshape([own.get(name, 1) for name in sizes])
 
 
-def _spread_product(term: Mapping[str, Array], names: Sequence[str]) -> Array:
-    product: Array = np.ones((1,) * len(names))
-    for name, column in term.items():
-        product = product * _spread(column, [name], names)
-    return product
-
-
-def _ascended(
-    terms: Sequence[Mapping[str, Array]],
-    explicit: Sequence[tuple[tuple[str, ...], Array]],
-    sizes: Mapping[str, int],
-) -> float:
+def _ascended(terms: Sequence[_Term], sizes: Mapping[str, int]) -> float:
     """Return the largest sum that is found by going uphill, one attribute at a time, from two cells."""
     best = 0.0
     for start in (0.0, 0.5):
         cell = {name: int(start * (size - 1)) for name, size in sizes.items()}
-        for name in (*sizes, *sizes):
-            along = np.zeros(sizes[name])
+        for name in ("", *sizes, *sizes):  # the first is none: the cell by itself
+            along = np.zeros(sizes.get(name, 1))
             for term in terms:
-                rest = math.prod(float(column[cell[n]]) for n, column in term.items() if n != name)
-                along += rest * term.get(name, 1.0)
-            for attributes, sums in explicit:
-                place: tuple[Any, ...] = tuple(slice(None) if n == name else cell[n] for n in attributes)
-                along += sums[place]
-            cell[name] = int(along.argmax())
-            best = max(best, float(along.max()))
+                # along this attribute, at the cell of all others
+                places = [[slice(None) if n == name else cell[n] for n in own] for own, _ in term]
+                along += math.prod(sums[tuple(place)] for place, (_, sums) in zip(places, term, strict=True))
+            cell[name] = int(np.argmax(along))
+            best = max(best, float(along[cell[name]]))
     return best
 
 
@@ -323,23 +269,22 @@ def quartiles(release: Release) -> Iterator[tuple[str, pa.Table]]:
     >>> [(title, table.column("estimate").to_pylist()) for title, table in quartiles(release)]
     [('age', [3.0, 3.0, 3.0])]
     """
-    found: list[tuple[str, tuple[str, ...]]] = []
-    for group in release.workload:
-        asked = _quartile_attribute(group)
-        if asked is not None and asked not in found:
-            found.append(asked)
-    for name, others in found[:_MOST]:
+    asked = dict.fromkeys(own for group in release.workload if (own := _cumulated(group)) is not None)
+    for name, others in list(asked)[:_MOST]:
         title = f"{name} by {others[0]}" if others else name
         yield title, release.quantile(name, by=others)
 
 
-def _quartile_attribute(group: Group) -> tuple[str, tuple[str, ...]] | None:
+def _cumulated(group: Group) -> tuple[str, tuple[str, ...]] | None:
     """Return the attribute that a group cumulates, and those by which it does; None where it does not."""
     if not isinstance(group, ProductGroup) or not 1 <= len(group.attributes) <= 2:
         return None
-    sets = list(zip(group.attributes, group.predicates, group.sizes, strict=True))
-    along = [name for name, own, size in sets if isinstance(own, Prefix) and size <= MAX_VALUES]
-    others = [name for name, own, size in sets if isinstance(own, Identity) and size <= MAX_STRATA]
-    if len(along) != 1 or len(along) + len(others) != len(sets):
-        return None
-    return along[0], tuple(others)
+    along, others = [], []
+    for (name, own), size in zip(group.sets.items(), group.sizes, strict=True):
+        if isinstance(own, queries.Prefix) and size <= MAX_VALUES:
+            along.append(name)
+        elif isinstance(own, queries.Identity) and size <= MAX_STRATA:
+            others.append(name)
+        else:
+            return None
+    return (along[0], tuple(others)) if len(along) == 1 else None

@@ -8,38 +8,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from matrixdp import forms
 from matrixdp.domain import Attribute, Dates
 from matrixdp.errors import EntryError, UnsupportedQueryError, within
-from matrixdp.forms import (
-    LISTS,
-    Accepted,
-    AnyOf,
-    Form,
-    ListOf,
-    Unbracketed,
-    WriteArray,
-    as_lists,
-    key,
-    record,
-    whole,
-)
+from matrixdp.forms import key, record
 from matrixdp.language.entries import entry_form
-from matrixdp.queries.predicates import Array, Matrix, Predicates, Sets
-from matrixdp.queries.structured import Labelled
-from matrixdp.statistics.intervals import invert, ratios, set_confidence
-from matrixdp.statistics.statistic import (
-    ATTRIBUTE,
-    Codes,
-    Column,
-    OfAttribute,
-    OfOne,
-    Strata,
-    Table,
-    cumulated,
-    each_value,
-    figures,
-    symmetric,
-)
+from matrixdp.queries import Identity, Labelled, Matrix, Predicates, Sets
+from matrixdp.queries.predicates import Array
+from matrixdp.statistics import statistic as shared
+from matrixdp.statistics.intervals import Pairs, invert, ratios, set_confidence
+from matrixdp.statistics.statistic import ATTRIBUTE, Codes, Column, OfAttribute, Strata, Table, figures
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -59,15 +37,16 @@ def _between(written: object) -> float | None:
     return float(written) if 0 < float(written) < 1 else None
 
 
-_SHARE = Accepted(
+_SHARE = forms.Accepted(
     "a number above 0 and below 1",
     _between,
     {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
 )
-_SHARES: Form[tuple[float, ...]] = AnyOf(
-    ((lambda value: isinstance(value, LISTS), ListOf(_SHARE, _SHARE.expected, least=1)),), Unbracketed(_SHARE)
+_SHARES: forms.Form[tuple[float, ...]] = forms.AnyOf(
+    ((lambda value: isinstance(value, forms.LISTS), forms.ListOf(_SHARE, _SHARE.expected, least=1)),),
+    forms.Unbracketed(_SHARE),
 )
-_QUANTILES: Form[Mapping[str, tuple[float, ...]]] = OfOne(_SHARES, "{age: [0.25, 0.5, 0.75]}", QUARTILES)
+_QUANTILES = shared.OfOne(_SHARES, "{age: [0.25, 0.5, 0.75]}", QUARTILES)
 
 
 @entry_form
@@ -76,8 +55,6 @@ class QuantileEntry(OfAttribute):
     """Quantiles of a numeric attribute."""
 
     asked: Mapping[str, tuple[float, ...]] = key(_QUANTILES, name="quantile")
-
-    predicates_text = "prefix"
 
     @property
     def kind(self) -> str:
@@ -97,13 +74,10 @@ class QuantileEntry(OfAttribute):
             return f"quartiles of {self.attribute}"
         return f"quantiles of {self.attribute} ({', '.join(f'{share:g}' for share in shares)})"
 
-    def to_spec(self, write_array: WriteArray = as_lists) -> dict[str, object]:
+    def to_spec(self, write_array: forms.WriteArray = forms.as_lists) -> dict[str, object]:
         """Return the entry as it is written under `quantile`."""
         spec = super().to_spec(write_array)
         return {"quantile": spec.pop(self.main_key())} | spec
-
-    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
-        return [cumulated(attribute, codes)]
 
     def evaluate(self, inference: Inference) -> Table:
         orders = self.asked[self.attribute]
@@ -112,26 +86,23 @@ class QuantileEntry(OfAttribute):
         lows, highs, dates = _ends(strata.attribute, strata.codes)
         found = []
         for order in orders:
-            group = strata.group(np.tri(len(strata.codes)) - order)
-            with inference.computing([group]):
-                estimates, variances = strata.known(inference, group)
-            pairs = zip(estimates, np.sqrt(variances), strict=True)
+            known = strata.known(inference, strata.group(np.tri(len(strata.codes)) - order))
+            pairs = zip(known[0], np.sqrt(known[1]), strict=True)
             found.append([invert(*own, order, inference.multiplier) for own in pairs])
-        rows = [own[stratum] for stratum in range(strata.count) for own in found]
-        values, lower, upper, warnings = zip(*(_value(lows, highs, *row) for row in rows), strict=True)
-        ends = (np.array(own, dtype=float) for own in (np.floor(values) if dates else values, lower, upper))
-        estimate, low, high = (_days(own) if dates else own for own in ends)
+        rows = [_value(lows, highs, *row) for stratum in zip(*found, strict=True) for row in stratum]
+        estimate, low, high = np.array([row[:3] for row in rows]).T
+        if dates:
+            estimate, low, high = _days(np.floor(estimate)), _days(low), _days(high)
         columns = [
             Column("quantile", np.array(orders * strata.count)),
             *figures(estimate, np.full(len(rows), np.nan), low, high),
-            Column("warning", list(warnings)),
+            Column("warning", [row[3] for row in rows]),
         ]
         intervals = (
             "pointwise: each holds the true quantile with this confidence, taken alone, whatever the table; "
             "of bins and dates the ends are those of the values"
         )
-        places = np.zeros((strata.count, len(orders)), dtype=np.int64)
-        return strata.table(inference, strata.labels(inference, places=places), columns, intervals)
+        return strata.table(inference, columns, intervals)
 
 
 @final
@@ -196,47 +167,31 @@ class CdfEntry(OfAttribute):
 
     attribute: str = key(ATTRIBUTE, name="cdf")
 
-    predicates_text = "prefix"
-
     @property
     def called(self) -> str:
         return f"CDF of {self.attribute}"
-
-    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
-        return [cumulated(attribute, codes)]
 
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)
         [prefixes] = self.needed(strata)
         assert prefixes is not None
         count = len(strata.codes)
-        group = strata.product(prefixes)
-        with inference.computing([group]):
-            counts, variances = strata.known(inference, group)
-            with_all = strata.with_records(inference, np.tri(count))
-            with_all[:, -1] = variances[:, -1]  # the last share is 1, without rounding
-            multipliers = np.full(strata.count, inference.joint_multiplier(count))
-            if inference.noise.stable and strata.count <= _MOST_STRATA and count <= _MOST_VALUES:
-                known: dict[bytes, float] = {}
-                for place in range(strata.count):
-                    own = inference.spread(strata.product(prefixes, place))
-                    covariance = inference.analysis.covariances(own, own)
-                    multipliers[place] = inference.correlated_multiplier(covariance, known)
-        shares = ratios(
-            counts.ravel(),
-            np.repeat(counts[:, -1], count),
-            (variances.ravel(), np.repeat(variances[:, -1], count)),
-            with_all.ravel(),
-            inference.joint_multiplier(count),
-        )
+        counts, variances = strata.known(inference, strata.product(prefixes))
+        with_all = strata.with_records(inference, np.tri(count))
+        with_all[:, -1] = variances[:, -1]  # the last share is 1, without rounding
+        bound = inference.joint_multiplier(count)
+        multipliers = np.full(strata.count, bound)
+        if inference.noise.stable and strata.count <= _MOST_STRATA and count <= _MOST_VALUES:
+            for place, covariance in enumerate(strata.covariances(inference, prefixes)):
+                multipliers[place] = inference.correlated_multiplier(covariance)
+        shares = ratios(Pairs(counts, counts[:, -1:], variances, variances[:, -1:], with_all), bound)
         columns = [
-            *symmetric(counts.ravel(), np.sqrt(variances.ravel()), np.repeat(multipliers, count)),
-            *figures(shares.estimates, shares.deviations, shares.lower, shares.upper, of="share"),
-            Column("warning", shares.warnings),
+            *shared.symmetric(counts, np.sqrt(variances), multipliers[:, None]),
+            *shares.columns(of="share"),
         ]
-        labels = strata.labels(inference, prefixes, np.tile(np.arange(count), (strata.count, 1)))
+        places = np.tile(np.arange(count), (strata.count, 1))
         intervals = "bands: each holds the whole curve of its stratum with this confidence, taken alone"
-        return strata.table(inference, labels, columns, intervals)
+        return strata.table(inference, columns, intervals, prefixes, places)
 
 
 # Sums and means of numbers, with the error of binning in their intervals.
@@ -263,17 +218,18 @@ class _OfNumbers(OfAttribute):
         EntryError
             If the values are no numbers, or a bin has no end.
         """
+        lows, highs, _ = _ends(attribute, codes)
+        found, expected = "", ""
         if isinstance(attribute, Dates) and attribute.by != "hour":
-            found = f"{attribute.name!r}, whose values are dates"
+            found = "whose values are dates"
             expected = (
                 "numbers: an attribute given by min and max, edges, bins or a size; `quantile` takes dates"
             )
-            raise EntryError.at((), found, expected, code="wrong-kind")
-        lows, highs, _ = _ends(attribute, codes)
-        if not (np.isfinite(lows).all() and np.isfinite(highs).all()):
-            found = f"{attribute.name!r}, of which a bin has no end"
+        elif not (np.isfinite(lows).all() and np.isfinite(highs).all()):
+            found = "of which a bin has no end"
             expected = "bins with two ends; leave the open one out with `where`, or ask for a `quantile`"
-            raise EntryError.at((), found, expected, code="wrong-kind")
+        if found:
+            raise EntryError.at((), f"{attribute.name!r}, {found}", expected, code="wrong-kind")
         return np.array([lows, (lows + highs) / 2, highs])
 
     def sums(self, attribute: Attribute, codes: Codes, middle: float, said: str) -> Predicates:
@@ -294,10 +250,10 @@ class _OfNumbers(OfAttribute):
         with within(self.main_key(), self.attribute):
             lows, middles, highs = self.numbers(strata.attribute, strata.codes)
         try:
-            inference.analysis.check_support(inference.spread(strata.group(lows[None, :])))
+            inference.analysis.check_support(inference.embed(strata.group(lows[None, :])))
         except UnsupportedQueryError:
             half = float((highs - lows).max()) / 2
-            return np.array([middles - half, middles, middles + half])
+            lows, highs = middles - half, middles + half
         return np.array([lows, middles, highs])
 
 
@@ -308,10 +264,6 @@ class MeanEntry(_OfNumbers):
     """The mean of an attribute of numbers, by the middles of bins."""
 
     attribute: str = key(ATTRIBUTE, name="mean")
-
-    @property
-    def called(self) -> str:
-        return f"mean of {self.attribute}"
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return how far the values lie from the middle of the domain, summed; and the count.
@@ -329,12 +281,10 @@ class MeanEntry(_OfNumbers):
         numbers = self.determined(inference, strata)
         middle = _middle(numbers)
         rows = np.vstack([numbers - middle, np.ones(len(strata.codes))])
-        group = strata.group(rows)
-        with inference.computing([group]):
-            estimates, variances = (own.T for own in strata.known(inference, group))
-            covariances = strata.with_records(inference, rows[:3]).T
+        estimates, variances = (own.T for own in strata.known(inference, strata.group(rows)))
+        covariances = strata.with_records(inference, rows[:3]).T
         below, means, above = (
-            ratios(own, estimates[3], (variance, variances[3]), covariance, inference.multiplier)
+            ratios(Pairs(own, estimates[3], variance, variances[3], covariance), inference.multiplier)
             for own, variance, covariance in zip(estimates[:3], variances[:3], covariances, strict=True)
         )
         # a number of records below 0 is as good as none
@@ -346,8 +296,7 @@ class MeanEntry(_OfNumbers):
             Column("binning", np.full(strata.count, (numbers[2] - numbers[0]).max() / 2)),
             Column("warning", means.warnings),
         ]
-        intervals = f"Fieller's, pointwise{_BINNING}the estimate may be off"
-        return strata.table(inference, strata.labels(inference), columns, intervals)
+        return strata.table(inference, columns, f"Fieller's, pointwise{_BINNING}the estimate may be off")
 
 
 def _middle(numbers: Array) -> float:
@@ -362,10 +311,6 @@ class SumEntry(_OfNumbers):
 
     attribute: str = key(ATTRIBUTE, name="sum")
 
-    @property
-    def called(self) -> str:
-        return f"sum of {self.attribute}"
-
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the sum of the values, and what it is if all of a bin lie at one of its ends."""
         return [self.sums(attribute, codes, 0.0, f"sum of {attribute.name}")]
@@ -373,8 +318,7 @@ class SumEntry(_OfNumbers):
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)
         groups = [strata.group(rows[None, :]) for rows in self.determined(inference, strata)]
-        with inference.computing(groups):
-            used = [inference.spread(group) for group in groups]
+        with inference.computing(*groups) as used:
             below, middle, above = (inference.estimates(group) for group in used)
             deviations = [np.sqrt(inference.variances(group)) for group in used]
             widths = [inference.multipliers(group) * own for group, own in zip(used, deviations, strict=True)]
@@ -383,12 +327,12 @@ class SumEntry(_OfNumbers):
             Column("binning", np.maximum(above - below, 0.0) / 2.0),
         ]
         intervals = f"pointwise{_BINNING}the estimate would be off, as estimated"
-        return strata.table(inference, strata.labels(inference), columns, intervals)
+        return strata.table(inference, columns, intervals)
 
 
 # The values of an attribute with the most records, and the confidence that the set of them is right.
 
-_MANY = whole("a number of values, an integer of at least 1", least=1)
+_MANY = forms.whole("a number of values, an integer of at least 1", least=1)
 
 
 @final
@@ -397,7 +341,7 @@ _MANY = whole("a number of values, an integer of at least 1", least=1)
 class TopEntry(OfAttribute):
     """The values of an attribute that most records have."""
 
-    top: Mapping[str, int] = key(OfOne(_MANY, "{city: 10}"))
+    top: Mapping[str, int] = key(shared.OfOne(_MANY, "{city: 10}"))
 
     ordered = False
 
@@ -414,32 +358,26 @@ class TopEntry(OfAttribute):
         if many > len(codes):
             expected = f"at most {len(codes)}, the number of values"
             raise EntryError.at((), f"{many}", expected, code="out-of-range")
-        return [each_value(attribute, codes)]
+        shared.check_number(codes)
+        return [Identity() if len(codes) == attribute.size else Sets(tuple((code,) for code in codes))]
 
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)
         [values] = self.needed(strata)
         assert values is not None
         most, count = self.top[self.attribute], len(strata.codes)
-        group = strata.product(values)
-        with inference.computing([group]):
-            estimates, variances = strata.known(inference, group)
-            chosen = np.argsort(-estimates, axis=1, kind="stable")[:, :most]
-            confidences = []
-            for place in range(strata.count):
-                own = inference.spread(strata.product(values, place))
-                covariance = inference.analysis.covariances(own, own)
-                confidences.append(
-                    set_confidence(inference.noise, estimates[place], covariance, chosen[place])
-                )
-        best, errors = (np.take_along_axis(own, chosen, 1).ravel() for own in (estimates, np.sqrt(variances)))
+        estimates, variances = strata.known(inference, strata.product(values))
+        chosen = np.argsort(-estimates, axis=1, kind="stable")[:, :most]
+        each = zip(estimates, strata.covariances(inference, values), chosen, strict=True)
+        confidences = [set_confidence(inference.noise, *own) for own in each]
+        best, errors = (np.take_along_axis(own, chosen, 1) for own in (estimates, np.sqrt(variances)))
         columns = [
             Column("rank", np.tile(np.arange(1, most + 1), strata.count)),
-            *symmetric(best, errors, inference.joint_multiplier(count)),
+            *shared.symmetric(best, errors, inference.joint_multiplier(count)),
             Column("confidence", np.repeat(confidences, most)),
         ]
         intervals = (
             "simultaneous over the values of each stratum, so that they hold for those that were chosen; "
             "`confidence` is that with which the set, in any order, is that of the most frequent values"
         )
-        return strata.table(inference, strata.labels(inference, values, chosen), columns, intervals)
+        return strata.table(inference, columns, intervals, values, chosen)

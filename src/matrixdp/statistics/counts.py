@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,32 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from matrixdp import forms
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
-from matrixdp.forms import (
-    LISTS,
-    AnyOf,
-    Form,
-    FormError,
-    ListOf,
-    Record,
-    RecordForm,
-    ResolvePath,
-    Schema,
-    WriteArray,
-    as_lists,
-    as_written,
-    describe_value,
-    key,
-    number,
-    record,
-)
+from matrixdp.forms import key, record
 from matrixdp.language.entries import ENTRY, NAMES, Entry, Path, entry_form, find_attribute
 from matrixdp.language.predicates import ArrayForm, load_array
-from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
-from matrixdp.queries.predicates import Array, Matrix
-from matrixdp.statistics.intervals import ratios
-from matrixdp.statistics.statistic import POINTWISE, Column, OfEntries, Table, figures, in_words, symmetric
+from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, ProductGroup
+from matrixdp.queries.predicates import Array
+from matrixdp.statistics.intervals import Pairs, ratios
+from matrixdp.statistics.statistic import POINTWISE, Column, OfEntries, Table, in_words, symmetric
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -45,33 +30,16 @@ _FIELLER = "Fieller's, pointwise: each holds the true ratio with this confidence
 _MOST_CORRELATED = 500
 
 
-Known = tuple[Array, Array, Array, Array, Array]
-"""Both estimates, both variances and the covariances of pairs of queries, shape (pairs,) each."""
-
-
-def _pairs(inference: Inference, left: Group, right: Group) -> Known:
+def _pairs(inference: Inference, left: Group, right: Group) -> Pairs:
     """Return what is known of the queries of a group, each beside one of as many others, or beside one."""
-    left, right = inference.spread(left), inference.spread(right)
     paired = right.queries == left.queries
     found = inference.analysis.covariances(left, right, paired=paired)
     return _known(inference, left, right, found if paired else found[:, 0])
 
 
-def _known(inference: Inference, left: Group, right: Group, covariance: Array, places: Any = ...) -> Known:
-    count = left.queries
-    own, variance = inference.estimates(left), inference.variances(left)
-    other, second = (
-        np.broadcast_to(values[places], count)
-        for values in (inference.estimates(right), inference.variances(right))
-    )
-    return own, other, variance, second, covariance
-
-
-def _quotients(inference: Inference, known: Known) -> list[Column]:
-    own, other, variance, second, covariance = known
-    found = ratios(own, other, (variance, second), covariance, inference.multiplier)
-    shown = figures(found.estimates, found.deviations, found.lower, found.upper)
-    return [*shown, Column("warning", found.warnings)]
+def _known(inference: Inference, left: Group, right: Group, covariance: Array, places: Any = ...) -> Pairs:
+    other, variance = inference.estimates(right)[places], inference.variances(right)[places]
+    return Pairs(inference.estimates(left), other, inference.variances(left), variance, covariance)
 
 
 @final
@@ -82,14 +50,14 @@ class ShareEntry(OfEntries):
 
     share: Entry = key(ENTRY)
     of: tuple[str, ...] | Entry | None = key(
-        AnyOf(((lambda value: isinstance(value, LISTS), NAMES),), ENTRY),
+        forms.AnyOf(((lambda value: isinstance(value, forms.LISTS), NAMES),), ENTRY),
         default=None,
         about="the attributes whose counts are divided by, or an entry; all records where it is left out",
     )
 
     @property
     def text(self) -> str:
-        if self.of is None or self.of == ():
+        if not self.of:
             return f"share: {in_words(self.share)}"
         of = in_words(self.of) if isinstance(self.of, Entry) else ", ".join(self.of)
         return f"share: {in_words(self.share)} of {of}"
@@ -101,7 +69,7 @@ class ShareEntry(OfEntries):
     def asked(self, domain: Domain) -> list[Group]:
         """Return the counts, and what they are divided by."""
         if isinstance(self.of, Entry):
-            return list(self.paired(domain))
+            return self.paired(domain)
         [counts] = super().asked(domain)
         for place, name in enumerate(self.of or ()):
             with within("of", place):
@@ -111,17 +79,14 @@ class ShareEntry(OfEntries):
 
     def evaluate(self, inference: Inference) -> Table:
         group, divisor = self.asked(inference.domain)
-        said = "all records"
-        if isinstance(self.of, Entry):
-            said = divisor.name
-        elif self.of:
-            said = f"those alike in {', '.join(self.of)}"
-        with inference.computing([group, divisor]):
+        said = divisor.name if isinstance(self.of, Entry) else "all records"
+        with inference.computing(group, divisor) as [left, right]:
             if self.of and not isinstance(self.of, Entry):
-                known = _alike(inference, group, divisor, self.of)
+                said = f"those alike in {', '.join(self.of)}"
+                pairs = _alike(inference, group, left, right, self.of)
             else:
-                known = _pairs(inference, group, divisor)
-            columns = _quotients(inference, known)
+                pairs = _pairs(inference, left, right)
+        columns = ratios(pairs, inference.multiplier).columns()
         labels = inference.labels([group], group=True)
         return inference.table(labels, columns, _FIELLER, statistic="share", of=said)
 
@@ -150,7 +115,7 @@ def denominator(group: Group, names: tuple[str, ...], repeated: bool = False) ->
     return ProductGroup(", ".join(attributes) or "total", attributes, predicates, sizes, group.weight)
 
 
-def _alike(inference: Inference, group: Group, divisor: Group, names: tuple[str, ...]) -> Known:
+def _alike(inference: Inference, group: Group, left: Group, right: Group, names: tuple[str, ...]) -> Pairs:
     """Return the same of a product and of its denominators, each of which is that of several queries.
 
     Their estimates are those of the counts that were planned for. Only where sums of estimates are the
@@ -160,10 +125,9 @@ def _alike(inference: Inference, group: Group, divisor: Group, names: tuple[str,
     shape = [
         count if name in names else 1 for name, count in zip(group.attributes, group.counts, strict=True)
     ]
-    places = np.broadcast_to(np.arange(divisor.queries).reshape(shape), group.counts).ravel()
-    left, right = inference.spread(group), inference.spread(divisor)
+    places = np.broadcast_to(np.arange(right.queries).reshape(shape), group.counts).ravel()
     if inference.analysis.additive:
-        repeated = inference.spread(denominator(group, names, repeated=True))
+        repeated = inference.embed(denominator(group, names, repeated=True))
         covariance = inference.analysis.covariances(left, repeated, paired=True)
     else:
         covariance = inference.analysis.covariances(left, right)[np.arange(group.queries), places]
@@ -175,7 +139,7 @@ def _alike(inference: Inference, group: Group, divisor: Group, names: tuple[str,
 
 @final
 @record
-class RatioParts(Record):
+class RatioParts(forms.Record):
     """The two entries of a ratio."""
 
     numerator: Entry = key(ENTRY, missing="an entry")
@@ -184,7 +148,7 @@ class RatioParts(Record):
 
 @final
 @record
-class DifferenceParts(Record):
+class DifferenceParts(forms.Record):
     """The two entries of a difference."""
 
     left: Entry = key(ENTRY, missing="an entry")
@@ -199,7 +163,7 @@ class _OfTwo(OfEntries):
     intervals: ClassVar[str]
 
     @abstractmethod
-    def columns(self, inference: Inference, known: Known) -> list[Column]:
+    def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
         """Return the figures."""
 
     @property
@@ -208,20 +172,30 @@ class _OfTwo(OfEntries):
         return f"{self.kind}: {left} {self.joined} {right}"
 
     def parts(self) -> list[tuple[Path, Entry]]:
-        both: Record = getattr(self, self.kind)
-        names = both.keys()
-        return [((self.kind, name), getattr(both, name)) for name in names]
+        both: forms.Record = getattr(self, self.kind)
+        return [((self.kind, name), getattr(both, name)) for name in both.keys()]  # noqa: SIM118
 
     def asked(self, domain: Domain) -> list[Group]:
-        return list(self.paired(domain))
+        return self.paired(domain)
 
     def evaluate(self, inference: Inference) -> Table:
         groups = self.asked(inference.domain)
-        with inference.computing(groups):
-            columns = self.columns(inference, _pairs(inference, *groups))
-        names = (str(place[-1]) for place, _ in self.parts())
-        labels = _names(inference, **dict(zip(names, groups, strict=True)))
+        with inference.computing(*groups) as used:
+            columns = self.columns(_pairs(inference, *used), inference.multiplier)
+        labels = {}
+        for (place, _), group in zip(self.parts(), groups, strict=True):
+            words = _in_words(inference, group)
+            labels[str(place[-1])] = words * (groups[0].queries // len(words))
         return inference.table(labels, columns, self.intervals, statistic=self.kind)
+
+
+def _in_words(inference: Inference, group: Group) -> list[str]:
+    """Return what the queries of a group ask, in words."""
+    words = []
+    for row in inference.labels([group]).to_pylist() or [{}]:
+        asked = [(title, value) for title, value in row.items() if value is not None]
+        words.append(", ".join(v if t == "query" else f"{t} {v}" for t, v in asked) or "total")
+    return words
 
 
 @final
@@ -230,12 +204,12 @@ class _OfTwo(OfEntries):
 class RatioEntry(_OfTwo):
     """The counts of an entry over those of another, query by query."""
 
-    ratio: RatioParts = key(RecordForm(RatioParts))
+    ratio: RatioParts = key(forms.RecordForm(RatioParts))
 
     joined, intervals = "over", _FIELLER
 
-    def columns(self, inference: Inference, known: Known) -> list[Column]:
-        return _quotients(inference, known)
+    def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
+        return ratios(pairs, multiplier).columns()
 
 
 @final
@@ -244,27 +218,13 @@ class RatioEntry(_OfTwo):
 class DifferenceEntry(_OfTwo):
     """The counts of an entry less those of another, query by query."""
 
-    difference: DifferenceParts = key(RecordForm(DifferenceParts))
+    difference: DifferenceParts = key(forms.RecordForm(DifferenceParts))
 
     joined, intervals = "less", POINTWISE
 
-    def columns(self, inference: Inference, known: Known) -> list[Column]:
-        own, other, variance, minus, covariance = known
-        deviations = np.sqrt(np.maximum(variance + minus - 2.0 * covariance, 0.0))
-        return symmetric(own - other, deviations, inference.multiplier)
-
-
-def _names(inference: Inference, **groups: Group) -> dict[str, list[str]]:
-    """Return for each group a column with what its queries ask in words, all of the length of the first."""
-    count = next(iter(groups.values())).queries
-    found = {}
-    for name, group in groups.items():
-        words = []
-        for row in inference.labels([group]).to_pylist() or [{}]:
-            asked = [(title, value) for title, value in row.items() if value is not None]
-            words.append(", ".join(v if t == "query" else f"{t} {v}" for t, v in asked) or "total")
-        found[name] = words * (count // len(words))
-    return found
+    def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
+        variances = pairs.left_variance + pairs.right_variance - 2.0 * pairs.covariance
+        return symmetric(pairs.left - pairs.right, np.sqrt(np.maximum(variances, 0.0)), multiplier)
 
 
 # Linear combinations of counts.
@@ -272,44 +232,46 @@ def _names(inference: Inference, **groups: Group) -> dict[str, list[str]]:
 Coefficients = Any
 """One number for all queries of an entry, one for each of them, or a row of such for each combination."""
 
-_NUMBER: Form[Any] = number("a finite number")
+_NUMBER: forms.Form[Any] = forms.number("a finite number")
 _LISTED = ArrayForm("a finite number, a list of one for each query, or a list of such lists")
 _ROWS = ArrayForm(_LISTED.expected, axes=2)
 
 
 @final
 @dataclass(frozen=True)
-class _Term(Form[tuple[Coefficients, Entry]]):
+class _Term(forms.Form[tuple[Coefficients, Entry]]):
     """Coefficients, and the entry whose queries they multiply."""
 
-    def read(self, written: object, resolve: ResolvePath) -> tuple[Coefficients, Entry]:
-        if not isinstance(written, LISTS) or len(written) != 2:
+    def read(self, written: object, resolve: forms.ResolvePath) -> tuple[Coefficients, Entry]:
+        if not isinstance(written, forms.LISTS) or len(written) != 2:
             expected = "[coefficients, entry]: a number, or a list of one for each query, and an entry"
-            raise FormError.at((), describe_value(written), expected, code="wrong-type")
+            raise forms.FormError.at((), forms.describe_value(written), expected, code="wrong-type")
         factor, entry = written
         with within(0):
             coefficients = _coefficients(factor, resolve)
         with within(1):
             return coefficients, ENTRY.read(entry, resolve)
 
-    def write(self, value: tuple[Coefficients, Entry], write_array: WriteArray = as_lists) -> object:
+    def write(
+        self, value: tuple[Coefficients, Entry], write_array: forms.WriteArray = forms.as_lists
+    ) -> object:
         factor, entry = value
         return [factor if isinstance(factor, float) else write_array(factor), ENTRY.write(entry, write_array)]
 
-    def schema(self, definitions: Schema) -> Schema:
+    def schema(self, definitions: forms.Schema) -> forms.Schema:
         factor = {"anyOf": [_NUMBER.schema(definitions), _LISTED.schema(definitions)]}
         items = [factor, ENTRY.schema(definitions)]
         return {"type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2}
 
 
-def _coefficients(written: object, resolve: ResolvePath) -> Coefficients:
+def _coefficients(written: object, resolve: forms.ResolvePath) -> Coefficients:
     if isinstance(written, Real):
         return _NUMBER.read(written, resolve)
     value = resolve(written)
     if isinstance(value, os.PathLike):
         value = load_array(value)
-    nested = isinstance(value, LISTS) and len(value) > 0 and isinstance(value[0], LISTS)
-    return (_ROWS if nested else _LISTED).read(value, as_written)
+    nested = isinstance(value, forms.LISTS) and len(value) > 0 and isinstance(value[0], forms.LISTS)
+    return (_ROWS if nested else _LISTED).read(value, forms.as_written)
 
 
 @final
@@ -319,7 +281,7 @@ class CombinationEntry(OfEntries):
     """A linear combination of counts: of each entry, a number times its queries, or one number for each."""
 
     combination: tuple[tuple[Coefficients, Entry], ...] = key(
-        ListOf(_Term(), "a list of at least one [coefficients, entry]", least=1)
+        forms.ListOf(_Term(), "a list of at least one [coefficients, entry]", least=1)
     )
 
     @property
@@ -337,18 +299,14 @@ class CombinationEntry(OfEntries):
         groups = super().asked(domain)
         first = len(self._rows[0])
         for place, (rows, group) in enumerate(zip(self._rows, groups, strict=True)):
-            with within("combination", place, 0):
-                if rows.shape[1] != group.queries:
-                    found, expected = (
-                        f"{rows.shape[1]} coefficients",
-                        f"one for each of {group.queries} queries",
-                    )
-                    raise EntryError.at((), found, expected, code="wrong-size")
-                if len(rows) != first:
-                    found = f"{len(rows)} rows of coefficients"
-                    raise EntryError.at(
-                        (), found, f"{first}, as many as of the first entry", code="wrong-size"
-                    )
+            found = expected = ""
+            if rows.shape[1] != group.queries:
+                found, expected = f"{rows.shape[1]} coefficients", f"one for each of {group.queries} queries"
+            elif len(rows) != first:
+                found = f"{len(rows)} rows of coefficients"
+                expected = f"{first}, as many as of the first entry"
+            if found:
+                raise EntryError.at(("combination", place, 0), found, expected, code="wrong-size")
         return groups
 
     @property
@@ -363,13 +321,12 @@ class CombinationEntry(OfEntries):
         groups = []
         for names, own in rows.items():
             sizes = tuple(inference.domain[name].size for name in names)
-            groups.append(inference.spread(DenseGroup("combination", names, MatrixRows(own), sizes)))
-        with inference.computing(groups):
-            estimates = np.sum([inference.estimates(group) for group in groups], axis=0)
-            covariance = np.sum(
-                [inference.analysis.covariances(one, other) for one in groups for other in groups], axis=0
-            )
-            multiplier = inference.multipliers(groups[0]) if len(groups) == 1 else inference.multiplier
+            groups.append(DenseGroup("combination", names, MatrixRows(own), sizes))
+        with inference.computing(*groups) as used:
+            estimates = np.sum([inference.estimates(group) for group in used], axis=0)
+            pairs = itertools.product(used, repeat=2)
+            covariance = np.sum([inference.analysis.covariances(*pair) for pair in pairs], axis=0)
+            multiplier = inference.multipliers(used[0]) if len(used) == 1 else inference.multiplier
         deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         return inference.table(
             {"combination": np.arange(len(estimates))},
@@ -415,15 +372,13 @@ class SimultaneousEntry(OfEntries):
 
     def evaluate(self, inference: Inference) -> Table:
         asked = self.asked(inference.domain)
-        groups = [inference.spread(group) for group in asked]
-        queries = sum(group.queries for group in groups)
-        with inference.computing(groups):
-            estimates = np.concatenate([inference.estimates(group) for group in groups])
-            deviations = np.sqrt(np.concatenate([inference.variances(group) for group in groups]))
-            multiplier = inference.joint_multiplier(queries)
-            if inference.noise.stable and queries <= _MOST_CORRELATED:
-                blocks = [[inference.analysis.covariances(one, other) for other in groups] for one in groups]
-                multiplier = inference.correlated_multiplier(np.block(blocks), {})
+        with inference.computing(*asked) as used:
+            estimates = np.concatenate([inference.estimates(group) for group in used])
+            deviations = np.sqrt(np.concatenate([inference.variances(group) for group in used]))
+            multiplier = inference.joint_multiplier(len(estimates))
+            if inference.noise.stable and len(estimates) <= _MOST_CORRELATED:
+                blocks = [[inference.analysis.covariances(one, other) for other in used] for one in used]
+                multiplier = inference.correlated_multiplier(np.block(blocks))
         return inference.table(
             inference.labels(asked, group=True),
             symmetric(estimates, deviations, multiplier),

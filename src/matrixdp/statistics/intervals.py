@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from matrixdp.statistics.statistic import Column, figures
 
 if TYPE_CHECKING:
     from matrixdp.noise import Noise
@@ -19,6 +21,16 @@ Array = NDArray[np.float64]
 #: Standard errors of a denominator, relative to it, above which there is a warning.
 _SMALL = 0.1
 UNBOUNDED = "the denominator cannot be told from 0: the interval is unbounded"
+
+
+class Pairs(NamedTuple):
+    """Estimates beside others, with their variances and the covariance of each pair; shapes broadcast."""
+
+    left: Array
+    right: Array
+    left_variance: Array
+    right_variance: Array
+    covariance: Array
 
 
 @final
@@ -45,24 +57,19 @@ class Ratios:
     upper: Array
     warnings: list[str | None]
 
+    def columns(self, of: str = "") -> list[Column]:
+        """Return the columns of a table."""
+        shown = figures(self.estimates, self.deviations, self.lower, self.upper, of)
+        return [*shown, Column("warning", self.warnings)]
 
-def ratios(
-    numerators: Array,
-    denominators: Array,
-    variances: tuple[Array, Array],
-    covariances: Array,
-    multiplier: float,
-) -> Ratios:
+
+def ratios(pairs: Pairs, multiplier: float) -> Ratios:
     """Return ratios of estimates.
 
     Parameters
     ----------
-    numerators, denominators : ndarray, shape (ratios,)
-        The estimates.
-    variances : tuple of ndarray
-        Theirs.
-    covariances : ndarray, shape (ratios,)
-        Of each numerator with its denominator.
+    pairs : Pairs
+        Each numerator beside its denominator.
     multiplier : float
         How many standard errors of N - t D are exceeded with no more than the probability that the interval
         may miss the ratio t.
@@ -81,27 +88,28 @@ def ratios(
     Examples
     --------
     >>> one, four = np.array([1.0]), np.array([4.0])
-    >>> found = ratios(np.array([50.0]), np.array([100.0]), (one, four), np.zeros(1), 1.96)
+    >>> found = ratios(Pairs(np.array([50.0]), np.array([100.0]), one, four, np.zeros(1)), 1.96)
     >>> round(float(found.lower[0]), 3), round(float(found.upper[0]), 3)
     (0.473, 0.529)
     """
     squared = multiplier**2
-    own, other = variances
-    quadratic = denominators**2 - squared * other
-    linear = numerators * denominators - squared * covariances
-    constant = numerators**2 - squared * own
+    quadratic = pairs.right**2 - squared * pairs.right_variance
+    linear = pairs.left * pairs.right - squared * pairs.covariance
+    constant = pairs.left**2 - squared * pairs.left_variance
     bounded = quadratic > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        estimates = np.where(denominators != 0, numerators / denominators, np.nan)
+        estimates = np.where(pairs.right != 0, pairs.left / pairs.right, np.nan)
         root = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0.0))
         lower = np.where(bounded, (linear - root) / quadratic, np.nan)
         upper = np.where(bounded, (linear + root) / quadratic, np.nan)
-        spread = np.maximum(own - 2.0 * estimates * covariances + estimates**2 * other, 0.0)
-        deviations = np.where(bounded, np.sqrt(spread) / np.abs(denominators), np.nan)
-        relative = np.sqrt(other) / np.abs(denominators)
-    return Ratios(
-        estimates, deviations, lower, upper, [_warning(*pair) for pair in zip(bounded, relative, strict=True)]
-    )
+        spread = (
+            pairs.left_variance - 2.0 * estimates * pairs.covariance + estimates**2 * pairs.right_variance
+        )
+        deviations = np.sqrt(np.maximum(spread, 0.0)) / np.abs(pairs.right)
+        relative = np.sqrt(pairs.right_variance) / np.abs(pairs.right)
+    known = np.broadcast_arrays(estimates, bounded, relative)
+    warnings = [_warning(*pair) for pair in zip(known[1].flat, known[2].flat, strict=True)]
+    return Ratios(estimates, np.where(bounded, deviations, np.nan), lower, upper, warnings)
 
 
 def _warning(bounded: bool, relative: float) -> str | None:

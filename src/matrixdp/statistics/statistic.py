@@ -6,52 +6,26 @@ computes its figures, with their intervals, from the estimates of a measurement 
 
 from __future__ import annotations
 
-import math
+import itertools
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp import forms
 from matrixdp.domain import Attribute, Dates, Domain
 from matrixdp.errors import EntryError, TooLargeError, within
-from matrixdp.forms import (
-    LISTS,
-    AnyOf,
-    Form,
-    FormError,
-    MappingOf,
-    ResolvePath,
-    Schema,
-    Unbracketed,
-    WriteArray,
-    as_lists,
-    key,
-    record,
-    text,
-)
-from matrixdp.language.entries import (
-    BOX,
-    ENTRIES,
-    NAMES,
-    PREDICATES_BY_ATTRIBUTE,
-    AttributeSets,
-    Condition,
-    Entry,
-    Path,
-    Span,
-    allowed_values,
-    as_entry_errors,
-    check_numeric,
-    find_attribute,
-    one_group,
-)
+from matrixdp.exact.resources import one_blas_thread
+from matrixdp.forms import key, record
+from matrixdp.language import entries as language
+from matrixdp.language.entries import Condition, Entry, Path
 from matrixdp.language.predicates import NamedPredicates, PredicateForm
+from matrixdp.queries import Labelled, Matrix, Predicates, Prefix, Ranges, Sets, Total
 from matrixdp.queries.groups import Group, ProductGroup
-from matrixdp.queries.predicates import Array, Identity, Matrix, Predicates, Prefix, Ranges, Sets, Total
-from matrixdp.queries.structured import Labelled
+from matrixdp.queries.predicates import Array
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -78,10 +52,9 @@ class Column(NamedTuple):
 
 def figures(estimates: Array, deviations: Array, lower: Array, upper: Array, of: str = "") -> list[Column]:
     """Return the columns of an estimate with its standard error and the ends of its interval."""
-    names = [f"{of}_{name}".strip("_") for name in ("stddev", "lower", "upper")]
-    values = (estimates, deviations, lower, upper)
-    kinds = ("estimate", "stddev", "lower", "upper")
-    return [Column(*own, of) for own in zip((of or "estimate", *names), values, kinds, strict=True)]
+    kinds = {"estimate": estimates, "stddev": deviations, "lower": lower, "upper": upper}
+    names = [of or "estimate", *(f"{of}_{kind}".strip("_") for kind in list(kinds)[1:])]
+    return [Column(name, np.ravel(kinds[kind]), kind, of) for name, kind in zip(names, kinds, strict=True)]
 
 
 def symmetric(estimates: Array, deviations: Array, multiplier: float | Array) -> list[Column]:
@@ -119,7 +92,8 @@ class StatisticEntry(Entry):
         UnsupportedQueryError
             If what was measured does not determine it.
         """
-        with as_entry_errors():
+        # many small products: several threads would spend their time waiting for one another
+        with language.as_entry_errors(), one_blas_thread():
             return self.evaluate(inference)
 
     @abstractmethod
@@ -142,7 +116,7 @@ class StatisticEntry(Entry):
 
 def statistics() -> dict[str, type[StatisticEntry]]:
     """Return the classes of statistics by the keys that tell their entries."""
-    return {name: form for name, form in ENTRIES.items() if issubclass(form, StatisticEntry)}
+    return {name: form for name, form in language.ENTRIES.items() if issubclass(form, StatisticEntry)}
 
 
 def in_words(entry: Entry) -> str:
@@ -195,58 +169,59 @@ class OfEntries(StatisticEntry):
         found = []
         for place, entry in self.parts():
             with within(*place):
-                found.append(one_group(entry, domain))
+                found.append(language.one_group(entry, domain))
         return found
 
-    def paired(self, domain: Domain) -> tuple[Group, Group]:
+    def paired(self, domain: Domain) -> list[Group]:
         """Return the groups of two entries, the second of one query or of as many as the first."""
         left, right = OfEntries.asked(self, domain)
         if right.queries not in (1, left.queries):
             expected = f"1 query, or {left.queries} as there"
             place = self.parts()[1][0]
             raise EntryError.at(place, f"{right.queries} queries", expected, code="wrong-size")
-        return left, right
+        return [left, right]
 
 
 # Statistics of one attribute, in strata of others and within conditions.
 
-IDENTITY = NamedPredicates("identity")
-ATTRIBUTE = text("the name of an attribute")
+ATTRIBUTE = forms.text("the name of an attribute")
 #: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.
 MAX_VALUES = 4_000
 
-_BY: Form[By] = AnyOf(
+_IDENTITY = NamedPredicates("identity")
+_BY: forms.Form[By] = forms.AnyOf(
     (
-        (lambda value: isinstance(value, Mapping), PREDICATES_BY_ATTRIBUTE),
-        (lambda value: isinstance(value, LISTS), NAMES),
+        (lambda value: isinstance(value, Mapping), language.PREDICATES_BY_ATTRIBUTE),
+        (lambda value: isinstance(value, forms.LISTS), language.NAMES),
     ),
-    Unbracketed(NAMES.item),
+    forms.Unbracketed(language.NAMES.item),
 )
 
 
 @final
 @dataclass(frozen=True)
-class OfOne(Form[Mapping[str, T]], Generic[T]):
+class OfOne(forms.Form[Mapping[str, T]], Generic[T]):
     """One attribute with what is asked of it, or its name alone where that has a default."""
 
-    item: Form[T]
+    item: forms.Form[T]
     expected: str
     default: T | None = None
 
-    def read(self, written: object, resolve: ResolvePath) -> Mapping[str, T]:
+    def read(self, written: object, resolve: forms.ResolvePath) -> Mapping[str, T]:
         if isinstance(written, str) and self.default is not None:
             return {ATTRIBUTE.read(written, resolve): self.default}
-        named = MappingOf(self.item, self.expected, least=1, count=self.expected).read(written, resolve)
+        mapping = forms.MappingOf(self.item, self.expected, least=1, count=self.expected)
+        named = mapping.read(written, resolve)
         if len(named) > 1:
             found = f"{len(named)} attributes"
-            raise FormError.at((), found, f"one attribute: {self.expected}", code="wrong-size")
+            raise forms.FormError.at((), found, f"one attribute: {self.expected}", code="wrong-size")
         return named
 
-    def write(self, value: Mapping[str, T], write_array: WriteArray = as_lists) -> object:
+    def write(self, value: Mapping[str, T], write_array: forms.WriteArray = forms.as_lists) -> object:
         [(name, item)] = value.items()
         return name if item == self.default else {name: self.item.write(item, write_array)}
 
-    def schema(self, definitions: Schema) -> Schema:
+    def schema(self, definitions: forms.Schema) -> forms.Schema:
         item = self.item.schema(definitions)
         mapping = {"type": "object", "additionalProperties": item, "minProperties": 1, "maxProperties": 1}
         return mapping if self.default is None else {"anyOf": [ATTRIBUTE.schema(definitions), mapping]}
@@ -258,11 +233,9 @@ class OfAttribute(StatisticEntry):
 
     by: By = key(_BY, default=(), about="for each of which values: attributes, or predicate sets of them")
     where: Mapping[str, Condition] = key(
-        BOX, default={}, about="of which records: values, lists of values or ranges of attributes"
+        language.BOX, default={}, about="of which records: values, lists of values or ranges of attributes"
     )
 
-    #: What the predicates on the attribute are called in names of groups.
-    predicates_text = "identity"
     #: Whether the values must have an order; then null, which has no place in it, is left out.
     ordered = True
 
@@ -272,29 +245,36 @@ class OfAttribute(StatisticEntry):
         """The attribute."""
 
     @property
-    @abstractmethod
     def called(self) -> str:
         """What is asked of the attribute, in words."""
+        return f"{self.kind} of {self.attribute}"
 
     @property
     def text(self) -> str:
-        return self.words(self.called, [f"{name} {_said(said)}" for name, said in self.where.items()])
+        return self._words(self.called, [f"{name} {_said(said)}" for name, said in self.where.items()])
 
-    def words(self, asked: str, where: Sequence[str]) -> str:
+    def _words(self, asked: str, where: Sequence[str]) -> str:
         """Return what is asked with the attributes of ``by`` and the conditions."""
         by = f" by {', '.join(self.by)}" if self.by else ""
         conditions = f" where {' and '.join(where)}" if where else ""
         return f"{asked}{by}{conditions}"
 
-    @abstractmethod
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the predicates that are needed on the attribute, one for each group; None is the count.
+
+        Where a statistic does not say otherwise, the counts of the values up to each.
 
         Raises
         ------
         EntryError
             If the attribute has no such statistic.
         """
+        check_number(codes)
+        if len(codes) == attribute.size:
+            return [Prefix()]
+        if codes == tuple(range(codes[0], codes[-1] + 1)):
+            return [Ranges(tuple((codes[0], code) for code in codes))]
+        return [Sets(tuple(codes[: place + 1] for place in range(len(codes))))]
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight with which a group counts beside the others."""
@@ -304,18 +284,30 @@ class OfAttribute(StatisticEntry):
         strata = self.strata(domain)
         made: list[Group] = []
         for needed in self.needed(strata):
-            group = strata.product(needed)
-            name = self._automatic(domain, needed)
-            if strata.said or isinstance(needed, Labelled):
-                name = self.words(self._counted(needed, strata.attribute), strata.said)
             weight = 1.0 if needed is None else self.scale(needed, strata.attribute.size)
-            made.append(replace(group, name=name, weight=weight))
+            made.append(replace(strata.product(needed), name=self._called(strata, needed), weight=weight))
         return self.weighted(made)
 
     def needed(self, strata: Strata) -> list[Predicates | None]:
         """Return what is needed on the attribute; errors are those of its place."""
         with within(self.main_key(), self.attribute):
             return self.needs(strata.attribute, strata.codes)
+
+    def _called(self, strata: Strata, needed: Predicates | None) -> str:
+        """Return what a group is called: like a product without a name, or in words where it is none."""
+        name = strata.attribute.name
+        if isinstance(needed, Labelled):
+            return self._words(needed.describe(strata.attribute)[0], strata.said)
+        if strata.said:
+            asked = f"{name} CDF" if self.ordered else name
+            return self._words("records" if needed is None else asked, strata.said)
+        texts = dict(strata.texts)
+        if needed is not None:
+            texts[name] = "prefix" if self.ordered else "identity"
+        names = strata.domain.sort(texts)
+        called = ", ".join(names) or "total"
+        plain = set(texts.values()) <= {"identity"}
+        return called if plain else f"{called}: {' x '.join(texts[name] for name in names)}"
 
     def strata(self, domain: Domain) -> Strata:
         """Return the attribute in its strata, within the conditions.
@@ -326,14 +318,14 @@ class OfAttribute(StatisticEntry):
             If an attribute is unknown or named twice, its values have no order, or a condition does not fit.
         """
         with within(self.main_key()):
-            attribute = find_attribute(domain, self.attribute)
+            attribute = language.find_attribute(domain, self.attribute)
             with within(attribute.name):
                 codes = tuple(attribute.all_codes)
         conditions: dict[str, Predicates] = {}
         said = []
         for name, condition in self.where.items():
             with within("where", name):
-                inside, words = allowed_values(find_attribute(domain, name), condition)
+                inside, words = language.allowed_values(language.find_attribute(domain, name), condition)
             allowed = tuple(int(code) for code in np.flatnonzero(inside))
             said.append(f"{name} {words}")
             if name == attribute.name:
@@ -343,50 +335,31 @@ class OfAttribute(StatisticEntry):
         if self.ordered:
             with within(self.main_key(), attribute.name):
                 codes = _with_order(attribute, codes)
-        sets = AttributeSets.on(domain, self._by, "by")
-        for found in sets.attributes:
-            if found.name == attribute.name or found.name in self.where:
-                named, expected = "of which the statistic is", "other attributes"
-                if found.name in self.where:
-                    named = "an attribute of `where`"
+        asked = self.by if isinstance(self.by, Mapping) else dict.fromkeys(self.by, _IDENTITY)
+        sets = language.AttributeSets.on(domain, asked, "by")
+        names = [own.name for own in sets.attributes]
+        for name in names:
+            if name == attribute.name or name in self.where:
+                role, expected = "of which the statistic is", "other attributes"
+                if name in self.where:
+                    role = "an attribute of `where`"
                     expected = "the values in `by` alone: by: {attribute: {sets: [[value], [value, value]]}}"
-                raise EntryError.at(("by",), f"{found.name!r}, {named}", expected, code="conflict")
-        beside = zip(sets.attributes, sets.predicates, strict=True)
-        by = {a.name: own for a, own in beside if not isinstance(own, Total)}
-        return Strata(f"{self.kind} of {attribute.name}", domain, attribute, codes, by, conditions, said)
-
-    @property
-    def _by(self) -> Mapping[str, PredicateForm]:
-        return self.by if isinstance(self.by, Mapping) else dict.fromkeys(self.by, IDENTITY)
-
-    def _counted(self, needed: Predicates | None, attribute: Attribute) -> str:
-        if needed is None:
-            return "records"
-        if isinstance(needed, Labelled):
-            return needed.describe(attribute)[0]
-        return f"{attribute.name} CDF" if self.predicates_text == "prefix" else attribute.name
-
-    def _automatic(self, domain: Domain, needed: Predicates | None) -> str:
-        """Return what an entry would call a product that the user gave no name."""
-        sets = AttributeSets.on(domain, self._by, "by")
-        texts = dict(zip((a.name for a in sets.attributes), sets.texts, strict=True))
-        if needed is not None:
-            texts[self.attribute] = self.predicates_text
-        names = domain.sort(texts)
-        called = ", ".join(names) or "total"
-        plain = set(texts.values()) <= {"identity"}
-        return called if plain else f"{called}: {' x '.join(texts[name] for name in names)}"
+                raise EntryError.at(("by",), f"{name!r}, {role}", expected, code="conflict")
+        by = {n: own for n, own in zip(names, sets.predicates, strict=True) if not isinstance(own, Total)}
+        texts = dict(zip(names, sets.texts, strict=True))
+        title = f"{self.kind} of {attribute.name}"
+        return Strata(title, domain, attribute, codes, by, conditions, said, texts)
 
 
 def _said(condition: Condition) -> str:
-    if isinstance(condition, Span):
+    if isinstance(condition, language.Span):
         return f"{condition.ends[0]}..{condition.ends[1]}"
     return " | ".join(map(str, condition))
 
 
 def _with_order(attribute: Attribute, codes: Codes) -> Codes:
     """Return the codes that have a place in the order, which null has not."""
-    check_numeric(attribute)
+    language.check_numeric(attribute)
     if isinstance(attribute, Dates) and attribute.by == "weekday":
         found = f"{attribute.name!r}, whose values are days of the week"
         raise EntryError.at((), found, "values with a first and a last one", code="wrong-kind")
@@ -401,22 +374,6 @@ def check_number(codes: Codes) -> None:
     if len(codes) > MAX_VALUES:
         expected = f"at most {MAX_VALUES}; ask for some of them with `where`"
         raise TooLargeError.at((), f"{len(codes)} values", expected)
-
-
-def cumulated(attribute: Attribute, codes: Codes) -> Predicates:
-    """Return the counts of the values up to each."""
-    check_number(codes)
-    if len(codes) == attribute.size:
-        return Prefix()
-    if codes == tuple(range(codes[0], codes[-1] + 1)):
-        return Ranges(tuple((codes[0], code) for code in codes))
-    return Sets(tuple(codes[: place + 1] for place in range(len(codes))))
-
-
-def each_value(attribute: Attribute, codes: Codes) -> Predicates:
-    """Return the counts of the values."""
-    check_number(codes)
-    return Identity() if len(codes) == attribute.size else Sets(tuple((code,) for code in codes))
 
 
 @final
@@ -440,6 +397,8 @@ class Strata:
         Conditions on other attributes, of one predicate each.
     said : list of str
         All conditions, in words.
+    texts : dict of str to str
+        What the sets of the strata are called, totals among them.
     """
 
     title: str
@@ -449,11 +408,12 @@ class Strata:
     by: dict[str, Predicates]
     where: dict[str, Predicates]
     said: list[str]
+    texts: dict[str, str]
 
     @property
     def count(self) -> int:
         """The number of strata."""
-        return math.prod(own.count(self.domain[name].size) for name, own in self.by.items())
+        return self._group(self.by).queries
 
     def _group(self, sets: Mapping[str, Predicates]) -> ProductGroup:
         names = self.domain.sort(sets)
@@ -466,24 +426,27 @@ class Strata:
         whole[:, self.codes] = rows
         return self.product(Matrix(whole))
 
-    def product(self, predicates: Predicates | None, stratum: int | None = None) -> ProductGroup:
-        """Return a predicate set on the attribute, or its total, in every stratum, or in one of them."""
-        sets = self.where | self.by | ({} if predicates is None else {self.attribute.name: predicates})
-        if stratum is not None:
-            sizes = [own.count(self.domain[name].size) for name, own in self.by.items()]
-            places = np.unravel_index(stratum, sizes) if sizes else ()
-            for (name, own), place in zip(self.by.items(), places, strict=True):
-                sets[name] = Matrix(own.rows(self.domain[name].size)[int(place)][None, :])
-        return self._group(sets)
+    def product(self, predicates: Predicates | None) -> ProductGroup:
+        """Return a predicate set on the attribute, or its total, in every stratum."""
+        own = {} if predicates is None else {self.attribute.name: predicates}
+        return self._group(self.where | self.by | own)
 
     def known(self, inference: Inference, group: ProductGroup) -> tuple[Array, Array]:
         """Return the estimates of a group and their variances, shape (strata, queries on the attribute)."""
-        used = inference.spread(group)
-        found = inference.estimates(used), inference.variances(used)
-        return self.arrange(found[0], group), self.arrange(found[1], group)
+        with inference.computing(group) as [used]:
+            found = inference.estimates(used), inference.variances(used)
+        return self._arranged(found[0], group), self._arranged(found[1], group)
+
+    def covariances(self, inference: Inference, predicates: Predicates) -> Iterator[Array]:
+        """Yield the covariances of queries on the attribute in each stratum."""
+        rows = [own.rows(self.domain[name].size) for name, own in self.by.items()]
+        for chosen in itertools.product(*rows):
+            one = {name: Matrix(row[None, :]) for name, row in zip(self.by, chosen, strict=True)}
+            own = inference.embed(self._group(self.where | one | {self.attribute.name: predicates}))
+            yield inference.analysis.covariances(own, own)
 
     def with_records(self, inference: Inference, rows: Array) -> Array:
-        """Return the covariances of queries with the number of records of their strata, as `arrange` does.
+        """Return the covariances of queries with the number of records of their strata, shaped as `known`.
 
         Cov(X, N) = (Var(X + t N) - Var(X - t N)) / 4t where the estimates of sums are sums of estimates, with
         t such that neither outweighs the other; else from the queries themselves.
@@ -494,35 +457,36 @@ class Strata:
             more, less = np.split(variances, 2, axis=1)
             return np.asarray((more - less) / (4.0 * scale))
         group, whole = self.group(rows), self.group(np.ones(rows.shape))
-        pair = inference.spread(group), inference.spread(whole)
-        return self.arrange(inference.analysis.covariances(*pair, paired=True), group)
+        pair = inference.embed(group), inference.embed(whole)
+        return self._arranged(inference.analysis.covariances(*pair, paired=True), group)
 
-    def arrange(self, values: Array, group: ProductGroup) -> Array:
+    def _arranged(self, values: Array, group: ProductGroup) -> Array:
         """Return what is known of the queries of a group in the shape (strata, queries on the attribute)."""
         tensor = values.reshape(group.counts)
         tensor = np.moveaxis(tensor, group.attributes.index(self.attribute.name), -1)
         return np.asarray(tensor.reshape(-1, tensor.shape[-1]))
 
-    def labels(
-        self, inference: Inference, own: Predicates | None = None, places: NDArray[np.int64] | None = None
+    def table(
+        self,
+        inference: Inference,
+        columns: Sequence[Column],
+        intervals: str,
+        own: Predicates | None = None,
+        places: NDArray[np.int64] | None = None,
     ) -> Table:
-        """Return the columns of the strata, and of the attribute, whose values have places in each stratum.
+        """Return the table of a statistic, and in its metadata what was asked and what the intervals are.
 
-        ``places`` has the shape (strata, rows of each).
+        It has as many rows for each stratum; of the attribute the predicates ``own`` are asked about, in each
+        row that at one of the ``places``, shape (strata, rows of each).
         """
-        shape = (self.count, 1) if places is None else places.shape
-        each = np.repeat(np.arange(shape[0]), shape[1])
-        found = inference.labels([self._group(self.by)], each)
-        if own is None or places is None:
-            return found
-        beside = inference.labels([self._group({self.attribute.name: own})], places.ravel())
-        for place, (field, column) in enumerate(zip(found.schema, found.columns, strict=True)):
-            name = f"{field.name}_attribute" if field.name in beside.column_names else field.name
-            beside = beside.add_column(place, field.with_name(name), column)
-        return beside
-
-    def table(self, inference: Inference, labels: Table, columns: Sequence[Column], intervals: str) -> Table:
-        """Return the table of a statistic, and in its metadata what was asked and what the intervals are."""
+        rows = len(columns[0].values) // self.count
+        labels = inference.labels([self._group(self.by)], np.repeat(np.arange(self.count), rows))
+        if own is not None and places is not None:
+            beside = inference.labels([self._group({self.attribute.name: own})], places.ravel())
+            for place, (field, column) in enumerate(zip(labels.schema, labels.columns, strict=True)):
+                name = f"{field.name}_attribute" if field.name in beside.column_names else field.name
+                beside = beside.add_column(place, field.with_name(name), column)
+            labels = beside
         where = {name: own.describe(self.domain[name])[0] for name, own in self.where.items()}
         if len(self.codes) < self.attribute.size:
             where[self.attribute.name] = Sets((self.codes,)).describe(self.attribute)[0]
