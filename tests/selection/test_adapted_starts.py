@@ -6,38 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.noise import LAPLACE
-from matrixdp.queries import AllRanges, Prefix, Width
+from matrixdp.queries import AllRanges
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.gram.adapted_starts import (
-    adapted_starts,
-    low_rank_starts,
-    seriation,
-    signed_parts,
-    total_start,
-)
+from matrixdp.selection.gram.adapted_starts import low_rank_starts, signed_parts
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import optimize
 from matrixdp.selection.gram.starts import tree_start
 from matrixdp.testing import dense_error
-
-
-@pytest.mark.parametrize("predicates", [Prefix(), AllRanges(), Width(5)])
-@pytest.mark.parametrize("size", [24, 100])
-def test_seriation_undoes_permutations(predicates, size):
-    shuffled = np.random.default_rng(size).permutation(size)
-    gram = predicates.gram(size)
-    order = shuffled[seriation(gram[np.ix_(shuffled, shuffled)])]
-    assert (np.abs(np.diff(order)) == 1).all()
-    assert seriation(gram) is None
-
-
-def test_nothing_is_ordered_by_queries_of_either_sign_or_of_none():
-    assert seriation(np.eye(5) - 0.2) is None
-    assert seriation(np.eye(2)) is None
-    gram = Prefix().gram(12)
-    gram[3] = gram[:, 3] = 0.0  # a cell that no query asks about
-    order = seriation(gram)
-    assert order is None or sorted(order) == list(range(12))
 
 
 def test_parts_are_not_negative_and_sum_to_the_scale():
@@ -58,15 +33,6 @@ def test_low_rank_starts_are_for_low_ranks_alone():
     assert shapes == [(10, 40), (20, 40)]
     again = low_rank_starts(40, 10, 0)
     np.testing.assert_array_equal(low_rank_starts(40, 10, 0)[0][0], again[0][0])
-
-
-def test_trees_follow_the_order_that_is_found():
-    shuffled = np.random.default_rng(1).permutation(64)
-    gram = AllRanges().gram(64)[np.ix_(shuffled, shuffled)]
-    families = adapted_starts(gram, solve_gram(gram).rows, 0)
-    tree = families[1][0]
-    assert all(np.ptp(shuffled[row > 0]) + 1 == (row > 0).sum() for row in tree)
-    np.testing.assert_array_equal(families[0][0], total_start(64))
 
 
 def test_permuted_ranges_cost_no_more_than_ranges():

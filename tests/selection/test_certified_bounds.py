@@ -33,6 +33,17 @@ def test_larger_sectors_raise_the_bound(workload, monkeypatch):
     assert product_bound(workload, certify=True)[0] == pytest.approx(closed, rel=1e-12)
 
 
+def test_sums_of_two_products_have_a_bound(monkeypatch):
+    """Cells and cumulative counts of the same pairs, none of which is one product."""
+    domain = mdp.Domain({"a": range(4), "b": range(3), "c": range(5)})
+    entries = mdp.marginals([1, 2]), mdp.kway([1, 2], "prefix")
+    optimum = select(mdp.Workload(domain, *entries), noise=GAUSSIAN, mechanism="dense").certificate.loss
+    assert 0.98 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum * (1.0 + 1e-9)
+    # as if their sectors were too large for eigenvalues
+    monkeypatch.setattr("matrixdp.selection.bounds.decomposed._MOST_WORK", 0.0)
+    assert 0.9 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum
+
+
 def test_certificates_take_it_for_both_noises(workload):
     bound = product_bound(workload, certify=True)[0]
     for noise in (GAUSSIAN, LAPLACE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from matrixdp.selection.bounds import rings
 from matrixdp.selection.bounds.axes import Axes
 from matrixdp.selection.bounds.rings import Measured, Tied
 from matrixdp.selection.bounds.triples import SubsetTerms
+from matrixdp.selection.compose.product import solve_structured
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
 from matrixdp.selection.view.sub_workloads import RowsTerm, Split, SubWorkload
@@ -32,6 +35,8 @@ _MOST_ENTRIES = 10_000_000
 _RANK = 1e-10
 #: Distributions are kept above this share of the uniform one.
 _LEAST = 1e-7
+#: The relative gap of the products that take the place of joint strategies: it enters the bound squared.
+_PRODUCT_GAP = 1e-2
 #: Tensors that an exchange of attributes changes by less than this are the same.
 _SAME = 1e-12
 
@@ -79,6 +84,14 @@ class Gathered:
         self._numbers: dict[Hashable, tuple[int, ...]] = {}
         found = {id(sub): solution for sub, solution in solved}
         self.distributions = self._mean_duals(solved) if p is None else list(p)
+        joint = {
+            block.key
+            for sub, solution in solved
+            for block in solution.blocks
+            if isinstance(block.found, Factor) and len(block.axes) > 1 and not sub.rows
+        }
+        # traces that join the attributes of several such strategies are too many: products take their place
+        self._by_products = len(joint) > 1
         self.classes = [self._class(sub, found.get(id(sub))) for sub in split.classes]
 
     def _class(self, sub: SubWorkload, solution: SubSolution | None) -> SubsetTerms:
@@ -166,6 +179,10 @@ class Gathered:
                 level *= sum(c * a for c, a in slots) * (n - 1.0) ** 2 / n
                 continue
             explicit = self.solver.explicit(sub) if len(types) == len(sub.types) else []
+            if self._by_products and isinstance(block.found, Factor) and len(types) > 1 and not sub.rows:
+                problem = self.solver.problem(sub, block.axes, block.terms, [])
+                product = solve_structured(problem, ConvexSolver(_PRODUCT_GAP), weigh_rows=False)
+                block = replace(block, found=product)
             covariances = self._covariances(block, types, explicit)
             level *= self._trace(block, explicit, covariances)
             own.update(zip(block.axes, covariances, strict=True))
@@ -253,7 +270,10 @@ def _measured(factor: Factor, weights: Array) -> Measured:
 
 
 def _root(gram: Array, distributions: Sequence[Array]) -> Measured:
-    """Return Z = S (S V S)^(-1/2) S with S = diag(p)^(1/2), on what sums to 0 along every attribute."""
+    """Return Z = t S (S V S)^(-1/2) S with S = diag(p)^(1/2), on what sums to 0 along every attribute.
+
+    With t = tr((S V S)^(1/2)) it is scaled as an optimal strategy's covariance is: tr(V Z) = t^2.
+    """
     root: Array = np.ones(())
     for p in distributions:
         root = np.multiply.outer(root, np.sqrt(p))
@@ -266,4 +286,5 @@ def _root(gram: Array, distributions: Sequence[Array]) -> Measured:
     rows = np.vstack(factored_blocks(square, symmetries_of(square, root.shape)))
     values = np.einsum("aj,aj->a", rows, rows)
     kept = values > _RANK * values.max()
-    return Measured(rows[kept].T * values[kept] ** -0.75 * root.ravel()[:, None])
+    trace = float(np.sqrt(values[kept]).sum())
+    return Measured(rows[kept].T * (math.sqrt(trace) * values[kept] ** -0.75) * root.ravel()[:, None])

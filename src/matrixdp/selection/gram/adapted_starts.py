@@ -1,66 +1,25 @@
 """Starts of searches for p-Identity strategies that look at the workload, where cells have no order.
 
-The total alone; trees over an order in which cells that queries treat alike stand together; the Gaussian
-optimum, its rows split into their positive and negative parts; and as many random rows as the workload has
-dimensions, where these are few and the identity is better left out.
+The total alone; the Gaussian optimum, its rows split into their positive and negative parts; and as many
+random rows as the workload has dimensions, where these are few and the identity is better left out.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.selection.gram.starts import random_start, tree_start
+from matrixdp.selection.gram.starts import random_start
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["MOST_DIMENSIONS", "adapted_starts", "low_rank_starts", "seriation", "signed_parts", "total_start"]
+__all__ = ["MOST_DIMENSIONS", "adapted_starts", "low_rank_starts", "signed_parts", "total_start"]
 
 Array = NDArray[np.float64]
 
 #: Rows of the Gaussian optimum that a start takes, at most.
 _MOST_PARTS = 32
-#: A new order is worth its trees if neighbours are told apart by this share of the queries at most.
-_SHORTER = 0.9
 #: Random rows beyond this many take long and gain little.
 MOST_DIMENSIONS = 128
-#: Up to this many cells orders of cells are looked for.
-_ORDERED_CELLS = 2_048
-
-
-def seriation(gram: Array) -> NDArray[np.intp] | None:
-    """Return an order of cells in which few queries tell neighbours apart, or None for the given order.
-
-    It is that of the Fiedler vector of the graph of cosines between the columns of the workload, which undoes
-    any permutation of prefixes or ranges.
-
-    References
-    ----------
-    Atkins, Boman and Hendrickson 1998, section 3 (seriation by the Fiedler vector).
-
-    Examples
-    --------
-    >>> shuffled = np.array([2, 0, 3, 1])
-    >>> order = seriation((np.tri(4).T @ np.tri(4))[np.ix_(shuffled, shuffled)])
-    >>> shuffled[order].tolist() in ([0, 1, 2, 3], [3, 2, 1, 0])
-    True
-    >>> seriation(np.tri(4).T @ np.tri(4)) is None
-    True
-    """
-    if len(gram) < 3 or float(gram.min()) < 0:
-        return None
-    diagonal = np.diagonal(gram)
-    lengths = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    cosines = gram / np.multiply.outer(lengths, lengths)
-    laplacian = np.diag(cosines.sum(axis=1)) - cosines
-    vector = scipy.linalg.eigh(laplacian, subset_by_index=(1, 1), check_finite=False)[1][:, 0]
-    order = np.argsort(vector, kind="stable")
-
-    def length(path: NDArray[np.intp]) -> float:
-        first, second = path[:-1], path[1:]
-        return float((diagonal[first] + diagonal[second] - 2.0 * gram[first, second]).sum())
-
-    return order if length(order) < _SHORTER * length(np.arange(len(gram))) else None
 
 
 def signed_parts(factor: Array, count: int, scale: float) -> Array:
@@ -102,23 +61,16 @@ def total_start(size: int) -> Array:
     return np.full((1, size), 0.1)
 
 
-def adapted_starts(gram: Array, factor: Array, seed: int) -> list[list[Array]]:
+def adapted_starts(factor: Array, seed: int) -> list[list[Array]]:
     """Return starts that suit a workload, in families of which each deserves a search of its own.
 
     Examples
     --------
-    >>> [start.shape for family in adapted_starts(np.eye(32), np.eye(32), 0) for start in family]
+    >>> [start.shape for family in adapted_starts(np.eye(32), 0) for start in family]
     [(1, 32), (2, 32)]
     """
-    size, rank = len(gram), len(factor)
+    rank, size = factor.shape
     families = [[total_start(size)]]
-    order = seriation(gram) if size <= _ORDERED_CELLS else None
-    if order is not None:
-        for branching in (16, 24):
-            tree = tree_start(size, min(branching, size))
-            start = np.empty_like(tree)
-            start[:, order] = tree
-            families.append([start])
     families.append([signed_parts(factor, min(max(1, size // 16), _MOST_PARTS), 2.0)])
     low = low_rank_starts(size, rank, seed)
     if low:

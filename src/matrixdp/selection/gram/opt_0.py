@@ -307,7 +307,7 @@ def _families(
     if p is not None:
         return families
     if design is not None:
-        return families + adapted_starts(gram, design.rows, seed)
+        return families + adapted_starts(design.rows, seed)
     families.append([total_start(size)])
     if size <= _RANDOM_CELLS:
         low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
