@@ -303,8 +303,7 @@ def test_help_is_light(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "more"),
-    [("text.yaml", {"pyarrow"}), ("people.yaml", {"pyarrow.csv", "pyarrow.dataset"})],
+    ("name", "more"), [("text.yaml", {"pyarrow"}), ("people.yaml", {"pyarrow.csv", "pyarrow.dataset"})]
 )
 def test_validate_loads_only_what_it_needs(home: Path, name: str, more: set[str]):
     lines, modules = loaded(home, "validate", name)

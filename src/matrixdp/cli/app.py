@@ -18,6 +18,7 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
+from typer import Option
 
 from matrixdp import __version__
 from matrixdp.errors import DEBUG, MatrixDPError, SafeNote, SpecificationError
@@ -25,10 +26,10 @@ from matrixdp.errors import DEBUG, MatrixDPError, SafeNote, SpecificationError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, with every row.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Show every row, however many.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON object.")]
+CsvOption = Annotated[bool, Option("--csv", help="Print CSV, with every row.")]
+AllOption = Annotated[bool, Option("--all", help="Show every row, however many.")]
+ForceOption = Annotated[bool, Option("--force", help="Replace what is there.")]
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -162,7 +163,7 @@ def _version(wanted: bool) -> None:
 def program(
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--version",
             callback=_version,
             is_eager=True,

@@ -19,7 +19,9 @@ from rich.console import Console
 from rich.console import Group as Lines
 from rich.spinner import Spinner
 from rich.text import Text
+from typer import Option
 
+import matrixdp as mdp
 from matrixdp.cli.app import JsonOption, explained, guarded, wrong
 from matrixdp.cli.console import peak_memory_mb, say, selection_figures, unit_in_words
 from matrixdp.cli.options import PICTURES, PictureOption, Spec, check_output, noise_name, with_budget
@@ -28,7 +30,6 @@ from matrixdp.display import figure
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import unknown_name
 from matrixdp.noise import NOISES, natural_noise, noise_named
-from matrixdp.privacy import Budget
 from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 from matrixdp.sources import open_source
 
@@ -37,12 +38,11 @@ from matrixdp.sources import open_source
 def compare(
     spec: Spec,
     mechanisms: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Only these, separated by commas.", show_default="all"),
+        str | None, Option(metavar="A,B,...", help="Only these, separated by commas.", show_default="all")
     ] = None,
     noise: Annotated[
         str,
-        typer.Option(
+        Option(
             parser=partial(noise_name, ("auto", "both")),
             metavar="<auto|gaussian|laplace|both>",
             help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
@@ -51,27 +51,21 @@ def compare(
     ] = "auto",
     time_limit: Annotated[
         float,
-        typer.Option(
-            min=1.0, metavar="SECONDS", help="For all mechanisms together; the quickest come first."
-        ),
+        Option(min=1.0, metavar="SECONDS", help="For all mechanisms together; the quickest come first."),
     ] = 180.0,
-    time_limit_each: Annotated[
-        float, typer.Option(min=1.0, metavar="SECONDS", help="For each mechanism.")
-    ] = 60.0,
-    why: Annotated[
-        bool, typer.Option("--why", help="Say why mechanisms do not apply, or did not finish.")
-    ] = False,
+    time_limit_each: Annotated[float, Option(min=1.0, metavar="SECONDS", help="For each mechanism.")] = 60.0,
+    why: Annotated[bool, Option("--why", help="Say why mechanisms do not apply, or did not finish.")] = False,
     picture: PictureOption = None,
     public_table: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
             "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
         ),
     ] = None,
     simulations: Annotated[
-        int, typer.Option(min=2, max=100_000, metavar="N", help="How often, with --public-table.")
+        int, Option(min=2, max=100_000, metavar="N", help="How often, with --public-table.")
     ] = 20,
     as_json: JsonOption = False,
 ) -> None:
@@ -127,7 +121,7 @@ def named(given: str | None) -> list[str]:
     return [name for name in (*MECHANISMS, "auto") if name in names]
 
 
-def _noises(noise: str, budget: Budget) -> list[str]:
+def _noises(noise: str, budget: mdp.Budget) -> list[str]:
     if noise == "auto" and budget.kind != "approx":
         return [natural_noise(budget).name]
     if noise in ("auto", "both"):
@@ -261,10 +255,8 @@ def _answered(pipe: Connection, task: Callable[[], dict[str, Any]]) -> None:
 def selected(spec: Path, mechanism: str, noise: str) -> dict[str, Any]:
     """Select a strategy, and return its errors."""
     started = time.perf_counter()
-    from matrixdp.strategy import select
-
     written, budget = with_budget(spec)
-    strategy = select(written.workload, mechanism=mechanism, noise=noise, budget=budget)
+    strategy = mdp.select(written.workload, mechanism=mechanism, noise=noise, budget=budget)
     figures = selection_figures(strategy, budget)
     kept = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "peak_memory_mb")
     return {name: figures[name] for name in kept} | {"seconds": time.perf_counter() - started}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import typer
 
+import matrixdp as mdp
 from matrixdp.display import counted, printable
 from matrixdp.measure.statement import REFERENCE_DELTA, statement
 from matrixdp.noise import Noise
@@ -24,7 +25,6 @@ from matrixdp.queries.workload import group_targets
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from matrixdp.strategy import Strategy
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _NARROWEST = 20
@@ -194,14 +194,11 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, Any]:
         "noise": noise.name,
         "cost": float(cost.value),
         **{name: getattr(promise, name) for name in ("mu", "rho", "epsilon", "delta")},
-        "epsilon_at_delta": {
-            "epsilon": promise.epsilon_at_reference_delta,
-            "delta": float(REFERENCE_DELTA),
-        },
+        "epsilon_at_delta": {"epsilon": promise.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)},
     }
 
 
-def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
+def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:
     """Return one row for each query group."""
     cost = strategy.selection.noise.error_scale(budget)
     workload, asked = strategy.workload, strategy.selection.targets
@@ -249,7 +246,7 @@ def _title(spec: Mapping[str, object]) -> str:
     return f"{kind} {value}" if short else kind
 
 
-def selection_figures(strategy: Strategy, budget: Budget) -> dict[str, Any]:
+def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
     """Return what ``select --json`` prints."""
     from matrixdp.selection.targets import largest_ratio
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
+import matrixdp as mdp
 from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded, wrong
+from matrixdp.display import printable
 from matrixdp.errors import MatrixDPError, PrivacyError, SpecificationError
 from matrixdp.errors import Path as Place
-
-if TYPE_CHECKING:
-    from matrixdp.noise import Noise
-    from matrixdp.privacy import Budget
 
 ledger = typer.Typer(
     name="ledger",
@@ -25,7 +25,7 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-_Ledger = Annotated[Path, typer.Argument(metavar="LEDGER", help="The file of the ledger.")]
+_Ledger = Annotated[Path, Argument(metavar="LEDGER", help="The file of the ledger.")]
 _EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
 #: The options that parts of a total are given by; all others are in that of the total.
 _OPTIONS: dict[Place, Place] = {
@@ -63,16 +63,14 @@ def _total(text: str) -> dict[str, Any]:
 @guarded
 def init(
     path: _Ledger,
-    dataset: Annotated[str, typer.Option(metavar="NAME", help="What the ledger is about.")],
+    dataset: Annotated[str, Option(metavar="NAME", help="What the ledger is about.")],
     total: Annotated[
-        str, typer.Option(metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}.")
+        str, Option(metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}.")
     ],
-    neighbours: Annotated[
-        str, typer.Option(help="add_remove or replace, as in every release.")
-    ] = "add_remove",
-    unit_records: Annotated[int, typer.Option(metavar="K", help="The most records of one person.")] = 1,
+    neighbours: Annotated[str, Option(help="add_remove or replace, as in every release.")] = "add_remove",
+    unit_records: Annotated[int, Option(metavar="K", help="The most records of one person.")] = 1,
     unit_id: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column that names the person, if any.")
+        str | None, Option(metavar="COLUMN", help="The column that names the person, if any.")
     ] = None,
 ) -> None:
     """Make the ledger of a dataset: a file that is not there yet.
@@ -80,20 +78,17 @@ def init(
     Its total is what all releases that are debited to it may spend together, between the same neighbours and
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.
     """
-    from matrixdp.ledger import Ledger
-    from matrixdp.privacy import Budget, Unit
-
     given = _total(total)
     try:
-        unit = Unit(records=unit_records, id=unit_id)
-        budget = Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
+        unit = mdp.Unit(records=unit_records, id=unit_id)
+        budget = mdp.Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
     except PrivacyError as error:
         problem = error.problem
         if problem is not None:
             path_given = _OPTIONS.get(problem.path, ("--total", *problem.path[1:]))
             problem = replace(problem, path=path_given)
         raise SpecificationError(problem or str(error), error.code) from None
-    made = Ledger.create(path, dataset, budget)
+    made = mdp.Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
 
@@ -107,10 +102,9 @@ def show(path: _Ledger, as_json: JsonOption = False) -> None:
     """
     from matrixdp.cli.console import print_facts, unit_in_words
     from matrixdp.cli.tables import Column, console, print_columns
-    from matrixdp.display import printable
-    from matrixdp.ledger import Ledger, in_words, report
+    from matrixdp.ledger import in_words, report
 
-    opened = Ledger.open(path)
+    opened = mdp.Ledger.open(path)
     found = report(opened)
     if as_json:
         typer.echo(json.dumps(found))
@@ -144,13 +138,10 @@ def recover(path: _Ledger, force: ForceOption = False) -> None:
     and their debit is abandoned: its budget counts as spent. Releases that still run are left alone.
     """
     from matrixdp.cli.console import Reporter
-    from matrixdp.display import printable
-    from matrixdp.ledger import Ledger
-    from matrixdp.releases import recover_ledger
 
     with Reporter() as reporter:
         progress = reporter.counter("writing answers")
-        found = recover_ledger(Ledger.open(path), force=force, progress=progress)
+        found = mdp.recover_ledger(mdp.Ledger.open(path), force=force, progress=progress)
     for one in found:
         typer.echo(f"{one.entry}: {one.state}: {printable(one.says)}.")
     if not found:
@@ -158,18 +149,18 @@ def recover(path: _Ledger, force: ForceOption = False) -> None:
 
 
 def has_left(
-    path: Path, budget: Budget | None, noises: tuple[Noise, ...], terms: Budget | None = None
+    path: Path, budget: mdp.Budget | None, noises: Sequence[Any], terms: mdp.Budget | None = None
 ) -> dict[str, Any]:
     """Return what a ledger has left and, where a budget is known, whether a release with it can be debited.
 
     Enough means with one of the noises, where selection has yet to choose. The ledger alone is read. Terms
     for other neighbours or another unit than its own are refused.
     """
-    from matrixdp.ledger import Ledger, in_words, report
+    from matrixdp.ledger import in_words, report
 
     told: dict[str, Any] = {"path": str(path)}
     try:
-        found = Ledger.open(path)
+        found = mdp.Ledger.open(path)
         shown = report(found)
     except MatrixDPError as error:
         return told | {"enough": False, "says": str(error)}

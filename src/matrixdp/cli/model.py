@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
+import matrixdp as mdp
 from matrixdp.cli.app import ForceOption, JsonOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.cli.options import Confidence, ReleaseFolder
 from matrixdp.forms import describe_value
-from matrixdp.specification import load_specification
-
-if TYPE_CHECKING:
-    from matrixdp.model import Model
-    from matrixdp.releases import Release
 
 
 @guarded
 def model(
     folder: ReleaseFolder,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="Where the model goes: a new folder.")],
+    out: Annotated[Path, Option(metavar="MODEL", help="Where the model goes: a new folder.")],
     method: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="<auto|mixture|local>",
             help="mixture: a mixture of products, which answers every query and has records. local: a table "
             "for each pair of attributes, in seconds, for queries of at most two attributes; no records. "
@@ -33,22 +30,21 @@ def model(
             "pairs.",
         ),
     ] = "auto",
-    seed: Annotated[int, typer.Option(min=0, help="Seeds the fit, not the noise; kept in model.json.")] = 0,
+    seed: Annotated[int, Option(min=0, help="Seeds the fit, not the noise; kept in model.json.")] = 0,
     spec: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="SPEC",
             help="A specification over this domain: its `invariants` and `structural_zeros` are kept.",
         ),
     ] = None,
     components: Annotated[
-        int | None,
-        typer.Option(min=1, help="Of each mixture that is fitted (default: as many as noise explains)."),
+        int | None, Option(min=1, help="Of each mixture that is fitted (default: as many as noise explains).")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of the fit of each mixture.")] = None,
+    steps: Annotated[int | None, Option(min=1, help="Of the fit of each mixture.")] = None,
     allow_poor_fit: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-poor-fit", "--accept-anyway", help="Keep a model that its own tests reject; it says so."
         ),
     ] = False,
@@ -65,10 +61,9 @@ def model(
     that does not fit the release is rejected, with the reason.
     """
     from matrixdp.model.folder import check_out
-    from matrixdp.releases import load_release
 
     check_out(out, force)
-    released = load_release(folder, confidence=confidence)
+    released = mdp.load_release(folder, confidence=confidence)
     known = {} if spec is None else _known(spec, released)
     with Reporter() as reporter:
         made = released.model(
@@ -87,9 +82,9 @@ def model(
         _print(made, folder, out)
 
 
-def _known(path: Path, released: Release) -> dict[str, Any]:
+def _known(path: Path, released: mdp.Release) -> dict[str, Any]:
     """Return what a specification says is publicly known."""
-    given = load_specification(path)
+    given = mdp.load_specification(path)
     if given.workload.domain != released.workload.domain:
         expected = "the specification that the release was made from, or one with the same domain"
         raise wrong("--spec", "a specification with another domain", expected)
@@ -103,7 +98,7 @@ def _tell(private: bool, facts: dict[str, str], last: str) -> None:
     say(f"\n{last}")
 
 
-def _print(made: Model, folder: Path, out: Path) -> None:
+def _print(made: mdp.Model, folder: Path, out: Path) -> None:
     from matrixdp.model.words import BIASED
 
     tests: dict[str, Any] = dict(made.tests)
@@ -134,32 +129,29 @@ def _print(made: Model, folder: Path, out: Path) -> None:
 
 @guarded
 def synthesize(
-    folder: Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that `model` wrote.")],
+    folder: Annotated[Path, Argument(metavar="MODEL", help="The folder that `model` wrote.")],
     out: Annotated[
         Path,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="Where the records go: a new .parquet or .csv file. FILE.json beside it describes them.",
         ),
     ],
     rows: Annotated[
-        str,
-        typer.Option(metavar="<auto|N>", help="How many; auto: the number of records as released."),
+        str, Option(metavar="<auto|N>", help="How many; auto: the number of records as released.")
     ] = "auto",
     seed: Annotated[
-        int | None, typer.Option(min=0, help="The same seed, the same records (default: the model's).")
+        int | None, Option(min=0, help="The same seed, the same records (default: the model's).")
     ] = None,
     values: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="<labels|data>",
             help="labels: category labels and bin ranges, as in the answers. data: the original columns and "
             "codes; binned values become bin midpoints.",
         ),
     ] = "labels",
-    levels: Annotated[
-        bool, typer.Option("--levels", help="A column for each level of an attribute too.")
-    ] = False,
+    levels: Annotated[bool, Option("--levels", help="A column for each level of an attribute too.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -168,7 +160,6 @@ def synthesize(
     No record belongs to a person, and none costs any budget. The records are biased as the model is, and how
     attributes relate that were not measured together is a guess of the model.
     """
-    from matrixdp.model import Model
     from matrixdp.model.writing import beside
 
     if rows != "auto" and (not rows.isascii() or not rows.isdigit() or len(rows) > 15):
@@ -176,7 +167,7 @@ def synthesize(
     number = None if rows == "auto" else int(rows)  # the model says how many
     with Reporter() as reporter:
         reporter.stage("checking the model")
-        made = Model.load(folder)
+        made = mdp.Model.load(folder)
         progress = reporter.counter("writing records")
         made.save_records(
             out, number, seed=seed, values=values, levels=levels, force=force, progress=progress

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from matrixdp.cli.app import wrong
 from matrixdp.domain import Domain
@@ -25,11 +25,11 @@ from matrixdp.queries import Entry
 from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
 
-ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `release` wrote.")]
+ReleaseFolder = Annotated[Path, Argument(metavar="DIR", help="The folder that `release` wrote.")]
 PictureOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Draw a picture: PNG, SVG or PDF by its ending.")
+    Path | None, Option(metavar="FILE", help="Draw a picture: PNG, SVG or PDF by its ending.")
 ]
-DatabaseTable = Annotated[str | None, typer.Option(help="The table of a database.")]
+DatabaseTable = Annotated[str | None, Option(help="The table of a database.")]
 
 
 def noise_name(words: tuple[str, ...], value: str) -> str:
@@ -45,17 +45,10 @@ def _completed(names: Collection[str]) -> Callable[[str], list[str]]:
     return lambda incomplete: [name for name in ("auto", *names) if name.startswith(incomplete)]
 
 
-class Objective(StrEnum):
-    """What selection minimizes."""
-
-    sum = "sum"
-    max = "max"
-
-
-Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The specification: a YAML file.")]
+Spec = Annotated[Path, Argument(metavar="SPEC", help="The specification: a YAML file.")]
 MechanismOption = Annotated[
     str,
-    typer.Option(
+    Option(
         autocompletion=_completed(MECHANISMS),
         help="auto: the smallest expected error of those that fit. dense: the optimum on the whole domain, "
         "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
@@ -69,7 +62,7 @@ MechanismOption = Annotated[
 ]
 NoiseOption = Annotated[
     str,
-    typer.Option(
+    Option(
         autocompletion=_completed(NOISES),
         parser=partial(noise_name, ("auto",)),
         metavar="<auto|gaussian|laplace>",
@@ -78,14 +71,12 @@ NoiseOption = Annotated[
     ),
 ]
 ObjectiveOption = Annotated[
-    Objective,
-    typer.Option(
-        help="What is minimized: the sum of the (weighted) variances of all queries, or the largest one."
-    ),
+    Literal["sum", "max"],
+    Option(help="What is minimized: the sum of the (weighted) variances of all queries, or the largest one."),
 ]
 SubSolverOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="NAME",
         show_default="auto",
         help="How residual and querysmasher solve the sub-workload of a marginal: optimum (an error if it "
@@ -96,13 +87,13 @@ SubSolverOption = Annotated[
 ]
 OptionOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="NAME=VALUE",
         help="Another option of the mechanism, such as seed=1 or gap=1e-4; may be repeated.",
     ),
 ]
-CertifyOption = Annotated[bool, typer.Option("--certify", help="Take longer for a higher lower bound.")]
-Confidence = Annotated[float | None, typer.Option(help="Of the pointwise intervals (default: 0.95).")]
+CertifyOption = Annotated[bool, Option("--certify", help="Take longer for a higher lower bound.")]
+Confidence = Annotated[float | None, Option(help="Of the pointwise intervals (default: 0.95).")]
 
 
 def mechanism_options(

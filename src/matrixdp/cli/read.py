@@ -8,10 +8,12 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
+import matrixdp as mdp
 from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, say
 from matrixdp.cli.options import Confidence, ReleaseFolder, check_output, read_questions, text_of, warn
@@ -19,19 +21,10 @@ from matrixdp.display import figure, printable
 from matrixdp.errors import within
 from matrixdp.statistics import StatisticEntry, in_words
 
-if TYPE_CHECKING:
-    from matrixdp.releases import Release
-
 _SHOWN = 50
 
 
-def _loaded(folder: Path, confidence: float | None) -> Release:
-    from matrixdp.releases import load_release
-
-    return load_release(folder, confidence=confidence)
-
-
-def _warn(release: Release) -> None:
+def _warn(release: mdp.Release) -> None:
     if not release.private:
         typer.echo(NOT_PRIVATE, err=True)
 
@@ -41,22 +34,22 @@ def show(
     folder: ReleaseFolder,
     table: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="[TABLE]",
             help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
         ),
     ] = None,
     pivot: Annotated[
-        str | None, typer.Option(metavar="ATTRIBUTE", help="An attribute whose values become columns.")
+        str | None, Option(metavar="ATTRIBUTE", help="An attribute whose values become columns.")
     ] = None,
     as_csv: CsvOption = False,
     every: AllOption = False,
     export: Annotated[
         Path | None,
-        typer.Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
+        Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
     ] = None,
     format: Annotated[  # noqa: A002
-        str, typer.Option(metavar="csv|parquet", help="What --export writes.")
+        str, Option(metavar="csv|parquet", help="What --export writes.")
     ] = "csv",
     confidence: Confidence = None,
 ) -> None:
@@ -68,7 +61,7 @@ def show(
         raise wrong("--export", "a single table too", "one of the two", "conflict")
     if table is None and (as_csv or (pivot is not None and export is None)):
         raise wrong("table", "none", "the title of a table with --csv and --pivot", "missing-key")
-    release = _loaded(folder, confidence)
+    release = mdp.load_release(folder, confidence=confidence)
     _warn(release)
     if export is not None:
         out = release.save_tables(export, format=format, pivot=pivot)
@@ -87,7 +80,7 @@ def show(
             print_table(console(), found, release.confidence, found.num_rows if every else _SHOWN)
 
 
-def _list(release: Release, every: bool) -> None:
+def _list(release: mdp.Release, every: bool) -> None:
     from matrixdp.answers.titles import titles
     from matrixdp.cli.tables import Column, console, print_columns
 
@@ -119,7 +112,7 @@ def answer(
     folder: ReleaseFolder,
     queries: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[QUERY]...",
             help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
             "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
@@ -127,7 +120,7 @@ def answer(
     ] = None,
     sql: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="STATEMENT",
             help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its "
             "result.",
@@ -136,9 +129,8 @@ def answer(
     confidence: Confidence = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write every answer to a new file, by its ending: .csv, .parquet or .json.",
+        Option(
+            metavar="FILE", help="Write every answer to a new file, by its ending: .csv, .parquet or .json."
         ),
     ] = None,
     force: ForceOption = False,
@@ -160,7 +152,7 @@ def answer(
     check_output("--out", out, force=force, endings=(".csv", ".parquet", ".json"))
     entries = read_questions(asked)
     statement = None if sql is None else _statement(sql)
-    release = _loaded(folder, confidence)
+    release = mdp.load_release(folder, confidence=confidence)
     tables: list[tuple[Any, Any]] = [] if statement is None else [(None, release.sql(statement))]
     for place, entry in entries:
         with within(*place):
@@ -186,7 +178,7 @@ def _statement(sql: str) -> str:
     return sql if text is None else text
 
 
-def _show(release: Release, tables: Answered, every: bool) -> None:
+def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
     from matrixdp.cli.tables import console, print_answers, print_result, print_statistic
 
     if not release.private:
@@ -206,7 +198,7 @@ def _title(entry: Any) -> str:
     return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
 
 
-def _write(out: Path, release: Release, tables: Answered) -> None:
+def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
     """Write answers to a file, which appears whole or not at all."""
     import pyarrow.parquet as pq
 
@@ -227,7 +219,7 @@ def _write(out: Path, release: Release, tables: Answered) -> None:
         made.replace(out)
 
 
-def _json(release: Release, tables: Answered) -> str:
+def _json(release: mdp.Release, tables: Answered) -> str:
     """Return answers as one JSON object: under ``answers``, or under ``tables`` where there are several."""
     written: dict[str, object] = {"private": release.private, "confidence": release.confidence}
     if len(tables) == 1:
@@ -276,15 +268,12 @@ def _csv_text(table: Any) -> str:
 
 @guarded
 def verify(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")
-    ],
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")],
     ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Check that this ledger records the spend.")
+        Path | None, Option(metavar="FILE", help="Check that this ledger records the spend.")
     ] = None,
     key: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY", help="Check that the holder of this public key signed it."),
+        Path | None, Option(metavar="KEY", help="Check that the holder of this public key signed it.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -295,7 +284,6 @@ def verify(
     wrong use.
     """
     from matrixdp.model.folder import is_model
-    from matrixdp.verification import verify_model, verify_release
 
     model = is_model(folder)
     if model and (ledger is not None or key is not None):
@@ -304,9 +292,9 @@ def verify(
     with Reporter() as reporter:
         progress = reporter.counter("computing answers again")
         if model:
-            found = verify_model(folder, progress=progress)
+            found = mdp.verify_model(folder, progress=progress)
         else:
-            found = verify_release(folder, ledger=ledger, key=key, progress=progress)
+            found = mdp.verify_release(folder, ledger=ledger, key=key, progress=progress)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))
     else:
@@ -322,9 +310,8 @@ def verify(
 
 _ReportOut = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Where to write (default: DIR.html beside the folder; with --markdown, stdout).",
+    Option(
+        metavar="FILE", help="Where to write (default: DIR.html beside the folder; with --markdown, stdout)."
     ),
 ]
 
@@ -334,11 +321,10 @@ def report(
     folder: ReleaseFolder,
     out: _ReportOut = None,
     title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The title (default: the folder's name).")
+        str | None, Option(metavar="TEXT", help="The title (default: the folder's name).")
     ] = None,
     markdown: Annotated[
-        bool,
-        typer.Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown."),
+        bool, Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
     ] = False,
     force: ForceOption = False,
 ) -> None:
@@ -354,8 +340,6 @@ def report(
 
     The page needs no network and no other file.
     """  # noqa: D301 - click reads the character itself
-    from matrixdp.report import report_release
-
     if markdown:
         _explain(folder, out, force)
         return
@@ -367,7 +351,7 @@ def report(
         raise wrong("--out", found, "a file outside it", "no-place")
     with Reporter() as reporter:
         reporter.stage("drawing the page")
-        page = report_release(folder, title=title)
+        page = mdp.report_release(folder, title=title)
     path.write_text(page, encoding="utf-8")
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
 
@@ -379,10 +363,8 @@ def explain(folder: ReleaseFolder, out: _ReportOut = None) -> None:
 
 
 def _explain(folder: Path, out: Path | None, force: bool) -> None:
-    from matrixdp.verification import explain_release
-
     check_output("--out", out, force=force)
-    text = explain_release(folder)
+    text = mdp.explain_release(folder)
     if out is not None:
         out.write_text(text, encoding="utf-8")
         typer.echo(f"{out}: {len(text.splitlines())} lines.")

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
+import matrixdp as mdp
 from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.errors import SafeNote
-from matrixdp.specification import load_specification
-
-if TYPE_CHECKING:
-    from matrixdp.privacy import Budget
-    from matrixdp.releases import Release
 
 PassphraseFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="A file whose first line is the passphrase of the private key."),
+    Path | None, Option(metavar="FILE", help="A file whose first line is the passphrase of the private key.")
 ]
 
 
 @guarded
 def recover(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where the release was to be, or the folder it left.")
+        Path, Argument(metavar="DIR", help="Where the release was to be, or the folder it left.")
     ],
     force: ForceOption = False,
 ) -> None:
@@ -35,10 +31,8 @@ def recover(
     Nothing more is spent and the table is not read again: the stopped release had spent its budget. If no
     measurement was whole, there is nothing to recover.
     """
-    from matrixdp.releases import recover_release
-
     with Reporter() as reporter:
-        place = recover_release(folder, force=force, progress=reporter.counter("writing answers"))
+        place = mdp.recover_release(folder, force=force, progress=reporter.counter("writing answers"))
     typer.echo(f"{place}: the release is complete ({_files(place)}); nothing more was spent.")
 
 
@@ -55,7 +49,7 @@ def _passphrase(file: Path | None) -> bytes | None:
 @guarded
 def keys(
     path: Annotated[
-        Path, typer.Argument(metavar="KEY", help="Where the private key goes; the public one is KEY.pub.")
+        Path, Argument(metavar="KEY", help="Where the private key goes; the public one is KEY.pub.")
     ],
     passphrase_file: PassphraseFile = None,
 ) -> None:
@@ -65,18 +59,16 @@ def keys(
     passphrase it is encrypted. The public key is for everybody who verifies them. Existing files are never
     replaced.
     """
-    from matrixdp.releases import PublicKey, make_keys
-
-    private, public = make_keys(path, _passphrase(passphrase_file))
+    private, public = mdp.make_keys(path, _passphrase(passphrase_file))
     typer.echo(f"private key: {private} (keep it secret)")
     typer.echo(f"public key: {public} (publish it where releases are not)")
-    typer.echo(f"fingerprint: {PublicKey.load(public).fingerprint}")
+    typer.echo(f"fingerprint: {mdp.PublicKey.load(public).fingerprint}")
 
 
 @guarded
 def sign(
     folder: options.ReleaseFolder,
-    key: Annotated[Path, typer.Option(metavar="KEY", help="The private key, a PEM file.")],
+    key: Annotated[Path, Option(metavar="KEY", help="The private key, a PEM file.")],
     passphrase_file: PassphraseFile = None,
     force: ForceOption = False,
 ) -> None:
@@ -84,10 +76,8 @@ def sign(
 
     Writes signature.json: the signature of release.json, which lists the digests of all other files.
     """
-    from matrixdp.releases import SigningKey, sign_release
-
-    signing = SigningKey.load(key, _passphrase(passphrase_file))
-    path = sign_release(folder, signing, force=force)
+    signing = mdp.SigningKey.load(key, _passphrase(passphrase_file))
+    path = mdp.sign_release(folder, signing, force=force)
     typer.echo(f"{path}: signed with the key {signing.public.fingerprint}")
 
 
@@ -102,42 +92,42 @@ _SMALL = 100_000
 @guarded
 def release(
     spec: options.Spec,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the release goes: a new folder.")],
+    out: Annotated[Path, Option(metavar="DIR", help="Where the release goes: a new folder.")],
     data: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="The table, in place of the specification's: a path, or an address such as "
-            "postgresql://host/base.",
+            "postgresql://host/base."
         ),
     ] = None,
     table: options.DatabaseTable = None,
     strategy: Annotated[
-        Path | None, typer.Option(metavar="STRATEGY", help="Measure a strategy that `select --save` wrote.")
+        Path | None, Option(metavar="STRATEGY", help="Measure a strategy that `select --save` wrote.")
     ] = None,
     mechanism: options.MechanismOption = "auto",
     noise: options.NoiseOption = "auto",
-    objective: options.ObjectiveOption = options.Objective.sum,
+    objective: options.ObjectiveOption = "sum",
     sub_solver: options.SubSolverOption = None,
     option: options.OptionOption = None,
     certify: options.CertifyOption = False,
     confidence: options.Confidence = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Write the answers as CSV too.")] = False,
+    csv: Annotated[bool, Option("--csv", help="Write the answers as CSV too.")] = False,
     max_answers: Annotated[
-        int, typer.Option(min=0, help="With more queries than this, write only the measurement.")
+        int, Option(min=0, help="With more queries than this, write only the measurement.")
     ] = _MAX_ANSWERS,
     force: ForceOption = False,
     ledger: Annotated[
         Path | None,
-        typer.Option(metavar="LEDGER", help="The ledger that is debited, in place of the specification's."),
+        Option(metavar="LEDGER", help="The ledger that is debited, in place of the specification's."),
     ] = None,
     sign: Annotated[
         Path | None,
-        typer.Option(metavar="KEY", help="Sign the release with a private key that `matrixdp keys` made."),
+        Option(metavar="KEY", help="Sign the release with a private key that `matrixdp keys` made."),
     ] = None,
     passphrase_file: PassphraseFile = None,
     expect: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1,
             max=2**53 - 1,
             metavar="N",
@@ -147,7 +137,7 @@ def release(
     ] = None,
     seed_not_private: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             metavar="N",
             help="Draw the noise from a seed, to repeat a demonstration. THE RESULT IS NOT PRIVATE.",
@@ -163,28 +153,25 @@ def release(
     smallest budget that meets them and prints it before spending anything. With a ledger, it stops before
     anything is read if too little is left; the budget is debited before any record is counted.
     """
-    from matrixdp.releases import SigningKey
-    from matrixdp.strategy import pipeline
-
     if passphrase_file is not None and sign is None:
         raise wrong("--passphrase-file", "it without --sign", "a key that it belongs to", "conflict")
-    key = None if sign is None else SigningKey.load(sign, _passphrase(passphrase_file))
+    key = None if sign is None else mdp.SigningKey.load(sign, _passphrase(passphrase_file))
     if certify and strategy is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
         raise wrong("--certify", "a saved strategy beside it", expected, "conflict")
     chosen = options.mechanism_options(mechanism, option, certify=certify, sub_solver=sub_solver)
-    written = load_specification(spec, require_privacy=True)
+    written = mdp.load_specification(spec, require_privacy=True)
     options.warn(options.advice(written, expect))
     debited = written.ledger if ledger is None else ledger
     if debited is not None and seed_not_private is not None:
         typer.echo(f"Seeded noise: {debited} is not debited.", err=True)
 
-    def tell(budget: Budget) -> None:
+    def tell(budget: mdp.Budget) -> None:
         if written.targets:
             typer.echo(f"The smallest budget that meets the targets, which is spent: {budget!r}", err=True)
 
     with Reporter(elapsed=False) as reporter:
-        result = pipeline.release(
+        result = mdp.release(
             written,
             out,
             table=data,
@@ -192,7 +179,7 @@ def release(
             strategy=strategy,
             mechanism=mechanism,
             noise=noise,
-            objective=objective.value,
+            objective=objective,
             options=chosen,
             ledger=debited,
             confidence=0.95 if confidence is None else confidence,
@@ -216,7 +203,7 @@ def release(
         raise typer.Exit(UNEXPECTED)
 
 
-def _print(result: Release, out: Path, max_answers: int) -> None:
+def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
     # Neither time nor memory is told: both grow with the number of records.
     import pyarrow as pa
 

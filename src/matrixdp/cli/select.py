@@ -5,29 +5,18 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 
+import matrixdp as mdp
+from matrixdp.cli import console
 from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
-from matrixdp.cli.console import (
-    Reporter,
-    by_entry,
-    by_group,
-    counts_records,
-    joined,
-    print_facts,
-    selection_figures,
-    unit_in_words,
-)
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import figure
-from matrixdp.privacy import Budget
-from matrixdp.specification import load_given, load_specification
-
-if TYPE_CHECKING:
-    from matrixdp.strategy import Strategy
+from matrixdp.specification import load_given
 
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
@@ -38,11 +27,11 @@ def select(
     spec: given.Spec,
     mechanism: given.MechanismOption = "auto",
     noise: given.NoiseOption = "auto",
-    objective: given.ObjectiveOption = given.Objective.sum,
+    objective: given.ObjectiveOption = "sum",
     sub_solver: given.SubSolverOption = None,
     seed: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             show_default="0",
             help="Seeds the searches for a strategy that start from random points. It does not affect the "
@@ -51,7 +40,7 @@ def select(
     ] = None,
     restarts: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=0,
             show_default="10",
             help="With Laplace noise, random covers by marginals that opt-m and generalized-marginals try.",
@@ -60,17 +49,16 @@ def select(
     option: given.OptionOption = None,
     as_json: JsonOption = False,
     save: Annotated[
-        Path | None,
-        typer.Option(metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
+        Path | None, Option(metavar="STRATEGY", help="Save the strategy here, for `release --strategy`.")
     ] = None,
     ignore_targets: Annotated[
-        bool, typer.Option("--ignore-targets", help="Select for the budget; ignore accuracy targets.")
+        bool, Option("--ignore-targets", help="Select for the budget; ignore accuracy targets.")
     ] = False,
     every: AllOption = False,
     picture: given.PictureOption = None,
     strategy_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--strategy-file",
             "--given",
             metavar="FILE",
@@ -88,8 +76,6 @@ def select(
     targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
-    from matrixdp.strategy import Strategy
-    from matrixdp.strategy import select as select_strategy
     from matrixdp.strategy.strategy import meet_targets
 
     options = given.mechanism_options(
@@ -101,15 +87,15 @@ def select(
         written, budget = given.with_budget(spec)
         targets = None
     else:
-        written = load_specification(spec, require_privacy=True)
+        written = mdp.load_specification(spec, require_privacy=True)
         reference, targets = given.reference(written), written.targets or None
         assert reference is not None  # privacy is required
         budget = reference
     given.warn(given.advice(written))
-    how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective.value, "targets": targets}
-    with Reporter() as reporter:
+    how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective, "targets": targets}
+    with console.Reporter() as reporter:
         if strategy_file is None:
-            strategy = select_strategy(
+            strategy = mdp.select(
                 written.workload, mechanism=mechanism, progress=reporter.stage, **how, **options
             )
         else:
@@ -119,11 +105,11 @@ def select(
                 raise wrong("--strategy-file", found, expected, "conflict")
             reporter.stage("evaluating the strategy")
             parts = load_given(strategy_file, written.workload)
-            strategy = Strategy.from_parts(written.domain, parts, workload=written.workload, **how)
+            strategy = mdp.Strategy.from_parts(written.domain, parts, workload=written.workload, **how)
         reporter.stage("analysing the error")
         if targets is not None and written.least is not None:
             budget = meet_targets(strategy, targets, written.least, written.workload)
-        figures = selection_figures(strategy, budget)
+        figures = console.selection_figures(strategy, budget)
     if written.ledger is not None:
         figures["ledger"] = has_left(written.ledger, budget, (strategy.selection.noise,))
     figures["seconds"] = time.perf_counter() - started
@@ -138,16 +124,16 @@ def select(
 
 
 def _show(
-    strategy: Strategy, budget: Budget, figures: dict[str, Any], every: bool, save: Path | None
+    strategy: mdp.Strategy, budget: mdp.Budget, figures: dict[str, Any], every: bool, save: Path | None
 ) -> None:
-    from matrixdp.cli.tables import console, print_errors
+    from matrixdp.cli import tables
 
     def number(key: str) -> str:
         return figure(figures[key])
 
-    rows, workload, targets = by_group(strategy, budget), strategy.workload, figures["targets"]
+    rows, workload, targets = console.by_group(strategy, budget), strategy.workload, figures["targets"]
     together = len(rows) > _SHOWN_GROUPS and not every
-    print_errors(console(), by_entry(workload, rows) if together else rows)
+    tables.print_errors(tables.console(), console.by_entry(workload, rows) if together else rows)
     if together:
         typer.echo(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
     if targets:
@@ -158,10 +144,10 @@ def _show(
     bound = "none" if gap is None else f"{bound} (gap {gap:.2g} in squared error)"
     rmse = f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"
     largest = number("max_stddev")
-    counts = [row for row, group in zip(rows, workload, strict=True) if counts_records(group)]
+    counts = [row for row, group in zip(rows, workload, strict=True) if console.counts_records(group)]
     mixed = len(counts) < len(rows)  # sums have the unit of their attribute
     if mixed:
-        counted = joined("counts", counts)
+        counted = console.joined("counts", counts)
         rmse, largest = (f"{figure(value)} of the counts" for value in (counted.rmse, counted.max_stddev))
         bound = bound if gap is None or targets else f"gap {gap:.2g} in weighted squared error"
     facts = {
@@ -179,11 +165,11 @@ def _show(
         "largest stddev": largest,
         "lower bound": f"{bound}; {figures['lower_bound_scope']}",
         "privacy": f"{budget!r}, which is {figure(privacy['mu'])}-GDP and {figure(privacy['rho'])}-zCDP",
-        "unit": unit_in_words(budget.unit),
+        "unit": console.unit_in_words(budget.unit),
         "time, memory": f"{number('seconds')} s, {number('peak_memory_mb')} MB",
     }
     if "ledger" in figures:
         facts["ledger"] = figures["ledger"]["says"]
     if save is not None:
         facts["saved"] = str(save)
-    print_facts(facts)
+    console.print_facts(facts)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.console import print_facts, privacy_figures, unit_in_words
@@ -105,7 +105,7 @@ def _data(written: Specification) -> str:
 def draft(
     data: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="DATA",
             help=f"The table: a path ({format_names()}; a pattern of files too) or the address of a "
             "database.",
@@ -114,14 +114,14 @@ def draft(
     table: DatabaseTable = None,
     public_table: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="FILE",
             help="A table that is public, with columns of the same names: last year's, a published sample; "
             "or a code book, with columns such as variable, value and label.",
         ),
     ] = None,
     quoted_newlines: Annotated[
-        bool, typer.Option("--quoted-newlines", help="Quotes in CSV files may hold line ends.")
+        bool, Option("--quoted-newlines", help="Quotes in CSV files may hold line ends.")
     ] = False,
 ) -> None:
     """Print a first specification for a table, without reading a record of it.
@@ -144,23 +144,15 @@ def draft(
         typer.echo(f"To fill in (TODO): {listed(map(format_place, unfilled), len(unfilled))}.", err=True)
 
 
-class Document(StrEnum):
-    """Documents that have a schema."""
-
-    release = "release"
-    specification = "specification"
-    strategy = "strategy"
-
-
 @guarded
 def schema(
     document: Annotated[
-        Document,
-        typer.Argument(
+        Literal["release", "specification", "strategy"],
+        Argument(
             metavar="DOCUMENT",
             help="specification, strategy (for `select --strategy-file`), or release (release.json).",
         ),
-    ] = Document.specification,
+    ] = "specification",
 ) -> None:
     """Print the JSON Schema of specifications, of strategy files, or of release.json.
 
