@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from matrixdp import Workload, kway, marginals, pairwise, product
+from matrixdp import Domain, Workload, kway, marginals, pairwise, product
 from matrixdp.cli.forecast import forecast, measured_marginals, suggestions
-from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from tests.cli.commands import figures, run
