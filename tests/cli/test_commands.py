@@ -197,7 +197,9 @@ def test_validate_checks_without_the_data(people: str):
     told = words("validate", spec(f"data: absent.csv\n{TINY}", "tiny.yaml"))
     assert "not there yet" in told
     assert "no budget" in told
-    assert "--data" in words("validate", spec(TINY, "tiny.yaml"))
+    told = words("validate", spec(f"{TINY}privacy: {{epsilon: 1}}\n", "tiny.yaml"))
+    assert "epsilon 1 (pure), which implies mu" in told
+    assert "--data" in told
 
 
 @pytest.mark.parametrize("command", [["validate"], ["release", "--out", "new"]])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import matrixdp as mdp
 from matrixdp.cli import compare as comparison
 from matrixdp.cli.compare import Comparison, Outcome, draw_comparison, limited, live, print_comparison, ratios
 from matrixdp.selection.mechanisms.table import MECHANISMS
@@ -97,6 +98,9 @@ def test_mechanisms_that_take_long_come_last():
     names = list(MECHANISMS)
     assert (names[0], names[-3:]) == ("identity", ["min-error", "coa", "dawa"])
     assert comparison.named("coa, auto,hb,hdmm") == ["hb", "hdmm", "coa", "auto"]
+    approximate = mdp.Budget(epsilon=1, delta=1e-6)
+    assert comparison._noises("auto", approximate) == ["gaussian", "laplace"]
+    assert comparison._noises("both", mdp.Budget(epsilon=1)) == ["laplace"]
 
 
 def test_time_for_all_together_is_kept(monkeypatch: pytest.MonkeyPatch):
