@@ -62,8 +62,8 @@ def figure(value: float | None, digits: int = 4) -> str:
 
     Examples
     --------
-    >>> figure(1234.5678), figure(0.00012345), figure(12.345, 3), figure(None)
-    ('1,235', '0.0001234', '12.3', '-')
+    >>> figure(1234.5678), figure(0.00012345), figure(12.345, 3), figure(1e15), figure(None)
+    ('1,235', '0.0001234', '12.3', '1.000e+15', '-')
     """
     if value is None:
         return "-"

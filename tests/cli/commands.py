@@ -1,6 +1,7 @@
 """Runs of the program in this process, each with the exit status that it must have."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
@@ -13,6 +14,12 @@ def run(*arguments: object, status: int = 0) -> Result:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == status, result.output
     return result
+
+
+def spec(text: str, name: str = "s.yaml") -> str:
+    """Write a specification into the working folder, and return the name of its file."""
+    Path(name).write_text(text)
+    return name
 
 
 def words(*arguments: object, status: int = 0) -> str:

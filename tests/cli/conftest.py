@@ -1,8 +1,14 @@
-"""A small release, for commands that read one."""
+"""A folder to run commands in, and a small release for those that read one."""
 
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture

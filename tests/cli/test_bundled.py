@@ -1,14 +1,13 @@
-"""Releases of the table that comes with the package, and mechanisms that are compared on its domain."""
+"""Releases of the table that comes with the package."""
 
 import json
-import struct
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from tests.cli.commands import figures, run, words
+from tests.cli.commands import run, words
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = f"""
@@ -27,22 +26,6 @@ privacy: {{epsilon: 1.0}}
 """
 
 
-@pytest.fixture(scope="module")
-def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pure") / "small.yaml"
-    path.write_text(SMALL)
-    return path
-
-
-@pytest.fixture(scope="module")
-def few_cells(spec: Path) -> Path:
-    """The same queries over 24 cells, on which the search under Laplace noise is short."""
-    text = SMALL.replace("max: 7", "max: 2").replace("[5, 7]", "[2, 2]")
-    path = spec.with_name("few.yaml")
-    path.write_text(text.replace("[0, 25, 50, 95, 100]", "[0, 95]"))
-    return path
-
-
 @pytest.mark.slow
 def test_the_bundled_table_is_released(tmp_path: Path):
     out = tmp_path / "released"
@@ -58,7 +41,9 @@ def test_the_bundled_table_is_released(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path: Path):
+def test_a_release_of_the_bundled_table_under_pure_privacy(tmp_path: Path):
+    spec = tmp_path / "small.yaml"
+    spec.write_text(SMALL)
     out = tmp_path / "out"
     assert "pure: delta is 0" in words("release", spec, "--mechanism", "residual", "--out", out)
     written = json.loads((out / "release.json").read_text())
@@ -75,42 +60,3 @@ def test_a_release_of_the_bundled_table_under_pure_privacy(spec: Path, tmp_path:
     assert abs(answers.iloc[0]["estimate"] - 17_000) < 4_000
     assert mdp.load_release(out).statement.pure_epsilon == guarantees["pure DP"]["epsilon"]
     run("answer", out, "product: {visits: {ranges: [[0, 4]]}}")
-
-
-@pytest.mark.slow
-def test_validate_and_select_say_what_pure_privacy_is(few_cells: Path):
-    assert figures("validate", few_cells)["privacy"]["noise"] == "laplace"
-    chosen = figures("select", few_cells)
-    assert chosen["noise"] == "laplace"
-    assert chosen["lower_bound_rmse"] < chosen["weighted_rmse"]
-    for options in (
-        ["opt-kron"],
-        ["opt-m", "--restarts", "1", "--seed", "4"],
-        ["residual", "--sub-solver", "fast"],
-    ):
-        one = figures("select", few_cells, "--mechanism", *options)
-        assert one["mechanism"] == options[0]
-        assert one["weighted_rmse"] >= chosen["weighted_rmse"] * (1 - 1e-9)
-    for options, says in (
-        (["--mechanism", "dense"], "gaussian noise alone"),
-        (["--noise", "gaussian"], "Laplace"),
-    ):
-        assert says in run("select", few_cells, *options, status=2).stderr
-
-
-@pytest.mark.slow
-def test_mechanisms_are_compared(spec: Path, tmp_path: Path):
-    picture = tmp_path / "comparison.png"
-    # each is selected in a process of its own, which takes long to start where many run
-    limits = ["--time-limit", "900", "--time-limit-each", "300"]
-    names = "opt-kron,opt-m,residual,dense"
-    rows = figures("compare", spec, "--mechanisms", names, "--picture", picture, *limits)["mechanisms"]
-    *known, last = rows
-    assert (last["mechanism"], last["rmse"], len(known)) == ("dense", None, 3)
-    assert "gaussian noise alone" in last["note"]
-    assert known[0]["ratio_to_best"] == 1.0
-    assert [row["weighted_rmse"] for row in known] == sorted(row["weighted_rmse"] for row in known)
-    assert all(row["ratio_to_lower_bound"] >= 1 for row in known if row["ratio_to_lower_bound"])
-    content = picture.read_bytes()
-    assert content[:8] == b"\x89PNG\r\n\x1a\n"
-    assert struct.unpack(">II", content[16:24]) > (600, 100)

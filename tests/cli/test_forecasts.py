@@ -1,16 +1,14 @@
 """What `validate` expects of a release, and advises where that would take minutes or hours."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from matrixdp import Workload, kway, marginals, pairwise, product
+from matrixdp import Domain, Workload, kway, marginals, pairwise, product
 from matrixdp.cli.forecast import forecast, measured_marginals, suggestions
-from matrixdp.domain import Domain
 from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from tests.cli.commands import figures, run
+from tests.cli.commands import figures, run, spec
 
 COUNTIES: dict[str, Any] = {"county": {"categories": [str(i) for i in range(3169)]}, "sex": 2, "age": 15}
 COUNTIES["county"]["levels"] = {
@@ -98,13 +96,12 @@ def test_advice_follows_the_search():
     assert "the most are those of codes, pay, days: ask for fewer attributes at once" in line
 
 
-def test_validate_prints_advice(tmp_path: Path):
-    (tmp_path / "wide.yaml").write_text(
-        "domain: {pay: {min: 0, max: 8499}}\nworkload: [product: {pay: prefix}]\nprivacy: {rho: 1}\n"
-    )
+@pytest.mark.usefixtures("here")
+def test_validate_prints_advice():
+    wide = spec("domain: {pay: {min: 0, max: 8499}}\nworkload: [product: {pay: prefix}]\nprivacy: {rho: 1}\n")
     says = "domain.pay: 8,500 values take about 4 min; {min: 0, max: 8500, bins: 1700} takes about 5 s"
-    assert says in run("validate", tmp_path / "wide.yaml").stdout
-    assert says in figures("validate", tmp_path / "wide.yaml")["suggestions"][0]
+    assert says in run("validate", wide).stdout
+    assert says in figures("validate", wide)["suggestions"][0]
 
 
 @pytest.mark.parametrize("form", ["prefix", "range", "suffix", "circular"])
@@ -118,10 +115,7 @@ def test_names_of_ranges_are_compared_with_values_that_are_never_listed():
     own = {"[10, 20)": [10, 20], "[0.5, 10)": [0.5, 10]}
     for name, ranges in (("a", {"low": [0, HUGE // 2], "7": [7, 7]}), ("b", own)):
         assert Workload(domain, product({name: {"ranges": ranges}})).queries == 2
-    for name, taken in (
-        ("a", {"7": [0, 8]}),
-        ("b", {"[10, 20)": [0.5, 20]}),
-        ("b", {"(-inf, 0.5)": [10, 20]}),
-    ):
+    half_open = {"[10, 20)": [0.5, 20]}, {"(-inf, 0.5)": [10, 20]}
+    for name, taken in (("a", {"7": [0, 8]}), ("b", half_open[0]), ("b", half_open[1])):
         with pytest.raises(EntryError, match="a name that is not that of another value"):
             Workload(domain, product({name: {"ranges": taken}}))

@@ -13,7 +13,6 @@ import typer
 import matrixdp as mdp
 from matrixdp.cli.app import guarded, versions
 from matrixdp.cli.console import Reporter
-from matrixdp.display import figure
 from matrixdp.errors import PrivacyError, TooLargeError
 
 
@@ -97,12 +96,6 @@ def test_progress_is_shown_at_a_terminal_alone(
     reporter._show()
     printed = capsys.readouterr()
     assert (printed.out, "writing" in printed.err, bool(printed.err)) == ("", terminal, terminal)
-
-
-def test_figures_are_short():
-    assert [figure(x) for x in (0.0, 1.0, 999.96, 1234.5, 1e15, 1e-9)] == [
-        "0", "1", "1000", "1,234", "1.000e+15", "1e-09",
-    ]  # fmt: skip
 
 
 def test_memory_is_not_that_of_the_program_that_started_it():

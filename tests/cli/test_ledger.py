@@ -26,14 +26,14 @@ privacy: {rho: 0.4, ledger: accounts/people.ledger}
 SPENT = "ledger: found rho 0.4 with gaussian noise"
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    people = {"sex": ["female", "male"] * 50, "person": list(range(50)) * 2}
-    pl.DataFrame(people).write_parquet("people.parquet")
+@pytest.fixture(autouse=True)
+def home(here: Path) -> Path:
+    pl.DataFrame({"sex": ["female", "male"] * 50, "person": list(range(50)) * 2}).write_parquet(
+        "people.parquet"
+    )
     Path("people.yaml").write_text(SPEC)
     Path("accounts").mkdir()
-    return tmp_path
+    return here
 
 
 def init(*options: object, total: str = "rho=1.0", path: str = "accounts/people.ledger"):
@@ -95,14 +95,14 @@ def test_releases_are_debited_until_too_little_is_left(home: Path, monkeypatch: 
     assert (Path("three").exists(), len(states())) == (False, 2)
 
 
-def test_a_saved_strategy_is_refused_before_the_data_are_counted(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_saved_strategy_is_refused_before_the_data_are_counted(monkeypatch: pytest.MonkeyPatch):
     init(total="rho=0.3")
     run("select", "people.yaml", "--save", "s.mdp")
     monkeypatch.setattr(Source, "marginals", None)
     assert SPENT in release("out", "--strategy", "s.mdp", status=2).stderr
 
 
-def test_the_option_takes_the_place_of_the_specification(home: Path):
+def test_the_option_takes_the_place_of_the_specification():
     init(path="other.ledger", total="mu=2")
     release("out", "--ledger", "other.ledger")
     assert [entry.state for entry in Ledger.open("other.ledger").entries] == ["released"]
@@ -122,7 +122,7 @@ def test_seeded_noise_is_not_debited(home: Path):
     assert record("out")["warning"].endswith("no ledger was debited")
 
 
-def test_validate_and_select_say_whether_enough_is_left(home: Path):
+def test_validate_and_select_say_whether_enough_is_left():
     def told() -> list[dict]:
         return [figures(command, "people.yaml")["ledger"] for command in ("validate", "select")]
 
@@ -146,7 +146,7 @@ def test_validate_and_select_say_whether_enough_is_left(home: Path):
     assert len(states()) == 2
 
 
-def test_one_noise_of_two_may_have_enough_left(home: Path):
+def test_one_noise_of_two_may_have_enough_left():
     """A total of (epsilon, delta) that Laplace noise has used up in part has more left for Laplace noise."""
     init(total="epsilon=1,delta=1e-6")
     Path("people.yaml").write_text(SPEC.replace("rho: 0.4", "epsilon: 0.5, delta: 1.0e-6"))
@@ -157,7 +157,7 @@ def test_one_noise_of_two_may_have_enough_left(home: Path):
     release("b", noise="laplace")
 
 
-def test_terms_are_those_of_every_release(home: Path):
+def test_terms_are_those_of_every_release():
     init("--neighbours", "replace", total="epsilon=0.1,delta=1e-6")
     budget = {"epsilon": "1/10", "delta": "1/1000000", "neighbours": "replace", "unit": {"records": 1}}
     assert shown()["exact"]["total"] == budget
@@ -165,7 +165,7 @@ def test_terms_are_those_of_every_release(home: Path):
     assert "privacy.neighbours: found add_remove; expected replace, which the ledger's total is for" in told
 
 
-def test_the_unit_of_a_ledger_is_that_of_every_release(home: Path):
+def test_the_unit_of_a_ledger_is_that_of_every_release():
     init("--unit-records", 2, "--unit-id", "person", total="rho=0.4")
     unit = {"id": "person", "records": 2}
     assert shown()["unit"] == unit
@@ -180,21 +180,21 @@ def test_the_unit_of_a_ledger_is_that_of_every_release(home: Path):
     release("more", status=2)
 
 
-def test_a_failure_after_the_debit_says_that_it_counts(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_failure_after_the_debit_says_that_it_counts(monkeypatch: pytest.MonkeyPatch):
     init()
+    # what is written fails after what is measured
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", fail)
     with monkeypatch.context() as patch:
         patch.setattr("matrixdp.measure.measurement.noisy", fail)
         failed = release("out", status=1)
     (entry,) = shown()["entries"]
     assert entry["state"] == "reserved"
     assert f"people: entry {entry['entry']} counts as spent." in failed.stderr
-    with monkeypatch.context() as patch:
-        patch.setattr(pq.ParquetWriter, "write_table", fail)
-        release("out", "--force", status=1)
+    release("out", "--force", status=1)
     assert states() == ["reserved", "measured"]
 
 
-def test_a_release_that_its_ledger_cannot_be_told_of_is_whole(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_release_that_its_ledger_cannot_be_told_of_is_whole(monkeypatch: pytest.MonkeyPatch):
     init()
 
     def gone(*_: object) -> None:

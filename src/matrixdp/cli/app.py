@@ -11,23 +11,25 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
 
 import typer
+from typer import Option
 
 from matrixdp import __version__
-from matrixdp.errors import DEBUG, MatrixDPError, SafeNote
+from matrixdp.errors import DEBUG, MatrixDPError, SafeNote, SpecificationError
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-CsvOption = Annotated[bool, typer.Option("--csv", help="Print CSV, with every row.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Show every row, however many.")]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON object.")]
+CsvOption = Annotated[bool, Option("--csv", help="Print CSV, with every row.")]
+AllOption = Annotated[bool, Option("--all", help="Show every row, however many.")]
+ForceOption = Annotated[bool, Option("--force", help="Replace what is there.")]
 
 
 def guarded(command: Callable[P, R]) -> Callable[P, R]:
@@ -81,6 +83,11 @@ def explained(error: BaseException) -> tuple[str, int]:
         return f"{where}{error.strerror or type(error).__name__}", 1
     withheld = f"its message may quote the data and is withheld; set {DEBUG}=1 to see it"
     return f"unexpected {type(error).__name__} ({withheld})", 1
+
+
+def wrong(place: str, found: str, expected: str, code: str | None = None) -> SpecificationError:
+    """Return the error of an option or an argument."""
+    return SpecificationError.at((place,), found, expected, code=code)
 
 
 def as_written(error: MatrixDPError) -> str:
@@ -139,24 +146,11 @@ noise.
 """
 
 _MODULES = {
-    "draft": "specification",
-    "validate": "specification",
-    "select": "select",
-    "compare": "compare",
-    "release": "release",
-    "answer": "read",
-    "show": "read",
-    "model": "model",
-    "synthesize": "model",
-    "verify": "read",
-    "explain": "read",
-    "report": "read",
-    "keys": "release",
-    "sign": "release",
-    "recover": "release",
-    "schema": "specification",
-    "ledger": "ledger",
-}
+    "draft": "specification", "validate": "specification", "select": "select", "compare": "compare",
+    "release": "release", "answer": "read", "show": "read", "model": "model", "synthesize": "model",
+    "verify": "read", "explain": "read", "report": "read", "keys": "release", "sign": "release",
+    "recover": "release", "schema": "specification", "ledger": "ledger",
+}  # fmt: skip
 """The commands, in the order of the help, and the module of each."""
 
 
@@ -169,7 +163,7 @@ def _version(wanted: bool) -> None:
 def program(
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--version",
             callback=_version,
             is_eager=True,
@@ -232,24 +226,20 @@ def versions() -> str:
     >>> versions().splitlines()[0] == f"matrixdp {__version__}"
     True
     """
-    return "\n".join((f"matrixdp {__version__}", *_others()))
-
-
-def _others() -> Iterator[str]:
-    yield f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    try:
+    lines = [f"matrixdp {__version__}"]
+    lines.append(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    with suppress(metadata.PackageNotFoundError):  # run from its files, without being installed
         required = metadata.requires("matrixdp") or []
-    except metadata.PackageNotFoundError:
-        return  # run from its files, without being installed
-    needed = [text for text in required if "extra ==" not in text]
-    yield "needed: " + ", ".join(_found(needed))
-    yield "for extras: " + (", ".join(_found(text for text in required if "extra ==" in text)) or "none")
+        extras = [text for text in required if "extra ==" in text]
+        lines.append("needed: " + _found(text for text in required if text not in extras))
+        lines.append("for extras: " + (_found(extras) or "none"))
+    return "\n".join(lines)
 
 
-def _found(required: Iterable[str]) -> Iterator[str]:
-    """Yield the names and versions of what is installed, each once."""
-    for name in sorted({found[0] for text in required if (found := _NAME.match(text))}):
-        try:
-            yield f"{name} {metadata.version(name)}"
-        except metadata.PackageNotFoundError:
-            continue
+def _found(required: Iterable[str]) -> str:
+    """Return the names and versions of what is installed, each once."""
+    found = []
+    for name in sorted({match[0] for match in map(_NAME.match, required) if match}):
+        with suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return ", ".join(found)

@@ -5,89 +5,68 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, final
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.console import Group as Lines
 from rich.spinner import Spinner
 from rich.text import Text
+from typer import Option
 
-from matrixdp.cli.app import JsonOption, explained, guarded
-from matrixdp.cli.options import PICTURES, PictureOption, Spec, check_output, noise_name
+import matrixdp as mdp
+from matrixdp.cli.app import JsonOption, explained, guarded, wrong
+from matrixdp.cli.console import peak_memory_mb, say, selection_figures, unit_in_words
+from matrixdp.cli.options import PICTURES, PictureOption, Spec, check_output, noise_name, with_budget
 from matrixdp.cli.tables import Column, console, print_columns, table_of
 from matrixdp.display import figure
 from matrixdp.errors import SpecificationError
-from matrixdp.noise import noise_named
+from matrixdp.forms import unknown_name
+from matrixdp.noise import NOISES, natural_noise, noise_named
 from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
-
-if TYPE_CHECKING:
-    from rich.live import Live as Screen
-
-    from matrixdp.privacy import Budget
-
-Mechanisms = Annotated[
-    str | None,
-    typer.Option(
-        "--mechanisms", metavar="A,B,...", help="Only these, separated by commas.", show_default="all"
-    ),
-]
-NoisesOption = Annotated[
-    str,
-    typer.Option(
-        "--noise",
-        parser=partial(noise_name, ("auto", "both")),
-        metavar="<auto|gaussian|laplace|both>",
-        help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
-        "Gaussian for rho and mu.",
-    ),
-]
-TimeLimit = Annotated[
-    float,
-    typer.Option(
-        "--time-limit",
-        min=1.0,
-        metavar="SECONDS",
-        help="For all mechanisms together; the quickest come first.",
-    ),
-]
-TimeLimitEach = Annotated[
-    float, typer.Option("--time-limit-each", min=1.0, metavar="SECONDS", help="For each mechanism.")
-]
-Why = Annotated[bool, typer.Option("--why", help="Say why mechanisms do not apply, or did not finish.")]
-PublicTable = Annotated[
-    Path | None,
-    typer.Option(
-        "--public-table",
-        metavar="FILE",
-        help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
-        "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
-    ),
-]
-Simulations = Annotated[
-    int,
-    typer.Option("--simulations", min=2, max=100_000, metavar="N", help="How often, with --public-table."),
-]
+from matrixdp.sources import open_source
 
 
 @guarded
 def compare(
     spec: Spec,
-    mechanisms: Mechanisms = None,
-    noise: NoisesOption = "auto",
-    time_limit: TimeLimit = 180.0,
-    time_limit_each: TimeLimitEach = 60.0,
-    why: Why = False,
+    mechanisms: Annotated[
+        str | None, Option(metavar="A,B,...", help="Only these, separated by commas.", show_default="all")
+    ] = None,
+    noise: Annotated[
+        str,
+        Option(
+            parser=partial(noise_name, ("auto", "both")),
+            metavar="<auto|gaussian|laplace|both>",
+            help="auto: Laplace for pure differential privacy (epsilon alone), both for epsilon with delta, "
+            "Gaussian for rho and mu.",
+        ),
+    ] = "auto",
+    time_limit: Annotated[
+        float,
+        Option(min=1.0, metavar="SECONDS", help="For all mechanisms together; the quickest come first."),
+    ] = 180.0,
+    time_limit_each: Annotated[float, Option(min=1.0, metavar="SECONDS", help="For each mechanism.")] = 60.0,
+    why: Annotated[bool, Option("--why", help="Say why mechanisms do not apply, or did not finish.")] = False,
     picture: PictureOption = None,
-    public_table: PublicTable = None,
-    simulations: Simulations = 20,
+    public_table: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
+            "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
+        ),
+    ] = None,
+    simulations: Annotated[
+        int, Option(min=2, max=100_000, metavar="N", help="How often, with --public-table.")
+    ] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the expected error of mechanisms, without the data.
@@ -96,28 +75,23 @@ def compare(
     budget. Mechanisms that do not apply are named, and --why gives the reasons. The specification's own
     table is never read; a table that is given as --public-table is, and must be public.
     """
-    from matrixdp.cli.console import unit_in_words
-    from matrixdp.cli.options import specification_with_budget
-    from matrixdp.sources import open_source
-
-    written, budget = specification_with_budget(spec)
-    names = _mechanisms(mechanisms)
+    written, budget = with_budget(spec)
+    pairs = [(name, own) for name in named(mechanisms) for own in _noises(noise, budget)]
     check_output("--picture", picture, endings=PICTURES)
     if public_table is not None:
         open_source(str(public_table))
-    comparison = Comparison(
-        spec, names, _noises(noise, budget), time_limit, time_limit_each, public_table, simulations
-    )
-    with Live() as live:
-        rows = comparison.run(live.report)
+    comparison = Comparison(spec, time_limit, time_limit_each, public_table, simulations)
+    with live() as report:
+        rows = comparison.run(pairs, report)
+    queries = written.workload.queries
     if picture is not None:
         parameters = budget.as_dict() | budget.unit.as_dict()
         figures = ", ".join(f"{name} {value}" for name, value in parameters.items() if name != "unit")
-        draw_comparison(rows, picture, f"{written.workload.queries:,} queries; {figures}")
+        draw_comparison(rows, picture, f"{queries:,} queries; {figures}")
     applies = any(row.rmse is not None for row in rows)
     if as_json:
         printed = {
-            "queries": written.workload.queries,
+            "queries": queries,
             "privacy": budget.as_dict(),
             "time_limit": time_limit,
             "time_limit_each": time_limit_each,
@@ -131,15 +105,11 @@ def compare(
             typer.echo(f"drawn: {picture}")
         typer.echo(f"unit: {unit_in_words(budget.unit)}")
     if not applies:
-        raise SpecificationError.at(
-            ("--mechanisms",), "none that applies, see above", "one that applies", code="not-supported"
-        )
+        raise wrong("--mechanisms", "none that applies, see above", "one that applies", "not-supported")
 
 
-def _mechanisms(given: str | None) -> list[str]:
+def named(given: str | None) -> list[str]:
     """Return the mechanisms that are asked for, in the order in which they are tried."""
-    from matrixdp.forms import unknown_name
-
     if given is None:
         return list(MECHANISMS)
     names = {name.strip() for name in given.split(",") if name.strip()}
@@ -147,13 +117,11 @@ def _mechanisms(given: str | None) -> list[str]:
         unknown = unknown_name(("--mechanisms",), name, "a mechanism", MECHANISMS)
         raise SpecificationError(unknown, "unknown-name")
     if not names:
-        raise SpecificationError.at(("--mechanisms",), "nothing", "names separated by commas", code="empty")
+        raise wrong("--mechanisms", "nothing", "names separated by commas", "empty")
     return [name for name in (*MECHANISMS, "auto") if name in names]
 
 
-def _noises(noise: str, budget: Budget) -> list[str]:
-    from matrixdp.noise import NOISES, natural_noise
-
+def _noises(noise: str, budget: mdp.Budget) -> list[str]:
     if noise == "auto" and budget.kind != "approx":
         return [natural_noise(budget).name]
     if noise in ("auto", "both"):
@@ -206,27 +174,21 @@ class Outcome:
 
 Report = Callable[[str, Sequence[Outcome]], None]
 """Is called with what is being done, and what came of it so far."""
-Figures = dict[str, Any]
-"""Fields of an `Outcome`."""
 
 
-@final
 @dataclass(frozen=True)
 class Comparison:
     """What is compared, and how long it may take, in seconds: all mechanisms together, and each."""
 
     spec: Path
-    mechanisms: Sequence[str]
-    noises: Sequence[str]
     together: float
     each: float
     public_table: Path | None
     simulations: int
 
-    def run(self, report: Report) -> list[Outcome]:
-        """Select with every mechanism and noise, one after the other, and return the outcomes, best first."""
+    def run(self, pairs: Sequence[tuple[str, str]], report: Report) -> list[Outcome]:
+        """Select with mechanisms and noises, one after the other, and return the outcomes, best first."""
         found: list[Outcome] = []
-        pairs = [(mechanism, noise) for mechanism in self.mechanisms for noise in self.noises]
         started = time.perf_counter()
         for number, (mechanism, noise) in enumerate(pairs, 1):
             report(f"{mechanism} ({noise}), {number} of {len(pairs)}", ratios(found))
@@ -239,27 +201,26 @@ class Comparison:
         if left < _LEAST_TIME:
             note = f"not begun within {self.together:g} s for all mechanisms (--time-limit)"
             return replace(nothing, note=note, unfinished=True)
+        task: Callable[[], dict[str, Any]] = partial(selected, self.spec, mechanism, noise)
+        if isinstance(listed, DataDependent):
+            own = listed.noises[0]
+            if noise_named(noise) not in listed.noises:
+                return replace(nothing, note=f"adds {own.title} noise alone; use --noise {own}")
+            if self.public_table is None:
+                needed = "its error depends on the table: needs a public one (--public-table FILE)"
+                return replace(nothing, note=needed)
+            task = partial(simulated, self.spec, mechanism, self.public_table, self.simulations)
         note = f"not within {self.each:g} s (--time-limit-each)"
         if left < self.each:
             note = f"not within what was left of {self.together:g} s for all (--time-limit)"
-        if not isinstance(listed, DataDependent):
-            figures = limited(selected, (self.spec, mechanism, noise), min(left, self.each), note)
-            return replace(nothing, **figures)
-        own = listed.noises[0]
-        if noise_named(noise) not in listed.noises:
-            return replace(nothing, note=f"adds {own.title} noise alone; use --noise {own}")
-        if self.public_table is None:
-            needed = "its error depends on the table: needs a public one (--public-table FILE)"
-            return replace(nothing, note=needed)
-        given = self.spec, mechanism, self.public_table, self.simulations
-        return replace(nothing, **limited(simulated, given, min(left, self.each), note))
+        return replace(nothing, **limited(task, min(left, self.each), note))
 
 
-def limited(function: Callable[..., Figures], given: tuple[Any, ...], seconds: float, note: str) -> Figures:
-    """Return what a function returns in a process of its own, or a note on why it does not in that time."""
+def limited(task: Callable[[], dict[str, Any]], seconds: float, note: str) -> dict[str, Any]:
+    """Return what a task returns in a process of its own, or a note on why it does not in that time."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_answered, args=(theirs, function, given))
+    process = context.Process(target=_answered, args=(theirs, task))
     started = time.perf_counter()
     try:
         process.start()
@@ -267,7 +228,7 @@ def limited(function: Callable[..., Figures], given: tuple[Any, ...], seconds: f
         if not ours.poll(seconds):
             return {"seconds": time.perf_counter() - started, "note": note, "unfinished": True}
         with suppress(EOFError):
-            found: Figures = ours.recv()
+            found: dict[str, Any] = ours.recv()
             return found
         process.join()
         killed = process.exitcode is not None and process.exitcode < 0
@@ -279,39 +240,32 @@ def limited(function: Callable[..., Figures], given: tuple[Any, ...], seconds: f
         ours.close()
 
 
-def _answered(pipe: Connection, function: Callable[..., Figures], given: tuple[Any, ...]) -> None:
-    """Send what a function returns, or why it failed; what it prints is not shown."""
+def _answered(pipe: Connection, task: Callable[[], dict[str, Any]]) -> None:
+    """Send what a task returns, or why it failed; what it prints is not shown."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     try:
-        found = function(*given)
+        found = task()
     except Exception as error:  # noqa: BLE001 - whatever it is, the next mechanism is tried
         found = {"note": explained(error)[0]}
     pipe.send(found)
 
 
-def selected(spec: Path, mechanism: str, noise: str) -> Figures:
+def selected(spec: Path, mechanism: str, noise: str) -> dict[str, Any]:
     """Select a strategy, and return its errors."""
     started = time.perf_counter()
-    from matrixdp.cli.console import selection_figures
-    from matrixdp.cli.options import specification_with_budget
-    from matrixdp.strategy import select
-
-    written, budget = specification_with_budget(spec)
-    strategy = select(written.workload, mechanism=mechanism, noise=noise, budget=budget)
+    written, budget = with_budget(spec)
+    strategy = mdp.select(written.workload, mechanism=mechanism, noise=noise, budget=budget)
     figures = selection_figures(strategy, budget)
     kept = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "peak_memory_mb")
     return {name: figures[name] for name in kept} | {"seconds": time.perf_counter() - started}
 
 
-def simulated(spec: Path, mechanism: str, public_table: Path, simulations: int) -> Figures:
+def simulated(spec: Path, mechanism: str, public_table: Path, simulations: int) -> dict[str, Any]:
     """Simulate a mechanism whose error depends on the table on a public one. Exact answers are computed."""
     started = time.perf_counter()
-    from matrixdp.cli.console import peak_memory_mb
-    from matrixdp.cli.options import specification_with_budget
-
-    written, budget = specification_with_budget(spec)
+    written, budget = with_budget(spec)
     found = MECHANISMS[mechanism]
     assert isinstance(found, DataDependent)
     result = found.simulate(written.workload, public_table, budget, simulations, written.out_of_domain)
@@ -342,20 +296,20 @@ def ratios(outcomes: Sequence[Outcome]) -> list[Outcome]:
     >>> [(row.mechanism, row.ratio_to_best) for row in rows]
     [('b', 1.0), ('a', 1.5)]
     """
+    known = [row for row in outcomes if row.weighted_rmse is not None]
     # those whose error is promised come before those that were simulated
-    known = [(row.data_dependent, row.weighted_rmse) for row in outcomes if row.weighted_rmse is not None]
+    _, best = min(((row.data_dependent, row.weighted_rmse or 0.0) for row in known), default=(False, 0.0))
     bounds: dict[str, float] = {}
     for row in outcomes:
         bounds[row.noise] = max(bounds.get(row.noise, 0.0), row.lower_bound_rmse or 0.0)
     completed = []
-    for row in outcomes:
-        error, bound = row.weighted_rmse, bounds[row.noise]
-        if error is not None:
-            row = replace(row, ratio_to_best=error / min(known)[1])
-            if bound > 0.0 and not row.data_dependent:
-                row = replace(row, lower_bound_rmse=bound, ratio_to_lower_bound=error / bound)
+    for row in sorted(known, key=lambda row: row.weighted_rmse or 0.0):
+        error, bound = row.weighted_rmse or 0.0, bounds[row.noise]
+        row = replace(row, ratio_to_best=error / best)
+        if bound > 0.0 and not row.data_dependent:
+            row = replace(row, lower_bound_rmse=bound, ratio_to_lower_bound=error / bound)
         completed.append(row)
-    return sorted(completed, key=lambda row: (row.weighted_rmse is None, row.weighted_rmse or 0.0))
+    return [*completed, *(row for row in outcomes if row.weighted_rmse is None)]
 
 
 def weighted(outcomes: Iterable[Outcome]) -> bool:
@@ -399,23 +353,20 @@ def _ratio(ratio: float | None) -> str:
 
 def print_comparison(rows: Sequence[Outcome], *, why: bool) -> None:
     """Print the table, what its columns mean, and which mechanisms are not in it."""
-    screen = console()
     if any(row.rmse is not None for row in rows):
-        print_columns(screen, _columns(rows), plain=True)
-        named = "weighted RMSE" if weighted(rows) else "RMSE"
-        screen.print(
-            f"to best: ratio of the {named} to the smallest one, simulations apart. to bound: ratio to the "
-            "lower bound for the same noise."
+        print_columns(console(), _columns(rows), plain=True)
+        minimized = "weighted RMSE" if weighted(rows) else "RMSE"
+        say(
+            f"to best: ratio of the {minimized} to the smallest one, simulations apart. to bound: ratio to "
+            "the lower bound for the same noise."
         )
     for row in rows:
         if row.note and (why or row.rmse is not None):
-            note = row.note.removeprefix(f"{row.mechanism}: ")
-            screen.print(Text(f"{row.mechanism} ({row.noise}): {note}"))
-    if not why:
-        for words, unfinished in {"did not finish": True, "do not apply": False}.items():
-            missing = [row for row in rows if row.rmse is None and row.unfinished == unfinished]
-            if missing:
-                screen.print(Text(f"{words} (--why says why): {_listed(missing)}"))
+            say(f"{row.mechanism} ({row.noise}): {row.note.removeprefix(f'{row.mechanism}: ')}")
+    for words, unfinished in {"did not finish": True, "do not apply": False}.items():
+        missing = [row for row in rows if row.rmse is None and row.unfinished == unfinished]
+        if missing and not why:
+            say(f"{words} (--why says why): {_listed(missing)}")
 
 
 def _listed(rows: Sequence[Outcome]) -> str:
@@ -424,43 +375,35 @@ def _listed(rows: Sequence[Outcome]) -> str:
     for row in rows:
         noises.setdefault(row.mechanism, []).append(row.noise)
     most = max(map(len, noises.values()))
-    texts = [name if len(own) == most else f"{name} ({', '.join(own)})" for name, own in noises.items()]
-    return ", ".join(texts)
+    return ", ".join(
+        name if len(own) == most else f"{name} ({', '.join(own)})" for name, own in noises.items()
+    )
 
 
-@final
-class Live:
-    """The table while it grows, where both output and errors go to a terminal; silent elsewhere.
+@contextmanager
+def live() -> Iterator[Report]:
+    """Yield what shows the table while it grows, where output and errors go to a terminal; silent elsewhere.
 
     Examples
     --------
-    >>> with Live() as live:
-    ...     live.report("identity (gaussian), 1 of 9", [])
+    >>> with live() as report:
+    ...     report("identity (gaussian), 1 of 9", [])
     """
+    errors = Console(stderr=True, highlight=False)
+    if not (errors.is_terminal and console().is_terminal):
+        yield lambda *_: None
+        return
+    from rich.live import Live
 
-    def __init__(self) -> None:
-        self._screen: Screen | None = None
+    with Live(console=errors, transient=True, vertical_overflow="crop") as screen:
 
-    def report(self, label: str, rows: Sequence[Outcome]) -> None:
-        """Show what is being done, below what came of it so far."""
-        if self._screen is None:
-            return
-        working = Spinner("dots", text=Text(label))
-        shown = any(row.rmse is not None for row in rows)
-        self._screen.update(Lines(table_of(_columns(rows), plain=True), working) if shown else working)
+        def report(label: str, rows: Sequence[Outcome]) -> None:
+            """Show what is being done, below what came of it so far."""
+            working = Spinner("dots", text=Text(label))
+            shown = any(row.rmse is not None for row in rows)
+            screen.update(Lines(table_of(_columns(rows), plain=True), working) if shown else working)
 
-    def __enter__(self) -> Live:
-        from rich.live import Live as Screen
-
-        errors = Console(stderr=True, highlight=False)
-        if errors.is_terminal and console().is_terminal:
-            self._screen = Screen(console=errors, transient=True, vertical_overflow="crop")
-            self._screen.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._screen is not None:
-            self._screen.stop()
+        yield report
 
 
 def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
@@ -472,15 +415,14 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
 
     applies = [row for row in rows if row.weighted_rmse is not None]
     if not applies:
-        raise SpecificationError.at(
-            ("--picture",), "no mechanism that applies", "at least one", code="not-supported"
-        )
+        raise wrong("--picture", "no mechanism that applies", "at least one", "not-supported")
     aside = weighted(applies)
     drawn = new_figure(8.0, 1.6 + 0.32 * len(applies))
     from matplotlib.ticker import NullFormatter, ScalarFormatter
 
     axes = drawn.add_subplot()
-    values = [float(row.weighted_rmse or 0.0) for row in applies]
+    values = [row.weighted_rmse or 0.0 for row in applies]
+    plain = [row.rmse or 0.0 for row in applies]
     places = range(len(values))
     colours = dict(zip(dict.fromkeys(row.noise for row in applies), SERIES, strict=False))
     bars = axes.barh(places, values, color=[colours[row.noise] for row in applies])
@@ -488,13 +430,12 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
         if row.data_dependent:
             bar.set(hatch="///", alpha=0.5)
     if aside:
-        plain = [float(row.rmse or 0.0) for row in applies]
         axes.plot(plain, places, "D", markersize=4, label="RMSE, unweighted", color="white", mec=INK)
     axes.set_yticks(places, [f"{row.label} ({row.noise})" for row in applies])
     axes.invert_yaxis()
-    for place, (value, row) in enumerate(zip(values, applies, strict=True)):
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
-        end = (max(value, float(row.rmse or 0.0)), place)
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
+    for place, value, other in zip(places, values, plain, strict=True):
+        end = max(value, other), place
         axes.annotate(f"{value:.4g}", end, (5, 0), textcoords="offset points", va="center", bbox=box)
     for noise, colour in colours.items():
         bounds = [row.lower_bound_rmse for row in applies if row.noise == noise and row.lower_bound_rmse]

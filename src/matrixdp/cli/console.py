@@ -7,48 +7,57 @@ import shutil
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import typer
 
-from matrixdp.display import counted
+import matrixdp as mdp
+from matrixdp.display import counted, printable
 from matrixdp.measure.statement import REFERENCE_DELTA, statement
-from matrixdp.queries import Group, Labelled, Matrix, ProductGroup
+from matrixdp.noise import Noise
+from matrixdp.privacy import Budget, Unit
+from matrixdp.queries import Group, Labelled, Matrix, ProductGroup, Workload
+from matrixdp.queries.workload import group_targets
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
-    from matrixdp.noise import Noise
-    from matrixdp.privacy import Budget, Unit
-    from matrixdp.queries import Workload
-    from matrixdp.strategy import Strategy
 
+NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _NARROWEST = 20
+_PATIENCE = 2.0
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+def _wrapped(text: str, beside: int = 0) -> list[str]:
+    """Return a text in lines that fit beside something of a width."""
+    width = max(shutil.get_terminal_size().columns - beside, _NARROWEST)
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+
+
+def say(text: str, *, bold: bool = False) -> None:
+    """Print a text as wide as the screen, without what would control a terminal."""
+    for line in text.split("\n"):
+        typer.secho("\n".join(_wrapped(printable(line))), bold=bold)
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
     """Print names and values in two columns, as wide as the screen.
 
     Examples
     --------
-    >>> print_facts([("unit", "one record a person"), ("groups", "17")])
+    >>> print_facts({"unit": "one record a person", "groups": "17"})
     unit    one record a person
     groups  17
     """
-    pairs = list(facts)
-    names = max((len(name) for name, _ in pairs), default=0)
-    width = max(shutil.get_terminal_size().columns - names - 2, _NARROWEST)
-    for name, value in pairs:
-        first, *others = textwrap.wrap(value, width, break_on_hyphens=False) or [""]
+    names = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        first, *others = _wrapped(value, names + 2)
         typer.echo(f"{typer.style(name.ljust(names), bold=True)}  {first}".rstrip())
         for line in others:
             typer.echo(f"{'':{names}}  {line}")
-
-
-_PATIENCE = 2.0
 
 
 @final
@@ -65,60 +74,41 @@ class Reporter:
 
     def __init__(self, *, elapsed: bool = True) -> None:
         self._elapsed = elapsed
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._shown: Progress | None = None
-        self._task: TaskID | None = None
-        self._label = "working"
-        self._share: float | None = None
+        self._now: tuple[str, float | None] = "working", None
         self._closed = False
         self._timer = threading.Timer(_PATIENCE, self._show)
         self._timer.daemon = True
 
     def _show(self) -> None:
+        from rich import progress as bars
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            ProgressColumn,
-            SpinnerColumn,
-            TextColumn,
-            TimeElapsedColumn,
-        )
 
         console = Console(stderr=True)
-        if not console.is_terminal:
-            return
         with self._lock:
-            if self._closed:
+            if self._closed or not console.is_terminal:
                 return
-            columns: list[ProgressColumn] = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn()]
-            columns += [TimeElapsedColumn()] * self._elapsed
-            self._shown = Progress(*columns, console=console, transient=True)
-            self._task = self._shown.add_task(self._label, total=None)
+            elapsed = [bars.TimeElapsedColumn()] * self._elapsed
+            columns = bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(), *elapsed
+            self._shown = bars.Progress(*columns, console=console, transient=True)
+            self._shown.add_task(self._now[0], total=None)
             self._shown.start()
-        self._update()
-
-    def _update(self) -> None:
-        with self._lock:
-            if self._shown is not None and self._task is not None and not self._closed:
-                total = None if self._share is None else 1.0
-                self._shown.update(
-                    self._task, description=self._label, total=total, completed=self._share or 0.0
-                )
+            self.stage(*self._now)
 
     def stage(self, label: str, share: float | None = None) -> None:
         """Say what is being done and, where it is known, the share that is done."""
-        self._label, self._share = label, share
-        self._update()
+        with self._lock:
+            self._now = label, share
+            if self._shown is not None and not self._closed:
+                total = None if share is None else 1.0
+                task = self._shown.tasks[0].id
+                self._shown.update(task, description=label, total=total, completed=share or 0.0)
 
     def counter(self, label: str) -> Callable[[int, int], None]:
         """Return a function that is called with how many are done and of how many."""
         self.stage(label)
-
-        def count(done: int, total: int) -> None:
-            self.stage(label, done / total if total else None)
-
-        return count
+        return lambda done, total: self.stage(label, done / total if total else None)
 
     def __enter__(self) -> Reporter:
         self._timer.start()
@@ -141,11 +131,11 @@ class Row:
 
     name: str
     attributes: tuple[str, ...]
-    groups: int
     queries: int
     rmse: float
     max_stddev: float
     target: float | None = None
+    groups: int = 1
 
 
 def peak_memory_mb() -> float:
@@ -168,7 +158,6 @@ def unit_in_words(unit: Unit) -> str:
 
     Examples
     --------
-    >>> from matrixdp.privacy import Unit
     >>> unit_in_words(Unit())
     'one record a person'
     >>> unit_in_words(Unit(records=3))
@@ -176,32 +165,28 @@ def unit_in_words(unit: Unit) -> str:
     >>> unit_in_words(Unit(id="person"))
     "the first record of each person, whom the column 'person' names"
     """
-    times = f"; standard errors are {unit.records:,} times those for one"
+    several = unit.records > 1
+    records = f"{unit.records:,} records"
     if unit.id is None:
-        return (
-            "one record a person"
-            if unit.records == 1
-            else f"at most {unit.records:,} records a person{times}"
+        told = f"at most {records} a person" if several else "one record a person"
+    else:
+        told = (
+            f"the first {records if several else 'record'} of each person, whom the column {unit.id!r} names"
         )
-    which = "record" if unit.records == 1 else f"{unit.records:,} records"
-    return f"the first {which} of each person, whom the column {unit.id!r} names" + (
-        times if unit.records > 1 else ""
-    )
+    return f"{told}; standard errors are {unit.records:,} times those for one" if several else told
 
 
-def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
+def privacy_figures(budget: Budget, noise: Noise) -> dict[str, Any]:
     """Return a budget with what follows from it, as plain values.
 
     Examples
     --------
     >>> from matrixdp.noise import GAUSSIAN
-    >>> from matrixdp.privacy import Budget
     >>> privacy_figures(Budget(rho=0.5), GAUSSIAN)["mu"]
     1.0
     """
     cost = noise.cost(budget)
     promise = statement(cost, budget, private=True)
-    reference = {"epsilon": promise.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)}
     return {
         "budget": budget.as_dict(),
         "neighbours": budget.neighbours,
@@ -209,22 +194,20 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, object]:
         "noise": noise.name,
         "cost": float(cost.value),
         **{name: getattr(promise, name) for name in ("mu", "rho", "epsilon", "delta")},
-        "epsilon_at_delta": reference,
+        "epsilon_at_delta": {"epsilon": promise.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)},
     }
 
 
-def by_group(strategy: Strategy, budget: Budget) -> list[Row]:
+def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:
     """Return one row for each query group."""
-    from matrixdp.queries.workload import group_targets
-
     cost = strategy.selection.noise.error_scale(budget)
-    asked = strategy.selection.targets
-    targets = group_targets(strategy.workload, asked) if asked else [None] * len(strategy.workload)
+    workload, asked = strategy.workload, strategy.selection.targets
+    targets = group_targets(workload, asked) if asked else [None] * len(workload)
     rows = []
-    for group, target in zip(strategy.workload, targets, strict=True):
+    for group, target in zip(workload, targets, strict=True):
         error = strategy.selection.analysis.group(group)
         rmse, largest = math.sqrt(error.total / group.queries / cost), math.sqrt(error.largest / cost)
-        rows.append(Row(group.name, group.attributes, 1, group.queries, rmse, largest, target))
+        rows.append(Row(group.name, group.attributes, group.queries, rmse, largest, target))
     return rows
 
 
@@ -235,21 +218,24 @@ def counts_records(group: Group) -> bool:
     )
 
 
+def joined(name: str, rows: list[Row]) -> Row:
+    """Return some rows as one."""
+    queries = sum(row.queries for row in rows)
+    rmse = math.sqrt(math.fsum(row.rmse**2 * row.queries for row in rows) / max(queries, 1))
+    largest = max((row.max_stddev for row in rows), default=0.0)
+    target = min((row.target for row in rows if row.target is not None), default=None)
+    return Row(name, (), queries, rmse, largest, target, len(rows))
+
+
 def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
     """Return one row for each entry of the workload and number of attributes."""
-    joined: list[Row] = []
+    found = []
     for number, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
-        pieces: dict[int, list[Row]] = {}
-        for row in rows[places.start : places.stop]:
-            pieces.setdefault(len(row.attributes), []).append(row)
-        for ways, members in pieces.items():
-            queries = sum(row.queries for row in members)
-            total = math.fsum(row.rmse**2 * row.queries for row in members)
+        own = [rows[place] for place in places]
+        for ways in dict.fromkeys(len(row.attributes) for row in own):
             name = f"workload[{number}] {_title(entry.to_spec())}, {counted(ways, 'attribute')}"
-            largest = max(row.max_stddev for row in members)
-            target = min((row.target for row in members if row.target is not None), default=None)
-            joined.append(Row(name, (), len(members), queries, math.sqrt(total / queries), largest, target))
-    return joined
+            found.append(joined(name, [row for row in own if len(row.attributes) == ways]))
+    return found
 
 
 def _title(spec: Mapping[str, object]) -> str:
@@ -260,7 +246,7 @@ def _title(spec: Mapping[str, object]) -> str:
     return f"{kind} {value}" if short else kind
 
 
-def selection_figures(strategy: Strategy, budget: Budget) -> dict[str, object]:
+def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
     """Return what ``select --json`` prints."""
     from matrixdp.selection.targets import largest_ratio
 
@@ -273,6 +259,7 @@ def selection_figures(strategy: Strategy, budget: Budget) -> dict[str, object]:
     bound = certificate.lower_bound
     largest, aimed = selection.objective == "max", bool(selection.targets)
     errors = strategy.target_errors() if aimed else []
+    groups = [asdict(row) for row in by_group(strategy, budget)]
     return {
         "mechanism": selection.mechanism,
         "reason": selection.reason,
@@ -291,10 +278,7 @@ def selection_figures(strategy: Strategy, budget: Budget) -> dict[str, object]:
         "lower_bound_target_ratio": None if bound is None or not aimed else math.sqrt(bound / cost),
         "lower_bound_scope": certificate.scope,
         "gap": certificate.gap,
-        "groups": [
-            {name: value for name, value in asdict(row).items() if name != "groups"}
-            for row in by_group(strategy, budget)
-        ],
+        "groups": [{name: group[name] for name in group if name != "groups"} for group in groups],
         "privacy": privacy_figures(budget, selection.noise),
         "peak_memory_mb": peak_memory_mb(),
     }

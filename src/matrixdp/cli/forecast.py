@@ -17,7 +17,7 @@ from matrixdp.domain.rules import number_text
 from matrixdp.exact.resources import matrix_bytes, most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Total, Workload
-from matrixdp.selection.limits import MAX_MEASURED_CELLS
+from matrixdp.selection.limits import MAX_JOINT_CELLS, MAX_MEASURED_CELLS
 
 #: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
 _MOST_SUBSETS = 2_000_000
@@ -78,10 +78,7 @@ def _asked(group: Group) -> tuple[str, ...]:
 
 
 def forecast(
-    workload: Workload,
-    max_answers: int,
-    noises: Collection[Noise],
-    aimed: bool = False,
+    workload: Workload, max_answers: int, noises: Collection[Noise], aimed: bool = False
 ) -> Forecast:
     """Return what a workload will need.
 
@@ -94,27 +91,28 @@ def forecast(
     (302, 4, 303, 200)
     """
     domain = workload.domain
-    subsets = measured_marginals(workload)
-    cells = {names: domain.cells(names) for names in subsets}
+    cells = {names: domain.cells(names) for names in measured_marginals(workload)}
     counted = sum(cells.values())
     largest_group = max(group.queries for group in workload)
-    written = workload.queries if workload.queries <= max_answers else 0
-    held = largest_group if written else 0
+    written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
     selecting = 1.0 + _selection_seconds(workload, domain)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     if all(noise.norm == 1 for noise in noises):
         selecting += _search_seconds(workload, domain)
     if aimed:
         selecting *= _ROUNDS
+    matrices = [domain[name].size for name in structured_attributes(workload)]
+    matrices += [domain.cells(group.attributes) for group in workload if joint_seconds(group, domain)]
+    held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
     return Forecast(
         groups=len(workload),
         queries=workload.queries,
-        marginals=len(subsets),
+        marginals=len(cells),
         counted_cells=counted,
         largest_marginal=max(cells.values()),
         largest_group=largest_group,
         disk_bytes=written * _BYTES_AN_ANSWER + 4.0 * counted,
-        memory_bytes=_BASE_BYTES + 30.0 * counted + 48.0 * held + matrix_bytes(_largest(workload)),
+        memory_bytes=_BASE_BYTES + 30.0 * counted + held_bytes,
         select_seconds=selecting,
         release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND,
     )
@@ -140,21 +138,10 @@ def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
 
 def joint_seconds(group: Group, domain: Domain) -> float:
     """Return about how long selection takes for a group whose queries do not factor; 0 for others."""
-    if hasattr(group, "predicates"):
-        return 0.0
-    from matrixdp.selection.limits import MAX_JOINT_CELLS
-
     cells = domain.cells(group.attributes)
-    if cells > MAX_JOINT_CELLS:
+    if hasattr(group, "predicates") or cells > MAX_JOINT_CELLS:
         return 0.0
     return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
-
-
-def _largest(workload: Workload) -> int:
-    """Return the cells of the largest matrices that selection makes, of an attribute or a joint group."""
-    cells = [workload.domain[name].size for name in structured_attributes(workload)]
-    joint = [workload.domain.cells(g.attributes) for g in workload if joint_seconds(g, workload.domain)]
-    return max(cells + joint, default=0)
 
 
 def _selection_seconds(workload: Workload, domain: Domain) -> float:
@@ -213,50 +200,46 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
     domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 2 s
     """
     long = expected.select_seconds >= _LONG_SECONDS
-    own = _of_attributes(workload, searched, long)
-    return [*own, *(_of_groups(workload) if long else ()), *_of_cells(workload, expected)]
+    told = list(_of_attributes(workload, searched, long))
+    for group in workload:
+        seconds = joint_seconds(group, workload.domain)
+        if long and seconds >= _WORTH_SECONDS:
+            cells, names = workload.domain.cells(group.attributes), " and ".join(group.attributes)
+            fewer = int(cells * (_SHORT_SECONDS / seconds) ** (1 / 3))
+            told.append(
+                f"workload: the group {group.name!r} compares {names} over {cells:,} cells, which takes "
+                f"about {in_words(seconds)}; bins that leave {fewer:,} cells take about "
+                f"{in_words(_SHORT_SECONDS)}"
+            )
+    if expected.counted_cells > _MANY_CELLS:
+        largest = max(workload, key=lambda group: workload.domain.cells(group.attributes))
+        told.append(
+            f"workload: {expected.counted_cells:,} cells are measured; the most are those of "
+            f"{', '.join(largest.attributes)}: ask for fewer attributes at once (marginals with "
+            "`attributes: [...]`), or give them fewer values"
+        )
+    return told
 
 
 def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[str]:
     limit = min(MAX_MEASURED_CELLS, most_cells())
     alone = len({name for group in workload for name in group.attributes}) == 1
+
+    def seconds(size: int) -> float:
+        return attribute_seconds(size, searched, alone)
+
     for name in structured_attributes(workload):
         attribute = workload.domain[name]
-        seconds = attribute_seconds(attribute.size, searched, alone)
-        fits = searched or attribute.size <= limit
-        if fits and not (long and seconds >= _WORTH_SECONDS):
+        size, needed = attribute.size, seconds(attribute.size)
+        fits = searched or size <= limit
+        if fits and not (long and needed >= _WORTH_SECONDS):
             continue
-        sizes = range(1, (attribute.size if fits else limit) + 1)
-        most = bisect_right(sizes, _SHORT_SECONDS, key=lambda size: attribute_seconds(size, searched, alone))
-        refused = f"are too many for selection here, which takes {limit:,}"
-        told = f"domain.{name}: {attribute.size:,} values " + (
-            f"take about {in_words(seconds)}" if fits else refused
-        )
-        coarser, size = _coarser(attribute, most)
-        yield f"{told}; {coarser} takes about {in_words(attribute_seconds(size, searched, alone))}"
-
-
-def _of_groups(workload: Workload) -> Iterator[str]:
-    for group in workload:
-        seconds = joint_seconds(group, workload.domain)
-        if seconds >= _WORTH_SECONDS:
-            cells, names = workload.domain.cells(group.attributes), " and ".join(group.attributes)
-            fewer = int(cells * (_SHORT_SECONDS / seconds) ** (1 / 3))
-            short = in_words(_SHORT_SECONDS)
-            yield (
-                f"workload: the group {group.name!r} compares {names} over {cells:,} cells, which takes "
-                f"about {in_words(seconds)}; bins that leave {fewer:,} cells take about {short}"
-            )
-
-
-def _of_cells(workload: Workload, expected: Forecast) -> Iterator[str]:
-    if expected.counted_cells > _MANY_CELLS:
-        largest = max(workload, key=lambda group: workload.domain.cells(group.attributes))
-        names = ", ".join(largest.attributes)
-        yield (
-            f"workload: {expected.counted_cells:,} cells are measured; the most are those of {names}: ask "
-            "for fewer attributes at once (marginals with `attributes: [...]`), or give them fewer values"
-        )
+        most = bisect_right(range(1, (size if fits else limit) + 1), _SHORT_SECONDS, key=seconds)
+        problem = f"are too many for selection here, which takes {limit:,}"
+        if fits:
+            problem = f"take about {in_words(needed)}"
+        coarser, left = _coarser(attribute, most)
+        yield f"domain.{name}: {size:,} values {problem}; {coarser} takes about {in_words(seconds(left))}"
 
 
 def _coarser(attribute: Attribute, most: int) -> tuple[str, int]:

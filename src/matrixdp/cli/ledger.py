@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded
-from matrixdp.errors import MatrixDPError, PrivacyError, Problem, SpecificationError
+import matrixdp as mdp
+from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded, wrong
+from matrixdp.display import printable
+from matrixdp.errors import MatrixDPError, PrivacyError, SpecificationError
 from matrixdp.errors import Path as Place
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from matrixdp.noise import Noise
-    from matrixdp.privacy import Budget
-    from matrixdp.strategy import Strategy
 
 ledger = typer.Typer(
     name="ledger",
@@ -28,19 +25,13 @@ ledger = typer.Typer(
     rich_markup_mode=None,
 )
 
-LedgerOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger", metavar="LEDGER", help="The ledger that is debited, in place of the specification's."
-    ),
-]
-_Ledger = Annotated[Path, typer.Argument(metavar="LEDGER", help="The file of the ledger.")]
+_Ledger = Annotated[Path, Argument(metavar="LEDGER", help="The file of the ledger.")]
 _EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
 #: The options that parts of a total are given by; all others are in that of the total.
-_OPTIONS: dict[Place, str] = {
-    ("budget", "neighbours"): "--neighbours",
-    ("budget", "unit", "records"): "--unit-records",
-    ("budget", "unit", "id"): "--unit-id",
+_OPTIONS: dict[Place, Place] = {
+    ("budget", "neighbours"): ("--neighbours",),
+    ("budget", "unit", "records"): ("--unit-records",),
+    ("budget", "unit", "id"): ("--unit-id",),
 }
 
 
@@ -53,48 +44,33 @@ def _total(text: str) -> dict[str, Any]:
     {'epsilon': Decimal('0.1'), 'delta': Decimal('0.000001')}
     """
     given: dict[str, Any] = {}
+    unreadable = wrong("--total", repr(text), _EXPECTED)
     for pair in text.split(","):
         name, sign, value = (part.strip() for part in pair.partition("="))
         if name not in ("rho", "mu", "epsilon", "delta") or not sign or name in given:
-            raise SpecificationError.at(("--total",), repr(text), _EXPECTED)
+            raise unreadable
         try:
             given[name] = Decimal(value)
         except InvalidOperation:
-            raise SpecificationError.at(("--total",), repr(text), _EXPECTED) from None
+            raise unreadable from None
         if len(value) > 100 or abs(given[name].adjusted()) > 1000:
-            raise SpecificationError.at(
-                ("--total", name), "a number out of range", "fewer digits", code="out-of-range"
-            )
+            place = ("--total", name)
+            raise SpecificationError.at(place, "a number out of range", "fewer digits", code="out-of-range")
     return given
-
-
-def _as_option(error: MatrixDPError) -> str | Problem:
-    """Return what is wrong with a total, with the option that says it as its place."""
-    problem = error.problem
-    if problem is None:
-        return str(error)
-    option = _OPTIONS.get(problem.path)
-    return replace(problem, path=("--total", *problem.path[1:]) if option is None else (option,))
 
 
 @ledger.command()
 @guarded
 def init(
     path: _Ledger,
-    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="What the ledger is about.")],
+    dataset: Annotated[str, Option(metavar="NAME", help="What the ledger is about.")],
     total: Annotated[
-        str,
-        typer.Option("--total", metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}."),
+        str, Option(metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}.")
     ],
-    neighbours: Annotated[
-        str, typer.Option("--neighbours", help="add_remove or replace, as in every release.")
-    ] = "add_remove",
-    unit_records: Annotated[
-        int, typer.Option("--unit-records", metavar="K", help="The most records of one person.")
-    ] = 1,
+    neighbours: Annotated[str, Option(help="add_remove or replace, as in every release.")] = "add_remove",
+    unit_records: Annotated[int, Option(metavar="K", help="The most records of one person.")] = 1,
     unit_id: Annotated[
-        str | None,
-        typer.Option("--unit-id", metavar="COLUMN", help="The column that names the person, if any."),
+        str | None, Option(metavar="COLUMN", help="The column that names the person, if any.")
     ] = None,
 ) -> None:
     """Make the ledger of a dataset: a file that is not there yet.
@@ -102,16 +78,17 @@ def init(
     Its total is what all releases that are debited to it may spend together, between the same neighbours and
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.
     """
-    from matrixdp.ledger import Ledger
-    from matrixdp.privacy import Budget, Unit
-
     given = _total(total)
     try:
-        unit = Unit(records=unit_records, id=unit_id)
-        budget = Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
+        unit = mdp.Unit(records=unit_records, id=unit_id)
+        budget = mdp.Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
     except PrivacyError as error:
-        raise SpecificationError(_as_option(error), error.code) from None
-    made = Ledger.create(path, dataset, budget)
+        problem = error.problem
+        if problem is not None:
+            path_given = _OPTIONS.get(problem.path, ("--total", *problem.path[1:]))
+            problem = replace(problem, path=path_given)
+        raise SpecificationError(problem or str(error), error.code) from None
+    made = mdp.Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
 
 
@@ -125,99 +102,77 @@ def show(path: _Ledger, as_json: JsonOption = False) -> None:
     """
     from matrixdp.cli.console import print_facts, unit_in_words
     from matrixdp.cli.tables import Column, console, print_columns
-    from matrixdp.display import printable
-    from matrixdp.ledger import Ledger, in_words, report
+    from matrixdp.ledger import in_words, report
 
-    opened = Ledger.open(path)
+    opened = mdp.Ledger.open(path)
     found = report(opened)
     if as_json:
         typer.echo(json.dumps(found))
         return
-    screen = console()
-    between = f"{found['definition']}, {found['neighbours']} neighbours"
-    facts = [("dataset", found["dataset"]), ("total", f"{in_words(found['total'])} ({between})")]
-    facts += [("unit", unit_in_words(opened.total.unit).partition(";")[0])]
-    facts += [("spent", in_words(found["spent"], ROUND_CEILING)), ("left", _left(found))]
+    facts = {
+        "dataset": found["dataset"],
+        "total": f"{in_words(found['total'])} ({found['definition']}, {found['neighbours']} neighbours)",
+        "unit": unit_in_words(opened.total.unit).partition(";")[0],
+        "spent": in_words(found["spent"], ROUND_CEILING),
+        "left": in_words(found["left"], ROUND_FLOOR),
+    }
     print_facts(facts)
     if not found["entries"]:
-        screen.print("No release was debited yet.")
+        typer.echo("No release was debited yet.")
         return
-    columns: dict[str, list[str]] = {"time (UTC)": [], "state": [], "noise": [], "budget": [], "release": []}
+    rows = [("time (UTC)", "state", "noise", "budget", "release")]
     for entry in found["entries"]:
         budget = {name: value for name, value in entry["budget"].items() if isinstance(value, float)}
         when = entry["time"].removesuffix("+00:00").replace("T", " ")
-        cells = when, entry["state"], entry["noise"], in_words(budget), entry["release"] or "-"
-        for texts, cell in zip(columns.values(), cells, strict=True):
-            texts.append(printable(cell))
-    print_columns(screen, [Column(name, texts) for name, texts in columns.items()])
+        rows.append((when, entry["state"], entry["noise"], in_words(budget), entry["release"] or "-"))
+    columns = (map(printable, texts) for texts in zip(*rows, strict=True))
+    print_columns(console(), [Column(head, texts) for head, *texts in columns])
 
 
 @ledger.command()
 @guarded
-def recover(
-    path: _Ledger,
-    force: ForceOption = False,
-) -> None:
+def recover(path: _Ledger, force: ForceOption = False) -> None:
     """Settle the debits of releases that were stopped.
 
     A measurement that was written whole becomes its release, at no further cost. Other leftovers are removed,
     and their debit is abandoned: its budget counts as spent. Releases that still run are left alone.
     """
     from matrixdp.cli.console import Reporter
-    from matrixdp.display import printable
-    from matrixdp.ledger import Ledger
-    from matrixdp.releases import recover_ledger
 
     with Reporter() as reporter:
         progress = reporter.counter("writing answers")
-        found = recover_ledger(Ledger.open(path), force=force, progress=progress)
+        found = mdp.recover_ledger(mdp.Ledger.open(path), force=force, progress=progress)
     for one in found:
         typer.echo(f"{one.entry}: {one.state}: {printable(one.says)}.")
     if not found:
         typer.echo("Nothing to recover: every debit is settled.")
 
 
-def _left(shown: Mapping[str, Any]) -> str:
-    from matrixdp.ledger import in_words
-
-    return in_words(shown["left"], ROUND_FLOOR)
-
-
-def has_left(path: Path, budget: Budget | None, noises: tuple[Noise, ...]) -> dict[str, Any]:
+def has_left(
+    path: Path, budget: mdp.Budget | None, noises: Sequence[Any], terms: mdp.Budget | None = None
+) -> dict[str, Any]:
     """Return what a ledger has left and, where a budget is known, whether a release with it can be debited.
 
-    Enough means with one of the noises, where selection has yet to choose. The ledger alone is read.
+    Enough means with one of the noises, where selection has yet to choose. The ledger alone is read. Terms
+    for other neighbours or another unit than its own are refused.
     """
-    from matrixdp.ledger import Ledger, in_words, report
+    from matrixdp.ledger import in_words, report
 
+    told: dict[str, Any] = {"path": str(path)}
     try:
-        found = Ledger.open(path)
+        found = mdp.Ledger.open(path)
         shown = report(found)
     except MatrixDPError as error:
-        return {"path": str(path), "enough": False, "says": str(error)}
-    told: dict[str, Any] = {"path": str(path)}
+        return told | {"enough": False, "says": str(error)}
+    if terms is not None:
+        found.account.check_terms(terms)
     told |= {name: shown[name] for name in ("dataset", "total", "spent", "left")}
-    left = f"{_left(shown)} left of {in_words(shown['total'])} for {found.dataset}"
+    left, total = in_words(shown["left"], ROUND_FLOOR), in_words(shown["total"])
+    says = f"{left} left of {total} for {found.dataset}"
     if budget is None:
-        return told | {"enough": None, "says": left}
+        return told | {"enough": None, "says": says}
     try:
         found.check_any(budget, noises)
     except PrivacyError as error:
-        return told | {"enough": False, "says": f"{left}: not enough: {as_written(error)}"}
-    return told | {"enough": True, "says": f"{left}: enough"}
-
-
-def check_terms(path: Path, budget: Budget) -> None:
-    """Refuse a budget for other neighbours or another unit than those of a ledger that is there."""
-    from matrixdp.ledger import Ledger
-
-    try:
-        account = Ledger.open(path).account
-    except MatrixDPError:
-        return
-    account.check_terms(budget)
-
-
-def ledger_figures(path: Path | None, budget: Budget, strategy: Strategy) -> dict[str, Any]:
-    """Return what a ledger has left for a strategy, under its key; nothing where there is no ledger."""
-    return {} if path is None else {"ledger": has_left(path, budget, (strategy.selection.noise,))}
+        return told | {"enough": False, "says": f"{says}: not enough: {as_written(error)}"}
+    return told | {"enough": True, "says": f"{says}: enough"}

@@ -4,65 +4,50 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from matrixdp.cli.app import ForceOption, JsonOption, guarded
+import matrixdp as mdp
+from matrixdp.cli.app import ForceOption, JsonOption, guarded, wrong
+from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.cli.options import Confidence, ReleaseFolder
-from matrixdp.errors import SpecificationError
-
-if TYPE_CHECKING:
-    from matrixdp.model import Model
-    from matrixdp.releases import Release
-
-_Out = Annotated[Path, typer.Option("--out", metavar="MODEL", help="Where the model goes: a new folder.")]
-_Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        metavar="<auto|mixture|local>",
-        help="mixture: a mixture of products, which answers every query and has records. local: a table for "
-        "each pair of attributes, in seconds, for queries of at most two attributes; no records. "
-        "auto: mixture, or local where the tests of its fit reject the mixture and pass the tables of pairs.",
-    ),
-]
-_Seed = Annotated[
-    int, typer.Option("--seed", min=0, help="Seeds the fit, not the noise; kept in model.json.")
-]
-_Spec = Annotated[
-    Path | None,
-    typer.Option(
-        "--spec",
-        metavar="SPEC",
-        help="A specification over this domain: its `invariants` and `structural_zeros` are kept.",
-    ),
-]
-_Components = Annotated[
-    int | None,
-    typer.Option(
-        "--components", min=1, help="Of each mixture that is fitted (default: as many as noise explains)."
-    ),
-]
-_Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Of the fit of each mixture.")]
-_PoorFit = Annotated[
-    bool,
-    typer.Option(
-        "--allow-poor-fit", "--accept-anyway", help="Keep a model that its own tests reject; it says so."
-    ),
-]
+from matrixdp.forms import describe_value
 
 
 @guarded
 def model(
     folder: ReleaseFolder,
-    out: _Out,
-    method: _Method = "auto",
-    seed: _Seed = 0,
-    spec: _Spec = None,
-    components: _Components = None,
-    steps: _Steps = None,
-    allow_poor_fit: _PoorFit = False,
+    out: Annotated[Path, Option(metavar="MODEL", help="Where the model goes: a new folder.")],
+    method: Annotated[
+        str,
+        Option(
+            metavar="<auto|mixture|local>",
+            help="mixture: a mixture of products, which answers every query and has records. local: a table "
+            "for each pair of attributes, in seconds, for queries of at most two attributes; no records. "
+            "auto: mixture, or local where the tests of its fit reject the mixture and pass the tables of "
+            "pairs.",
+        ),
+    ] = "auto",
+    seed: Annotated[int, Option(min=0, help="Seeds the fit, not the noise; kept in model.json.")] = 0,
+    spec: Annotated[
+        Path | None,
+        Option(
+            metavar="SPEC",
+            help="A specification over this domain: its `invariants` and `structural_zeros` are kept.",
+        ),
+    ] = None,
+    components: Annotated[
+        int | None, Option(min=1, help="Of each mixture that is fitted (default: as many as noise explains).")
+    ] = None,
+    steps: Annotated[int | None, Option(min=1, help="Of the fit of each mixture.")] = None,
+    allow_poor_fit: Annotated[
+        bool,
+        Option(
+            "--allow-poor-fit", "--accept-anyway", help="Keep a model that its own tests reject; it says so."
+        ),
+    ] = False,
     confidence: Confidence = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -75,12 +60,10 @@ def model(
     Modelled answers are biased; standard errors and intervals are those of the unbiased estimates. A model
     that does not fit the release is rejected, with the reason.
     """
-    from matrixdp.cli.console import Reporter
     from matrixdp.model.folder import check_out
-    from matrixdp.releases import load_release
 
     check_out(out, force)
-    released = load_release(folder, confidence=confidence)
+    released = mdp.load_release(folder, confidence=confidence)
     known = {} if spec is None else _known(spec, released)
     with Reporter() as reporter:
         made = released.model(
@@ -95,34 +78,42 @@ def model(
         made.save(out, force=force, progress=reporter.counter("writing answers"))
     if as_json:
         typer.echo((out / "model.json").read_text(encoding="utf-8"), nl=False)
-        return
-    _print(made, folder, out)
+    else:
+        _print(made, folder, out)
 
 
-def _known(path: Path, released: Release) -> dict[str, Any]:
+def _known(path: Path, released: mdp.Release) -> dict[str, Any]:
     """Return what a specification says is publicly known."""
-    from matrixdp.specification import load_specification
-
-    given = load_specification(path)
+    given = mdp.load_specification(path)
     if given.workload.domain != released.workload.domain:
         expected = "the specification that the release was made from, or one with the same domain"
-        raise SpecificationError.at(("--spec",), "a specification with another domain", expected)
+        raise wrong("--spec", "a specification with another domain", expected)
     return {"invariants": given.invariants, "structural_zeros": given.structural_zeros}
 
 
-def _print(made: Model, folder: Path, out: Path) -> None:
-    from rich.text import Text
+def _tell(private: bool, facts: dict[str, str], last: str) -> None:
+    if not private:
+        typer.secho(f"{NOT_PRIVATE}\n", bold=True)
+    print_facts(facts)
+    say(f"\n{last}")
 
-    from matrixdp.cli.console import print_facts
-    from matrixdp.cli.tables import NOT_PRIVATE, console
+
+def _print(made: mdp.Model, folder: Path, out: Path) -> None:
     from matrixdp.model.words import BIASED
 
-    screen = console()
-    if not made.private:
-        screen.print(f"{NOT_PRIVATE}\n", style="bold")
-    facts = {"method": made.method, "seed": str(made.seed)}
-    facts["fit"] = _fit(made)
-    facts["accepted"] = "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it"
+    tests: dict[str, Any] = dict(made.tests)
+    fit = f"a loss of {tests['loss']:,.0f}, and at most {tests['limit']:,.0f} is explained by noise; "
+    if tests["tables_failed"]:
+        far = f"{tests['tables_failed']:,} are too far off: {'; '.join(tests['failed'])}"
+        fit += f"of {tests['tables']:,} measured tables {far}"
+    else:
+        fit += f"so is each of the {tests['tables']:,} measured tables"
+    facts = {
+        "method": made.method,
+        "seed": str(made.seed),
+        "fit": fit,
+        "accepted": "yes, by the tests of its fit" if made.accepted else "NO: its tests reject it",
+    }
     if "rejected" in made.made:
         facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
     names = {"totals": "invariants", "impossible": "structural zeros"}  # model.json has the former names
@@ -133,57 +124,34 @@ def _print(made: Model, folder: Path, out: Path) -> None:
     if made.method == "mixture":
         facts["records"] = f"matrixdp synthesize {out} --rows auto --out people.parquet"
     facts["of"] = f"{folder}, measurement {made.measurement_digest[:16]}"
-    print_facts(facts.items())
-    screen.print(Text(f"\n{BIASED}"))
-
-
-def _fit(made: Model) -> str:
-    """Return in words how far a model is from what was measured."""
-    tests: dict[str, Any] = dict(made.tests)
-    told = f"a loss of {tests['loss']:,.0f}, and at most {tests['limit']:,.0f} is explained by noise; "
-    if not tests["tables_failed"]:
-        return f"{told}so is each of the {tests['tables']:,} measured tables"
-    named = "; ".join(tests["failed"])
-    return f"{told}of {tests['tables']:,} measured tables {tests['tables_failed']:,} are too far off: {named}"
-
-
-# The command ``synthesize``.
-
-_Folder = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder that `model` wrote.")]
-_TableOut = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Where the records go: a new .parquet or .csv file. FILE.json beside it describes them.",
-    ),
-]
-_Rows = Annotated[
-    str, typer.Option("--rows", metavar="<auto|N>", help="How many; auto: the number of records as released.")
-]
-_TableSeed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="The same seed, the same records (default: the model's).")
-]
-_Values = Annotated[
-    str,
-    typer.Option(
-        "--values",
-        metavar="<labels|data>",
-        help="labels: category labels and bin ranges, as in the answers. data: the original columns and "
-        "codes; binned values become bin midpoints.",
-    ),
-]
-_Levels = Annotated[bool, typer.Option("--levels", help="A column for each level of an attribute too.")]
+    _tell(made.private, facts, BIASED)
 
 
 @guarded
 def synthesize(
-    folder: _Folder,
-    out: _TableOut,
-    rows: _Rows = "auto",
-    seed: _TableSeed = None,
-    values: _Values = "labels",
-    levels: _Levels = False,
+    folder: Annotated[Path, Argument(metavar="MODEL", help="The folder that `model` wrote.")],
+    out: Annotated[
+        Path,
+        Option(
+            metavar="FILE",
+            help="Where the records go: a new .parquet or .csv file. FILE.json beside it describes them.",
+        ),
+    ],
+    rows: Annotated[
+        str, Option(metavar="<auto|N>", help="How many; auto: the number of records as released.")
+    ] = "auto",
+    seed: Annotated[
+        int | None, Option(min=0, help="The same seed, the same records (default: the model's).")
+    ] = None,
+    values: Annotated[
+        str,
+        Option(
+            metavar="<labels|data>",
+            help="labels: category labels and bin ranges, as in the answers. data: the original columns and "
+            "codes; binned values become bin midpoints.",
+        ),
+    ] = "labels",
+    levels: Annotated[bool, Option("--levels", help="A column for each level of an attribute too.")] = False,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -192,14 +160,14 @@ def synthesize(
     No record belongs to a person, and none costs any budget. The records are biased as the model is, and how
     attributes relate that were not measured together is a guess of the model.
     """
-    from matrixdp.cli.console import Reporter
-    from matrixdp.model import Model
     from matrixdp.model.writing import beside
 
-    number = _rows(rows)
+    if rows != "auto" and (not rows.isascii() or not rows.isdigit() or len(rows) > 15):
+        raise wrong("--rows", describe_value(rows), "auto, or a number of records")
+    number = None if rows == "auto" else int(rows)  # the model says how many
     with Reporter() as reporter:
         reporter.stage("checking the model")
-        made = Model.load(folder)
+        made = mdp.Model.load(folder)
         progress = reporter.counter("writing records")
         made.save_records(
             out, number, seed=seed, values=values, levels=levels, force=force, progress=progress
@@ -208,14 +176,7 @@ def synthesize(
     if as_json:
         typer.echo(written, nl=False)
         return
-    from rich.text import Text
-
-    from matrixdp.cli.console import print_facts
-    from matrixdp.cli.tables import NOT_PRIVATE, console
-
-    record, screen = json.loads(written), console()
-    if not made.private:
-        screen.print(f"{NOT_PRIVATE}\n", style="bold")
+    record = json.loads(written)
     facts = {
         "file": str(out),
         "what it is": str(beside(out)),
@@ -224,16 +185,4 @@ def synthesize(
         "seed": str(record["seed"]),
         "model": made.method + ("" if made.accepted else ", which its own tests REJECT"),
     }
-    print_facts(facts.items())
-    screen.print(Text(f"\n{record['synthetic']}"))
-
-
-def _rows(text: str) -> int | None:
-    """Return a number of records; None where the model says it."""
-    from matrixdp.forms import describe_value
-
-    if text == "auto":
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise SpecificationError.at(("--rows",), describe_value(text), "auto, or a number of records")
-    return int(text)
+    _tell(made.private, facts, record["synthetic"])

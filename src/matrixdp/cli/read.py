@@ -4,163 +4,135 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded
-from matrixdp.cli.options import Confidence, ReleaseFolder, check_output
-from matrixdp.errors import SpecificationError, within
-
-if TYPE_CHECKING:
-    from matrixdp.releases import Release
+import matrixdp as mdp
+from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded, wrong
+from matrixdp.cli.console import NOT_PRIVATE, Reporter, say
+from matrixdp.cli.options import Confidence, ReleaseFolder, check_output, read_questions, text_of, warn
+from matrixdp.display import figure, printable
+from matrixdp.errors import within
+from matrixdp.statistics import StatisticEntry, in_words
 
 _SHOWN = 50
 
 
-def _warn(release: Release) -> None:
-    from matrixdp.cli.tables import NOT_PRIVATE
-
+def _warn(release: mdp.Release) -> None:
     if not release.private:
         typer.echo(NOT_PRIVATE, err=True)
-
-
-# The command ``show``.
-
-_Table = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[TABLE]",
-        help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
-    ),
-]
-_Pivot = Annotated[
-    str | None, typer.Option("--pivot", metavar="ATTRIBUTE", help="An attribute whose values become columns.")
-]
-_Export = Annotated[
-    Path | None,
-    typer.Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
-]
-_Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="What --export writes.")]
 
 
 @guarded
 def show(
     folder: ReleaseFolder,
-    table: _Table = None,
-    pivot: _Pivot = None,
+    table: Annotated[
+        str | None,
+        Argument(
+            metavar="[TABLE]",
+            help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
+        ),
+    ] = None,
+    pivot: Annotated[
+        str | None, Option(metavar="ATTRIBUTE", help="An attribute whose values become columns.")
+    ] = None,
     as_csv: CsvOption = False,
     every: AllOption = False,
-    export: _Export = None,
-    format: _Format = "csv",  # noqa: A002
+    export: Annotated[
+        Path | None,
+        Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
+    ] = None,
+    format: Annotated[  # noqa: A002
+        str, Option(metavar="csv|parquet", help="What --export writes.")
+    ] = "csv",
     confidence: Confidence = None,
 ) -> None:
     """Show what a release holds, or one of its tables, or write each as a file.
 
     From the release alone: no data are read, and it costs no further budget.
     """
-    from matrixdp.releases import Release
-
     if table is not None and export is not None:
-        raise SpecificationError.at(("--export",), "a single table too", "one of the two", code="conflict")
+        raise wrong("--export", "a single table too", "one of the two", "conflict")
     if table is None and (as_csv or (pivot is not None and export is None)):
-        expected = "the title of a table with --csv and --pivot"
-        raise SpecificationError.at(("table",), "none", expected, code="missing-key")
-    release = Release.load(folder, confidence=confidence)
+        raise wrong("table", "none", "the title of a table with --csv and --pivot", "missing-key")
+    release = mdp.load_release(folder, confidence=confidence)
     _warn(release)
     if export is not None:
         out = release.save_tables(export, format=format, pivot=pivot)
         written = len(release.workload.groups)
         typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}, datapackage.json, croissant.json.")
-    elif table is not None:
-        _show_table(release, table, pivot, as_csv, every)
-    else:
+    elif table is None:
         _list(release, every)
+    else:
+        from matrixdp.answers.intervals import decimals_of, for_people, least_error
+        from matrixdp.cli.tables import console, print_table
+
+        found = release.table(table, pivot=pivot)
+        if as_csv:
+            typer.echo(_csv_text(for_people(found, decimals_of(least_error(found)))), nl=False)
+        else:
+            print_table(console(), found, release.confidence, found.num_rows if every else _SHOWN)
 
 
-def _show_table(release: Release, text: str, pivot: str | None, as_csv: bool, every: bool) -> None:
-    from matrixdp.answers.intervals import decimals_of, for_people, least_error
-    from matrixdp.cli.tables import console, print_table
-
-    found = release.table(text, pivot=pivot)
-    if as_csv:
-        typer.echo(_csv_text(for_people(found, decimals_of(least_error(found)))), nl=False)
-        return
-    print_table(console(), found, release.confidence, found.num_rows if every else _SHOWN)
-
-
-def _list(release: Release, every: bool) -> None:
-    from rich.text import Text
-
+def _list(release: mdp.Release, every: bool) -> None:
     from matrixdp.answers.titles import titles
     from matrixdp.cli.tables import Column, console, print_columns
-    from matrixdp.display import figure, printable
 
-    screen = console()
     groups = release.workload.groups
     limit = len(groups) if every else _SHOWN
-    errors = [release.analysis.group(group) for group in groups[:limit]]
-    queries = [group.queries for group in groups[:limit]]
-    rmse = [figure((error.total / number) ** 0.5) for error, number in zip(errors, queries, strict=True)]
-    largest = [figure(error.largest**0.5) for error in errors]
-    columns = [
-        Column("table", [printable(name) for name in titles(groups)[:limit]]),
-        Column("answers", [f"{number:,}" for number in queries], number=True, whole=True),
-        Column("RMSE", rmse, number=True, whole=True),
-        Column("largest stddev", largest, number=True, whole=True),
-    ]
-    print_columns(screen, columns)
+    errors = [(release.analysis.group(group), group.queries) for group in groups[:limit]]
+    figures = {
+        "answers": [f"{number:,}" for _, number in errors],
+        "RMSE": [figure((error.total / number) ** 0.5) for error, number in errors],
+        "largest stddev": [figure(error.largest**0.5) for error, _ in errors],
+    }
+    columns = [Column("table", [printable(name) for name in titles(groups)[:limit]])]
+    columns += [Column(head, texts, number=True, whole=True) for head, texts in figures.items()]
+    print_columns(console(), columns)
     if limit < len(groups):
-        screen.print(f"{limit} of {len(groups):,} tables shown; --all shows every one.")
-    screen.print(Text(release.statement.text))
+        typer.echo(f"{limit} of {len(groups):,} tables shown; --all shows every one.")
+    say(release.statement.text)
     if release.size.total is not None:
-        screen.print(Text(f"Records in the domain: {release.size.total}."))
-    for sentence in release.warnings:
-        typer.echo(f"Warning: {sentence}.", err=True)
+        typer.echo(f"Records in the domain: {release.size.total}.")
+    warn(release.warnings)
 
-
-# The command ``answer``.
 
 Answered = Sequence[tuple[Any, Any]]
 """Entries, None for a SQL statement, each with the table of its answers."""
-_Queries = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[QUERY]...",
-        help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
-        "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
-    ),
-]
-_Sql = Annotated[
-    str | None,
-    typer.Option(
-        "--sql",
-        metavar="STATEMENT",
-        help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its result.",
-    ),
-]
-_AnswerOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Write every answer to a new file, by its ending: .csv, .parquet or .json.",
-    ),
-]
 
 
 @guarded
 def answer(
     folder: ReleaseFolder,
-    queries: _Queries = None,
-    sql: _Sql = None,
+    queries: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[QUERY]...",
+            help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
+            "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
+        ),
+    ] = None,
+    sql: Annotated[
+        str | None,
+        Option(
+            metavar="STATEMENT",
+            help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its "
+            "result.",
+        ),
+    ] = None,
     confidence: Confidence = None,
-    out: _AnswerOut = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE", help="Write every answer to a new file, by its ending: .csv, .parquet or .json."
+        ),
+    ] = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
@@ -171,19 +143,16 @@ def answer(
     It costs no further budget. Every answer comes with its standard error or its interval. A query that the
     measurement does not determine is rejected, with the reason.
     """
-    from matrixdp.cli.options import read_questions
-    from matrixdp.releases import load_release
-
     asked = queries or []
     if as_json and as_csv:
-        raise SpecificationError.at(("--csv",), "--json too", "one of the two", code="conflict")
+        raise wrong("--csv", "--json too", "one of the two", "conflict")
     if bool(asked) == (sql is not None):
         found = "QUERY and --sql" if asked else "neither QUERY nor --sql"
-        raise SpecificationError.at(("query",), found, "one of the two", code="conflict")
+        raise wrong("query", found, "one of the two", "conflict")
     check_output("--out", out, force=force, endings=(".csv", ".parquet", ".json"))
-    entries = read_questions(asked) if asked else []
+    entries = read_questions(asked)
     statement = None if sql is None else _statement(sql)
-    release = load_release(folder, confidence=confidence)
+    release = mdp.load_release(folder, confidence=confidence)
     tables: list[tuple[Any, Any]] = [] if statement is None else [(None, release.sql(statement))]
     for place, entry in entries:
         with within(*place):
@@ -200,74 +169,59 @@ def answer(
         typer.echo(_csv(tables) if as_csv else f"{rows:,} answers written to {out}.", nl=not as_csv)
 
 
-def _show(release: Release, tables: Answered, every: bool) -> None:
-    from rich.text import Text
-
-    from matrixdp.cli.tables import NOT_PRIVATE, console, print_answers, print_result, print_statistic
-    from matrixdp.statistics import StatisticEntry
-
-    screen = console()
-    if not release.private:
-        screen.print(NOT_PRIVATE, style="bold red")
-    for entry, table in tables:
-        statistic = isinstance(entry, StatisticEntry)
-        if len(tables) > 1 or statistic:
-            screen.print(Text(_title(entry), style="bold"))
-        shown = print_statistic if statistic else print_result if entry is None else print_answers
-        shown(screen, table, release.confidence, table.num_rows if every else _SHOWN)
-    if not every and any(table.num_rows > _SHOWN for _, table in tables):
-        screen.print("--all shows every one; --json and --csv print them.")
-
-
 def _statement(sql: str) -> str:
     """Return the statement that a text is, or a file holds."""
     expected = "a SQL statement, or a file with one"
-    if not os.path.isfile(sql):  # noqa: PTH113 - no error where the path is none
-        if sql.endswith(".sql") and len(sql.split()) == 1:
-            raise SpecificationError.at(
-                ("--sql",), f"{sql!r}, which is no file", expected, code="file-missing"
-            )
-        return sql
-    try:
-        return Path(sql).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        found = "a file that cannot be read as text"
-        raise SpecificationError.at(("--sql",), found, expected, code="file-missing") from None
+    text = text_of("--sql", sql, expected)
+    if text is None and sql.endswith(".sql") and len(sql.split()) == 1:
+        raise wrong("--sql", f"{sql!r}, which is no file", expected, "file-missing")
+    return sql if text is None else text
+
+
+def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
+    from matrixdp.cli.tables import console, print_answers, print_result, print_statistic
+
+    if not release.private:
+        typer.secho(NOT_PRIVATE, bold=True, fg="red")
+    for entry, table in tables:
+        statistic = isinstance(entry, StatisticEntry)
+        if len(tables) > 1 or statistic:
+            say(_title(entry), bold=True)
+        shown = print_statistic if statistic else print_result if entry is None else print_answers
+        shown(console(), table, release.confidence, table.num_rows if every else _SHOWN)
+    if not every and any(table.num_rows > _SHOWN for _, table in tables):
+        typer.echo("--all shows every one; --json and --csv print them.")
 
 
 def _title(entry: Any) -> str:
     """Return what a question is called."""
-    from matrixdp.statistics import StatisticEntry, in_words
-
     return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
 
 
-def _write(out: Path, result: Release, tables: Answered) -> None:
+def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
     """Write answers to a file, which appears whole or not at all."""
     import pyarrow.parquet as pq
 
     from matrixdp.releases.files import privacy_mark
 
-    kind = out.suffix.lower()
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         made = Path(folder) / "answers"
-        if kind == ".parquet":
+        if out.suffix.lower() == ".parquet":
             table = _one(tables)
             known = table.schema.metadata or {}
-            said = {b"matrixdp": privacy_mark(result.private)}
+            said = {b"matrixdp": privacy_mark(release.private)}
             if b"matrixdp" in known:
                 said[b"statistic"] = known[b"matrixdp"]
             pq.write_table(table.replace_schema_metadata(said), made, compression="zstd")
-        elif kind == ".json":
-            made.write_text(_json(result, tables) + "\n", encoding="utf-8")
         else:
-            made.write_text(_csv(tables), encoding="utf-8", newline="")
+            text = f"{_json(release, tables)}\n" if out.suffix.lower() == ".json" else _csv(tables)
+            made.write_text(text, encoding="utf-8", newline="")
         made.replace(out)
 
 
-def _json(result: Release, tables: Answered) -> str:
+def _json(release: mdp.Release, tables: Answered) -> str:
     """Return answers as one JSON object: under ``answers``, or under ``tables`` where there are several."""
-    written: dict[str, object] = {"private": result.private, "confidence": result.confidence}
+    written: dict[str, object] = {"private": release.private, "confidence": release.confidence}
     if len(tables) == 1:
         written |= _described(tables[0][1])
     else:
@@ -278,13 +232,12 @@ def _json(result: Release, tables: Answered) -> str:
 def _described(table: Any) -> dict[str, object]:
     """Return the rows of a table, and how those of a statistic were made."""
     said = (table.schema.metadata or {}).get(b"matrixdp")
-    made = {} if said is None else {"made": json.loads(said)}
-    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
-    return made | {"answers": rows}
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    rows = table.to_pylist()
+    for row in rows:
+        row |= {
+            name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)
+        }
+    return {"answers": rows} if said is None else {"made": json.loads(said), "answers": rows}
 
 
 def _csv(tables: Answered) -> str:
@@ -313,41 +266,35 @@ def _csv_text(table: Any) -> str:
     return text
 
 
-# The command ``verify``.
-
-_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")]
-_Ledger = Annotated[
-    Path | None, typer.Option("--ledger", metavar="FILE", help="Check that this ledger records the spend.")
-]
-_Key = Annotated[
-    Path | None,
-    typer.Option("--key", metavar="KEY", help="Check that the holder of this public key signed it."),
-]
-
-
 @guarded
-def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: JsonOption = False) -> None:
+def verify(
+    folder: Annotated[Path, Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")],
+    ledger: Annotated[
+        Path | None, Option(metavar="FILE", help="Check that this ledger records the spend.")
+    ] = None,
+    key: Annotated[
+        Path | None, Option(metavar="KEY", help="Check that the holder of this public key signed it.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
     """Check a release, or a model of one, without the data: everything is computed again.
 
     Cost, digests, statement and every answer; with their options, the signature and the ledger. One line for
     each subject: ok, FAILED, or not checked. Exit status: 0 if nothing failed, 1 if something did, 2 for
     wrong use.
     """
-    from matrixdp.cli.console import Reporter
-    from matrixdp.display import printable
     from matrixdp.model.folder import is_model
-    from matrixdp.verification import verify_model, verify_release
 
     model = is_model(folder)
     if model and (ledger is not None or key is not None):
         expected = "the folder of a release: models are neither debited nor signed"
-        raise SpecificationError.at(("DIR",), f"the model {folder}", expected, code="not-supported")
+        raise wrong("DIR", f"the model {folder}", expected, "not-supported")
     with Reporter() as reporter:
         progress = reporter.counter("computing answers again")
         if model:
-            found = verify_model(folder, progress=progress)
+            found = mdp.verify_model(folder, progress=progress)
         else:
-            found = verify_release(folder, ledger=ledger, key=key, progress=progress)
+            found = mdp.verify_release(folder, ledger=ledger, key=key, progress=progress)
     if as_json:
         typer.echo(json.dumps(found.as_dict()))
     else:
@@ -361,21 +308,11 @@ def verify(folder: _Folder, ledger: _Ledger = None, key: _Key = None, as_json: J
         raise typer.Exit(1)
 
 
-# The commands ``report`` and ``explain``.
-
 _ReportOut = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="Where to write (default: DIR.html beside the folder; with --markdown, stdout).",
+    Option(
+        metavar="FILE", help="Where to write (default: DIR.html beside the folder; with --markdown, stdout)."
     ),
-]
-_PageTitle = Annotated[
-    str | None, typer.Option("--title", metavar="TEXT", help="The title (default: the folder's name).")
-]
-_Markdown = Annotated[
-    bool, typer.Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
 ]
 
 
@@ -383,8 +320,12 @@ _Markdown = Annotated[
 def report(
     folder: ReleaseFolder,
     out: _ReportOut = None,
-    title: _PageTitle = None,
-    markdown: _Markdown = False,
+    title: Annotated[
+        str | None, Option(metavar="TEXT", help="The title (default: the folder's name).")
+    ] = None,
+    markdown: Annotated[
+        bool, Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
+    ] = False,
     force: ForceOption = False,
 ) -> None:
     """Write a release as one HTML page.
@@ -399,9 +340,6 @@ def report(
 
     The page needs no network and no other file.
     """  # noqa: D301 - click reads the character itself
-    from matrixdp.cli.console import Reporter
-    from matrixdp.report import report_release
-
     if markdown:
         _explain(folder, out, force)
         return
@@ -410,10 +348,10 @@ def report(
     check_output("--out", path, force=force)
     if path.resolve().is_relative_to(whole):
         found = f"{str(path)!r}, in the folder of the release"
-        raise SpecificationError.at(("--out",), found, "a file outside it", code="no-place")
+        raise wrong("--out", found, "a file outside it", "no-place")
     with Reporter() as reporter:
         reporter.stage("drawing the page")
-        page = report_release(folder, title=title)
+        page = mdp.report_release(folder, title=title)
     path.write_text(page, encoding="utf-8")
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
 
@@ -425,10 +363,8 @@ def explain(folder: ReleaseFolder, out: _ReportOut = None) -> None:
 
 
 def _explain(folder: Path, out: Path | None, force: bool) -> None:
-    from matrixdp.verification import explain_release
-
     check_output("--out", out, force=force)
-    text = explain_release(folder)
+    text = mdp.explain_release(folder)
     if out is not None:
         out.write_text(text, encoding="utf-8")
         typer.echo(f"{out}: {len(text.splitlines())} lines.")

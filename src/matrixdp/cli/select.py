@@ -3,76 +3,71 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 
-from matrixdp.cli.app import AllOption, JsonOption, guarded
-from matrixdp.cli.ledger import ledger_figures
-from matrixdp.cli.options import (
-    PICTURES,
-    CertifyOption,
-    MechanismOption,
-    NoiseOption,
-    Objective,
-    ObjectiveOption,
-    OptionOption,
-    PictureOption,
-    RestartsOption,
-    SeedOption,
-    Spec,
-    SubSolverOption,
-    check_output,
-    mechanism_options,
-)
-from matrixdp.errors import SpecificationError
+import matrixdp as mdp
+from matrixdp.cli import console
+from matrixdp.cli import options as given
+from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
+from matrixdp.cli.ledger import has_left
+from matrixdp.display import figure
+from matrixdp.specification import load_given
 
-if TYPE_CHECKING:
-    from matrixdp.privacy import Budget
-    from matrixdp.queries import Workload
-    from matrixdp.strategy import Strategy
-
-_Save = Annotated[
-    Path | None,
-    typer.Option("--save", metavar="STRATEGY", help="Save the strategy here, for `release --strategy`."),
-]
-_IgnoreTargets = Annotated[
-    bool, typer.Option("--ignore-targets", help="Select for the budget; ignore accuracy targets.")
-]
-_StrategyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--strategy-file",
-        "--given",
-        metavar="FILE",
-        help="Use this strategy instead of choosing one: YAML or JSON that lists what is measured under "
-        "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked about.",
-    ),
-]
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
 
 
 @guarded
 def select(
-    spec: Spec,
-    mechanism: MechanismOption = "auto",
-    noise: NoiseOption = "auto",
-    objective: ObjectiveOption = Objective.sum,
-    sub_solver: SubSolverOption = None,
-    seed: SeedOption = None,
-    restarts: RestartsOption = None,
-    option: OptionOption = None,
+    spec: given.Spec,
+    mechanism: given.MechanismOption = "auto",
+    noise: given.NoiseOption = "auto",
+    objective: given.ObjectiveOption = "sum",
+    sub_solver: given.SubSolverOption = None,
+    seed: Annotated[
+        int | None,
+        Option(
+            min=0,
+            show_default="0",
+            help="Seeds the searches for a strategy that start from random points. It does not affect the "
+            "noise.",
+        ),
+    ] = None,
+    restarts: Annotated[
+        int | None,
+        Option(
+            min=0,
+            show_default="10",
+            help="With Laplace noise, random covers by marginals that opt-m and generalized-marginals try.",
+        ),
+    ] = None,
+    option: given.OptionOption = None,
     as_json: JsonOption = False,
-    save: _Save = None,
-    ignore_targets: _IgnoreTargets = False,
+    save: Annotated[
+        Path | None, Option(metavar="STRATEGY", help="Save the strategy here, for `release --strategy`.")
+    ] = None,
+    ignore_targets: Annotated[
+        bool, Option("--ignore-targets", help="Select for the budget; ignore accuracy targets.")
+    ] = False,
     every: AllOption = False,
-    picture: PictureOption = None,
-    strategy_file: _StrategyFile = None,
-    certify: CertifyOption = False,
+    picture: given.PictureOption = None,
+    strategy_file: Annotated[
+        Path | None,
+        Option(
+            "--strategy-file",
+            "--given",
+            metavar="FILE",
+            help="Use this strategy instead of choosing one: YAML or JSON that lists what is measured under "
+            "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked "
+            "about.",
+        ),
+    ] = None,
+    certify: given.CertifyOption = False,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -81,39 +76,42 @@ def select(
     targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
-    from matrixdp.cli import options as inputs
-    from matrixdp.cli.console import Reporter, selection_figures
-    from matrixdp.specification import load_specification
-    from matrixdp.strategy import select as select_strategy
+    from matrixdp.strategy.strategy import meet_targets
 
-    options = mechanism_options(mechanism, sub_solver, option, seed=seed, restarts=restarts, certify=certify)
-    check_output("--save", save)
-    check_output("--picture", picture, endings=PICTURES)
-    written = (
-        inputs.specification_with_budget(spec)[0]
-        if ignore_targets
-        else load_specification(spec, require_privacy=True)
+    options = given.mechanism_options(
+        mechanism, option, certify=certify, sub_solver=sub_solver, seed=seed, restarts=restarts
     )
-    reference = inputs.reference_budget(written)
-    inputs.warn(written)
-    with Reporter() as reporter:
-        how: dict[str, Any] = {
-            "noise": noise,
-            "budget": reference,
-            "objective": objective.value,
-            "targets": None if ignore_targets else written.targets or None,
-        }
+    given.check_output("--save", save)
+    given.check_output("--picture", picture, endings=given.PICTURES)
+    if ignore_targets:
+        written, budget = given.with_budget(spec)
+        targets = None
+    else:
+        written = mdp.load_specification(spec, require_privacy=True)
+        reference, targets = given.reference(written), written.targets or None
+        assert reference is not None  # privacy is required
+        budget = reference
+    given.warn(given.advice(written))
+    how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective, "targets": targets}
+    with console.Reporter() as reporter:
         if strategy_file is None:
-            strategy = select_strategy(
+            strategy = mdp.select(
                 written.workload, mechanism=mechanism, progress=reporter.stage, **how, **options
             )
         else:
+            if mechanism != "auto" or options:
+                found = "a strategy beside --mechanism, its options or --certify"
+                expected = "one of the two: a given strategy is not selected by a mechanism"
+                raise wrong("--strategy-file", found, expected, "conflict")
             reporter.stage("evaluating the strategy")
-            strategy = _evaluated(written.workload, strategy_file, mechanism, how, options)
+            parts = load_given(strategy_file, written.workload)
+            strategy = mdp.Strategy.from_parts(written.domain, parts, workload=written.workload, **how)
         reporter.stage("analysing the error")
-        budget = reference if ignore_targets else inputs.budget_spent(written, strategy)
-        figures = selection_figures(strategy, budget)
-    figures |= ledger_figures(written.ledger, budget, strategy)
+        if targets is not None and written.least is not None:
+            budget = meet_targets(strategy, targets, written.least, written.workload)
+        figures = console.selection_figures(strategy, budget)
+    if written.ledger is not None:
+        figures["ledger"] = has_left(written.ledger, budget, (strategy.selection.noise,))
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
         strategy.save(save)
@@ -125,77 +123,53 @@ def select(
         _show(strategy, budget, figures, every, save)
 
 
-def _evaluated(
-    workload: Workload, given: Path, mechanism: str, how: dict[str, Any], options: dict[str, Any]
-) -> Strategy:
-    """Return the strategy that a file gives."""
-    from matrixdp.specification import load_given
-    from matrixdp.strategy import Strategy
-
-    if mechanism != "auto" or options:
-        found = "a strategy beside --mechanism, its options or --certify"
-        expected = "one of the two: a given strategy is not selected by a mechanism"
-        raise SpecificationError.at(("--strategy-file",), found, expected, code="conflict")
-    return Strategy.from_parts(workload.domain, load_given(given, workload), workload=workload, **how)
-
-
 def _show(
-    strategy: Strategy, budget: Budget, figures: dict[str, object], every: bool, save: Path | None
+    strategy: mdp.Strategy, budget: mdp.Budget, figures: dict[str, Any], every: bool, save: Path | None
 ) -> None:
-    from matrixdp.cli.console import by_entry, by_group, counts_records, print_facts, unit_in_words
-    from matrixdp.cli.tables import console, print_errors
-    from matrixdp.display import figure
-    from matrixdp.measure.statement import statement
+    from matrixdp.cli import tables
 
     def number(key: str) -> str:
-        value = figures[key]
-        return figure(value) if isinstance(value, float) else "-"
+        return figure(figures[key])
 
-    screen = console()
-    rows = by_group(strategy, budget)
-    joined = len(rows) > _SHOWN_GROUPS and not every
-    print_errors(screen, by_entry(strategy.workload, rows) if joined else rows)
-    if joined:
-        screen.print(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
-    gap = strategy.certificate.gap
-    targets = strategy.selection.targets
+    rows, workload, targets = console.by_group(strategy, budget), strategy.workload, figures["targets"]
+    together = len(rows) > _SHOWN_GROUPS and not every
+    tables.print_errors(tables.console(), console.by_entry(workload, rows) if together else rows)
+    if together:
+        typer.echo(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
     if targets:
-        value, bound = "lower_bound_target_ratio", "ratio of stddev to target at least "
-    elif strategy.selection.objective == "max":
-        value, bound = "lower_bound_max_stddev", ""
+        bound = f"ratio of stddev to target at least {number('lower_bound_target_ratio')}"
     else:
-        value, bound = "lower_bound_rmse", ""
-    bound = "none" if gap is None else f"{bound}{number(value)} (gap {gap:.2g} in squared error)"
-    counted = [row for row, group in zip(rows, strategy.workload, strict=True) if counts_records(group)]
-    mixed = len(counted) < len(rows)  # sums have the unit of their attribute
+        bound = number("lower_bound_max_stddev" if figures["objective"] == "max" else "lower_bound_rmse")
+    gap = figures["gap"]
+    bound = "none" if gap is None else f"{bound} (gap {gap:.2g} in squared error)"
     rmse = f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"
     largest = number("max_stddev")
+    counts = [row for row, group in zip(rows, workload, strict=True) if console.counts_records(group)]
+    mixed = len(counts) < len(rows)  # sums have the unit of their attribute
     if mixed:
-        total = math.fsum(row.rmse**2 * row.queries for row in counted)
-        rmse = f"{figure(math.sqrt(total / max(sum(row.queries for row in counted), 1)))} of the counts"
-        largest = f"{figure(max((row.max_stddev for row in counted), default=0.0))} of the counts"
+        counted = console.joined("counts", counts)
+        rmse, largest = (f"{figure(value)} of the counts" for value in (counted.rmse, counted.max_stddev))
         bound = bound if gap is None or targets else f"gap {gap:.2g} in weighted squared error"
-    promise = statement(strategy.selection.noise.cost(budget), budget, private=True)
-    facts = [
-        ("mechanism", f"{strategy.mechanism} ({strategy.selection.reason})"),
-        ("noise", f"{strategy.noise} ({strategy.noise_reason})"),
-        ("queries", f"{strategy.workload.queries:,} in {len(strategy.workload):,} groups"),
-        ("RMSE", rmse),
-        ("largest stddev", largest),
-        ("lower bound", f"{bound}; {strategy.certificate.scope}"),
-        ("privacy", f"{budget!r}, which is {figure(promise.mu)}-GDP and {figure(promise.rho)}-zCDP"),
-        ("unit", unit_in_words(budget.unit)),
-        ("time, memory", f"{number('seconds')} s, {number('peak_memory_mb')} MB"),
-    ]
+    facts = {
+        "mechanism": f"{strategy.mechanism} ({figures['reason']})",
+        "noise": f"{strategy.noise} ({strategy.noise_reason})",
+        "queries": f"{workload.queries:,} in {len(workload):,} groups",
+    }
     if targets:
-        facts.insert(
-            3, ("targets", f"met; the largest ratio of stddev to target is {number('target_ratio')}")
-        )
+        facts["targets"] = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
-        facts.insert(3, ("weighted RMSE", f"{number('weighted_rmse')} (the lower bound is for this)"))
-    debited = figures.get("ledger")
-    if isinstance(debited, dict):
-        facts.append(("ledger", debited["says"]))
+        facts["weighted RMSE"] = f"{number('weighted_rmse')} (the lower bound is for this)"
+    privacy = figures["privacy"]
+    facts |= {
+        "RMSE": rmse,
+        "largest stddev": largest,
+        "lower bound": f"{bound}; {figures['lower_bound_scope']}",
+        "privacy": f"{budget!r}, which is {figure(privacy['mu'])}-GDP and {figure(privacy['rho'])}-zCDP",
+        "unit": console.unit_in_words(budget.unit),
+        "time, memory": f"{number('seconds')} s, {number('peak_memory_mb')} MB",
+    }
+    if "ledger" in figures:
+        facts["ledger"] = figures["ledger"]["says"]
     if save is not None:
-        facts.append(("saved", str(save)))
-    print_facts(facts)
+        facts["saved"] = str(save)
+    console.print_facts(facts)

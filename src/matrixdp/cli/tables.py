@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import Any, final
 
+import pyarrow as pa
+import typer
+from rich.box import HEAVY_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from matrixdp.answers.intervals import decimals_of
+from matrixdp.answers.intervals import decimals_of, for_people, least_error, rounded_up
+from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, figure_of
+from matrixdp.cli.console import Row, say
 from matrixdp.display import figure, printable, rounded
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from matrixdp.cli.console import Row
-
-NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
 _LONGEST_KEY = 20
-_FIGURES = ("estimate", "stddev", "lower", "upper")
 #: Columns of a screen without an end.
 _WIDEST = 1000
 
@@ -44,12 +42,11 @@ class Column:
 
 def table_of(columns: Sequence[Column], *, plain: bool = False) -> Table:
     """Return columns as a table, without lines where it is plain."""
-    table = Table(header_style="bold")
-    if plain:
-        table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
+    box, padding = (None, (0, 1, 0, 0)) if plain else (HEAVY_HEAD, (0, 1))
+    table = Table(header_style="bold", box=box, padding=padding)
     for column in columns:
-        side: Literal["left", "right"] = "right" if column.number else "left"
-        table.add_column(Text(column.head), justify=side, overflow="fold", no_wrap=column.whole)
+        table.add_column(Text(column.head), overflow="fold", no_wrap=column.whole)
+        table.columns[-1].justify = "right" if column.number else "left"
     for row in zip(*(column.texts for column in columns), strict=True):
         table.add_row(*map(Text, row))
     return table
@@ -85,19 +82,13 @@ def _fit(table: Table, columns: Sequence[Column], width: int) -> None:
             return
 
 
-def _print_part(screen: Console, columns: Sequence[Column], shown: int, rows: int) -> None:
-    print_columns(screen, columns)
+def _print_rest(shown: int, rows: int) -> None:
     if shown < rows:
-        screen.print(Text(f"{shown:,} of {rows:,} answers shown."))
+        typer.echo(f"{shown:,} of {rows:,} answers shown.")
 
 
 def _interval(confidence: float) -> str:
     return f"{100 * confidence:g}% interval"
-
-
-def _count(value: float, error: float) -> str:
-    """Return a count, with more than one digit behind the point where its error is small."""
-    return rounded(value, max(1, decimals_of(error) or 1))
 
 
 def _amount(value: object, error: object = None) -> str:
@@ -112,60 +103,61 @@ def _amount(value: object, error: object = None) -> str:
     return f"{value:,.1f}" if 100 <= size < 1e12 else f"{value:,.4g}"
 
 
-def _label(value: object, missing: str) -> str:
-    return missing if value is None else printable(str(value))
+def _labels(column: pa.ChunkedArray, missing: str) -> list[str]:
+    return [missing if value is None else printable(str(value)) for value in column.to_pylist()]
 
 
 def print_errors(screen: Console, rows: Sequence[Row]) -> None:
     """Print a table of errors."""
     several = any(row.groups != 1 for row in rows)
-    columns = [Column("asked" if several else "group", [row.name for row in rows])]
-    if several:
-        columns.append(Column("groups", [f"{row.groups:,}" for row in rows], number=True))
-    columns += [
-        Column("queries", [f"{row.queries:,}" for row in rows], number=True),
-        Column("RMSE", [figure(row.rmse) for row in rows], number=True),
-        Column("largest stddev", [figure(row.max_stddev) for row in rows], number=True),
-    ]
+    found = {"groups": [f"{row.groups:,}" for row in rows]} if several else {}
+    found |= {
+        "queries": [f"{row.queries:,}" for row in rows],
+        "RMSE": [figure(row.rmse) for row in rows],
+        "largest stddev": [figure(row.max_stddev) for row in rows],
+    }
     if any(row.target is not None for row in rows):
-        columns.append(Column("target", [figure(row.target) for row in rows], number=True))
-    print_columns(screen, columns)
+        found["target"] = [figure(row.target) for row in rows]
+    names = Column("asked" if several else "group", [row.name for row in rows])
+    print_columns(screen, [names, *(Column(head, texts, number=True) for head, texts in found.items())])
+
+
+def _counts(
+    head: str, figures: Sequence[pa.ChunkedArray], confidence: float, *, whole: bool = True
+) -> list[Column]:
+    """Return the columns of the counts, standard errors and intervals that four columns hold."""
+    values, errors, low, high = (column.to_pylist() for column in figures)
+
+    def counts(numbers: list[float]) -> list[str]:
+        # more than one digit behind the point where the error is small
+        pairs = zip(numbers, errors, strict=True)
+        return [rounded(number, max(1, decimals_of(error) or 1)) for number, error in pairs]
+
+    ends = [f"{one} to {other}" for one, other in zip(counts(low), counts(high), strict=True)]
+    return [
+        Column(head, counts(values), number=True, whole=True),
+        Column("stddev", [figure(error) for error in errors], number=True, whole=True),
+        Column(_interval(confidence), ends, number=True, whole=whole),
+    ]
 
 
 def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of a table of answers, and say how many there are."""
-    from matrixdp.answers.table import BOUND
-
     bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
-    texts = [name for name in answers.schema.names if name not in {*_FIGURES, "group"} | bounds]
-    rows: list[dict[str, Any]] = answers.slice(0, limit).to_pylist()
-
-    def asked(row: dict[str, Any]) -> str:
-        parts = (row[name] if name == "query" else f"{name} {row[name]}" for name in texts if row[name])
-        return printable(", ".join(parts) or "(all)")
-
-    def counts(name: str) -> Iterator[str]:
-        return (_count(row[name], row["stddev"]) for row in rows)
-
-    columns = [
-        Column("group", [printable(row["group"]) for row in rows]),
-        Column("records with", [asked(row) for row in rows]),
-        Column("estimate", list(counts("estimate")), number=True, whole=True),
-        Column("stddev", [figure(row["stddev"]) for row in rows], number=True, whole=True),
-        Column(_interval(confidence), _joined(counts("lower"), counts("upper")), number=True, whole=True),
-    ]
-    _print_part(screen, columns, len(rows), answers.num_rows)
-
-
-def _joined(low: Iterator[str], high: Iterator[str]) -> list[str]:
-    return [f"{one} to {other}" for one, other in zip(low, high, strict=True)]
+    texts = [name for name in answers.schema.names if name not in {*FIGURES, "group"} | bounds]
+    shown = answers.slice(0, limit)
+    asked = []
+    for row in shown.select(texts).to_pylist():
+        parts = (text if name == "query" else f"{name} {text}" for name, text in row.items() if text)
+        asked.append(printable(", ".join(parts) or "(all)"))
+    columns = [Column("group", _labels(shown.column("group"), "")), Column("records with", asked)]
+    columns += _counts("estimate", shown.select(FIGURES).columns, confidence)
+    print_columns(screen, columns)
+    _print_rest(len(asked), answers.num_rows)
 
 
 def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of one clean table: estimates with half the length of their intervals."""
-    from matrixdp.answers.intervals import for_people, least_error, rounded_up
-    from matrixdp.answers.table import BOUND, figure_of
-
     decimals = decimals_of(least_error(found))
     exact = found.slice(0, limit)
     part = for_people(exact, decimals)
@@ -174,54 +166,37 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
         kind = figure_of(field)
         if BOUND in (field.metadata or {}) or kind in ("lower", "upper", "stddev"):
             continue
-        own = part.column(place).to_pylist()
-        texts = [_label(value, "(all)") for value in own]
+        texts = _labels(part.column(place), "(all)")
         if kind:
             # of the ends as they are: those that are rounded outward are up to two units further apart
             low, high = (exact.column(place + end).to_numpy() for end in (2, 3))
+            own = part.column(place).to_pylist()
             halves = rounded_up((high - low) / 2, decimals).to_pylist()
             texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
         columns.append(Column(printable(field.name), texts, number=bool(kind)))
-    _print_part(screen, columns, part.num_rows, found.num_rows)
+    print_columns(screen, columns)
+    _print_rest(part.num_rows, found.num_rows)
     screen.print(f"± is the {_interval(confidence)}; --csv has its ends and the standard errors.")
 
 
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of answers in the shape of a statement's result."""
-    from matrixdp.answers.table import FIGURE
-
     shown = answers.slice(0, limit)
     columns: list[Column] = []
     for place, field in enumerate(answers.schema):
-        kind = (field.metadata or {}).get(FIGURE, b"").decode()
-
-        def counts(at: int, of: int) -> Iterator[str]:
-            return map(_count, shown.column(at).to_pylist(), shown.column(of).to_pylist())
-
-        if kind == "upper":
-            continue
-        head = printable(field.name)
-        if kind == "lower":
-            ends = (counts(end, place - 1) for end in (place, place + 1))
-            head, texts = _interval(confidence), _joined(*ends)
-        elif kind == "estimate":
-            texts = list(counts(place, place + 1))
-        elif kind:
-            head, texts = "stddev", [figure(value) for value in shown.column(place).to_pylist()]
-        else:
-            texts = [_label(value, "NULL") for value in shown.column(place).to_pylist()]
-        # Where the screen is too narrow, intervals and long keys are broken; the rest is kept on its line.
-        whole = kind != "lower" if kind else max(map(len, [head, *texts])) <= _LONGEST_KEY
-        columns.append(Column(head, texts, number=bool(kind), whole=whole))
-    _print_part(screen, columns, shown.num_rows, answers.num_rows)
+        kind, head = (field.metadata or {}).get(FIGURE), printable(field.name)
+        if kind == b"estimate":
+            columns += _counts(head, shown.columns[place : place + 4], confidence, whole=False)
+        elif kind is None:
+            texts = _labels(shown.column(place), "NULL")
+            # where the screen is too narrow, intervals and long keys are broken; the rest keeps its line
+            columns.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
+    print_columns(screen, columns)
+    _print_rest(shown.num_rows, answers.num_rows)
 
 
 def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of the table of a statistic, and what is to be known of it."""
-    import pyarrow as pa
-
-    from matrixdp.answers.table import BOUND, FIGURE, OF
-
     rows: list[dict[str, Any]] = answers.slice(0, limit).to_pylist()
     columns: list[Column] = []
     told = {field.name: field.metadata or {} for field in answers.schema}
@@ -252,7 +227,6 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
         if row.get("warning"):
             warned.setdefault(row["warning"], []).append(str(place))
     for words, places in warned.items():
-        named = ", ".join(places[:8]) + (" and more" if len(places) > 8 else "")
-        screen.print(Text(f"Row {named}: {words}."))
-    if len(rows) < answers.num_rows:
-        screen.print(Text(f"{len(rows):,} of {answers.num_rows:,} answers shown."))
+        more = " and more" if len(places) > 8 else ""
+        say(f"Row {', '.join(places[:8])}{more}: {words}.")
+    _print_rest(len(rows), answers.num_rows)

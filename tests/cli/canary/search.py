@@ -11,16 +11,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-import pyarrow as pa
 import pyarrow.parquet as pq
-
-__all__ = ["DATES", "IN_NAMES", "NUMBERS", "STEM", "TEXTS", "everything", "found_in"]
-
-parquet: Any = pq
-arrow: Any = pa
 
 #: What every text canary holds, so that a part of one is found too.
 STEM = "kanarie"
@@ -64,13 +57,8 @@ def _of_number(number: float) -> Iterator[bytes]:
 
 
 def _of_date(date: dt.date) -> Iterator[bytes]:
-    for text in (
-        date.isoformat(),
-        f"{date:%d.%m.%Y}",
-        f"{date:%m/%d/%Y}",
-        f"{date:%Y%m%d}",
-        repr(date)[14:-1],
-    ):
+    forms = "%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%Y%m%d"
+    for text in (*map(date.strftime, forms), repr(date)[14:-1]):
         yield from _of_text(text)
     days = date.toordinal() - dt.date(1970, 1, 1).toordinal()
     yield struct.pack("<q", days * 86_400 * 10**6)
@@ -115,7 +103,7 @@ def _unpacked(path: Path) -> Iterator[tuple[str, bytes]]:
             for name in archive.namelist():
                 yield f"{name} in {path}", archive.read(name)
     elif content.startswith(b"PAR1") and content.endswith(b"PAR1"):
-        table = parquet.read_table(path)
+        table = pq.read_table(path)
         yield f"the table in {path}", f"{table.to_pydict()} {table.schema.metadata}".encode()
     elif content.startswith(b"SQLite format 3\0"):
         with closing(sqlite3.connect(path)) as connection:

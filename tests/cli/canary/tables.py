@@ -19,12 +19,6 @@ import pyarrow.parquet as pq
 from tests.cli.canary.search import DATES, IN_NAMES, NUMBERS, TEXTS
 from tests.relations import relation
 
-__all__ = ["DOMAIN", "FRAMES", "READERS", "table", "texts"]
-
-arrow: Any = pa
-parquet: Any = pq
-arrow_csv: Any = pacsv
-
 DOMAIN = """domain:
   sex: [female, male]
   age: {min: 0, max: 9}
@@ -35,7 +29,7 @@ DOMAIN = """domain:
 def table(records: int = 40) -> Any:
     """Return the table, one record in four out of domain in each column."""
     out, aside = "out of domain", "not asked"
-    date = arrow.scalar("2001-02-03").cast(arrow.date32()).as_py()
+    date = pa.scalar("2001-02-03").cast(pa.date32()).as_py()
     columns = {
         "sex": ["male", TEXTS[out], "female", None] * (records // 4),
         "age": [3, 7, NUMBERS[out], 5] * (records // 4),
@@ -45,21 +39,17 @@ def table(records: int = 40) -> Any:
         "when": [DATES[aside]] * records,
         "person": [TEXTS["id"] % (i // 2) for i in range(records)],
     }
-    return arrow.table(columns)
+    return pa.table(columns)
 
 
 def texts(given: Any) -> Any:
     """Return a table with every column as text, as CSV has it."""
-    return arrow.table(
-        {
-            name: [None if v is None else str(v) for v in given[name].to_pylist()]
-            for name in given.column_names
-        }
-    )
+    columns = given.to_pydict().items()
+    return pa.table({name: [None if v is None else str(v) for v in own] for name, own in columns})
 
 
 def _csv(given: Any, path: Path, delimiter: str = ",") -> Path:
-    arrow_csv.write_csv(given, path, arrow_csv.WriteOptions(delimiter=delimiter))
+    pacsv.write_csv(given, path, pacsv.WriteOptions(delimiter=delimiter))
     return path
 
 
@@ -77,7 +67,7 @@ def _glob(given: Any, folder: Path) -> Path:
 
 def _parquet(given: Any, folder: Path) -> Path:
     listed = given.set_column(0, given.column_names[0], given.column(0).dictionary_encode())
-    parquet.write_table(listed.replace_schema_metadata({"by": TEXTS["not asked"]}), folder / "t.parquet")
+    pq.write_table(listed.replace_schema_metadata({"by": TEXTS["not asked"]}), folder / "t.parquet")
     return folder / "t.parquet"
 
 
@@ -91,7 +81,7 @@ def _database(given: Any, folder: Path, made: str = "CREATE TABLE people AS SELE
 def _enum(given: Any, folder: Path) -> Path:
     """Write a database in which the first column is an ENUM of its values."""
     first = given.column_names[0]
-    listed = given.set_column(0, first, given.column(0).cast(arrow.string()).dictionary_encode())
+    listed = given.set_column(0, first, given.column(0).cast(pa.string()).dictionary_encode())
     return _database(listed, folder)
 
 

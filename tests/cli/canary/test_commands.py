@@ -1,12 +1,12 @@
 """No command lets a canary out, whether it succeeds or fails; a command without a run here fails the test."""
 
 import resource
+import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,196 +15,158 @@ from typer.testing import CliRunner
 from matrixdp.cli.app import app
 from tests.cli.canary.search import STEM, TEXTS
 from tests.cli.canary.tables import READERS, table, texts
-from tests.cli.canary.world import SPECIFICATION, World, commands, make_world
+from tests.cli.canary.world import SPECIFICATION, World, commands
 
 RELEASE = ("release", "s.yaml", "--mechanism", "identity", "--out")
-
-
-def in_order(world: World) -> None:
-    world.run("validate", "s.yaml")
-    world.run("validate", "s.yaml", "--json")
-
-
-def drafted(world: World) -> None:
-    # Names of columns are what it is there to print, so that no canary stands among them.
-    names, records = (world.tables / "t.csv").read_bytes().split(b"\n", 1)
-    named = b",".join(b"c%d" % place for place in range(names.count(b",") + 1))
-    (world.tables / "named.csv").write_bytes(named + b"\n" + records)
-    (world.work / "public.csv").write_bytes(named + b"\n")
-    world.run("draft", world.tables / "named.csv")
-    world.run("draft", world.tables / "named.csv", "--public-table", world.work / "public.csv")
-    world.run("draft", world.tables / "t.csv", "--table", "people", may=(2,))
-    world.run("draft", world.tables / "absent.csv", may=(2,))
-
-
-def selected(world: World) -> None:
-    world.run("select", "s.yaml", "--mechanism", "identity", "--save", "strategy.mdp", "--json")
-    world.run("select", "s.yaml", "--mechanism", "identity", "--all")
-
-
-def compared(world: World) -> None:
-    world.run("compare", "s.yaml", "--mechanisms", "identity", "--json")
-
-
-def released(world: World) -> None:
-    world.run(*RELEASE, "again", "--csv")
-    world.run(*RELEASE, "again", "--force", "--seed-not-private", "1")
-    world.run(*RELEASE, "again", may=(2,))
-    world.run(*RELEASE, "s.yaml/out", may=(2,))
-    world.run(*RELEASE, "other", "--data", world.tables, may=(2,))
-    world.run(*RELEASE, "other", "--data", world.tables / "t.csv", "--table", "people", may=(2,))
-    world.run(*RELEASE, "other", "--max-answers", "0")
-
-
-def answered(world: World) -> None:
-    for form in ((), ("--json",), ("--csv",), ("--all",)):
-        world.run("answer", "out", "marginals: [[sex, age]]", *form)
-    world.run("answer", "out", "cdf: age, by: [sex]", "share: {marginals: [[sex]]}", "--out", "answers.csv")
-    world.run("answer", "out", "mean: sex", may=(2,))
-    statement = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
-    for form in ((), ("--json",), ("--csv",)):
-        world.run("answer", "out", "--sql", statement, *form)
-    world.run("answer", "out", "--sql", statement.replace("sex", "sexx"), may=(2,))
-    world.run("answer", "out", "marginals: [[sexx]]", may=(2,))
-    world.run("answer", "nothing", "marginals: [1]", may=(2,))
-
-
-def tabled(world: World) -> None:
-    for form in ((), ("--all",), ("sex",), ("sex", "--csv"), ("sexx",)):
-        world.run("show", "out", *form, may=(0, 2))
-    world.run("show", "out", "--export", "tables")
-    world.run("show", "out", "--export", "tables", may=(2,))
-    world.run("show", "nothing", may=(2,))
-
-
-def stopped(world: World, *arguments: object) -> None:
-    """Stop a release when its measurement is whole, and nothing else is."""
-
-    def interrupt(*_: object, **__: object) -> Any:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("matrixdp.releases.files.document", interrupt)
-        world.run(*RELEASE, *arguments, may=(130,))
-
-
-def recovered(world: World) -> None:
-    world.run("recover", "out", may=(2,))
-    world.run("recover", "nothing", may=(2,))
-    stopped(world, "stopped")
-    world.run("recover", "stopped")
-    world.run("answer", "stopped", "marginals: [1]")
-
-
-def modelled(world: World) -> None:
-    world.run("model", "out", "--out", "fitted", "--allow-poor-fit", "--steps", "20")
-    world.run("model", "out", "--out", "fitted", may=(2,))
-    world.run("model", "out", "--out", "fitted", "--force", "--allow-poor-fit", "--steps", "20", "--json")
-    world.run("model", "nothing", "--out", "other", may=(2,))
-    world.run("verify", "fitted")
-
-
-def synthesized(world: World) -> None:
-    modelled(world)
-    for form in ((), ("--json",), ("--values", "data"), ("--rows", "7", "--levels")):
-        world.run("synthesize", "fitted", "--out", "records.parquet", "--force", *form)
-    world.run("synthesize", "fitted", "--out", "records.csv")
-    world.run("synthesize", "fitted", "--out", "records.csv", may=(2,))
-    world.run("synthesize", "out", "--out", "others.csv", may=(2,))
-
-
-def verified(world: World) -> None:
-    world.run("verify", "out")
-    world.run("verify", "out", "--json")
-    world.run("verify", "out", "--ledger", "absent", may=(1, 2))
-    world.run("verify", "nothing", may=(1, 2))
-
-
-def debited(world: World) -> None:
-    """Make a ledger, and let releases be debited to it: one, and one that leaves too little."""
-    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
-    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=1", may=(2,))
-    world.run(*RELEASE, "debited", "--ledger", "people.ledger", "--csv")
-    world.run(*RELEASE, "refused", "--ledger", "people.ledger", may=(2,))
-    world.run("verify", "debited", "--ledger", "people.ledger")
-
-
-def shown(world: World) -> None:
-    debited(world)
-    world.run("ledger", "show", "people.ledger")
-    world.run("ledger", "show", "people.ledger", "--json")
-    world.run("ledger", "show", world.tables / "t.csv", may=(2,))
-
-
-def settled(world: World) -> None:
-    world.run("ledger", "init", "people.ledger", "--dataset", "people", "--total", "rho=0.75")
-    stopped(world, "stopped", "--ledger", "people.ledger")
-    world.run("ledger", "recover", "people.ledger")
-    world.run("ledger", "recover", "people.ledger")
-    world.run("ledger", "show", "people.ledger", "--json")
-    world.run("ledger", "recover", "nothing", may=(2,))
-
-
-def signed(world: World) -> None:
-    world.run("keys", "key")
-    world.run("keys", "key", may=(2,))
-    world.run("sign", "out", "--key", "key")
-    world.run("sign", "out", "--key", "key", may=(2,))
-    world.run("sign", "out", "--key", world.tables / "t.csv", "--force", may=(2,))
-    world.run("verify", "out", "--key", "key.pub")
-    world.run("verify", "out", "--key", world.tables / "t.csv", may=(2,))
-    world.run(*RELEASE, "signed", "--sign", "key")
-
-
-def explained(world: World) -> None:
-    world.run("explain", "out")
-    world.run("explain", "out", "--out", "report.md")
-    world.run("explain", "out", "--out", "report.md", may=(2,))
-    world.run("explain", "nothing", may=(2,))
-
-
-def reported(world: World) -> None:
-    world.run("report", "out")
-    world.run("report", "out", may=(2,))
-    world.run("report", "nothing", may=(2,))
-
-
-def described(world: World) -> None:
-    world.run("schema", "release")
-    world.run("schema", "specification")
-
-
-RUNS: dict[str, Callable[[World], None]] = {
-    "draft": drafted,
-    "validate": in_order,
-    "select": selected,
-    "compare": compared,
-    "release": released,
-    "answer": answered,
-    "show": tabled,
-    "recover": recovered,
-    "verify": verified,
-    "ledger init": debited,
-    "ledger show": shown,
-    "ledger recover": settled,
-    "keys": signed,
-    "sign": signed,
-    "explain": explained,
-    "report": reported,
-    "model": modelled,
-    "synthesize": synthesized,
-    "schema": described,
+#: Runs of every command; a line begins with the exit statuses that it may have, where they are not 0 alone.
+DEBITED = """
+ledger init people.ledger --dataset people --total rho=0.75
+2: ledger init people.ledger --dataset people --total rho=1
+release s.yaml --mechanism identity --out debited --ledger people.ledger --csv
+2: release s.yaml --mechanism identity --out refused --ledger people.ledger
+verify debited --ledger people.ledger
+"""
+MODELLED = """
+model out --out fitted --allow-poor-fit --steps 20
+2: model out --out fitted
+model out --out fitted --force --allow-poor-fit --steps 20 --json
+2: model nothing --out other
+verify fitted
+"""
+SIGNED = """
+keys key
+2: keys key
+sign out --key key
+2: sign out --key key
+2: sign out --key TABLES/t.csv --force
+verify out --key key.pub
+2: verify out --key TABLES/t.csv
+release s.yaml --mechanism identity --out signed --sign key
+"""
+RUNS = {
+    "draft": """
+draft TABLES/named.csv
+draft TABLES/named.csv --public-table public.csv
+2: draft TABLES/t.csv --table people
+2: draft TABLES/absent.csv
+""",
+    "validate": "validate s.yaml\nvalidate s.yaml --json",
+    "select": """
+select s.yaml --mechanism identity --save strategy.mdp --json
+select s.yaml --mechanism identity --all
+""",
+    "compare": "compare s.yaml --mechanisms identity --json",
+    "release": """
+release s.yaml --mechanism identity --out again --csv
+release s.yaml --mechanism identity --out again --force --seed-not-private 1
+2: release s.yaml --mechanism identity --out again
+2: release s.yaml --mechanism identity --out s.yaml/out
+2: release s.yaml --mechanism identity --out other --data TABLES
+2: release s.yaml --mechanism identity --out other --data TABLES/t.csv --table people
+release s.yaml --mechanism identity --out other --max-answers 0
+""",
+    "answer": """
+answer out 'marginals: [[sex, age]]'
+answer out 'marginals: [[sex, age]]' --json
+answer out 'marginals: [[sex, age]]' --csv
+answer out 'marginals: [[sex, age]]' --all
+answer out 'cdf: age, by: [sex]' 'share: {marginals: [[sex]]}' --out answers.csv
+2: answer out 'mean: sex'
+answer out --sql 'SELECT sex, COUNT(*) AS n FROM people GROUP BY sex'
+answer out --sql 'SELECT sex, COUNT(*) AS n FROM people GROUP BY sex' --json
+answer out --sql 'SELECT sex, COUNT(*) AS n FROM people GROUP BY sex' --csv
+2: answer out --sql 'SELECT sexx, COUNT(*) AS n FROM people GROUP BY sexx'
+2: answer out 'marginals: [[sexx]]'
+2: answer nothing 'marginals: [1]'
+""",
+    "show": """
+show out
+show out --all
+show out sex
+show out sex --csv
+2: show out sexx
+show out --export tables
+2: show out --export tables
+2: show nothing
+""",
+    "recover": """
+2: recover out
+2: recover nothing
+STOPPED release s.yaml --mechanism identity --out stopped
+recover stopped
+answer stopped 'marginals: [1]'
+""",
+    "model": MODELLED,
+    "synthesize": f"""{MODELLED}
+synthesize fitted --out records.parquet --force
+synthesize fitted --out records.parquet --force --json
+synthesize fitted --out records.parquet --force --values data
+synthesize fitted --out records.parquet --force --rows 7 --levels
+synthesize fitted --out records.csv
+2: synthesize fitted --out records.csv
+2: synthesize out --out others.csv
+""",
+    "verify": """
+verify out
+verify out --json
+1,2: verify out --ledger absent
+1,2: verify nothing
+""",
+    "ledger init": DEBITED,
+    "ledger show": f"""{DEBITED}
+ledger show people.ledger
+ledger show people.ledger --json
+2: ledger show TABLES/t.csv
+""",
+    "ledger recover": """
+ledger init people.ledger --dataset people --total rho=0.75
+STOPPED release s.yaml --mechanism identity --out stopped --ledger people.ledger
+ledger recover people.ledger
+ledger recover people.ledger
+ledger show people.ledger --json
+2: ledger recover nothing
+""",
+    "keys": SIGNED,
+    "sign": SIGNED,
+    "explain": """
+explain out
+explain out --out report.md
+2: explain out --out report.md
+2: explain nothing
+""",
+    "report": "report out\n2: report out\n2: report nothing",
+    "schema": "schema release\nschema specification",
 }
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> World:
-    caplog.set_level("DEBUG")
-    made = make_world(tmp_path, monkeypatch, lambda: caplog.text)
-    path = READERS["csv"][0](texts(table()), made.tables)
-    (made.work / "s.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}")
-    made.run(*RELEASE, "out")
-    return made
+def world(world: World) -> World:
+    """A world with a table, a specification and a release."""
+    path = READERS["csv"][0](texts(table()), world.tables)
+    (world.work / "s.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}")
+    # names of columns are what `draft` is there to print, so that no canary stands among these
+    names, records = path.read_bytes().split(b"\n", 1)
+    named = b",".join(b"c%d" % place for place in range(names.count(b",") + 1))
+    (world.tables / "named.csv").write_bytes(named + b"\n" + records)
+    (world.work / "public.csv").write_bytes(named + b"\n")
+    world.run(*RELEASE, "out")
+    return world
+
+
+def run(world: World, line: str) -> None:
+    """Run a line; one that is STOPPED ends when its measurement is whole, and nothing else is."""
+
+    def interrupt(*_: object, **__: object) -> Any:
+        raise KeyboardInterrupt
+
+    first, _, rest = line.partition(" ")
+    statuses = {"STOPPED": "130:"}.get(first, first if first.endswith(":") else "")
+    command = rest if statuses else line
+    may = tuple(map(int, statuses.rstrip(":").split(","))) if statuses else (0,)
+    with pytest.MonkeyPatch.context() as patch:
+        if first == "STOPPED":
+            patch.setattr("matrixdp.releases.files.document", interrupt)
+        world.run(*shlex.split(command.replace("TABLES", str(world.tables))), may=may)
 
 
 def test_every_command_has_a_run():
@@ -213,7 +175,8 @@ def test_every_command_has_a_run():
 
 @pytest.mark.parametrize("command", commands())
 def test_commands(command: str, world: World):
-    RUNS[command](world)
+    for line in filter(None, RUNS[command].splitlines()):
+        run(world, line)
     # a damaged table, and files of releases that are none, tell no more
     (world.tables / "t.csv").write_bytes(
         b'"' + (world.tables / "t.csv").read_bytes()[:-7].replace(b"sex", b"six")
@@ -252,7 +215,6 @@ def break_down(how: str, world: World, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.parametrize("how", FAILING)
 def test_failures_while_a_table_is_read(how: str, world: World, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("MATRIXDP_DEBUG", raising=False)
     status = break_down(how, world, monkeypatch)
     world.run(*RELEASE, "failed", "--ledger", "people.ledger", may=(status,))
     assert "rho" in world.run("ledger", "show", "people.ledger")

@@ -15,10 +15,7 @@ import pytest
 
 from matrixdp.measure import measurement
 from tests.cli.canary.search import everything
-from tests.cli.canary.world import World, make_world
-
-arrow: Any = pa
-parquet: Any = pq
+from tests.cli.canary.world import World
 
 SPECIFICATION = """data: '{path}'
 domain: {{sex: [female, male], age: {{min: 0, max: 9}}}}
@@ -27,27 +24,21 @@ privacy: {{rho: {rho}}}
 """
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> World:
-    caplog.set_level("DEBUG")
-    return make_world(tmp_path, monkeypatch, lambda: caplog.text)
-
-
 def people(males: int, females: int, young: int) -> Any:
     """Return a table of so many people; the first are males, and the first are young."""
     total = males + females
-    sex = arrow.DictionaryArray.from_arrays(
+    sex = pa.DictionaryArray.from_arrays(
         np.repeat(np.array([0, 1], np.int8), [males, females]), ["male", "female"]
     )
     age = np.repeat(np.array([3, 7], np.int8), [young, total - young])
-    return arrow.table({"sex": sex, "age": age})
+    return pa.table({"sex": sex, "age": age})
 
 
 def test_no_exact_count_is_told(world: World):
     """Noise of a standard deviation above 10^7: that a figure is an exact count by chance is below 10^-4."""
     males, females, young = 1_357_913, 1_024_681, 1_777_777
     counts = (males, females, young, males + females, males + females - young, young - males)
-    parquet.write_table(people(males, females, young), world.tables / "t.parquet")
+    pq.write_table(people(males, females, young), world.tables / "t.parquet")
     text = SPECIFICATION.format(path=world.tables / "t.parquet", rho=1e-16)
     (world.work / "s.yaml").write_text(text)
     world.run("release", "s.yaml", "--mechanism", "identity", "--out", "out", "--csv")
@@ -97,7 +88,7 @@ def test_nothing_but_noise_tells_tables_apart(world: World, monkeypatch: pytest.
     for table in (people(20, 20, 20), people(20, 21, 20), people(0, 0, 0), people(600_000, 400_000, 9)):
         if table.num_rows > 100:
             burden.append(np.ones(10**7))
-        parquet.write_table(table, world.tables / "t.parquet")
+        pq.write_table(table, world.tables / "t.parquet")
         world.run("release", "s.yaml", "--mechanism", "identity", "--out", "out", "--csv", "--force")
         released = world.told
         world.run("answer", "out", "marginals: [0, 1]")

@@ -20,8 +20,6 @@ from matrixdp.cli.app import app
 from tests.cli.canary.search import IN_NAMES, STEM, everything, found_in
 from tests.cli.canary.tables import DOMAIN
 
-__all__ = ["SPECIFICATION", "World", "commands", "make_world", "printed"]
-
 SPECIFICATION = DOMAIN + "workload: [marginals: [0, 1, 2]]\nprivacy: {rho: 0.5}\n"
 
 
@@ -51,26 +49,30 @@ class World:
 
     def run(self, *arguments: object, may: tuple[int, ...] = (0,)) -> str:
         """Run the program; look for canaries in all that it says and leaves; return what it says."""
-        with warnings.catch_warnings(record=True) as warned, printed() as texts:
-            warnings.simplefilter("always")
+        results = []
+
+        def invoke() -> str:
             result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        said = [result.output, result.stderr, *texts, self.logged(), *(str(w.message) for w in warned)]
-        if result.exception is not None:
-            said += traceback.format_exception(result.exception)
-        self.check("\n".join(said), " ".join(map(str, arguments)))
+            results.append(result)
+            raised = traceback.format_exception(result.exception) if result.exception else []
+            return "\n".join((result.output, result.stderr, *raised))
+
+        self.call(invoke, " ".join(map(str, arguments)))
+        [result] = results
         assert result.exit_code in may, (arguments, result.exit_code, result.stderr)
-        return result.output
+        return str(result.output)
 
     def call(self, action: Callable[[], object], what: str) -> BaseException | None:
-        """Do the same with a call from Python; return what it raised."""
+        """Do the same with a call from Python, and what it returns; return what it raised."""
         raised: BaseException | None = None
+        returned: object = None
         with warnings.catch_warnings(record=True) as warned, printed() as texts:
             warnings.simplefilter("always")
             try:
-                action()
+                returned = action()
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is looked at
                 raised = error
-        said = [*texts, self.logged(), *(str(w.message) for w in warned)]
+        said = [str(returned), *texts, self.logged(), *(str(w.message) for w in warned)]
         if raised is not None:
             said += traceback.format_exception(raised)
         self.check("\n".join(said), what)
