@@ -188,6 +188,8 @@ RANGES: Rejected = {
         ({"min": 18, "max": 90}, 20.5, 30), (["a", "b"], "b", "a"), ({"edges": [0, 10, 25]}, 0, 12),
         ({"edges": [0, 10, 25]}, 10, 10), ({"edges": [0, 10, 25]}, 0, math.nan),
         ({"labels": {0: "zero"}, "null": "none"}, "zero", "none"),
+        ({"categories": ["a", "b"], "null": "none"}, "a", None),
+        ({"from": "2013-01-01", "to": "2013-02-11", "by": "month", "null": "none"}, "2013-01", "none"),
         ({"from": "2013-01-01", "to": "2013-02-11", "by": "month"}, "2013-02", "2013-01")],
     ("unknown-name", "[0]"): [(["female", "male"], "femal", "male")],
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,14 +46,10 @@ class Domain(Displayed):
         listed = _described(attributes) if isinstance(attributes, Mapping) else tuple(attributes)
         if not listed:
             raise DomainError("a domain needs at least one attribute", code="empty")
-        seen: set[str] = set()
         for attribute in listed:
             if not isinstance(attribute, Attribute):
                 raise wrong_value(attribute, "an attribute")
-            if attribute.name in seen:
-                found = f"the attribute {attribute.name!r} a second time"
-                raise DomainError.at((), found, "each attribute once", code="duplicate")
-            seen.add(attribute.name)
+        _check_once([attribute.name for attribute in listed])
         object.__setattr__(self, "attributes", listed)
         self._check_derived()
 
@@ -61,14 +58,14 @@ class Domain(Displayed):
         read = {a.name: a for a in self.attributes if a.codebook.derivation is None}
         for attribute in self.attributes:
             derivation = attribute.codebook.derivation
-            for place, name in enumerate(() if derivation is None else derivation.of):
-                if name not in read:
-                    path = (attribute.name, "of", place)
-                    raise DomainError(unknown_name(path, name, PARENT, read))
-            if derivation is not None:
-                with within(attribute.name):
-                    parents = [*(read[name] for name in derivation.of), *derivation.columns]
-                    derivation.check(parents, attribute.size)
+            if derivation is None:
+                continue
+            with within(attribute.name):
+                for place, name in enumerate(derivation.of):
+                    if name not in read:
+                        raise DomainError(unknown_name(("of", place), name, PARENT, read))
+                parents = [*(read[name] for name in derivation.of), *derivation.columns]
+                derivation.check(parents, attribute.size)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -106,19 +103,18 @@ class Domain(Displayed):
         }
 
     @cached_property
-    def _read(self) -> Mapping[str, tuple[Attribute, ...]]:
+    def _read(self) -> Mapping[str, list[Attribute]]:
         """What is read for each attribute: itself, or the columns of one that is derived."""
-        taken, found = set(self.names), {}
+        taken, found = set(self.names), {a.name: [a] for a in self.attributes}
         for attribute in self.attributes:
-            derivation = attribute.codebook.derivation
-            columns = []
-            for column in () if derivation is None else derivation.columns:
-                name = f"{attribute.name}: {column.name}"
-                while name in taken:
-                    name += "*"
-                taken.add(name)
-                columns.append(replace(column, name=name).read_from(column.column))
-            found[attribute.name] = (attribute,) if derivation is None else tuple(columns)
+            if attribute.codebook.derivation is not None:
+                found[attribute.name] = columns = []
+                for column in attribute.codebook.derivation.columns:
+                    name = f"{attribute.name}: {column.name}"
+                    while name in taken:
+                        name += "*"
+                    taken.add(name)
+                    columns.append(replace(column, name=name).read_from(column.column))
         return found
 
     @cached_property
@@ -158,10 +154,7 @@ class Domain(Displayed):
         if isinstance(names, str):
             raise wrong_value(names, "a list of names of attributes")
         positions = [self.index(name) for name in names]
-        for position in positions:
-            if positions.count(position) > 1:
-                found = f"the attribute {self.names[position]!r} a second time"
-                raise DomainError.at((), found, "each attribute once", code="duplicate")
+        _check_once([self.names[position] for position in positions])
         return tuple(self.names[position] for position in sorted(positions))
 
     def cells(self, names: Iterable[str] | None = None) -> int:
@@ -214,6 +207,13 @@ class Domain(Displayed):
         rows = [(a.name, _kind(a), f"{a.size:,}", _values(a)) for a in self.attributes[:MAX_ROWS]]
         columns = ("attribute", "kind", "number", "values")
         return Preview(columns, rows, len(self.attributes), frozenset((2,)))
+
+
+def _check_once(names: list[str]) -> None:
+    for name, number in Counter(names).items():
+        if number > 1:
+            found = f"the attribute {name!r} a second time"
+            raise DomainError.at((), found, "each attribute once", code="duplicate")
 
 
 def _kind(attribute: Attribute) -> str:

@@ -163,10 +163,8 @@ class Permuted(Predicates):
 
     def check(self, size: int) -> None:
         if sorted(self.order) != list(range(size)):
-            raise WorkloadError(
-                f"permuted: found an order that does not list each code from 0 to {size - 1}",
-                code="wrong-size",
-            )
+            told = f"permuted: found an order that does not list each code from 0 to {size - 1}"
+            raise WorkloadError(told, code="wrong-size")
         self.predicates.check(size)
 
 
