@@ -118,9 +118,7 @@ def test_small_releases_have_models(seed):
     records = int(random.choice([0, 5, 300]))
     table = {name: random.integers(0, size, records) for name, size in sizes.items()}
     options: dict[str, Any] = {"noise": noise, "budget": budget, "mechanism": "auto", "seed": seed}
-    model = (
-        measured(domain, table, *entries, seed=seed, **options).reconstruct().model(components=8, steps=150)
-    )
+    model = measured(domain, table, *entries, **options).reconstruct().model(components=8, steps=150)
     assert model.accepted
     tests = model.made["tests"]
     assert 0 <= tests["loss"] <= tests["limit"]

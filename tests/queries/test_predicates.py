@@ -10,7 +10,6 @@ from hypothesis import given, settings
 import matrixdp as mdp
 from matrixdp import queries as q
 from matrixdp.domain import Attribute, Bins, Categorical, Domain, Integers
-from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import predicates as predicate_sets
 from matrixdp.queries.structured import Complement, Totals, seeded_order
 from matrixdp.testing import check_predicates
@@ -238,7 +237,7 @@ class Asked:
 def test_errors_of_sets_with_real_entries_are_those_of_their_rows(size: int) -> None:
     np.testing.assert_array_equal(Halves().squares(size), np.full(size, 0.25))
     workload = mdp.Workload(Domain({"age": size}), Asked(Halves()))
-    selected = mdp.select(workload, mechanism="identity", noise=GAUSSIAN).selection
+    selected = mdp.select(workload, mechanism="identity", noise="gaussian").selection
     variance = selected.analysis.variances(workload.groups[0])
     np.testing.assert_allclose(variance, np.full(size, 0.25), rtol=1e-12)
 
