@@ -90,11 +90,10 @@ def test_errors_are_less_than_those_of_unbiased_answers(strategy, seed):
     fitted = fit_local(held)
     own, unbiased = [], []
     for pair in combinations(NAMES, 2):
-        truth = counted(pair)
-        own.append(((fitted.marginal(pair) - truth) ** 2).ravel())
-        unbiased.append(((held.estimates.marginal(pair) - truth) ** 2).ravel())
+        own.append(((fitted.marginal(pair) - counted(pair)) ** 2).sum())
+        unbiased.append(((held.estimates.marginal(pair) - counted(pair)) ** 2).sum())
     # half of the cells hold nobody
-    assert np.sqrt(np.concatenate(own).mean()) < 0.9 * np.sqrt(np.concatenate(unbiased).mean())
+    assert np.sqrt(sum(own)) < 0.9 * np.sqrt(sum(unbiased))
 
 
 KINDS: dict[str, tuple[list[Any], str, str]] = {
@@ -172,9 +171,8 @@ def test_a_pair_of_which_nothing_was_measured_is_independent():
 def test_more_than_two_attributes_are_refused_by_name(tables):
     with pytest.raises(UnsupportedQueryError, match=r"needs age, sex, city together.*method='mixture'"):
         tables.marginal(["age", "sex", "city"])
-    three = mdp.Workload(DOMAIN, mdp.marginals(3, attributes=BASE[:3]))
     with pytest.raises(UnsupportedQueryError, match=r"and age, sex, smokes were measured together"):
-        fit_local(measured(three))
+        fit_local(measured(mdp.Workload(DOMAIN, mdp.marginals(3, attributes=BASE[:3]))))
 
 
 @pytest.mark.parametrize("mechanism", ["residual", "opt-m"])

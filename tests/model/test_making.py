@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import NumericalError
 from tests.model.builders import measured
 
 
@@ -27,12 +26,13 @@ def test_a_model_of_a_release_fits_it_and_says_how_it_was_made(fitted: Any, rele
 
 
 def test_the_same_seed_gives_the_same_model(release: Any):
-    first, again, other = (
-        release.model("mixture", components=4, steps=20, seed=seed, accept_anyway=True).answers
-        for seed in (3, 3, 4)
-    )
-    assert again.equals(first)
-    assert not other.equals(first)
+    options: dict[str, Any] = {"components": 2, "steps": 1, "accept_anyway": True}
+    first, again, other = (release.model("mixture", seed=seed, **options) for seed in (3, 3, 4))
+    assert again.answers.equals(first.answers)
+    assert not other.answers.equals(first.answers)
+    # it does not fit: without `accept_anyway` it is among the refusals
+    assert not first.accepted
+    assert first.tests["loss"] > first.tests["limit"]
 
 
 def test_what_is_public_is_kept_by_models_and_their_records(release: Any):
@@ -46,14 +46,6 @@ def test_what_is_public_is_kept_by_models_and_their_records(release: Any):
             rows = model.records().to_pylist()
             assert len(rows) == 400
             assert not any(row["sex"] == "male" and row["age"] >= 6 for row in rows)
-
-
-def test_a_model_that_does_not_fit_is_refused_unless_it_is_taken_anyway(release: Any):
-    with pytest.raises(NumericalError, match=r"does not fit what was measured.*`accept_anyway`"):
-        release.model("mixture", components=1, steps=1)
-    model = release.model(components=1, steps=1, accept_anyway=True)
-    assert not model.accepted
-    assert model.tests["loss"] > model.tests["limit"]
 
 
 def test_auto_takes_tables_of_pairs_that_pass_where_the_mixture_is_rejected(release: Any):

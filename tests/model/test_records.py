@@ -74,12 +74,6 @@ def test_no_record_is_where_the_mixture_has_none():
     assert codes["age"].max() == 1
 
 
-def test_the_same_seed_gives_the_same_records_and_another_one_others():
-    first, again, other = (joined(StratifiedRecords(a_mixture(), 300, seed)) for seed in (7, 7, 8))
-    assert all((first[name] == again[name]).all() for name in DOMAIN.names)
-    assert any((first[name] != other[name]).any() for name in DOMAIN.names)
-
-
 def test_records_are_in_a_random_order():
     # of 2 components: what comes first says nothing of what comes later
     factors = {"sex": np.eye(2), "age": np.full((2, 7), 1 / 7), "code": np.full((2, 5), 0.2)}

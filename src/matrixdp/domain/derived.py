@@ -256,11 +256,7 @@ def derived_attribute(
 
 
 def _parents(
-    name: str,
-    form: DerivedForm,
-    rest: dict[str, object],
-    known: Mapping[str, Attribute],
-    describe: Describe,
+    name: str, form: DerivedForm, rest: dict[str, object], known: Mapping[str, Attribute], describe: Describe
 ) -> tuple[list[Attribute], tuple[Attribute, ...]]:
     """Return all parents, and those that are columns; what describes the own column leaves the rest."""
     for place, parent in enumerate(form.of):
