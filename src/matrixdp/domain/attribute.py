@@ -550,9 +550,10 @@ class Attribute(ABC):
                 raise _other_value(null, (self.name, "null"))
             codes[self.size - 1] = null
         self._set(_labels=codes)
-        for place, level in enumerate(self.codebook.levels):
+        names = [level.name for level in self.codebook.levels]
+        for level in self.codebook.levels:
             with within(self.name, "levels", level.name):
-                if level.name in [other.name for other in self.codebook.levels[:place]]:
+                if names.count(level.name) > 1:
                     raise DomainError.at((), "the level a second time", "each level once", code="duplicate")
                 level.check(self)
 

@@ -233,17 +233,9 @@ def _values(attribute: Attribute) -> str:
 
 def _described(described: Mapping[str, object]) -> tuple[Attribute, ...]:
     """Return the attributes that are described, those that are derived from others after these."""
-    found: dict[str, Attribute] = {}
-    waiting = []
-    for name, spec in described.items():
-        if is_derived(spec):
-            waiting.append(name)
-        else:
-            found[name] = attribute_from_spec(name, spec)
+    found = {n: attribute_from_spec(n, spec) for n, spec in described.items() if not is_derived(spec)}
     known = {name: attribute for name, attribute in found.items() if attribute.codebook.derivation is None}
-    for name in waiting:
-        found[name] = attribute_from_spec(name, described[name], known)
-    return tuple(found[name] for name in described)
+    return tuple(found.get(n) or attribute_from_spec(n, spec, known) for n, spec in described.items())
 
 
 # What happens to values that are out of domain.
@@ -297,17 +289,17 @@ class OutOfDomain:
     counts: tuple[str | None, ...]
 
     def __init__(self, codes: Mapping[str, int] | None = None, counts: Sequence[str | None] = ()) -> None:
-        for name, code in (codes or {}).items():
+        given = dict(codes or {})
+        for name, code in given.items():
             if isinstance(code, bool) or not isinstance(code, int) or code < 0:
                 raise wrong_value(code, f"a code, 0 or above, as out_of_domain of {name!r}")
-        counted = dict.fromkeys(counts)
-        for asked in counted:
-            if not (asked is None or isinstance(asked, str)) or asked in (codes or {}):
+        for asked in counts:
+            if not (asked is None or isinstance(asked, str)) or asked in given:
                 expected = "an attribute whose values out of domain are dropped"
                 raise DomainError.at(("out_of_domain",), f"a count of {asked!r}", expected, code="conflict")
-        object.__setattr__(self, "codes", tuple(sorted((codes or {}).items())))
-        whole = (None,) if None in counted else ()
-        object.__setattr__(self, "counts", (*whole, *sorted(name for name in counted if name is not None)))
+        object.__setattr__(self, "codes", tuple(sorted(given.items())))
+        # The number of records that are dropped comes first.
+        object.__setattr__(self, "counts", tuple(sorted(set(counts), key=lambda name: name or "")))
 
     @classmethod
     def drop(cls) -> Self:
@@ -341,24 +333,23 @@ class OutOfDomain:
             if name == "count" and isinstance(rule, bool):
                 counts += [None] * rule
                 continue
-            if name not in domain and name == "count":
-                raise wrong_value(rule, "true or false", name)
             if name not in domain:
+                if name == "count":
+                    raise wrong_value(rule, "true or false", name)
                 raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
             if rule == "drop":
                 continue
             with within(name):
                 form = RuleForm.read(rule)
-                if form.count:
-                    counts.append(name)
-                    continue
-                with within("other"):
-                    try:
-                        codes[name] = domain[name].code_of(form.other)
-                    except DomainError as error:
-                        found = error.problem or Problem((), "", "")
-                        expected = f"{found.expected}, which must list the value that stands for others"
-                        raise DomainError(replace(found, expected=expected)) from None
+            if form.count:
+                counts.append(name)
+                continue
+            try:
+                codes[name] = domain[name].code_of(form.other)
+            except DomainError as error:
+                found = error.problem or Problem((), "", "")
+                expected = f"{found.expected}, which must list the value that stands for others"
+                raise DomainError(replace(found, expected=expected).within(name, "other")) from None
         return cls(codes, counts)
 
     @staticmethod

@@ -169,7 +169,10 @@ def _hours(value: object, timed: bool) -> int | None:
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[us]").item()
         if isinstance(value, str):
-            return _hours_of_text(str(value).strip(rules.WHITESPACE), timed)
+            text = str(value).strip(rules.WHITESPACE)
+            if not _MOMENT.fullmatch(text):
+                return None
+            value = date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
         if not isinstance(value, date):
             return None
         hours = value.toordinal() * 24
@@ -180,20 +183,6 @@ def _hours(value: object, timed: bool) -> int | None:
         return hours + (time - offset) // timedelta(hours=1)
     except Exception:  # noqa: BLE001  as above
         return None
-
-
-def _hours_of_text(text: str, timed: bool) -> int | None:
-    if not _MOMENT.fullmatch(text):
-        return None
-    day = date.fromisoformat(text[:10]).toordinal()
-    if len(text) == 10:
-        return None if timed else day * 24
-    minutes, zone = day * 1440 + int(text[11:13]) * 60 + int(text[14:16]), text[16:]
-    for sign in "+-":
-        if sign in zone:
-            offset = zone[zone.index(sign) + 1 :].replace(":", "")
-            minutes -= int(sign + "1") * (int(offset[:2]) * 60 + int(offset[2:] or 0))
-    return minutes // 60
 
 
 def _code_of_hours(rule: rules.Timestamps, hours: int | None) -> int | None:
