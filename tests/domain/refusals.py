@@ -7,18 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import matrixdp as mdp
-from matrixdp.domain import (
-    Bins,
-    Categorical,
-    Codebook,
-    Coded,
-    Dates,
-    Domain,
-    Integers,
-    Level,
-    OutOfDomain,
-    attribute_from_spec,
-)
+from matrixdp import domain as d
+from matrixdp.domain import Domain, OutOfDomain, attribute_from_spec
 from matrixdp.domain.attribute import Derivation
 from matrixdp.specification import load_specification
 from tests.refusals import Refusal, numbered
@@ -29,13 +19,14 @@ Rejected = dict[tuple[str, str], list[Any]]
 DOMAIN = Domain({"sex": ["female", "male"], "age": range(115), "income": {"edges": [0, 1e4]}, "code": 40})
 COUNTY = {"categories": ["Kings", "Orange"], "levels": {"state": {"NY": ["Kings"], "CA": ["Orange"]}}}
 COUNTIES = Domain({"county": COUNTY, "age": 3, "pay": {"size": 3, "null": "none"}})
-ALL = Level("l", (("all", (0, 1)),))
-HALF = Categorical("half", ("a", "b"), codebook=Codebook(derivation=Derivation(("age",), (), (0, 0, 1, 1))))
+ALL = d.Level("l", (("all", (0, 1)),))
+OF_AGE = d.Codebook(derivation=Derivation(("age",), (), (0, 0, 1, 1)))
+HALF = d.Categorical("half", ("a", "b"), codebook=OF_AGE)
 BOTH = {"size": 2, "levels": {"both": {"all": [0, 1]}}}
 COUNT = Domain({"count": 3})
 SEX = {"categories": ["f", "m"]}
 PARENTS: dict[str, Any] = {"age": range(4), "sex": ["f", "m"], "y": {"map": {"a": "b"}}}
-MONTH = Dates("d", "2012-12-30", "2013-02-11", "month")
+MONTH = d.Dates("d", "2012-12-30", "2013-02-11", "month")
 
 
 def made(cls: Any, *arguments: Any, **options: Any) -> Callable[[], Any]:
@@ -71,7 +62,7 @@ SPECS: Rejected = {
     ("wrong-type", "a.edges[1]"): [{"edges": [0, math.nan]}, {"edges": [0, None]}],
     ("wrong-type", "a.edges"): [{"edges": 7}],
     ("wrong-type", "a.closed"): [{"edges": [0, 1], "closed": "yes"}],
-    ("conflict", ""): [Integers("age", 0, 9)],
+    ("conflict", ""): [d.Integers("age", 0, 9)],
     ("conflict", "a.null"): [{"categories": ["x"], "null": "x"}, {"min": 0, "max": 3, "null": "3"},
         {"edges": [0, 3], "null": "0.0"}, {"min": 0, "max": 3, "null": "z", "labels": {0: "z"}}],
     ("conflict", "a.categories[1]"): [{"categories": ["x", ""], "null": "none"},
@@ -188,6 +179,8 @@ RANGES: Rejected = {
         ({"min": 18, "max": 90}, 20.5, 30), (["a", "b"], "b", "a"), ({"edges": [0, 10, 25]}, 0, 12),
         ({"edges": [0, 10, 25]}, 10, 10), ({"edges": [0, 10, 25]}, 0, math.nan),
         ({"labels": {0: "zero"}, "null": "none"}, "zero", "none"),
+        ({"categories": ["a", "b"], "null": "none"}, "a", None),
+        ({"from": "2013-01-01", "to": "2013-02-11", "by": "month", "null": "none"}, "2013-01", "none"),
         ({"from": "2013-01-01", "to": "2013-02-11", "by": "month"}, "2013-02", "2013-01")],
     ("unknown-name", "[0]"): [(["female", "male"], "femal", "male")],
 }  # fmt: skip
@@ -195,36 +188,35 @@ RANGES: Rejected = {
 #: Calls in Python.
 CALLS: Rejected = {
     ("unknown-name", ""): [lambda: DOMAIN["AGE"], lambda: DOMAIN["zzz"], made(DOMAIN.index, 3),
-        lambda: Categorical("a", ("01",), type="text").code_of("1"), made(MONTH.code_of, "2013-03"),
+        lambda: d.Categorical("a", ("01",), type="text").code_of("1"), made(MONTH.code_of, "2013-03"),
         made(MONTH.code_of, date(2013, 1, 1)), made(COUNTIES["county"].level, "stat"),
         made(OutOfDomain({"aeg": 2}).check, DOMAIN), lambda: OutOfDomain(counts=["aeg"]).check(DOMAIN)],
-    ("duplicate", ""): [made(DOMAIN.sort, ["age", "age"]), made(Domain, [Coded("a", 1), Coded("a", 2)])],
+    ("duplicate", ""): [made(DOMAIN.sort, ["age", "age"]), made(Domain, [d.Coded("a", 1), d.Coded("a", 2)])],
     ("wrong-type", ""): [made(DOMAIN.sort, "age"), made(Domain, ["sex"]), made(Domain, {"": 3}),
-        made(Domain.from_spec, [1]), made(Coded, None, 3), made(OutOfDomain, {"sex": -1}),
+        made(Domain.from_spec, [1]), made(d.Coded, None, 3), made(OutOfDomain, {"sex": -1}),
         made(OutOfDomain, {"sex": True})],
     ("empty", ""): [made(Domain, {})],
     ("unknown-name", "half.of[0]"): [made(Domain, [HALF])],
-    ("wrong-size", "half.codes"): [made(Domain, [Coded("age", 3), HALF])],
-    ("out-of-range", ""): [made(Coded("a", 3).label, -1), made(Coded("a", 3).label, 3),
+    ("wrong-size", "half.codes"): [made(Domain, [d.Coded("age", 3), HALF])],
+    ("out-of-range", ""): [made(d.Coded("a", 3).label, -1), made(d.Coded("a", 3).label, 3),
         made(OutOfDomain({"sex": 2}).check, DOMAIN)],
-    ("wrong-type", "a.codebook"): [made(Coded, "a", 3, codebook={"null": "x"})],
-    ("wrong-type", "a"): [made(Categorical, "a", "xy")],
-    ("unknown-name", "a.type"): [made(Categorical, "a", ("1",), type="int")],
-    ("wrong-type", "a.categories[0]"): [made(Categorical, "a", (1,), type="text")],
-    ("unknown-name", "a.case"): [made(Categorical, "a", ("x",), case=3)],
+    ("wrong-type", "a.codebook"): [made(d.Coded, "a", 3, codebook={"null": "x"})],
+    ("wrong-type", "a"): [made(d.Categorical, "a", "xy")],
+    ("unknown-name", "a.type"): [made(d.Categorical, "a", ("1",), type="int")],
+    ("wrong-type", "a.categories[0]"): [made(d.Categorical, "a", (1,), type="text")],
+    ("unknown-name", "a.case"): [made(d.Categorical, "a", ("x",), case=3)],
     ("duplicate", "a.levels.l"): [
-        made(Categorical, "a", ("x", "y"), codebook=Codebook(levels=(ALL, ALL)))],
-    ("wrong-type", "sha256.categories"): [made(Codebook, sha256=(("categories", "x"),))],
-    ("out-of-range", "a.max"): [made(Integers, "a", 3, 0)],
-    ("unknown-name", "a.round"): [made(Integers, "a", 0, 3, round="ceiling")],
-    ("domain", "a.levels.l"): [made(Integers, "a", 0, 3, codebook=Codebook(levels=(ALL,)))],
-    ("wrong-size", "a.edges"): [made(Bins, "a", (0.0,))],
-    ("wrong-type", "a.closed"): [made(Bins, "a", (0.0, 1.0), "yes")],
-    ("wrong-type", "a.edges[0]"): [made(Bins, "a", ("x", 3))],
-    ("unknown-name", "d.by"): [made(Dates, "d", "2013-01-01", "2013-01-02", "minute")],
-    ("wrong-type", "null"): [made(Codebook, null=3)],
-    ("wrong-type", "trim"): [made(Codebook, trim="no")],
-    ("wrong-type", "labels"): [made(Codebook, labels="x")],
+        made(d.Categorical, "a", ("x", "y"), codebook=d.Codebook(levels=(ALL, ALL)))],
+    ("wrong-type", "sha256.categories"): [made(d.Codebook, sha256=(("categories", "x"),))],
+    ("unknown-name", "a.round"): [made(d.Integers, "a", 0, 3, round="ceiling")],
+    ("domain", "a.levels.l"): [made(d.Integers, "a", 0, 3, codebook=d.Codebook(levels=(ALL,)))],
+    ("wrong-size", "a.edges"): [made(d.Bins, "a", (0.0,))],
+    ("wrong-type", "a.closed"): [made(d.Bins, "a", (0.0, 1.0), "yes")],
+    ("wrong-type", "a.edges[0]"): [made(d.Bins, "a", ("x", 3))],
+    ("unknown-name", "d.by"): [made(d.Dates, "d", "2013-01-01", "2013-01-02", "minute")],
+    ("wrong-type", "null"): [made(d.Codebook, null=3)],
+    ("wrong-type", "trim"): [made(d.Codebook, trim="no")],
+    ("wrong-type", "labels"): [made(d.Codebook, labels="x")],
     ("conflict", "out_of_domain"): [made(OutOfDomain, {"sex": 1}, ["sex"]), made(OutOfDomain, {}, [3])],
     ("conflict", "out_of_domain.count"): [made(OutOfDomain({"count": 2}, [None]).check, COUNT),
         lambda: OutOfDomain(counts=[None, "count"]).check(COUNT)],

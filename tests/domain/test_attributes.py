@@ -14,10 +14,12 @@ TENTHS = {"min": 0.1, "max": 0.7, "bins": 6}
 EQUAL = {"min": 0, "max": 100, "bins": 20}
 INCOME = {"edges": [0, 10000, 25000.5]}
 CLOSED = {"edges": [0, 1, 5], "closed": True}
+INFINITE = {"edges": ["-inf", 0, 10, "inf"]}
+ENDLESS = {"edges": [0, "inf"], "closed": True}
 MIXED = ["a", 2, True, "b", 3.5]
 
 
-@pytest.mark.parametrize("spec", [AGES, TENTHS, EQUAL, INCOME, CLOSED, MIXED, 40], ids=str)
+@pytest.mark.parametrize("spec", [AGES, TENTHS, EQUAL, INCOME, CLOSED, INFINITE, ENDLESS, MIXED, 40], ids=str)
 def test_specifications_and_values_come_back(spec):
     attribute = attribute_from_spec("a", spec)
     again = attribute_from_spec("a", attribute.to_spec())
@@ -40,6 +42,10 @@ def test_specifications_and_values_come_back(spec):
         (INCOME, 0, 25000.5, (0, 1), "[0, 25000.5)"),
         (EQUAL, 95, 100.0, (19, 19), "[95, 100]"),
         (EQUAL, 0, 95, (0, 18), "[0, 95)"),
+        (INFINITE, "-inf", 0, (0, 0), "(-inf, 0)"),
+        (INFINITE, "-inf", 10, (0, 1), "(-inf, 10)"),
+        (INFINITE, 10, np.inf, (2, 2), "[10, inf)"),
+        (ENDLESS, 0, "inf", (0, 0), "[0, inf)"),
     ],
 )
 def test_ranges_of_values_and_their_labels(spec, low, high, codes, text):
@@ -48,10 +54,12 @@ def test_ranges_of_values_and_their_labels(spec, low, high, codes, text):
     assert attribute.range_label(*codes) == text
 
 
-def test_numpy_values_are_numbers():
+def test_numbers_and_lists_of_other_types():
     assert Integers("a", np.int64(0), np.int32(4)) == Integers("a", 0, 4)  # type: ignore[arg-type]
     assert attribute_from_spec("a", np.int64(4)) == Coded("a", 4)
     assert attribute_from_spec("a", np.array([0, 1])) == Categorical("a", ("0", "1"))
+    assert attribute_from_spec("a", ("f", "m")) == Categorical("a", ("f", "m"))
+    assert [attribute_from_spec("a", listed).size for listed in ([0, 4], (0, 4, 8))] == [2, 3]
     assert canonical_text(np.bool_(True)) == "true"
 
 
@@ -97,10 +105,8 @@ WEEKS = (["2024-02-01", "2024-02-05", "2024-02-12"], ["2024-02-04", "2024-02-11"
 def test_where_values_begin_and_end(spec, low, high):
     ends = Domain({"x": spec})["x"].ends
     assert ends is not None
-    found = ends.low.tolist(), ends.high.tolist()
-    assert [[day.isoformat() if isinstance(day, date) else day for day in side] for side in found] == [
-        low,
-        high,
-    ]
+    for found, expected in ((ends.low, low), (ends.high, high)):
+        written = [day.isoformat() if isinstance(day, date) else day for day in found.tolist()]
+        assert written == expected
     assert ends.half_open == ("edges" in str(spec))
     assert Domain({"x": ["a", "b"]})["x"].ends is None

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import matrixdp as mdp
-from matrixdp.domain import Bins, Categorical, Codebook, Domain, attribute_from_spec, encode_value
+from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec, encode_value
 from matrixdp.specification.load import parse_yaml
 
 COMMON: dict[str, Any] = {"column": "raw column", "trim": True, "null": "unknown"}
@@ -64,15 +64,12 @@ def test_yaml_keys_are_text_as_they_are_written():
 MISSING = (None, "", math.nan, np.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT"))
 
 
+LISTED = {"categories": ["x", "3"]}
+
+
 @pytest.mark.parametrize(
     "spec",
-    [
-        {"categories": ["x", "3"]},
-        {"categories": ["x", "3"], "type": "text"},
-        {"min": 0, "max": 1},
-        {"size": 2},
-        {"min": 0, "max": 4, "bins": 2},
-    ],
+    [LISTED, LISTED | {"type": "text"}, {"min": 0, "max": 1}, {"size": 2}, {"min": 0, "max": 4, "bins": 2}],
     ids=str,
 )
 def test_missing_values(spec):
@@ -98,26 +95,6 @@ def test_trim(more, categories):
     assert found == [0, 0, 0, 1, None]
     assert attribute.code_of(" x") == 0
     assert encode_value(attribute_from_spec("a", {"min": 0, "max": 1, "trim": True}), " true") == 1
-
-
-def test_a_pair_of_texts_is_two_categories():
-    assert attribute_from_spec("sex", ("f", "m")) == Categorical("sex", ("f", "m"))
-    assert attribute_from_spec("age", [0, 4]).size == 2
-    assert attribute_from_spec("age", (0, 4, 8)).size == 3
-
-
-def test_infinite_edges():
-    bins = attribute_from_spec("a", {"edges": [-math.inf, 0, 10, "inf"]})
-    assert bins == Bins("a", (-math.inf, 0, 10, math.inf))
-    assert [bins.label(code) for code in range(3)] == ["(-inf, 0)", "[0, 10)", "[10, inf)"]
-    values = (-1e300, "-1e199", 0, 9.5, 1e300, -math.inf, "inf", None)
-    assert [encode_value(bins, value) for value in values] == [0, 0, 1, 1, 2, None, None, None]
-    assert bins.to_spec() == {"edges": ["-inf", 0, 10, "inf"]}
-    assert bins.code_range("-inf", 10) == (0, 1)
-    assert bins.value(0) == "-inf"
-    closed = Bins("a", (0, math.inf), closed=True)
-    assert closed.label(0) == "[0, inf)"
-    assert attribute_from_spec("a", closed.to_spec()) == closed
 
 
 def test_null_has_no_place_in_comparisons():

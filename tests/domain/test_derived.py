@@ -46,22 +46,17 @@ def derived(spec: dict[str, Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
         ({"map": {"AA": "x"}, "labels": {"x": "the x"}}, ("the x",), (0,)),
         ({"of": ["age"], "sql": "age // 2", "min": 0, "max": 2}, ("0", "1", "2"), (0, 0, 1, 1)),
         ({"of": ["age"], "sql": "age * 1.5", "edges": [0, 2, 9]}, ("[0, 2)", "[2, 9)"), (0, 0, 1, 1)),
-        (
-            {"of": ["age", "sex"], "sql": "sex LIKE 'm%' AND age > 1 -- so"},
-            ("false", "true"), (0, 0, 0, 0, 0, 1, 0, 1),
-        ),
+        ({"of": ["age", "sex"], "sql": "sex LIKE 'm%' AND age > 1 -- so"},
+            ("false", "true"), (0, 0, 0, 0, 0, 1, 0, 1)),
         ({"of": ["age"], "sql": "CASE WHEN age > 1 THEN 'x' END", "null": "no"}, ("x", "no"), (1, 1, 0, 0)),
         ({"of": ["sex"], "sql": "DATE '2020-01-31' + (sex = 'm')::INT", "null": "no"},
             ("2020-01-31", "2020-02-01", "no"), (0, 1)),
-        (
-            {"of": ["sex", "age"], "cases": [
-                {"when": {"age": {"range": [1, 2]}, "sex": "f"}, "then": "a"},
-                {"when": {"age": [0, 1]}, "then": "b"},
-            ], "otherwise": "c"},
-            ("b", "a", "c"), (0, 1, 1, 2, 0, 0, 2, 2),
-        ),
+        ({"of": ["sex", "age"], "cases": [{"when": {"age": {"range": [1, 2]}, "sex": "f"}, "then": "a"},
+            {"when": {"age": [0, 1]}, "then": "b"}], "otherwise": "c"},
+            ("b", "a", "c"), (0, 1, 1, 2, 0, 0, 2, 2)),
         ({"columns": {"d": {"categories": ["2020-01-31"], "type": "date"}}, "sql": "month(d)"}, ("1",), (0,)),
         ({"of": ["sex"], "codes": [1, 0], "categories": ["a", "b"]}, ("a", "b"), (1, 0)),
+        ({"map": {"low": 1, "high": 3}, "min": 1, "max": 3, "trim": True}, ("1", "2", "3"), (0, 2)),
     ],
 )  # fmt: skip
 def test_what_is_derived(spec: dict[str, Any], labels: tuple[str, ...], codes: tuple[int, ...]) -> None:
@@ -102,11 +97,6 @@ def test_tables_that_are_too_large_are_refused(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(DomainError) as caught:
         derived({"of": ["age", "sex"], "sql": "1"})
     assert (caught.value.code, caught.value.path) == ("too-large", ("x",))
-
-
-def test_a_map_of_the_own_column_describes_its_values_beside_it() -> None:
-    pay = Domain({"pay": {"map": {"low": 1, "high": 3}, "min": 1, "max": 3, "trim": True}})["pay"]
-    assert (pay.size, pay.codebook.derivation.codes) == (3, (0, 2))
 
 
 def test_an_attribute_in_python_comes_back() -> None:

@@ -10,23 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from matrixdp.domain import (
-    Attribute,
-    Bins,
-    Categorical,
-    Coded,
-    Domain,
-    Integers,
-    attribute_from_spec,
-    encode_value,
-    parse_number,
-)
+from matrixdp.domain import Attribute, Bins, Categorical, Coded, Domain, Integers, attribute_from_spec
+from matrixdp.domain.encoding import encode_value, parse_number
 from matrixdp.domain.rules import Kind
 
 ROOMS = Categorical("rooms", ("3", "true", "0.5", "2020-01-31", "a b", "4.0", " x", "no"))
 AGE = Integers("age", -1, 4)
 OPEN = Bins("open", (0.0, 1.5, 3.0))
 CLOSED = Bins("closed", (0.0, 1.5, 3.0), closed=True)
+INFINITE = Bins("infinite", (-np.inf, 0.0, 10.0, np.inf))
 
 
 class Unwilling(float):
@@ -64,6 +56,7 @@ READ: list[tuple[Attribute, dict[int | None, list[Any]]]] = [
     (Coded("code", 5), {0: [0, "no"], 1: [True], 3: [" 3", 3.0], None: [5, -1, 0.5, *UNREADABLE]}),
     (OPEN, {0: [0, -0.0, 1.4999], 1: ["1.5", 2.999], None: [-1e-9, 3, 3.1, *UNREADABLE]}),
     (CLOSED, {0: [0, -0.0, 1.4999], 1: ["1.5", 2.999, 3], None: [-1e-9, 3.1, *UNREADABLE]}),
+    (INFINITE, {0: [-1e300, "-1e199"], 1: [0, 9.5], 2: [1e300], None: [-np.inf, "inf", *UNREADABLE]}),
 ]  # fmt: skip
 
 

@@ -35,12 +35,8 @@ def test_levels_come_back() -> None:
 
 
 def test_what_is_asked_of_a_level_are_sets_of_values() -> None:
-    workload = Workload(
-        DOMAIN,
-        mdp.product(county=["identity", {"level": "state"}]),
-        mdp.marginals([["half", "state"], ["age"]]),
-    )
-    by_product, by_marginal, plain = workload
+    counties = mdp.product(county=["identity", {"level": "state"}])
+    by_product, by_marginal, plain = Workload(DOMAIN, counties, mdp.marginals([["half", "state"], ["age"]]))
     assert isinstance(by_product, ProductGroup)
     assert isinstance(by_marginal, ProductGroup)
     states = [[1, 1, 0], [0, 0, 1]]
@@ -52,22 +48,18 @@ def test_what_is_asked_of_a_level_are_sets_of_values() -> None:
     # one that is called like another value says of which level it is
     texts = by_product.predicates[0].describe(DOMAIN["county"])
     assert texts == ["Kings", "New York", "Orange", "New York (state)", "CA"]
-
-
-def test_cells_of_a_level_are_those_that_are_counted() -> None:
+    # cells of a level are those that are counted
     assert len(mdp.marginals([["state", "half"], ["age"]], max_cells=4).expand(DOMAIN)) == 1
     weighted = mdp.marginals([["half", "state"]], weights=[1, 2, 3, 4]).expand(DOMAIN)[0]
     assert weighted.query_weights is not None
     assert weighted.query_weights.tolist() == [1, 2, 3, 4]
 
 
-def test_a_value_alone_is_called_as_it_is() -> None:
-    levels = {"l": {"x": ["x"], "z": ["y"]}}
-    attribute = attribute_from_spec("a", {"categories": ["x", "y"], "levels": levels})
+def test_names_of_levels_and_of_their_values() -> None:
+    own = {"l": {"x": ["x"], "z": ["y"]}}
+    attribute = attribute_from_spec("a", {"categories": ["x", "y"], "levels": own})
     assert attribute.level("l").labels(attribute) == ("x", "z")
-
-
-def test_levels_of_one_name_go_by_their_attributes() -> None:
+    # levels of one name go by their attributes
     levels = {"levels": {"b": {"all": [0, 1]}, "both": {"all": [0, 1]}}}
     domain = Domain({"a": {"size": 2, **levels}, "b": 2, "c": {"size": 2, **levels}})
     assert domain.levels == {}

@@ -9,35 +9,28 @@ import pytest
 @pytest.fixture(scope="session")
 def release() -> Any:
     import matrixdp as mdp  # not before its raise statements are marked
+    from tests.model.builders import measured
 
-    domain = mdp.Domain(
-        {
-            "sex": ["female", "male"],
-            "age": range(12),
-            "region": {
-                "categories": ["a", "b", "c"],
-                "levels": {"side": {"east": ["a", "b"], "west": ["c"]}},
-            },
-            "adult": {"of": ["age"], "sql": "age >= 8"},
-        }
-    )
-    workload = mdp.Workload(
-        domain,
+    sides = {"side": {"east": ["a", "b"], "west": ["c"]}}
+    domain = {
+        "sex": ["female", "male"],
+        "age": range(12),
+        "region": {"categories": ["a", "b", "c"], "levels": sides},
+        "adult": {"of": ["age"], "sql": "age >= 8"},
+    }
+    entries = [
         mdp.marginals([0, 1]),
         mdp.marginals([["sex", "age"]]),
         mdp.product(sex="identity", age="prefix", name="age CDF by sex"),
         mdp.dense(np.tri(3), attributes=["region"], name="sums"),
-    )
+    ]
     random = np.random.default_rng(5)
     table = {
         "sex": random.choice(["female", "male"], 400),
         "age": random.integers(0, 12, 400) // 2,
         "region": random.choice(["a", "b", "c"], 400),
     }
-    measured = mdp.select(workload, mechanism="residual").measure(
-        table, mdp.Budget(rho=0.5), seed_not_private=9
-    )
-    return measured.reconstruct(confidence=0.9)
+    return measured(domain, table, *entries, budget=mdp.Budget(rho=0.5), seed=9).reconstruct(confidence=0.9)
 
 
 @pytest.fixture(scope="session")
@@ -46,9 +39,8 @@ def model(release: Any) -> Any:
     from matrixdp.model.model import Model
 
     random = np.random.default_rng(2)
-    factors = {
-        name: random.dirichlet(np.ones(release.domain[name].size), 3) for name in ("sex", "age", "region")
-    }
+    sizes = {"sex": 2, "age": 12, "region": 3}
+    factors = {name: random.dirichlet(np.ones(size), 3) for name, size in sizes.items()}
     tables = Mixture(release.domain, 399.7, random.dirichlet(np.ones(3)), factors)
     made = {"method": "mixture", "seed": 4, "accepted": True, "tests": {"loss": 1.5, "limit": 2.0}}
     return Model(release.measurement, release.workload, tables, made, release.confidence)

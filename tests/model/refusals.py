@@ -12,6 +12,7 @@ from matrixdp.model.mixture import Mixture
 from matrixdp.model.published import factors_for
 from matrixdp.model.records import MAX_ROWS, StratifiedRecords
 from matrixdp.model.values import RecordColumns
+from tests.model.builders import measured
 from tests.refusals import Refusal
 
 DOMAIN = mdp.Domain({"age": {"min": 0, "max": 7}, "works": ["no", "yes"], "region": ["n", "s", "w"]})
@@ -20,6 +21,8 @@ SMALL = mdp.Domain({"a": 2, "b": 2})
 SINGLES: dict[tuple[str, ...], Any] = {("a",): np.array([3.0, 1.0]), ("b",): np.array([2.0, 2.0])}
 PAIR = np.array([[2.0, 1.0], [0.0, 1.0]])
 EVEN = Mixture(SMALL, 9.0, np.ones(1), {"a": np.full((1, 2), 0.5), "b": np.full((1, 2), 0.5)})
+DETERMINED = {"columns": {"raw": 4}, "codes": [0, 0, 1, 1], "size": 2}
+TWO_DAYS = {"from": "2020-01-06", "to": "2020-01-07", "by": "weekday"}
 VAST = mdp.Domain({"a": 10_001, "b": 10_001})
 
 
@@ -45,10 +48,9 @@ def data(spec: Any):
 
 
 def release(*entries: Any, sizes: str = "ab"):
-    domain = mdp.Domain(dict.fromkeys(sizes, 2))
     table = dict.fromkeys(sizes, [0, 1] * 300)
-    strategy = mdp.select(mdp.Workload(domain, *entries))
-    return strategy.measure(table, mdp.Budget(mu=5), seed_not_private=1).reconstruct()
+    made = measured(dict.fromkeys(sizes, 2), table, *entries, budget=mdp.Budget(mu=5), mechanism="auto")
+    return made.reconstruct()
 
 
 def model(*arguments: Any, **options: Any):
@@ -107,7 +109,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         f"{rows!r} records": records(rows) for rows in (-1, 1.0, True, MAX_ROWS + 1, "auto")
     },
     ("out-of-range", "seed"): {
-        **{f"a seed of {seed!r}": records(seed=seed) for seed in (-1, 0.5, 2**63)},
+        **{f"a seed of {seed!r}": records(seed=seed) for seed in (-1, 0.5, 2**63, None)},
         "a fit without a seed": model(seed=None),
     },
     ("out-of-range", "components"): {
@@ -133,20 +135,11 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "two attributes of one column": data({"x": 2, "y": {"min": 0, "max": 3, "column": "x"}})
     },
     ("not-supported", "values.x"): {
-        "data of an attribute that columns determine": data(
-            {"x": {"columns": {"raw": 4}, "codes": [0, 0, 1, 1], "size": 2}}
-        ),
-        "days of the week that there are not": data(
-            {"x": {"from": "2020-01-06", "to": "2020-01-07", "by": "weekday"}}
-        ),
+        "data of an attribute that columns determine": data({"x": DETERMINED}),
+        "days of the week that there are not": data({"x": TWO_DAYS}),
     },
 }
 REFUSALS = [
     *(Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()),
-    Refusal(
-        "a folder without a model",
-        "file-missing",
-        "",
-        lambda folder: mdp.Model.load(folder),
-    ),
+    Refusal("a folder without a model", "file-missing", "", lambda folder: mdp.Model.load(folder)),
 ]

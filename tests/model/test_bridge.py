@@ -10,6 +10,7 @@ import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.model.bridge import MeasuredQuery
 from matrixdp.testing import dense_measurement
+from tests.model.builders import measured
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})
 
@@ -31,8 +32,7 @@ def test_measured_queries_are_those_of_the_plan(mechanism):
 def test_mbi_is_given_every_part_of_a_release(mechanism):
     mbi = pytest.importorskip("mbi")
     table = {"a": [0, 1, 2], "b": [0, 1, 3], "c": [0, 0, 1]}
-    strategy = mdp.select(mdp.Workload(DOMAIN, mdp.marginals([1, 2])), mechanism=mechanism)
-    release = strategy.measure(table, mdp.Budget(mu=1), seed_not_private=1).reconstruct()
+    release = measured(DOMAIN, table, mdp.marginals([1, 2]), mechanism=mechanism).reconstruct()
     domain, made = release.to_mbi()
     held = release.measurement
     assert (domain.attributes, domain.shape) == (DOMAIN.names, DOMAIN.shape)
@@ -52,8 +52,6 @@ def test_mbi_is_given_every_part_of_a_release(mechanism):
 
 def test_without_mbi_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "mbi", None)
-    measured = mdp.select(mdp.Workload(DOMAIN, mdp.marginals(1))).measure(
-        {"a": [0], "b": [0], "c": [0]}, mdp.Budget(mu=1), seed_not_private=1
-    )
+    release = measured(DOMAIN, {"a": [0], "b": [0], "c": [0]}, mdp.marginals(1)).reconstruct()
     with pytest.raises(UnsupportedQueryError, match=r"pip install 'matrixdp\[mbi\]'"):
-        measured.reconstruct().to_mbi()
+        release.to_mbi()

@@ -12,9 +12,10 @@ from matrixdp.model.choice import _limits, choose, judged
 from matrixdp.model.fit import fit
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts
+from tests.model.builders import measured
 
 RANDOM = np.random.default_rng(11)
-DOMAIN = mdp.Domain({"a": 12, "b": 12, "c": 2})
+DOMAIN = {"a": 12, "b": 12, "c": 2}
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +23,8 @@ def parts():
     """Two attributes that are equal for nearly all: one product cannot say so."""
     a = RANDOM.integers(0, 12, 3_000)
     b = np.where(RANDOM.random(3_000) < 0.9, a, RANDOM.integers(0, 12, 3_000))
-    workload = mdp.Workload(DOMAIN, mdp.marginals([0, 1, 2]))
     table = {"a": a, "b": b, "c": RANDOM.integers(0, 2, 3_000)}
-    return Parts.of(
-        mdp.select(workload, mechanism="residual")
-        .measure(table, mdp.Budget(mu=1), seed_not_private=2)
-        .measurement
-    )
+    return Parts.of(measured(DOMAIN, table, mdp.marginals([0, 1, 2]), seed=2).measurement)
 
 
 def test_components_are_added_until_noise_explains_the_rest(parts, monkeypatch):

@@ -15,6 +15,7 @@ from matrixdp.model.local import fit_local
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.parts import Parts
 from matrixdp.model.published import factors_for, with_published
+from tests.model.builders import measured
 
 DOMAIN = mdp.Domain(
     {
@@ -59,13 +60,13 @@ BOTH = [
     [int(((PEOPLE["region"] == r) & (PEOPLE["works"] == w)).sum()) for r in ("north", "south", "west")]
     for w in ("no", "yes")
 ]
+PAIR: Any = {"product": {"works": "identity", "region": "identity"}, "counts": BOTH}
 
 
 @pytest.fixture(scope="module")
 def measurement():
-    asked = mdp.Workload(DOMAIN, mdp.marginals([0, 1, 2], attributes=FREE))
-    strategy = mdp.select(asked, mechanism="residual")
-    return strategy.measure(PEOPLE, mdp.Budget(mu=0.2), seed_not_private=5).measurement
+    asked = mdp.marginals([0, 1, 2], attributes=FREE)
+    return measured(DOMAIN, PEOPLE, asked, budget=mdp.Budget(mu=0.2), seed=5).measurement
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +83,11 @@ def tables(request, measurement, known):
     return fit_local(measurement, known) if request.param == "local" else mixed(measurement, known)
 
 
-def test_published_counts_are_kept_exactly(tables):
+def test_published_counts_are_kept_exactly_and_impossible_combinations_empty(tables):
     np.testing.assert_allclose(tables.marginal(["region"]), REGIONS, atol=1e-4)
     assert tables.total == NUMBER
     np.testing.assert_allclose(tables.marginal(["region", "age"]).sum(axis=1), REGIONS, atol=1e-4)
-
-
-def test_nobody_is_in_an_impossible_combination(tables):
+    # nobody is in an impossible combination
     assert (tables.marginal(["age", "married"])[:2, 1] == 0).all()
     assert (tables.marginal(["age", "works"])[:2, 1] == 0).all()
     assert tables.marginal(["child", "married"])[DOMAIN["child"].code_of("yes"), 1] == 0
@@ -109,9 +108,7 @@ def test_rules_make_the_tables_better(measurement, known):
 
 
 def test_a_mixture_keeps_published_tables_of_two_attributes(measurement):
-    known = Constraints.of(
-        DOMAIN, [{"product": {"works": "identity", "region": "identity"}, "counts": BOTH}], RULES
-    )
+    known = Constraints.of(DOMAIN, [PAIR], RULES)
     assert known.total == NUMBER
     made = mixed(measurement, known)
     np.testing.assert_allclose(made.marginal(["works", "region"]), BOTH, atol=1e-3)
@@ -122,13 +119,11 @@ def test_a_mixture_keeps_published_tables_of_two_attributes(measurement):
 
 
 def test_an_impossible_pair_of_which_nothing_was_measured_stays_empty():
-    asked = mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=FREE))
-    held = mdp.select(asked, mechanism="residual").measure(PEOPLE, mdp.Budget(mu=1), seed_not_private=2)
+    held = measured(DOMAIN, PEOPLE, mdp.marginals([0, 1], attributes=FREE), seed=2)
     made = fit_local(held.measurement, Constraints.of(DOMAIN, None, RULES))
-    assert (made.marginal(["age", "married"])[:2, 1] == 0).all()
-    np.testing.assert_allclose(
-        made.marginal(["age", "married"]).sum(axis=1), made.marginal(["age"]), rtol=1e-6
-    )
+    pair = made.marginal(["age", "married"])
+    assert (pair[:2, 1] == 0).all()
+    np.testing.assert_allclose(pair.sum(axis=1), made.marginal(["age"]), rtol=1e-6)
 
 
 def test_sums_that_need_an_impossible_combination_give_way():
@@ -157,27 +152,21 @@ def test_sums_that_need_an_impossible_combination_give_way():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rules_that_the_table_breaks_leave_tables_that_agree(seed):
     domain = mdp.Domain({"sex": ["female", "male"], "age": 8})
-    workload = mdp.Workload(domain, mdp.marginals([0, 1, 2]))
     table = {"sex": (["female"] * 8 + ["male"] * 8) * 250, "age": [*range(8)] * 500}
-    strategy = mdp.select(workload, mechanism="residual")
-    measured = strategy.measure(table, mdp.Budget(rho=0.05), seed_not_private=seed)
+    held = measured(domain, table, mdp.marginals([0, 1, 2]), budget=mdp.Budget(rho=0.05), seed=seed)
     known = Constraints.of(domain, None, [{"sex": ["male"], "age": {"range": [0, 3]}}])
-    tables = fit_local(measured.measurement, known)
+    tables = fit_local(held.measurement, known)
     pair = tables.marginal(["sex", "age"])
     assert pair[1, :4].tolist() == [0, 0, 0, 0]
     np.testing.assert_allclose(pair.sum(axis=0), tables.marginal(["age"]), rtol=1e-4)
 
 
 def test_totals_are_written_in_several_ways():
-    short = Constraints.of(DOMAIN, 900)
-    pairs = Constraints.of(DOMAIN, [(mdp.product(region="identity"), np.array(REGIONS))])
-    assert short.total == pairs.total == 900
-    ranges = Constraints.of(DOMAIN, [(mdp.product(age={"ranges": [[0, 1]]}), 150)])
-    assert ranges.total is None
-    prefix = Constraints.of(DOMAIN, [(mdp.product(region="prefix"), [500, 800, 900])])
-    assert prefix.total == 900
-    assert not Constraints.of(DOMAIN)
-    assert short
+    pairs = [(mdp.product(region="identity"), np.array(REGIONS))]
+    prefix = [(mdp.product(region="prefix"), [500, 800, 900])]
+    assert {Constraints.of(DOMAIN, counts).total for counts in (900, pairs, prefix)} == {900}
+    assert Constraints.of(DOMAIN, [(mdp.product(age={"ranges": [[0, 1]]}), 150)]).total is None
+    assert (bool(Constraints.of(DOMAIN)), bool(Constraints.of(DOMAIN, 900))) == (False, True)
 
 
 def test_rules_of_derived_attributes_are_those_of_their_parents():
@@ -201,45 +190,29 @@ def test_too_much_is_refused(monkeypatch, measurement):
     with pytest.raises(TooLargeError, match="link age, married, works, whose table has 32 cells"):
         fit_local(measurement, Constraints.of(DOMAIN, None, RULES))
     monkeypatch.setattr(published, "MAX_COMPONENTS", 1)
-    pair = Constraints.of(DOMAIN, [{"product": {"works": "identity", "region": "identity"}, "counts": BOTH}])
-    even = Mixture(
-        DOMAIN,
-        NUMBER,
-        np.ones(1),
-        {name: np.full((1, DOMAIN[name].size), 1 / DOMAIN[name].size) for name in FREE},
-    )
-    with pytest.raises(
-        TooLargeError, match="invariants: published tables of several attributes need 2 components"
-    ):
-        with_published(even, pair.tables)
+    even = {name: np.full((1, DOMAIN[name].size), 1 / DOMAIN[name].size) for name in FREE}
+    with pytest.raises(TooLargeError, match="published tables of several attributes need 2 components"):
+        with_published(Mixture(DOMAIN, NUMBER, np.ones(1), even), Constraints.of(DOMAIN, [PAIR]).tables)
 
 
-def test_if_everything_is_impossible_that_is_said(measurement):
+def test_if_everything_is_impossible_that_is_said(measurement, monkeypatch):
     known = Constraints.of(DOMAIN, None, [{"married": ["no", "yes"]}])
     with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
         fit_local(measurement, known)
-    starts = Parts.of(measurement).starts
-    constraints_draws = 5
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(constraints, "_DRAWS", constraints_draws)
-        with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
-            known.masks(starts, 3, np.random.default_rng(1))
+    monkeypatch.setattr(constraints, "_DRAWS", 5)
+    with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
+        known.masks(Parts.of(measurement).starts, 3, np.random.default_rng(1))
 
 
 def test_counts_that_no_table_has_are_refused(monkeypatch):
+    # a count of 0 empties its cells; counts that disagree are among the refusals
     rows = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
-    with pytest.raises(
-        SpecificationError, match=r"invariants: found counts that no table has: the nearest has 6 where 9"
-    ):
-        factors_for(np.ones(3), rows, np.array([9.0, 3.0]))
-    # a count of 0 empties its cells
     np.testing.assert_allclose(factors_for(np.ones(3), rows, np.array([0.0, 3.0])), [0, 0, 3])
     domain = mdp.Domain({"a": 2, "b": 2})
     diagonal = {name: np.eye(2) for name in ("a", "b")}
     made = Mixture(domain, 10.0, np.array([0.5, 0.5]), diagonal)  # a and b are equal
-    tables = Constraints.of(
-        domain, [(mdp.product(a="identity"), [9, 1]), (mdp.product(b="identity"), [1, 9])]
-    ).tables
+    counts = [(mdp.product(a="identity"), [9, 1]), (mdp.product(b="identity"), [1, 9])]
+    tables = Constraints.of(domain, counts).tables
     monkeypatch.setattr("matrixdp.model.published._SWEEPS", 3)
     with pytest.raises(SpecificationError, match="invariants: found counts that no table has"):
         with_published(made, tables)

@@ -6,15 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import (
-    SpecificationError,
-    TooLargeError,
-    UnsupportedQueryError,
-    WorkloadError,
-)
+from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.model import model as held
 from matrixdp.model.mixture import Mixture
 from matrixdp.model.model import Model
+from tests.model.builders import measured
 
 FIGURES = ["estimate", "stddev", "lower", "upper"]
 
@@ -41,20 +37,18 @@ def test_what_was_not_measured_is_marked_and_has_no_figures(release: Any, model:
     assert [row["extrapolated"] for row in asked] == [False] * 24 + [True] * 36
     assert all(row[name] is None for row in asked[24:] for name in FIGURES)
     assert all(row[name] is not None for row in asked[:24] for name in FIGURES)
-    assert [row["modelled"] for row in asked[24:]] == model.tables.marginal(
-        ["age", "region"]
-    ).ravel().tolist()
+    expected = model.tables.marginal(["age", "region"]).ravel()
+    assert [row["modelled"] for row in asked[24:]] == expected.tolist()
 
 
 def test_a_query_that_is_determined_as_a_sum_over_more_is_no_extrapolation(release: Any):
-    workload = mdp.Workload(release.domain, mdp.marginals([["sex", "age"]]))
-    strategy = mdp.select(workload, mechanism="opt-0")
     table = {"sex": ["male"] * 9, "age": [3] * 9, "region": ["a"] * 9}
-    measured = strategy.measure(table, mdp.Budget(rho=0.5), seed_not_private=1)
-    tables = Mixture(release.domain, 9.0, np.ones(1), {name: np.full((1, n), 1 / n) for name, n in
-                                                       [("sex", 2), ("age", 12), ("region", 3)]})  # fmt: skip
-    rows = Model(measured.measurement, workload, tables).answer(mdp.marginals([["sex"]])).to_pylist()
-    expected = measured.reconstruct().answer(mdp.marginals([["sex"]])).to_pylist()
+    asked, sexes = mdp.marginals([["sex", "age"]]), mdp.marginals([["sex"]])
+    own = measured(release.domain, table, asked, mechanism="opt-0").reconstruct()
+    even = {name: np.full((1, size), 1 / size) for name, size in (("sex", 2), ("age", 12), ("region", 3))}
+    tables = Mixture(release.domain, 9.0, np.ones(1), even)
+    rows = Model(own.measurement, own.workload, tables).answer(sexes).to_pylist()
+    expected = own.answer(sexes).to_pylist()
     assert [row["estimate"] for row in rows] == [row["estimate"] for row in expected]
     assert [row["extrapolated"] for row in rows] == [False, False]
 
@@ -88,19 +82,14 @@ def test_what_does_not_fit_is_refused(model: Model, release: Any, monkeypatch: p
     other = Mixture(mdp.Domain({"x": 1}), 1.0, np.ones(1), {"x": np.ones((1, 1))})
     with pytest.raises(WorkloadError, match="another domain"):
         Model(model.measurement, model.workload, other)
-    vast = Model(
-        model.measurement,
-        model.workload,
-        Mixture(release.domain, 1e12, model.tables.weights, model.tables.factors),  # type: ignore[union-attr]
-    )
+    tables: Any = model.tables
+    many = Mixture(release.domain, 1e12, tables.weights, tables.factors)
+    vast = Model(model.measurement, model.workload, many)
     with pytest.raises(SpecificationError, match="rows: found none beside a total of 1,000,000,000,000"):
         vast.records()
     assert vast.records(3).num_rows == 3
     monkeypatch.setattr(held, "MAX_TABLE_ROWS", 5)
-    for refused in (
-        model.records,
-        lambda: model.answer({"marginals": 1}),
-        lambda: model.counted({"marginals": 1}),
-    ):
+    asked = {"marginals": 1}
+    for refused in (model.records, lambda: model.answer(asked), lambda: model.counted(asked)):
         with pytest.raises(TooLargeError, match="at most 5"):
             refused()

@@ -1,88 +1,60 @@
-# mypy: disable-error-code="arg-type,dict-item,list-item"
+# mypy: disable-error-code="arg-type,list-item"
 """What predicate sets, groups and weights refuse."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from matrixdp.queries import (
-    DenseGroup,
-    Identity,
-    Labelled,
-    Matrix,
-    MatrixRows,
-    Permuted,
-    Prefix,
-    ProductGroup,
-    Ranges,
-    Sets,
-    Stacked,
-    Total,
-    Width,
-    check_weights,
-)
+from matrixdp import queries as q
 from tests.refusals import numbered
 
-_ROWS: list[tuple[str, str, Callable[[], Any]]] = [
-    ("out-of-range", "", lambda: Width(0)),
-    ("out-of-range", "", lambda: Width(-1)),
-    ("out-of-range", "", lambda: Width(True)),
-    ("out-of-range", "", lambda: Width(1.5)),
-    ("out-of-range", "", lambda: Width("2")),
-    ("out-of-range", "", lambda: Width(4).check(3)),
-    ("workload", "", lambda: Ranges(((0, 1), (0, 3))).check(3)),
-    ("workload", "", lambda: Ranges(((2, 1),)).check(3)),
-    ("workload", "", lambda: Ranges(((-1, 1),)).check(3)),
-    ("out-of-range", "", lambda: Sets(((0, 3),)).check(3)),
-    ("out-of-range", "", lambda: Sets(((-1,),)).check(3)),
-    ("duplicate", "", lambda: Sets(((1, 1),)).check(3)),
-    ("workload", "", lambda: Matrix(np.eye(2)).check(3)),
-    ("out-of-range", "", lambda: Labelled(Width(4), ("wide",)).check(3)),
-    ("wrong-size", "", lambda: Labelled(Total(), ("a", "b")).check(3)),
-    ("out-of-range", "", lambda: Stacked((Total(), Width(4))).check(3)),
-    ("out-of-range", "", lambda: Permuted(Width(4), (0, 1, 2)).check(3)),
-    ("wrong-size", "", lambda: Permuted(Prefix(), (0, 1)).check(3)),
-    ("wrong-size", "", lambda: Permuted(Prefix(), (0, 1, 1)).check(3)),
-    ("empty", "", lambda: Ranges(())),
-    ("empty", "", lambda: Sets(())),
-    ("empty", "", lambda: Stacked(())),
-    ("workload", "", lambda: Matrix(np.ones(3))),
-    ("workload", "", lambda: Matrix(np.ones((0, 3)))),
-    ("workload", "", lambda: Matrix(np.ones((3, 0)))),
-    ("workload", "", lambda: Matrix([[np.nan]])),
-    ("workload", "", lambda: Matrix([[np.inf]])),
-    ("wrong-type", "matrix", lambda: Matrix([[1, 2], [3]])),
-    ("wrong-type", "matrix", lambda: Matrix([["a"]])),
-    ("wrong-type", "matrix", lambda: Matrix([[1j]])),
-    ("wrong-type", "matrix", lambda: Matrix([[None]])),
-    ("wrong-type", "matrix", lambda: Matrix(None)),
-    ("workload", "", lambda: MatrixRows(np.ones(3))),
-    ("workload", "", lambda: MatrixRows([[np.inf]])),
-    ("wrong-type", "dense", lambda: MatrixRows([["x"]])),
-    ("wrong-type", "dense", lambda: MatrixRows([[1, 2], [3]])),
-    ("out-of-range", "", lambda: ProductGroup("g", ("a", "b"), (Identity(), Width(5)), (2, 3))),
-    ("workload", "", lambda: DenseGroup("g", ("a", "b"), MatrixRows(np.eye(3)), (2, 2))),
-    ("out-of-range", "g.weight", lambda: ProductGroup("g", ("a",), (Identity(),), (2,), 0)),
-    ("wrong-size", "g.weights", lambda: ProductGroup("g", ("a",), (Identity(),), (2,), 1.0, [1.0])),
-    ("out-of-range", "weight", lambda: check_weights(0, None, 1)),
-    ("out-of-range", "weight", lambda: check_weights(-1, None, 1)),
-    ("out-of-range", "weight", lambda: check_weights(float("nan"), None, 1)),
-    ("out-of-range", "weight", lambda: check_weights(float("inf"), None, 1)),
-    ("out-of-range", "weight", lambda: check_weights(10**400, None, 1)),
-    ("out-of-range", "weight", lambda: check_weights(True, None, 1)),
-    ("out-of-range", "weight", lambda: check_weights("1", None, 1)),
-    ("out-of-range", "weight", lambda: check_weights(None, None, 1)),
-    ("out-of-range", "weight", lambda: check_weights([1], None, 1)),
-    ("wrong-size", "weights", lambda: check_weights(1.0, [1.0], 2)),
-    ("wrong-size", "weights", lambda: check_weights(1.0, [1.0, 2.0, 3.0], 2)),
-    ("out-of-range", "weights", lambda: check_weights(1.0, [0.0, 1.0], 2)),
-    ("out-of-range", "weights", lambda: check_weights(1.0, [-1.0, 1.0], 2)),
-    ("out-of-range", "weights", lambda: check_weights(1.0, [np.nan, 1.0], 2)),
-    ("out-of-range", "weights", lambda: check_weights(1.0, [np.inf, 1.0], 2)),
-    ("wrong-type", "weights", lambda: check_weights(1.0, ["a", "b"], 2)),
-    ("wrong-type", "weights", lambda: check_weights(1.0, [[1], [2, 3]], 2)),
-    ("out-of-range", "weights", lambda: check_weights(1e300, [1e300], 1)),
-    ("out-of-range", "weights", lambda: check_weights(1e-300, [1e-300], 1)),
-]
-REFUSALS = numbered("queries", _ROWS)
+
+def made(cls: Any, *arguments: Any) -> Callable[[], Any]:
+    return lambda: cls(*arguments)
+
+
+#: What is made, by the code of the error and its place.
+MADE: dict[tuple[str, str], list[Callable[[], Any]]] = {
+    ("out-of-range", ""): [*(made(q.Width, width) for width in (0, -1, True, 1.5, "2")),
+        made(q.ProductGroup, "g", ("a", "b"), (q.Identity(), q.Width(5)), (2, 3))],
+    ("empty", ""): [made(q.Ranges, ()), made(q.Sets, ()), made(q.Stacked, ())],
+    ("workload", ""): [
+        *(made(q.Matrix, own) for own in (np.ones(3), np.ones((0, 3)), np.ones((3, 0)))),
+        made(q.Matrix, [[math.nan]]), made(q.Matrix, [[math.inf]]),
+        made(q.MatrixRows, np.ones(3)), made(q.MatrixRows, [[math.inf]]),
+        made(q.DenseGroup, "g", ("a", "b"), q.MatrixRows(np.eye(3)), (2, 2))],
+    ("wrong-type", "matrix"): [
+        made(q.Matrix, own) for own in ([[1, 2], [3]], [["a"]], [[1j]], [[None]], None)],
+    ("wrong-type", "dense"): [made(q.MatrixRows, own) for own in ([["x"]], [[1, 2], [3]])],
+    ("out-of-range", "g.weight"): [made(q.ProductGroup, "g", ("a",), (q.Identity(),), (2,), 0)],
+    ("wrong-size", "g.weights"): [made(q.ProductGroup, "g", ("a",), (q.Identity(),), (2,), 1.0, [1.0])],
+}  # fmt: skip
+#: Sets that do not fit an attribute of three values.
+UNFIT: dict[tuple[str, str], list[q.Predicates]] = {
+    ("out-of-range", ""): [q.Width(4), q.Sets(((0, 3),)), q.Sets(((-1,),)), q.Labelled(q.Width(4), ("wide",)),
+        q.Stacked((q.Total(), q.Width(4))), q.Permuted(q.Width(4), (0, 1, 2))],
+    ("workload", ""): [q.Ranges(((0, 1), (0, 3))), q.Ranges(((2, 1),)), q.Ranges(((-1, 1),)),
+        q.Matrix(np.eye(2))],
+    ("duplicate", ""): [q.Sets(((1, 1),))],
+    ("wrong-size", ""): [q.Labelled(q.Total(), ("a", "b")), q.Permuted(q.Prefix(), (0, 1)),
+        q.Permuted(q.Prefix(), (0, 1, 1))],
+}  # fmt: skip
+#: The weight of a group, and those of its two queries.
+WEIGHTS: dict[tuple[str, str], list[tuple[Any, Any]]] = {
+    ("out-of-range", "weight"): [(weight, None) for weight in (0, -1, math.nan, math.inf, 10**400, True, "1",
+        None, [1])],
+    ("wrong-size", "weights"): [(1.0, [1.0]), (1.0, [1.0, 2.0, 3.0])],
+    ("out-of-range", "weights"): [*((1.0, [weight, 1.0]) for weight in (0.0, -1.0, math.nan, math.inf)),
+        (1e300, [1e300, 1.0]), (1e-300, [1e-300, 1.0])],
+    ("wrong-type", "weights"): [(1.0, ["a", "b"]), (1.0, [[1], [2, 3]])],
+}  # fmt: skip
+REFUSALS = numbered(
+    "queries",
+    [
+        *((*key, attempt) for key, attempts in MADE.items() for attempt in attempts),
+        *((*key, made(own.check, 3)) for key, sets in UNFIT.items() for own in sets),
+        *((*key, made(q.check_weights, *own, 2)) for key, all_ in WEIGHTS.items() for own in all_),
+    ],
+)

@@ -16,8 +16,6 @@ from matrixdp.forms import Form, MappingOf, OrFile, Schema, Verbatim, is_unicode
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
 
-_LISTED = "a list of values, or {range: [first, last]}"
-
 
 @final
 @dataclass(frozen=True)
@@ -79,18 +77,20 @@ class Level:
             if not isinstance(groups, Mapping) or not groups:
                 expected = "a mapping from each value of the level to the values that are in it, or a file"
                 raise wrong_value(groups, expected)
-            found = tuple(_group(attribute, value, listed) for value, listed in groups.items())
-        return cls(name, found)
+            found = []
+            for value, listed in groups.items():
+                with within(str(value)):
+                    found.append((value, _codes_of(attribute, listed)))
+        return cls(name, tuple(found))
 
     def check(self, attribute: Attribute) -> None:
         """Check that every value of the attribute is in exactly one value of the level."""
         seen: dict[int, str] = {}
-        for value, codes in self.groups:
-            for code in codes:
-                if code in seen:
-                    found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
-                    raise DomainError.at((value,), found, "each value once", code="duplicate")
-                seen[code] = value
+        for value, code in ((value, code) for value, codes in self.groups for code in codes):
+            if code in seen:
+                found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
+                raise DomainError.at((value,), found, "each value once", code="duplicate")
+            seen[code] = value
         missing = [code for code in attribute.all_codes if code not in seen]
         if missing:
             found = f"no value for {attribute.label(missing[0])!r}"
@@ -131,14 +131,13 @@ LEVELS: Form[Mapping[str, object]] = OrFile(
 """The form of the levels of an attribute."""
 
 
-def _group(attribute: Attribute, value: object, listed: object) -> tuple[str, tuple[int, ...]]:
-    _check_name(value)
-    with within(str(value)):
-        if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
-            raise wrong_value(listed, _LISTED)
-        if isinstance(listed, Mapping):
-            return str(value), tuple(codes_of_range(attribute, listed, _LISTED))
-        return str(value), tuple(each(attribute.code_of, listed))
+def _codes_of(attribute: Attribute, listed: object) -> tuple[int, ...]:
+    expected = "a list of values, or {range: [first, last]}"
+    if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
+        raise wrong_value(listed, expected)
+    if isinstance(listed, Mapping):
+        return tuple(codes_of_range(attribute, listed, expected))
+    return tuple(each(attribute.code_of, listed))
 
 
 def codes_of_range(attribute: Attribute, written: Mapping[object, object], expected: str) -> range:
@@ -328,6 +327,7 @@ class Attribute(ABC):
     size: int = field(init=False, repr=False, compare=False)
     _rule: Rule = field(init=False, repr=False, compare=False)
     codebook: Codebook = field(default=NO_CODEBOOK, kw_only=True, repr=False)
+    _labels: dict[int, str] = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool]
 
     def __post_init__(self) -> None:
@@ -413,9 +413,10 @@ class Attribute(ABC):
         """
         first, last = self._named(low), self._named(high)
         if first is None or last is None:
-            return self._code_range(low, high)
+            first, last = self._code_range(low, high)
         if first > last or last == self.null_code:
-            expected = f"two values of {self.name!r}, in the listed order, neither of them null"
+            null = "" if self.null_code is None else ", neither of them null"
+            expected = f"two values of {self.name!r}, in the listed order{null}"
             raise wrong_value([low, high], expected, code="out-of-range")
         return first, last
 
@@ -491,23 +492,17 @@ class Attribute(ABC):
         """Return the code of a public value."""
 
     def _code_range(self, low: object, high: object) -> tuple[int, int]:
-        """Return the first and the last code of a range of public values."""
+        """Return the codes of the ends of a range of public values."""
         first, last = each(self.code_of, (low, high))
-        if first > last:
-            raise wrong_value(
-                [low, high], f"two values of {self.name!r}, in the listed order", code="out-of-range"
-            )
         return first, last
 
     @abstractmethod
-    def _spec(self) -> object:
-        """Return what a specification says about the values, in its shortest form."""
-
     def _mapping(self) -> dict[str, object]:
         """Return what a specification says about the values as a mapping."""
-        spec = self._spec()
-        assert isinstance(spec, dict)
-        return spec
+
+    def _spec(self) -> object:
+        """Return what a specification says about the values, in its shortest form."""
+        return self._mapping()
 
     def _label(self, code: int) -> str:
         return str(self._value(code))
@@ -538,26 +533,27 @@ class Attribute(ABC):
             object.__setattr__(self, key, value)
 
     def _check_labels(self) -> None:
-        """Check that labels are those of values, and that none is the text of another value."""
+        """Keep what values are called, by code; check that none is called by the text of another."""
         codes: dict[int, str] = {}
-        with within(self.name, "labels"):
-            for value, label in self.codebook.labels:
-                code = self._listed(value)
-                if code is None:
-                    expected = f"a value of {self.name!r}"
-                    raise DomainError.at((value,), repr(value), expected, code="unknown-name")
-                if code in codes or label in codes.values():
-                    found, expected = f"{label!r} a second time", "each value and each label once"
-                    raise DomainError.at((value,), found, expected, code="duplicate")
-                if self._listed(label) not in (None, code):
-                    raise _other_value(label, value)
-                codes[code] = label
-        null = self.codebook.null
-        if null is not None and (null in codes.values() or self._listed(null) is not None):
-            raise _other_value(null, self.name, "null")
-        for place, level in enumerate(self.codebook.levels):
+        for value, label in self.codebook.labels:
+            path, code = (self.name, "labels", value), self._listed(value)
+            if code is None:
+                raise DomainError.at(path, repr(value), f"a value of {self.name!r}", code="unknown-name")
+            if code in codes or label in codes.values():
+                expected = "each value and each label once"
+                raise DomainError.at(path, f"{label!r} a second time", expected, code="duplicate")
+            if self._listed(label) not in (None, code):
+                raise _other_value(label, path)
+            codes[code] = label
+        if (null := self.codebook.null) is not None:
+            if null in codes.values() or self._listed(null) is not None:
+                raise _other_value(null, (self.name, "null"))
+            codes[self.size - 1] = null
+        self._set(_labels=codes)
+        names = [level.name for level in self.codebook.levels]
+        for level in self.codebook.levels:
             with within(self.name, "levels", level.name):
-                if level.name in [other.name for other in self.codebook.levels[:place]]:
+                if names.count(level.name) > 1:
                     raise DomainError.at((), "the level a second time", "each level once", code="duplicate")
                 level.check(self)
 
@@ -571,13 +567,6 @@ class Attribute(ABC):
         return None
 
     @cached_property
-    def _labels(self) -> Mapping[int, str]:
-        """What is called by another text than that of its value, by code."""
-        listed = ((self._listed(value), label) for value, label in self.codebook.labels)
-        labels = [*listed, (self.null_code, self.codebook.null)]
-        return {code: label for code, label in labels if code is not None and label is not None}
-
-    @cached_property
     def _codes(self) -> Mapping[str, int]:
         return {label: code for code, label in self._labels.items()}
 
@@ -588,5 +577,5 @@ class Attribute(ABC):
         return self._codes.get(value) if isinstance(value, str) else None
 
 
-def _other_value(text: str, *path: str) -> DomainError:
+def _other_value(text: str, path: tuple[str, ...]) -> DomainError:
     return DomainError.at(path, f"{text!r}, which is another value", "a text of its own", code="conflict")

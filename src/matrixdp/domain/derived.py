@@ -12,32 +12,12 @@ from typing import Any, final
 
 import numpy as np
 
-from matrixdp.domain.attribute import (
-    Attribute,
-    Derivation,
-    check_combinations,
-    codes_of_range,
-    names_of,
-)
+from matrixdp import forms
+from matrixdp.domain.attribute import Attribute, Derivation, check_combinations, codes_of_range, names_of
 from matrixdp.domain.encoding import encode_value
 from matrixdp.domain.rules import BOOLEANS, canonical_text, canonical_value
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import (
-    ListOf,
-    MappingOf,
-    OrFile,
-    Record,
-    RecordForm,
-    Schema,
-    Verbatim,
-    describe_value,
-    key,
-    record,
-    scalar,
-    text,
-    unknown_name,
-    whole,
-)
+from matrixdp.forms import ListOf, MappingOf, OrFile, Record, describe_value, key, record, text
 
 # SQL over public values: what an expression says of every combination of values of some attributes.
 
@@ -152,15 +132,8 @@ def _checked(expression: str, parents: Collection[str]) -> str:
     return made
 
 
-def text_of(value: object) -> str:
-    """Return the text of a value that an expression gave, as a category."""
-    if isinstance(value, date):
-        return value.isoformat()
-    return canonical_text(value)
-
-
-_ANY = Verbatim(lambda definitions: {})  # noqa: ARG005 - what describes the values is read with them
-_VALUE = scalar("text, a finite number, true or false")
+_ANY = forms.Verbatim(lambda definitions: {})  # noqa: ARG005 - what describes the values is read with them
+_VALUE = forms.scalar("text, a finite number, true or false")
 _MAP = "a mapping from values to what they count as"
 _RULES = ("sql", "map", "cases", "codes")
 #: What goes with the values of the derived attribute, and not with the column that a map is read from.
@@ -204,11 +177,13 @@ class DerivedForm(Record):
         OrFile(MappingOf(_VALUE, _MAP, named="a value", least=1), _MAP), default=None
     )
     cases: tuple[CaseForm, ...] = key(
-        ListOf(RecordForm(CaseForm), "a list of cases {when: {attribute: values}, then: value}"), default=()
+        ListOf(forms.RecordForm(CaseForm), "a list of cases {when: {attribute: values}, then: value}"),
+        default=(),
     )
     otherwise: str | bool | float | None = key(_VALUE, default=None)
     codes: tuple[int, ...] | None = key(
-        ListOf(whole("a code", least=0), "a code for each combination of the parents' values"), default=None
+        ListOf(forms.whole("a code", least=0), "a code for each combination of the parents' values"),
+        default=None,
     )
 
     def check(self) -> None:
@@ -256,22 +231,21 @@ def derived_attribute(
     with within(name):
         form = DerivedForm.read({word: value for word, value in spec.items() if word in keys})
         rest = {word: value for word, value in spec.items() if word not in keys}
-        parents, columns, rest = _parents(name, form, rest, known, describe)
+        parents, columns = _parents(name, form, rest, known, describe)
         check_combinations(parents)
         values = _values(form, parents)
-        for kept in rest:
-            if kept in _OF_COLUMNS:
-                expected = "it with a column under `columns`, as a derived attribute has no column of its own"
-                raise DomainError.at((kept,), describe_value(rest[kept]), expected)
+        for kept in (word for word in rest if word in _OF_COLUMNS):
+            expected = "it with a column under `columns`, as a derived attribute has no column of its own"
+            raise DomainError.at((kept,), describe_value(rest[kept]), expected)
     if values is None:
         target, codes = describe(name, rest), form.codes or ()
     else:
         if rest.keys().isdisjoint(_TELLING):
-            for word in rest:
-                if word not in (*_OWN, "null"):
-                    raise DomainError(DerivedForm.unknown_key(word).within(name))
-            listed = dict.fromkeys(text_of(value) for value in values if value is not None)
-            rest = {"categories": list(listed), **rest}
+            for word in (word for word in rest if word not in (*_OWN, "null")):
+                raise DomainError(DerivedForm.unknown_key(word).within(name))
+            listed = (value.isoformat() if isinstance(value, date) else value for value in values)
+            texts = dict.fromkeys(canonical_text(value) for value in listed if value is not None)
+            rest = {"categories": list(texts), **rest}
         target = describe(name, rest)
         with within(name):
             codes = tuple(_code(target, parents, place, value) for place, value in enumerate(values))
@@ -282,18 +256,13 @@ def derived_attribute(
 
 
 def _parents(
-    name: str,
-    form: DerivedForm,
-    rest: dict[str, object],
-    known: Mapping[str, Attribute],
-    describe: Describe,
-) -> tuple[list[Attribute], tuple[Attribute, ...], dict[str, object]]:
-    """Return all parents, those that are columns, and what is left to say of the values."""
-    parents = []
+    name: str, form: DerivedForm, rest: dict[str, object], known: Mapping[str, Attribute], describe: Describe
+) -> tuple[list[Attribute], tuple[Attribute, ...]]:
+    """Return all parents, and those that are columns; what describes the own column leaves the rest."""
     for place, parent in enumerate(form.of):
         if parent not in known:
-            raise DomainError(unknown_name(("of", place), parent, PARENT, known))
-        parents.append(known[parent])
+            raise DomainError(forms.unknown_name(("of", place), parent, PARENT, known))
+    parents = [known[parent] for parent in form.of]
     columns = dict(form.columns)
     if form.map is not None and not parents and not columns:
         # a map alone is about the attribute's own column, whose values are those that it maps
@@ -304,17 +273,16 @@ def _parents(
             raise DomainError.at(("otherwise",), found, expected, code="conflict")
         read = {kept: rest.pop(kept) for kept in list(rest) if kept not in _BESIDE_MAP}
         columns[name] = {"categories": [value for value in form.map if value != read.get("null")], **read}
+    for column, own in columns.items():
+        path = ("columns", column)
+        if column in form.of:
+            found = "an attribute under `of` too"
+            raise DomainError.at(path, found, "each parent once", code="duplicate")
+        if is_derived(own) or (isinstance(own, Attribute) and own.codebook.derivation is not None):
+            raise DomainError.at(path, "a derived attribute", "a column of the table", code="not-supported")
     with within("columns"):
-        for column, own in columns.items():
-            with within(column):
-                if column in form.of:
-                    found = "an attribute under `of` too"
-                    raise DomainError.at((), found, "each parent once", code="duplicate")
-                if is_derived(own) or (isinstance(own, Attribute) and own.codebook.derivation is not None):
-                    found = "a derived attribute"
-                    raise DomainError.at((), found, "a column of the table", code="not-supported")
         made = tuple(describe(column, own) for column, own in columns.items())
-    return [*parents, *made], made, rest
+    return [*parents, *made], made
 
 
 def _values(form: DerivedForm, parents: Sequence[Attribute]) -> list[object] | None:
@@ -343,8 +311,8 @@ def _mapped(written: Mapping[str, object], parents: Sequence[Attribute], otherwi
                 raise DomainError.at((), "the same value a second time", "each value once", code="duplicate")
             says[code] = then
     says.setdefault(parent.null_code, parent.codebook.null)
-    for code in parent.all_codes if otherwise is None else ():
-        if code not in says:
+    for code in parent.all_codes:
+        if otherwise is None and code not in says:
             raise _nothing_for(parents, [code])
     return [says.get(code, otherwise) for code in parent.all_codes]
 
@@ -354,8 +322,8 @@ def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: ob
     code = target.null_code if value is None else encode_value(target, value)
     if code is None:
         told, more = ("nothing", ", or `null: label`") if value is None else (describe_value(value), "")
-        codes = np.unravel_index(place, [parent.size for parent in parents])
-        found = f"{told} for {described(parents, [int(code) for code in codes])}"
+        codes = [int(code) for code in np.unravel_index(place, [parent.size for parent in parents])]
+        found = f"{told} for {_described(parents, codes)}"
         raise DomainError.at((), found, f"a value of {target.name!r}{more}", code="unknown-name")
     return code
 
@@ -370,28 +338,27 @@ def by_cases(
     DomainError
         If a condition is not about the parents, or no case holds and `otherwise` is None.
     """
-    allowed = []
+    decided = np.full([parent.size for parent in parents], len(cases))
     for place, (when, _) in enumerate(cases):
         with within("cases", place, "when"):
-            allowed.append(_allowed(parents, when))
-    decided = np.full([parent.size for parent in parents], len(cases))
-    for place in reversed(range(len(cases))):  # the first case that holds is written last
-        decided[np.ix_(*(allowed[place].get(parent.name, range(parent.size)) for parent in parents))] = place
+            allowed = _allowed(parents, when)
+        held = np.ix_(*(allowed.get(parent.name, range(parent.size)) for parent in parents))
+        decided[held] = np.minimum(decided[held], place)  # the first case that holds
     if otherwise is None and (decided == len(cases)).any():
         raise _nothing_for(parents, np.argwhere(decided == len(cases))[0].tolist())
     says = [*(then for _, then in cases), otherwise]
     return [says[place] for place in decided.ravel().tolist()]
 
 
-def described(parents: Sequence[Attribute], codes: Sequence[int]) -> str:
+def _described(parents: Sequence[Attribute], codes: Sequence[int]) -> str:
     """Return a combination of values of the parents in words."""
     pairs = zip(parents, codes, strict=True)
     return " and ".join(f"{parent.name} {parent.label(code)}" for parent, code in pairs)
 
 
 def _nothing_for(parents: Sequence[Attribute], codes: Sequence[int]) -> DomainError:
-    found = f"nothing for {described(parents, codes)}"
-    return DomainError.at((), found, "a value for every combination, or `otherwise` for the rest")
+    expected = "a value for every combination, or `otherwise` for the rest"
+    return DomainError.at((), f"nothing for {_described(parents, codes)}", expected)
 
 
 def _allowed(parents: Sequence[Attribute], when: Mapping[str, object]) -> dict[str, Sequence[int]]:
@@ -412,7 +379,7 @@ def _allowed(parents: Sequence[Attribute], when: Mapping[str, object]) -> dict[s
     return found
 
 
-def derived_schema(definitions: Schema, values: Schema) -> Schema:
+def derived_schema(definitions: forms.Schema, values: forms.Schema) -> forms.Schema:
     """Return the JSON Schema: the keys of the derivation, beside those that describe the values."""
     reference = DerivedForm.schema(definitions)
     own = definitions[DerivedForm.__name__]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,14 +46,10 @@ class Domain(Displayed):
         listed = _described(attributes) if isinstance(attributes, Mapping) else tuple(attributes)
         if not listed:
             raise DomainError("a domain needs at least one attribute", code="empty")
-        seen: set[str] = set()
         for attribute in listed:
             if not isinstance(attribute, Attribute):
                 raise wrong_value(attribute, "an attribute")
-            if attribute.name in seen:
-                found = f"the attribute {attribute.name!r} a second time"
-                raise DomainError.at((), found, "each attribute once", code="duplicate")
-            seen.add(attribute.name)
+        _check_once([attribute.name for attribute in listed])
         object.__setattr__(self, "attributes", listed)
         self._check_derived()
 
@@ -61,14 +58,14 @@ class Domain(Displayed):
         read = {a.name: a for a in self.attributes if a.codebook.derivation is None}
         for attribute in self.attributes:
             derivation = attribute.codebook.derivation
-            for place, name in enumerate(() if derivation is None else derivation.of):
-                if name not in read:
-                    path = (attribute.name, "of", place)
-                    raise DomainError(unknown_name(path, name, PARENT, read))
-            if derivation is not None:
-                with within(attribute.name):
-                    parents = [*(read[name] for name in derivation.of), *derivation.columns]
-                    derivation.check(parents, attribute.size)
+            if derivation is None:
+                continue
+            with within(attribute.name):
+                for place, name in enumerate(derivation.of):
+                    if name not in read:
+                        raise DomainError(unknown_name(("of", place), name, PARENT, read))
+                parents = [*(read[name] for name in derivation.of), *derivation.columns]
+                derivation.check(parents, attribute.size)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -106,19 +103,18 @@ class Domain(Displayed):
         }
 
     @cached_property
-    def _read(self) -> Mapping[str, tuple[Attribute, ...]]:
+    def _read(self) -> Mapping[str, list[Attribute]]:
         """What is read for each attribute: itself, or the columns of one that is derived."""
-        taken, found = set(self.names), {}
+        taken, found = set(self.names), {a.name: [a] for a in self.attributes}
         for attribute in self.attributes:
-            derivation = attribute.codebook.derivation
-            columns = []
-            for column in () if derivation is None else derivation.columns:
-                name = f"{attribute.name}: {column.name}"
-                while name in taken:
-                    name += "*"
-                taken.add(name)
-                columns.append(replace(column, name=name).read_from(column.column))
-            found[attribute.name] = (attribute,) if derivation is None else tuple(columns)
+            if attribute.codebook.derivation is not None:
+                found[attribute.name] = columns = []
+                for column in attribute.codebook.derivation.columns:
+                    name = f"{attribute.name}: {column.name}"
+                    while name in taken:
+                        name += "*"
+                    taken.add(name)
+                    columns.append(replace(column, name=name).read_from(column.column))
         return found
 
     @cached_property
@@ -158,10 +154,7 @@ class Domain(Displayed):
         if isinstance(names, str):
             raise wrong_value(names, "a list of names of attributes")
         positions = [self.index(name) for name in names]
-        for position in positions:
-            if positions.count(position) > 1:
-                found = f"the attribute {self.names[position]!r} a second time"
-                raise DomainError.at((), found, "each attribute once", code="duplicate")
+        _check_once([self.names[position] for position in positions])
         return tuple(self.names[position] for position in sorted(positions))
 
     def cells(self, names: Iterable[str] | None = None) -> int:
@@ -216,6 +209,13 @@ class Domain(Displayed):
         return Preview(columns, rows, len(self.attributes), frozenset((2,)))
 
 
+def _check_once(names: list[str]) -> None:
+    for name, number in Counter(names).items():
+        if number > 1:
+            found = f"the attribute {name!r} a second time"
+            raise DomainError.at((), found, "each attribute once", code="duplicate")
+
+
 def _kind(attribute: Attribute) -> str:
     """Return in a word what an attribute is."""
     if attribute.codebook.derivation is not None:
@@ -233,17 +233,9 @@ def _values(attribute: Attribute) -> str:
 
 def _described(described: Mapping[str, object]) -> tuple[Attribute, ...]:
     """Return the attributes that are described, those that are derived from others after these."""
-    found: dict[str, Attribute] = {}
-    waiting = []
-    for name, spec in described.items():
-        if is_derived(spec):
-            waiting.append(name)
-        else:
-            found[name] = attribute_from_spec(name, spec)
+    found = {n: attribute_from_spec(n, spec) for n, spec in described.items() if not is_derived(spec)}
     known = {name: attribute for name, attribute in found.items() if attribute.codebook.derivation is None}
-    for name in waiting:
-        found[name] = attribute_from_spec(name, described[name], known)
-    return tuple(found[name] for name in described)
+    return tuple(found.get(n) or attribute_from_spec(n, spec, known) for n, spec in described.items())
 
 
 # What happens to values that are out of domain.
@@ -297,17 +289,17 @@ class OutOfDomain:
     counts: tuple[str | None, ...]
 
     def __init__(self, codes: Mapping[str, int] | None = None, counts: Sequence[str | None] = ()) -> None:
-        for name, code in (codes or {}).items():
+        given = dict(codes or {})
+        for name, code in given.items():
             if isinstance(code, bool) or not isinstance(code, int) or code < 0:
                 raise wrong_value(code, f"a code, 0 or above, as out_of_domain of {name!r}")
-        counted = dict.fromkeys(counts)
-        for asked in counted:
-            if not (asked is None or isinstance(asked, str)) or asked in (codes or {}):
+        for asked in counts:
+            if not (asked is None or isinstance(asked, str)) or asked in given:
                 expected = "an attribute whose values out of domain are dropped"
                 raise DomainError.at(("out_of_domain",), f"a count of {asked!r}", expected, code="conflict")
-        object.__setattr__(self, "codes", tuple(sorted((codes or {}).items())))
-        whole = (None,) if None in counted else ()
-        object.__setattr__(self, "counts", (*whole, *sorted(name for name in counted if name is not None)))
+        object.__setattr__(self, "codes", tuple(sorted(given.items())))
+        # The number of records that are dropped comes first.
+        object.__setattr__(self, "counts", tuple(sorted(set(counts), key=lambda name: name or "")))
 
     @classmethod
     def drop(cls) -> Self:
@@ -341,24 +333,23 @@ class OutOfDomain:
             if name == "count" and isinstance(rule, bool):
                 counts += [None] * rule
                 continue
-            if name not in domain and name == "count":
-                raise wrong_value(rule, "true or false", name)
             if name not in domain:
+                if name == "count":
+                    raise wrong_value(rule, "true or false", name)
                 raise DomainError(unknown_name((name,), name, "an attribute of the domain", domain.names))
             if rule == "drop":
                 continue
             with within(name):
                 form = RuleForm.read(rule)
-                if form.count:
-                    counts.append(name)
-                    continue
-                with within("other"):
-                    try:
-                        codes[name] = domain[name].code_of(form.other)
-                    except DomainError as error:
-                        found = error.problem or Problem((), "", "")
-                        expected = f"{found.expected}, which must list the value that stands for others"
-                        raise DomainError(replace(found, expected=expected)) from None
+            if form.count:
+                counts.append(name)
+                continue
+            try:
+                codes[name] = domain[name].code_of(form.other)
+            except DomainError as error:
+                found = error.problem or Problem((), "", "")
+                expected = f"{found.expected}, which must list the value that stands for others"
+                raise DomainError(replace(found, expected=expected).within(name, "other")) from None
         return cls(codes, counts)
 
     @staticmethod

@@ -12,24 +12,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from matrixdp.domain import rules
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.rules import (
-    AS_IT_STANDS,
-    BOOLEANS,
-    MOMENT,
-    WHITESPACE,
-    Days,
-    IntegerRange,
-    Kind,
-    Listed,
-    Numbers,
-    ParseRule,
-    Texts,
-    Timestamps,
-    canonical_value,
-)
+from matrixdp.domain.rules import Kind
 
-_MOMENT = re.compile(MOMENT)
+_MOMENT = re.compile(rules.MOMENT)
 _NULLS = ("NAType", "NaTType")
 """The types of the nulls that pandas has besides None and NaN."""
 
@@ -76,24 +63,24 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     rule = attribute.rule(kind)
     if rule is None:
         return None
-    if isinstance(rule, Timestamps):
+    if isinstance(rule, rules.Timestamps):
         return _code_of_hours(rule, _hours(value, rule.timed))
     canonical = _canonical(value, rule)
     if canonical is None:
         return None
-    if isinstance(rule, Listed):
+    if isinstance(rule, rules.Listed):
         return rule.codes.get(canonical)
-    if isinstance(rule, Texts):
+    if isinstance(rule, rules.Texts):
         # The rule is for texts alone; one that is more than a text may do anything when it is asked.
         return rule.codes.get(rule.cleaned(str.__str__(cast("str", value))))
-    if isinstance(rule, Days):
-        return rule.codes.get(canonical.strip(WHITESPACE)) if isinstance(canonical, str) else None
+    if isinstance(rule, rules.Days):
+        return rule.codes.get(canonical.strip(rules.WHITESPACE)) if isinstance(canonical, str) else None
     number = _number(canonical)
     if number is None:
         return None
-    if isinstance(rule, Numbers):
+    if isinstance(rule, rules.Numbers):
         return rule.codes.get(number)
-    if isinstance(rule, IntegerRange):
+    if isinstance(rule, rules.IntegerRange):
         whole = math.floor(number)
         if rule.round is None and number != whole:
             return None
@@ -132,7 +119,7 @@ def _is_missing(value: object, trim: bool) -> bool:
     try:
         if isinstance(value, str):
             text = str(value)
-            return not (text.strip(WHITESPACE) if trim else text)
+            return not (text.strip(rules.WHITESPACE) if trim else text)
         if isinstance(value, np.datetime64):
             return bool(np.isnat(value))
         return isinstance(value, numbers.Real | Decimal) and math.isnan(float(value))
@@ -157,13 +144,13 @@ def _kind(value: object) -> Kind:
     return Kind.OTHER
 
 
-def _canonical(value: object, reading: ParseRule = AS_IT_STANDS) -> str | float | None:
+def _canonical(value: object, reading: rules.ParseRule = rules.AS_IT_STANDS) -> str | float | None:
     """Return the canonical value, of a text that is cleaned before as a rule says."""
     kind = _kind(value)
     held = cast("Any", value)
     try:
         if kind is Kind.TEXT:
-            return canonical_value(reading.cleaned(str(held)))
+            return rules.canonical_value(reading.cleaned(str(held)))
         if kind is Kind.BOOLEAN:
             return "true" if held else "false"
         if kind is Kind.FLOAT:
@@ -182,7 +169,10 @@ def _hours(value: object, timed: bool) -> int | None:
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[us]").item()
         if isinstance(value, str):
-            return _hours_of_text(str(value).strip(WHITESPACE), timed)
+            text = str(value).strip(rules.WHITESPACE)
+            if not _MOMENT.fullmatch(text):
+                return None
+            value = date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
         if not isinstance(value, date):
             return None
         hours = value.toordinal() * 24
@@ -195,21 +185,7 @@ def _hours(value: object, timed: bool) -> int | None:
         return None
 
 
-def _hours_of_text(text: str, timed: bool) -> int | None:
-    if not _MOMENT.fullmatch(text):
-        return None
-    day = date.fromisoformat(text[:10]).toordinal()
-    if len(text) == 10:
-        return None if timed else day * 24
-    minutes, zone = day * 1440 + int(text[11:13]) * 60 + int(text[14:16]), text[16:]
-    for sign in "+-":
-        if sign in zone:
-            offset = zone[zone.index(sign) + 1 :].replace(":", "")
-            minutes -= int(sign + "1") * (int(offset[:2]) * 60 + int(offset[2:] or 0))
-    return minutes // 60
-
-
-def _code_of_hours(rule: Timestamps, hours: int | None) -> int | None:
+def _code_of_hours(rule: rules.Timestamps, hours: int | None) -> int | None:
     if hours is None or not rule.first <= hours <= rule.last:
         return None
     if rule.edges is not None:
@@ -219,4 +195,4 @@ def _code_of_hours(rule: Timestamps, hours: int | None) -> int | None:
 
 
 def _number(canonical: str | float | None) -> float | None:
-    return BOOLEANS.get(canonical) if isinstance(canonical, str) else canonical
+    return rules.BOOLEANS.get(canonical) if isinstance(canonical, str) else canonical

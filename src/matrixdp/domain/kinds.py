@@ -5,47 +5,19 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
+from matrixdp.domain import rules
 from matrixdp.domain.attribute import NO_CODEBOOK, Attribute, Codebook
-from matrixdp.domain.rules import (
-    BOOLEANS,
-    DAYS,
-    INTEGER,
-    MOMENTS,
-    NUMBER,
-    NUMBERS,
-    TYPES,
-    WHITESPACE,
-    BinEdges,
-    Bounds,
-    Categories,
-    Days,
-    IntegerRange,
-    Kind,
-    Listed,
-    Numbers,
-    Texts,
-    Timestamps,
-    canonical_text,
-    canonical_value,
-    case_foldings,
-    day_of,
-    fold_case,
-    integer_of,
-    number_of,
-    number_text,
-    required,
-    wrong_value,
-)
+from matrixdp.domain.rules import integer_of, number_of, number_text, required, wrong_value
 from matrixdp.errors import DomainError, each, within
 from matrixdp.forms import describe_value, unknown_name
 
@@ -61,7 +33,7 @@ def is_unreadable(text: str, value: str | float) -> bool:
 
     Examples
     --------
-    >>> is_unreadable("INF", canonical_value("INF")), is_unreadable("12", canonical_value("12"))
+    >>> is_unreadable("INF", "INF"), is_unreadable("12", 12.0)
     (True, False)
     """
     return isinstance(value, str) and _UNREADABLE.fullmatch(text) is not None
@@ -104,16 +76,16 @@ class Categorical(Attribute):
     categories: tuple[str, ...]
     type: str | None = None
     case: str = field(default="match", kw_only=True)
-    _rule: Categories = field(init=False, repr=False, compare=False)
+    _rule: rules.Categories = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool] = False
 
-    def _checked(self) -> Categories:
+    def _checked(self) -> rules.Categories:
         if self.case != "match" and self.type not in (None, "text"):
             expected = "no `case`: its type has none"
             raise wrong_value(self.case, expected, self.name, "case", code="unknown-name")
         self._check_word("case", ("match", "ignore"))
         if self.type is not None:
-            self._check_word("type", TYPES)
+            self._check_word("type", rules.TYPES)
         plain = self.type is None and self.codebook == NO_CODEBOOK and self.case == "match"
         place = (self.name,) if plain else (self.name, "categories")
         if isinstance(self.categories, str):
@@ -137,7 +109,7 @@ class Categorical(Attribute):
     def _compared(self, category: object) -> tuple[str, str | float]:
         """Return the text of a category, and the value by which its type compares it."""
         if self.codebook.trim and isinstance(category, str):
-            category = category.strip(WHITESPACE)
+            category = category.strip(rules.WHITESPACE)
         if category == "" and self.codebook.null is not None:
             found = "a category without a text, which `null` counts as missing"
             raise DomainError.at((), found, "another category, or no `null`", code="conflict")
@@ -146,12 +118,12 @@ class Categorical(Attribute):
                 raise wrong_value(category, "text, in quotes, as its type is text")
             return str(category), self._folded(str(category))
         if self.type == "date":
-            day = required(day_of, category, "a date, such as 2020-01-31").isoformat()
+            day = required(rules.day_of, category, "a date, such as 2020-01-31").isoformat()
             return day, day
-        text = canonical_text(category)
-        value = canonical_value(self._folded(text))
+        text = rules.canonical_text(category)
+        value = rules.canonical_value(self._folded(text))
         if self.type == "boolean":
-            number = BOOLEANS.get(value) if isinstance(value, str) else value
+            number = rules.BOOLEANS.get(value) if isinstance(value, str) else value
             if number not in (0.0, 1.0):
                 raise wrong_value(category, "true or false")
             return text, number
@@ -164,19 +136,25 @@ class Categorical(Attribute):
         return text, value
 
     def _folded(self, text: str) -> str:
-        return fold_case(text) if self.case == "ignore" else text
+        return rules.fold_case(text) if self.case == "ignore" else text
 
-    def _rule_of(self, seen: dict[str | float, str]) -> Categories:
+    def _rule_of(self, seen: dict[str | float, str]) -> rules.Categories:
         common = self._common(len(seen))
         texts = tuple(self._folded(text) for text in seen.values())
         if self.case == "ignore":
-            common["folded"] = case_foldings(texts)
-        by_text: Mapping[str | None, Callable[..., Categories]] = {None: Listed, "text": Texts, "date": Days}
-        compared = by_text.get(self.type)
-        return Numbers(tuple(map(float, seen)), **common) if compared is None else compared(texts, **common)
+            common["folded"] = rules.case_foldings(texts)
+        if self.type is None:
+            return rules.Listed(texts, **common)
+        if self.type == "text":
+            return rules.Texts(texts, **common)
+        if self.type == "date":
+            return rules.Days(texts, **common)
+        return rules.Numbers(tuple(map(float, seen)), **common)
 
-    def _kinds(self) -> tuple[Kind, ...]:
-        return (Kind.TEXT, Kind.NULL) if self.type == "text" else (*NUMBERS, Kind.DATE)
+    def _kinds(self) -> tuple[rules.Kind, ...]:
+        return (
+            (rules.Kind.TEXT, rules.Kind.NULL) if self.type == "text" else (*rules.NUMBERS, rules.Kind.DATE)
+        )
 
     def _value(self, code: int) -> str:
         return self.categories[code]
@@ -184,20 +162,18 @@ class Categorical(Attribute):
     def _code_of(self, value: object) -> int:
         """Return the code of a category, given in any spelling that its type takes for the same."""
         text, compared = self._compared(value)
-        code = self._rule.codes.get(compared)
-        if code is None:
+        if compared not in self._rule.codes:
             expected = f"a category of {self.name!r}"
             raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
-        return code
+        return self._rule.codes[compared]
 
     def _spec(self) -> list[str] | dict[str, object]:
         """Return the list of categories, in a mapping where they have a type."""
         return list(self.categories) if self.type is None and self.case == "match" else self._mapping()
 
     def _mapping(self) -> dict[str, object]:
-        declared = {} if self.type is None else {"type": self.type}
-        folded = {} if self.case == "match" else {"case": self.case}
-        return {"categories": list(self.categories), **declared, **folded}
+        spec = {"categories": list(self.categories), "type": self.type, "case": self.case}
+        return {key: said for key, said in spec.items() if said not in (None, "match")}
 
 
 # Attributes whose values are bins of numbers.
@@ -256,7 +232,7 @@ class Bins(Attribute):
     closed: bool = False
     numeric: ClassVar[bool] = True
 
-    def _checked(self) -> BinEdges:
+    def _checked(self) -> rules.BinEdges:
         name = self.name
         with within(name, "edges"):
             edges = tuple(each(lambda edge: required(edge_of, edge, EDGE), self.edges))
@@ -270,13 +246,13 @@ class Bins(Attribute):
         if not isinstance(self.closed, bool):
             raise wrong_value(self.closed, "true or false", name, "closed")
         self._set(edges=edges)
-        return BinEdges(edges, self.closed, **self._common(len(edges) - 1))
+        return rules.BinEdges(edges, self.closed, **self._common(len(edges) - 1))
 
     @cached_property
-    def ends(self) -> Bounds:
+    def ends(self) -> rules.Bounds:
         """The edges of each bin, of which the upper one does not belong to it."""
         edges = np.array(self.edges, dtype=np.float64)
-        return Bounds(edges[:-1], edges[1:], half_open=True)
+        return rules.Bounds(edges[:-1], edges[1:], half_open=True)
 
     @classmethod
     def equal(
@@ -301,9 +277,9 @@ class Bins(Attribute):
             If the maximum is not above the minimum, or there is no bin, or more than 1,000,000, or the bins
             are too narrow to tell their edges apart.
         """
-        low = required(number_of, minimum, NUMBER, name, "min")
-        high = required(number_of, maximum, NUMBER, name, "max")
-        count = required(integer_of, bins, INTEGER, name, "bins")
+        low = required(number_of, minimum, rules.NUMBER, name, "min")
+        high = required(number_of, maximum, rules.NUMBER, name, "max")
+        count = required(integer_of, bins, rules.INTEGER, name, "bins")
         if count < 1:
             raise DomainError.at((name, "bins"), str(count), "an integer of at least 1", code="out-of-range")
         if count > _MOST_BINS:
@@ -350,7 +326,7 @@ class Bins(Attribute):
             raise wrong_value([low, high], expected, code="out-of-range")
         return first, end - 1
 
-    def _spec(self) -> dict[str, object]:
+    def _mapping(self) -> dict[str, object]:
         """Return the edges, or the ends and the number of equal bins."""
         edges = [_plain(edge) for edge in self.edges]
         if not self.closed:
@@ -377,7 +353,7 @@ class Bins(Attribute):
         if number is None or number in self.edges:
             return ""
         position = bisect_left(self.edges, number)
-        near = [number_text(edge) for edge in self.edges[max(position - 1, 0) : position + 1]]
+        near = map(number_text, self.edges[max(position - 1, 0) : position + 1])
         return f"; near it: {' and '.join(near)}"
 
 
@@ -389,15 +365,15 @@ def _plain(number: float) -> int | float | str:
 
 # Attributes whose values are days, weeks, months, quarters, years, days of the week or hours of the day.
 
-UNITS = ("day", "week", "month", "quarter", "year", "weekday", "hour")
-"""What one value can be."""
-
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_DAYS = {"day": 1, "week": 7}
-_FOREVER = ("weekday", "hour")
-"""The units whose values come again, so that they need no first and last day."""
+_CALENDAR = {"day": ("D", 1), "week": ("D", 7), "month": ("M", 1), "quarter": ("M", 3), "year": ("M", 12)}
+"""Of how many days or months one value is."""
+_FOREVER = {"weekday": 7, "hour": 24}
+"""The units whose values come again, so that they need no first and last day, and how many there are."""
+
+UNITS = (*_CALENDAR, *_FOREVER)
+"""What one value can be."""
 
 
 @final
@@ -434,44 +410,42 @@ class Dates(Attribute):
     by: str = "day"
     numeric: ClassVar[bool] = True
 
-    def _checked(self) -> Timestamps:
+    def _checked(self) -> rules.Timestamps:
         self._check_word("by", UNITS)
-        first = self._end("from", self.first, DAYS[0])
-        last = self._end("to", self.last, DAYS[1])
+        first = self._end("from", self.first, rules.DAYS[0])
+        last = self._end("to", self.last, rules.DAYS[1])
         if last < first:
             expected = f"{first.isoformat()}, the first day, or a later one"
             raise DomainError.at((self.name, "to"), last.isoformat(), expected, code="out-of-range")
         self._set(first=first, last=last)
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
-        return Timestamps(**hours, **self._divided(), **self._common(self._count()))
+        return rules.Timestamps(**hours, **self._divided(), **self._common(len(self._counted)))
 
     @cached_property
-    def ends(self) -> Bounds:
+    def ends(self) -> rules.Bounds:
         """The first and the last day of each value; Mondays are 1, hours as they are."""
-        count = self._count()
+        counted = np.arange(self._counted.start, self._counted.stop, self._counted.step)
         if self.by in _FOREVER:
-            return Bounds.of_integers(np.arange(count, dtype=np.int64) + (self.by == "weekday"))
-        first, last = np.datetime64(self.first, "D"), np.datetime64(self.last, "D")
-        if self.by in _MONTHS:
-            starts = np.array([self._start(code) for code in range(count)], dtype="datetime64[D]")
-        else:
-            steps = np.arange(count) * _DAYS[self.by]
-            starts = np.datetime64(self._start(0), "D") + steps.astype("timedelta64[D]")
-        stops = np.append(starts[1:] - np.timedelta64(1, "D"), last)
-        return Bounds(np.maximum(starts, first), stops)
+            places = counted + (self.by == "weekday")
+            return rules.Bounds(places, places)
+        starts = counted.astype(f"datetime64[{_CALENDAR[self.by][0]}]").astype("datetime64[D]")
+        stops = np.append(starts[1:] - np.timedelta64(1, "D"), np.datetime64(self.last, "D"))
+        return rules.Bounds(np.maximum(starts, np.datetime64(self.first, "D")), stops)
 
     def _end(self, key: str, written: object, forever: date) -> date:
         if written is None and self.by in _FOREVER:
             return forever
-        return required(day_of, written, "a date, such as 2013-01-31", self.name, key)
+        return required(rules.day_of, written, "a date, such as 2013-01-31", self.name, key)
 
-    def _count(self) -> int:
+    @cached_property
+    def _counted(self) -> range:
+        """The days or months, from 1970 on, with which values begin, be it before the first day."""
         if self.by in _FOREVER:
-            return 7 if self.by == "weekday" else 24
-        if self.by in _MONTHS:
-            return self._month(self.last) - self._month(self.first) + 1
-        days: int = (self.last - self._start(0)).days
-        return days // _DAYS[self.by] + 1
+            return range(_FOREVER[self.by])
+        unit, step = _CALENDAR[self.by]
+        first, last = np.array([self.first, self.last], f"datetime64[{unit}]").astype(int).tolist()
+        thursday = 3 if self.by == "week" else 0  # 1970-01-01, three days after a Monday
+        return range(first - (first + thursday) % step, last + 1, step)
 
     def _divided(self) -> dict[str, Any]:
         """Return how hours become codes."""
@@ -480,25 +454,19 @@ class Dates(Attribute):
         if self.by == "weekday":
             # The day 1, 0001-01-01, is a Monday.
             return {"start": 24, "width": 24, "cycle": 7}
-        if self.by in _MONTHS:
-            return {"edges": tuple(self._start(code).toordinal() * 24 for code in range(1, self._count()))}
-        return {"start": self._start(0).toordinal() * 24, "width": 24 * _DAYS[self.by]}
-
-    def _month(self, day: date) -> int:
-        """Return the number of the month, quarter or year that a day is in."""
-        return (day.year * 12 + day.month - 1) // _MONTHS[self.by]
+        if self.by in ("day", "week"):
+            return {"start": self._start(0).toordinal() * 24, "width": 24 * self._counted.step}
+        codes = range(1, len(self._counted))
+        return {"edges": tuple(self._start(code).toordinal() * 24 for code in codes)}
 
     def _start(self, code: int) -> date:
         """Return the day that a value starts on, be it before the first one."""
-        if self.by in _MONTHS:
-            months = (self._month(self.first) + code) * _MONTHS[self.by]
-            return date(months // 12, months % 12 + 1, 1)
-        monday = timedelta(days=self.first.weekday() if self.by == "week" else 0)
-        return date.fromordinal((self.first - monday).toordinal() + code * _DAYS[self.by])
+        start = np.array(self._counted[code], f"datetime64[{_CALENDAR[self.by][0]}]")
+        return cast("date", start.astype("datetime64[D]").item())
 
-    def _kinds(self) -> tuple[Kind, ...]:
+    def _kinds(self) -> tuple[rules.Kind, ...]:
         """Return the kinds of moments; a date has no hour."""
-        return tuple(kind for kind in MOMENTS if self.by != "hour" or kind is not Kind.DATE)
+        return tuple(kind for kind in rules.MOMENTS if (self.by, kind) != ("hour", rules.Kind.DATE))
 
     def _value(self, code: int) -> str | int:
         """Return the text of a value in the way of ISO 8601, or the number of a year or an hour."""
@@ -509,44 +477,40 @@ class Dates(Attribute):
         start = self._start(code)
         if self.by == "year":
             return start.year
-        if self.by == "day":
-            return start.isoformat()
         if self.by == "week":
             year, week, _ = start.isocalendar()
             return f"{year:04}-W{week:02}"
-        parts = f"{start.month:02}" if self.by == "month" else f"Q{(start.month + 2) // 3}"
-        return f"{start.year:04}-{parts}"
+        if self.by == "quarter":
+            return f"{start.year:04}-Q{(start.month + 2) // 3}"
+        return start.isoformat() if self.by == "day" else f"{start.year:04}-{start.month:02}"
 
     def _code_of(self, value: object) -> int:
         """Return the code of a value, given as `value` gives it; days are given as dates too."""
-        day = isinstance(value, date) and not isinstance(value, datetime)
-        text = str(value) if day else value
-        code = self._places.get(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
-        if code is None:
-            expected = f"a {self.by} of {self.name!r}, such as {self._label(0)}"
-            if not isinstance(text, str):
-                raise wrong_value(value, expected, code="unknown-name")
-            texts = [key for key in self._places if isinstance(key, str)]
-            raise DomainError(unknown_name((), text, expected, texts, describe_value(value)))
-        return code
+        text = value if isinstance(value, str) else None
+        if isinstance(value, int | date) and not isinstance(value, bool | datetime):
+            text = str(value)
+        if text is not None and text in self._places:
+            return self._places[text]
+        expected = f"a {self.by} of {self.name!r}, such as {self._label(0)}"
+        if text is None:
+            raise wrong_value(value, expected, code="unknown-name")
+        raise DomainError(unknown_name((), text, expected, self._places, describe_value(value)))
 
     def _range_label(self, first: int, last: int) -> str:
         if self.by in ("year", "hour"):
             return super()._range_label(first, last)
         return f"{self.label(first)}..{self.label(last)}"
 
-    def _spec(self) -> dict[str, object]:
+    def _mapping(self) -> dict[str, object]:
         """Return the ends, where they are not those of all days, and the unit."""
-        if self.by in _FOREVER and (self.first, self.last) == DAYS:
+        if self.by in _FOREVER and (self.first, self.last) == rules.DAYS:
             return {"by": self.by}
         return {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
 
     @cached_property
-    def _places(self) -> Mapping[str | int, int]:
-        """The codes of the values, numbers by their texts too."""
-        values = [self._value(code) for code in range(self._count())]
-        places = {value: code for code, value in enumerate(values)}
-        return places | {str(value): code for value, code in places.items()}
+    def _places(self) -> Mapping[str, int]:
+        """The codes of the values by their texts."""
+        return {self._label(code): code for code in range(len(self._counted))}
 
 
 # Attributes: a name and a finite, public, ordered list of values.
@@ -561,12 +525,13 @@ class _ConsecutiveIntegers(Attribute):
 
     numeric: ClassVar[bool] = True
 
-    _rule: IntegerRange = field(init=False, repr=False, compare=False)
+    _rule: rules.IntegerRange = field(init=False, repr=False, compare=False)
 
     @cached_property
-    def ends(self) -> Bounds:
+    def ends(self) -> rules.Bounds:
         """The integers themselves."""
-        return Bounds.of_integers(np.arange(self._rule.first, self._rule.last + 1, dtype=np.int64))
+        values = np.arange(self._rule.first, self._rule.last + 1, dtype=np.int64)
+        return rules.Bounds(values, values)
 
     def _value(self, code: int) -> int:
         return self._rule.first + code
@@ -624,18 +589,18 @@ class Integers(_ConsecutiveIntegers):
     maximum: int
     round: str | None = field(default=None, kw_only=True)
 
-    def _checked(self) -> IntegerRange:
-        minimum = required(integer_of, self.minimum, INTEGER, self.name, "min")
-        maximum = required(integer_of, self.maximum, INTEGER, self.name, "max")
+    def _checked(self) -> rules.IntegerRange:
+        minimum = required(integer_of, self.minimum, rules.INTEGER, self.name, "min")
+        maximum = required(integer_of, self.maximum, rules.INTEGER, self.name, "max")
         if maximum < minimum:
             expected = f"a number of at least {minimum}, the min"
             raise DomainError.at((self.name, "max"), str(maximum), expected, code="out-of-range")
         if self.round is not None:
             self._check_word("round", ("floor", "nearest"))
         self._set(minimum=minimum, maximum=maximum)
-        return IntegerRange(minimum, maximum, self.round, **self._common(maximum - minimum + 1))
+        return rules.IntegerRange(minimum, maximum, self.round, **self._common(maximum - minimum + 1))
 
-    def _spec(self) -> dict[str, object]:
+    def _mapping(self) -> dict[str, object]:
         """Return the two ends, and how numbers are rounded."""
         rounded = {} if self.round is None else {"round": self.round}
         return {"min": self.minimum, "max": self.maximum, **rounded}
@@ -667,12 +632,12 @@ class Coded(_ConsecutiveIntegers):
     name: str
     codes: int
 
-    def _checked(self) -> IntegerRange:
-        codes = required(integer_of, self.codes, INTEGER, self.name)
+    def _checked(self) -> rules.IntegerRange:
+        codes = required(integer_of, self.codes, rules.INTEGER, self.name)
         if codes < 1:
             raise DomainError.at((self.name,), str(codes), "an integer of at least 1", code="out-of-range")
         self._set(codes=codes)
-        return IntegerRange(0, codes - 1, **self._common(codes))
+        return rules.IntegerRange(0, codes - 1, **self._common(codes))
 
     def _spec(self) -> int:
         """Return the number of codes."""

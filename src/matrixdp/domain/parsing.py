@@ -14,29 +14,14 @@ from numbers import Real
 from pathlib import Path
 from typing import final
 
+from matrixdp import forms
 from matrixdp.display import counted
 from matrixdp.domain.attribute import LEVELS, Attribute, Codebook
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
 from matrixdp.domain.rules import INTEGER, NUMBER, TYPES, canonical_text, integer_of, number_of, wrong_value
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import (
-    Accepted,
-    ListOf,
-    MappingOf,
-    OneOf,
-    OrFile,
-    Record,
-    ResolvePath,
-    Schema,
-    Verbatim,
-    flag,
-    key,
-    nearest,
-    record,
-    scalar,
-    text,
-)
+from matrixdp.forms import ListOf, MappingOf, OneOf, OrFile, Record, Verbatim, key, record
 
 # Public files with values: lists of categories, and tables that say which value stands for which.
 
@@ -132,9 +117,16 @@ def read_file(path: str | os.PathLike[str]) -> PublicFile:
     kind = file.suffix.lower()
     if kind not in (".csv", ".txt"):
         raise _unread(file.name, "", _KINDS)
-    content = _content(file)
+    if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
+        raise _unread(file.name, ", which is no file", _KINDS, "file-missing")
     try:
+        if file.stat().st_size > _LARGEST:
+            raise _unread(file.name, " of more than 64 MiB", "a smaller file", "too-large")
+        content = file.read_bytes()
         text = content.decode("utf-8-sig")
+    except OSError as error:
+        told = f", which cannot be read ({error.strerror})"
+        raise _unread(file.name, told, _KINDS, "file-missing") from None
     except UnicodeDecodeError:
         raise _unread(file.name, ", which is not UTF-8", "a file in UTF-8") from None
     digest = hashlib.sha256(content).hexdigest()
@@ -146,18 +138,6 @@ def read_file(path: str | os.PathLike[str]) -> PublicFile:
 
 def _unread(name: str, told: str, expected: str, code: str = "wrong-type") -> DomainError:
     return DomainError.at((), f"{name!r}{told}", expected, code=code)
-
-
-def _content(file: Path) -> bytes:
-    if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
-        raise _unread(file.name, ", which is no file", _KINDS, "file-missing")
-    try:
-        if file.stat().st_size > _LARGEST:
-            raise _unread(file.name, " of more than 64 MiB", "a smaller file", "too-large")
-        return file.read_bytes()
-    except OSError as error:
-        told = f", which cannot be read ({error.strerror})"
-        raise _unread(file.name, told, _KINDS, "file-missing") from None
 
 
 def _records(text: str, name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -227,7 +207,7 @@ _READERS: Mapping[object, Callable[[PublicFile], object]] = {
 """How the keys that may have the path of a file are read from it."""
 
 
-def with_paths(spec: object, resolve: ResolvePath) -> object:
+def with_paths(spec: object, resolve: forms.ResolvePath) -> object:
     """Return what describes an attribute with paths in the place of names of files, relative to a folder."""
     if not isinstance(spec, Mapping):
         return spec
@@ -241,18 +221,18 @@ EXPECTED = (
     "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {categories: [...], type}, "
     "{labels: {...}}, {from, to, by}, {map: {...}}, {of: [...], sql} or a size"
 )
-_INTEGER = Accepted(INTEGER, integer_of, {"type": "integer"})
-_NUMBER = Accepted(NUMBER, number_of, {"type": "number"})
-_EDGE = Accepted(EDGE, edge_of, {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]})
-_NAME = text("text that is not empty")
-_TEXT_OF_DAY = text("a date, such as 2013-01-31")
-_CATEGORY = scalar("text, a finite number, true or false")
+_INTEGER = forms.Accepted(INTEGER, integer_of, {"type": "integer"})
+_NUMBER = forms.Accepted(NUMBER, number_of, {"type": "number"})
+_EDGE = forms.Accepted(EDGE, edge_of, {"anyOf": [{"type": "number"}, {"enum": ["-inf", "inf"]}]})
+_NAME = forms.text("text that is not empty")
+_TEXT_OF_DAY = forms.text("a date, such as 2013-01-31")
+_CATEGORY = forms.scalar("text, a finite number, true or false")
 
 
-def _only(word: str, what: str) -> Accepted[str]:
+def _only(word: str, what: str) -> forms.Accepted[str]:
     """Return the form of the one type that the values of an attribute can have."""
     expected = f"{word}, as {what}; other types are those of listed categories"
-    return Accepted(expected, lambda written: word if written == word else None, {"const": word})
+    return forms.Accepted(expected, lambda written: word if written == word else None, {"const": word})
 
 
 def _day(written: object) -> str | None:
@@ -275,7 +255,7 @@ class AttributeForm(Record):
     error = DomainError
 
     column: str | None = key(_NAME, default=None, about="the table's column, where it has another name")
-    trim: bool = key(flag(), default=False, about="whether white space around texts is left out")
+    trim: bool = key(forms.flag(), default=False, about="whether white space around texts is left out")
     null: str | None = key(_NAME, default=None, about="what missing values are called, as a value")
     labels: Mapping[str, str] = key(
         MappingOf(_NAME, "a mapping of values to what they are called", named="a value"), default={}
@@ -322,7 +302,7 @@ class EdgesForm(AttributeForm):
     """Half-open bins between edges."""
 
     edges: tuple[float, ...] = key(ListOf(_EDGE, "a list of numbers", least=2, count="at least 2 edges"))
-    closed: bool = key(flag(), default=False)
+    closed: bool = key(forms.flag(), default=False)
     type: str = key(_OF_BINS, default="number")
 
     def named(self, name: str) -> Bins:
@@ -462,7 +442,10 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
         expected = "its categories in an order: a list, not a set"
         raise DomainError.at((name,), "a set", expected, code="wrong-type")
     if isinstance(spec, tuple) and len(spec) == 2 and None not in map(integer_of, spec):
-        raise wrong_value(spec, _either(*map(integer_of, spec)), name)
+        first, last = map(integer_of, spec)
+        integers = f"{{'min': {first}, 'max': {last}}} for integers"
+        expected = f"{integers}, or the list [{first}, {last}] for two categories; a pair could be either"
+        raise wrong_value(spec, expected, name)
     if isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
         return Categorical(name, tuple(spec))
     if isinstance(spec, Real) and not isinstance(spec, bool):
@@ -474,21 +457,14 @@ def _with_texts(spec: Mapping[object, object]) -> dict[object, object]:
     """Return a mapping with texts in the place of keys that Python has other values for."""
     written = {"null" if name is None else name: value for name, value in spec.items()}
     for named in ("labels", "map"):
-        texts = written.get(named)
-        if isinstance(texts, Mapping):
+        if isinstance(texts := written.get(named), Mapping):
             with within(named):
                 items = (("null" if value is None else value, told) for value, told in texts.items())
                 written[named] = {canonical_text(value): told for value, told in items}
     return written
 
 
-def _either(first: int | None, last: int | None) -> str:
-    """Return what a pair of integers can mean."""
-    integers = f"{{'min': {first}, 'max': {last}}} for integers"
-    return f"{integers}, or the list [{first}, {last}] for two categories; a pair could be either"
-
-
-def attribute_schema(definitions: Schema) -> Schema:
+def attribute_schema(definitions: forms.Schema) -> forms.Schema:
     """Return the JSON Schema of what describes an attribute."""
     categories = {"type": "array", "minItems": 1, "items": _CATEGORY.schema(definitions)}
     known = dict.fromkeys(_FORMS.values())
@@ -500,7 +476,7 @@ def attribute_schema(definitions: Schema) -> Schema:
 
 def _form_of(spec: Mapping[object, object]) -> type[AttributeForm]:
     """Return the form that a mapping has, or was meant to have."""
-    meant = {next(iter(nearest(str(name), _FORMS)), name) if name not in _FORMS else name for name in spec}
+    meant = {name if name in _FORMS else next(iter(forms.nearest(str(name), _FORMS)), name) for name in spec}
     for name, form in _FORMS.items():
         if name in meant:
             return form

@@ -472,11 +472,6 @@ class Bounds:
     high: NDArray[Any]
     half_open: bool = False
 
-    @classmethod
-    def of_integers(cls, values: NDArray[np.int64]) -> Bounds:
-        """Return those of integers, which begin and end with themselves."""
-        return cls(values, values)
-
 
 # Former names, for one version.
 Whole, Steps, Moments, Reading, Ends = IntegerRange, BinEdges, Timestamps, ParseRule, Bounds

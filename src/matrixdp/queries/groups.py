@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -198,9 +198,8 @@ class MatrixRows(WrittenRows):
     def __post_init__(self) -> None:
         values = real_array(self.values, "dense")
         if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
-            raise WorkloadError(
-                f"dense: found an array of shape {values.shape}; expected a finite matrix, a row a query"
-            )
+            found = f"found an array of shape {values.shape}"
+            raise WorkloadError(f"dense: {found}; expected a finite matrix, a row a query")
         object.__setattr__(self, "values", values)
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
@@ -256,6 +255,30 @@ def check_weights(
     return factor, array
 
 
+def _keep_weights(group: Group) -> None:
+    with within(group.name):
+        weight, weights = check_weights(group.weight, group.query_weights, group.queries)
+    object.__setattr__(group, "weight", weight)
+    object.__setattr__(group, "query_weights", weights)
+
+
+def _asked(sets: Sequence[Predicates], sizes: Sequence[int]) -> list[bool]:
+    """Return for each set whether one of its queries is not zero."""
+    return [bool(own.squares(size).any()) for own, size in zip(sets, sizes, strict=True)]
+
+
+def _rows(sets: Sequence[Predicates], sizes: Sequence[int]) -> list[Array]:
+    return [own.rows(size) for own, size in zip(sets, sizes, strict=True)]
+
+
+def _counts(sets: Sequence[Predicates], sizes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(own.count(size) for own, size in zip(sets, sizes, strict=True))
+
+
+def _keys(sets: Sequence[Predicates], sizes: Sequence[int]) -> tuple[Hashable, ...]:
+    return tuple(own.key(size) for own, size in zip(sets, sizes, strict=True))
+
+
 @dataclass(frozen=True, eq=False)
 class ProductGroup:
     """Every combination of one predicate from each attribute's set; other attributes are totals.
@@ -299,10 +322,7 @@ class ProductGroup:
         for attribute, predicates, size in zip(self.attributes, self.predicates, self.sizes, strict=True):
             with within(self.name, attribute):
                 predicates.check(size)
-        with within(self.name):
-            weight, weights = check_weights(self.weight, self.query_weights, self.queries)
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "query_weights", weights)
+        _keep_weights(self)
 
     @cached_property
     def sets(self) -> dict[str, Predicates]:
@@ -312,7 +332,7 @@ class ProductGroup:
     @cached_property
     def counts(self) -> tuple[int, ...]:
         """The number of predicates on each attribute."""
-        return tuple(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+        return _counts(self.predicates, self.sizes)
 
     @cached_property
     def queries(self) -> int:
@@ -322,12 +342,11 @@ class ProductGroup:
     @cached_property
     def asks(self) -> bool:
         """Whether a query is not zero."""
-        pairs = zip(self.predicates, self.sizes, strict=True)
-        return all(bool(predicates.squares(size).any()) for predicates, size in pairs)
+        return all(_asked(self.predicates, self.sizes))
 
     def key(self) -> Hashable:
         """Return a value equal for groups that ask the same of attributes of the same sizes."""
-        return tuple(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+        return _keys(self.predicates, self.sizes)
 
     def answers(self, marginal: Array) -> Array:
         """Return the queries' answers on a marginal of shape ``sizes``, in the shape of ``counts``."""
@@ -338,7 +357,7 @@ class ProductGroup:
     def rows(self) -> Array:
         """Return the queries as a dense matrix over the cells of the attributes, row-major."""
         check_entries(self.name, self.queries, math.prod(self.sizes))
-        return _kron(own.rows(size) for own, size in zip(self.predicates, self.sizes, strict=True))
+        return _kron(_rows(self.predicates, self.sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,14 +404,9 @@ class DenseGroup:
         if self.content.summands is None:
             check_entries(self.name, self.queries, cells)
         if isinstance(self.content, MatrixRows) and self.content.values.shape[1] != cells:
-            raise WorkloadError(
-                f"{self.name}: dense: found {self.content.values.shape[1]} columns; expected {cells}, "
-                f"the cells of {', '.join(self.attributes)}"
-            )
-        with within(self.name):
-            weight, weights = check_weights(self.weight, self.query_weights, self.queries)
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "query_weights", weights)
+            found = f"{self.name}: dense: found {self.content.values.shape[1]} columns"
+            raise WorkloadError(f"{found}; expected {cells}, the cells of {', '.join(self.attributes)}")
+        _keep_weights(self)
 
     @property
     def asks(self) -> bool:
@@ -511,13 +525,13 @@ class Crossed(Rows):
         return tuple(place for place in range(len(self.sizes)) if place not in self.merged)
 
     @property
-    def _crossed(self) -> list[tuple[Predicates, int]]:
-        return [(own, self.sizes[place]) for own, place in zip(self.predicates, self.others, strict=True)]
+    def _sizes(self) -> list[int]:
+        return [self.sizes[place] for place in self.others]
 
     @property
     def counts(self) -> tuple[int, ...]:
         """The number of explicit queries, then that of the predicates on each other attribute."""
-        return (self.content.count, *(own.count(size) for own, size in self._crossed))
+        return (self.content.count, *_counts(self.predicates, self._sizes))
 
     @property
     def count(self) -> int:
@@ -536,18 +550,18 @@ class Crossed(Rows):
 
     @property
     def asks(self) -> bool:
-        return self.content.asks and all(own.squares(size).any() for own, size in self._crossed)
+        return self.content.asks and all(_asked(self.predicates, self._sizes))
 
     def matrix(self) -> Array:
         check_entries("by", self.count, math.prod(self.sizes))
         places = (*self.merged, *self.others)
-        rows = _kron([self.content.matrix(), *(own.rows(size) for own, size in self._crossed)])
+        rows = _kron([self.content.matrix(), *_rows(self.predicates, self._sizes)])
         tensor = rows.reshape(len(rows), *(self.sizes[place] for place in places))
         axes = [0, *(1 + int(axis) for axis in np.argsort(places))]
         return np.ascontiguousarray(tensor.transpose(axes)).reshape(len(rows), -1)
 
     def key(self) -> Hashable:
-        return ("by", self.content.key(), self.merged, *(own.key(size) for own, size in self._crossed))
+        return ("by", self.content.key(), self.merged, *_keys(self.predicates, self._sizes))
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
         texts = [
@@ -603,36 +617,29 @@ class Disjunctions(Rows):
     def __post_init__(self) -> None:
         check_entries("any", self.count, 1)
         for predicates, size in zip(self.predicates, self.sizes, strict=True):
-            if isinstance(predicates, Indicators):
-                continue
-            rows = predicates.rows(size)
-            if not ((rows == 0) | (rows == 1)).all():
-                raise WorkloadError(
-                    "any: found a predicate with entries other than 0 and 1", code="wrong-kind"
-                )
+            if not isinstance(predicates, Indicators) and not np.isin(predicates.rows(size), (0, 1)).all():
+                told = "any: found a predicate with entries other than 0 and 1"
+                raise WorkloadError(told, code="wrong-kind")
 
     @property
     def count(self) -> int:
-        return math.prod(p.count(n) for p, n in zip(self.predicates, self.sizes, strict=True))
+        return math.prod(_counts(self.predicates, self.sizes))
 
     def matrix(self) -> Array:
         check_entries("any", self.count, math.prod(self.sizes))
-        pairs = zip(self.predicates, self.sizes, strict=True)
-        return np.asarray(1.0 - _kron(1.0 - own.rows(size) for own, size in pairs))
+        return np.asarray(1.0 - _kron(1.0 - rows for rows in _rows(self.predicates, self.sizes)))
 
     @property
     def summands(self) -> Summands:
-        every = tuple(Totals(p.count(n)) for p, n in zip(self.predicates, self.sizes, strict=True))
-        outside = tuple(Complement(predicates) for predicates in self.predicates)
-        return Summands(tuple(range(len(self.sizes))), ((1.0, every), (-1.0, outside)))
+        every, outside = map(Totals, _counts(self.predicates, self.sizes)), map(Complement, self.predicates)
+        return Summands(tuple(range(len(self.sizes))), ((1.0, tuple(every)), (-1.0, tuple(outside))))
 
     @property
     def asks(self) -> bool:
-        pairs = zip(self.predicates, self.sizes, strict=True)
-        return any(bool(predicates.squares(size).any()) for predicates, size in pairs)
+        return any(_asked(self.predicates, self.sizes))
 
     def key(self) -> Hashable:
-        return ("any", *(p.key(n) for p, n in zip(self.predicates, self.sizes, strict=True)))
+        return ("any", *_keys(self.predicates, self.sizes))
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
         texts = [

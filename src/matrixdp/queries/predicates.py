@@ -336,8 +336,9 @@ class Indicators(Predicates):
 # exclusion, so that a query costs the same whatever its length.
 
 
-def _ranges_of(cumulated: Array, first: NDArray[np.intp], last: NDArray[np.intp]) -> Array:
-    """Return sums over rows first..last from cumulated sums with a leading row of zeros."""
+def _range_sums(matrix: Array, first: NDArray[np.intp], last: NDArray[np.intp]) -> Array:
+    """Return the sums over the rows first..last of a matrix."""
+    cumulated = np.vstack([np.zeros((1, matrix.shape[1])), np.cumsum(matrix, axis=0)])
     return cumulated[last + 1] - cumulated[first]
 
 
@@ -348,10 +349,6 @@ def _range_forms(form: Array, first: NDArray[np.intp], last: NDArray[np.intp]) -
     diagonal = np.diagonal(padded)
     low, high = first, last + 1
     return diagonal[high] - padded[low, high] - padded[high, low] + diagonal[low]
-
-
-def _cumulated(matrix: Array) -> Array:
-    return np.vstack([np.zeros((1, matrix.shape[1])), np.cumsum(matrix, axis=0)])
 
 
 class _Intervals(Indicators):
@@ -365,7 +362,7 @@ class _Intervals(Indicators):
         return len(self.bounds(size)[0])
 
     def apply(self, matrix: Array) -> Array:
-        return _ranges_of(_cumulated(matrix), *self.bounds(len(matrix)))
+        return _range_sums(matrix, *self.bounds(len(matrix)))
 
     def quadratic(self, form: Array) -> Array:
         return _range_forms(form, *self.bounds(len(form)))
@@ -374,8 +371,8 @@ class _Intervals(Indicators):
         return Spans.of_intervals(*self.bounds(size))
 
     def describe(self, attribute: Attribute) -> list[str]:
-        first, last = self.bounds(attribute.size)
-        return [attribute.range_label(int(a), int(b)) for a, b in zip(first, last, strict=True)]
+        ends = (codes.tolist() for codes in self.bounds(attribute.size))
+        return list(map(attribute.range_label, *ends))
 
 
 @dataclass(frozen=True)
@@ -428,9 +425,8 @@ class Width(_Intervals):
 
     def __post_init__(self) -> None:
         if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
-            raise WorkloadError(
-                f"width: found {self.width!r}; expected an integer of at least 1", code="out-of-range"
-            )
+            told = f"width: found {self.width!r}; expected an integer of at least 1"
+            raise WorkloadError(told, code="out-of-range")
 
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         first = np.arange(self.count(size))
@@ -441,10 +437,8 @@ class Width(_Intervals):
 
     def check(self, size: int) -> None:
         if self.width > size:
-            raise WorkloadError(
-                f"width: found {self.width}; expected at most {size}, the attribute's size",
-                code="out-of-range",
-            )
+            told = f"width: found {self.width}; expected at most {size}, the attribute's size"
+            raise WorkloadError(told, code="out-of-range")
 
 
 @dataclass(frozen=True)
@@ -515,7 +509,7 @@ class Circular(Indicators):
         return first, first + np.tile(np.arange(size), size)
 
     def apply(self, matrix: Array) -> Array:
-        return _ranges_of(_cumulated(np.vstack([matrix, matrix])), *self._bounds(len(matrix)))
+        return _range_sums(np.vstack([matrix, matrix]), *self._bounds(len(matrix)))
 
     def quadratic(self, form: Array) -> Array:
         return _range_forms(np.tile(form, (2, 2)), *self._bounds(len(form)))
@@ -536,12 +530,9 @@ class Circular(Indicators):
     def describe(self, attribute: Attribute) -> list[str]:
         size = attribute.size
         texts = []
-        for first, last in zip(*self._bounds(size), strict=True):
-            if last < size:
-                texts.append(attribute.range_label(int(first), int(last)))
-            else:
-                head = attribute.range_label(int(first), size - 1)
-                texts.append(f"{head} and {attribute.range_label(0, int(last) - size)}")
+        for first, last in zip(*(ends.tolist() for ends in self._bounds(size)), strict=True):
+            text = attribute.range_label(first, min(last, size - 1))
+            texts.append(f"{text} and {attribute.range_label(0, last - size)}" if last >= size else text)
         return texts
 
 
@@ -711,15 +702,11 @@ class Sets(Indicators):
 
     def check(self, size: int) -> None:
         for codes in self.sets:
+            found = f"sets: found codes {list(codes)}"
             if any(not 0 <= code < size for code in codes):
-                raise WorkloadError(
-                    f"sets: found codes {list(codes)}; expected codes within 0 to {size - 1}",
-                    code="out-of-range",
-                )
+                raise WorkloadError(f"{found}; expected codes within 0 to {size - 1}", code="out-of-range")
             if len(set(codes)) != len(codes):
-                raise WorkloadError(
-                    f"sets: found codes {list(codes)}; expected each value once in a set", code="duplicate"
-                )
+                raise WorkloadError(f"{found}; expected each value once in a set", code="duplicate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -749,12 +736,10 @@ class Matrix(Predicates):
 
     def __post_init__(self) -> None:
         matrix = real_array(self.matrix, "matrix")
-        if matrix.ndim != 2 or 0 in matrix.shape or not np.isfinite(matrix).all():
-            raise WorkloadError(
-                f"matrix: found an array of shape {matrix.shape}"
-                f"{'' if np.isfinite(matrix).all() else ' with entries that are not finite'};"
-                " expected a finite matrix with one row for each query"
-            )
+        infinite = "" if np.isfinite(matrix).all() else " with entries that are not finite"
+        if matrix.ndim != 2 or 0 in matrix.shape or infinite:
+            found = f"found an array of shape {matrix.shape}{infinite}"
+            raise WorkloadError(f"matrix: {found}; expected a finite matrix with one row for each query")
         object.__setattr__(self, "matrix", matrix)
 
     @cached_property
@@ -781,6 +766,5 @@ class Matrix(Predicates):
 
     def check(self, size: int) -> None:
         if self.matrix.shape[1] != size:
-            raise WorkloadError(
-                f"matrix: found {self.matrix.shape[1]} columns; expected {size}, the attribute's size"
-            )
+            found = self.matrix.shape[1]
+            raise WorkloadError(f"matrix: found {found} columns; expected {size}, the attribute's size")

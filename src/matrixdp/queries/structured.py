@@ -1,8 +1,9 @@
-"""A predicate set whose queries have names of their own."""
+"""Predicate sets that are made of others: stacked, named, in another order, complements."""
 
 from __future__ import annotations
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -13,8 +14,94 @@ from matrixdp.errors import WorkloadError
 from matrixdp.queries.predicates import Array, Indicators, Predicates, Spans
 
 
+class _Several(Predicates):
+    """The queries of some sets, those of one after those of another."""
+
+    @abstractmethod
+    def _parts(self) -> tuple[Predicates, ...]:
+        """Return the sets, at least one."""
+
+    def count(self, size: int) -> int:
+        return sum(part.count(size) for part in self._parts())
+
+    def key(self, size: int) -> Hashable:
+        keys = [part.key(size) for part in self._parts()]
+        return keys[0] if len(keys) == 1 else ("stack", *keys)
+
+    def rows(self, size: int) -> Array:
+        return np.vstack([part.rows(size) for part in self._parts()])
+
+    def apply(self, matrix: Array) -> Array:
+        return np.vstack([part.apply(matrix) for part in self._parts()])
+
+    def gram(self, size: int) -> Array:
+        return np.asarray(np.sum([part.gram(size) for part in self._parts()], axis=0))
+
+    def quadratic(self, form: Array) -> Array:
+        return np.concatenate([part.quadratic(form) for part in self._parts()])
+
+    def squares(self, size: int) -> Array:
+        return np.concatenate([part.squares(size) for part in self._parts()])
+
+    def column_sums(self, size: int, power: int) -> Array:
+        return np.asarray(sum(part.column_sums(size, power) for part in self._parts()))
+
+    def spans(self, size: int) -> Spans:
+        return Spans.joined(part.spans(size) for part in self._parts())
+
+    def symmetric(self, size: int) -> tuple[float, float] | None:
+        known = [part.symmetric(size) for part in self._parts()]
+        found = [pair for pair in known if pair is not None]
+        if len(found) < len(known):
+            return None
+        return sum(a for a, _ in found), sum(b for _, b in found)
+
+    def check(self, size: int) -> None:
+        for part in self._parts():
+            part.check(size)
+
+
 @dataclass(frozen=True)
-class Labelled(Predicates):
+class Stacked(_Several):
+    """The queries of several sets: its matrix is theirs on top of one another.
+
+    Parameters
+    ----------
+    sets : tuple of Predicates
+        At least one.
+
+    Raises
+    ------
+    WorkloadError
+        If there are none.
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Identity, Total
+    >>> Stacked((Identity(), Total())).rows(2)
+    array([[1., 0.],
+           [0., 1.],
+           [1., 1.]])
+    """
+
+    sets: tuple[Predicates, ...]
+
+    def __post_init__(self) -> None:
+        if not self.sets:
+            raise WorkloadError("stack: found no predicate set; expected at least one", code="empty")
+
+    def _parts(self) -> tuple[Predicates, ...]:
+        return self.sets
+
+    def text_key(self, size: int) -> Hashable:
+        return ("stack", *(predicates.text_key(size) for predicates in self.sets))
+
+    def describe(self, attribute: Attribute) -> list[str]:
+        return [text for predicates in self.sets for text in predicates.describe(attribute)]
+
+
+@dataclass(frozen=True)
+class Labelled(_Several):
     """A predicate set whose queries are called by names that the user gave.
 
     Parameters
@@ -40,44 +127,17 @@ class Labelled(Predicates):
     predicates: Predicates
     labels: tuple[str, ...]
 
-    def count(self, size: int) -> int:
-        return self.predicates.count(size)
-
-    def key(self, size: int) -> Hashable:
-        return self.predicates.key(size)
+    def _parts(self) -> tuple[Predicates, ...]:
+        return (self.predicates,)
 
     def text_key(self, size: int) -> Hashable:
         return ("labelled", self.labels, self.key(size))
-
-    def rows(self, size: int) -> Array:
-        return self.predicates.rows(size)
-
-    def apply(self, matrix: Array) -> Array:
-        return self.predicates.apply(matrix)
-
-    def gram(self, size: int) -> Array:
-        return self.predicates.gram(size)
-
-    def quadratic(self, form: Array) -> Array:
-        return self.predicates.quadratic(form)
-
-    def squares(self, size: int) -> Array:
-        return self.predicates.squares(size)
-
-    def column_sums(self, size: int, power: int) -> Array:
-        return self.predicates.column_sums(size, power)
-
-    def spans(self, size: int) -> Spans:
-        return self.predicates.spans(size)
-
-    def symmetric(self, size: int) -> tuple[float, float] | None:
-        return self.predicates.symmetric(size)
 
     def describe(self, attribute: Attribute) -> list[str]:
         return list(self.labels)
 
     def check(self, size: int) -> None:
-        self.predicates.check(size)
+        super().check(size)
         if self.count(size) != len(self.labels):
             found = f"{len(self.labels)} names for {self.count(size)} queries"
             raise WorkloadError.at((), found, "a name for each query", code="wrong-size")
@@ -163,90 +223,9 @@ class Permuted(Predicates):
 
     def check(self, size: int) -> None:
         if sorted(self.order) != list(range(size)):
-            raise WorkloadError(
-                f"permuted: found an order that does not list each code from 0 to {size - 1}",
-                code="wrong-size",
-            )
+            told = f"permuted: found an order that does not list each code from 0 to {size - 1}"
+            raise WorkloadError(told, code="wrong-size")
         self.predicates.check(size)
-
-
-# Several predicate sets on one attribute, one after the other.
-
-
-@dataclass(frozen=True)
-class Stacked(Predicates):
-    """The queries of several sets: its matrix is theirs on top of one another.
-
-    Parameters
-    ----------
-    sets : tuple of Predicates
-        At least one.
-
-    Raises
-    ------
-    WorkloadError
-        If there are none.
-
-    Examples
-    --------
-    >>> from matrixdp.queries.predicates import Identity, Total
-    >>> Stacked((Identity(), Total())).rows(2)
-    array([[1., 0.],
-           [0., 1.],
-           [1., 1.]])
-    """
-
-    sets: tuple[Predicates, ...]
-
-    def __post_init__(self) -> None:
-        if not self.sets:
-            raise WorkloadError("stack: found no predicate set; expected at least one", code="empty")
-
-    def count(self, size: int) -> int:
-        return sum(predicates.count(size) for predicates in self.sets)
-
-    def key(self, size: int) -> Hashable:
-        if len(self.sets) == 1:
-            return self.sets[0].key(size)
-        return ("stack", *(predicates.key(size) for predicates in self.sets))
-
-    def text_key(self, size: int) -> Hashable:
-        return ("stack", *(predicates.text_key(size) for predicates in self.sets))
-
-    def rows(self, size: int) -> Array:
-        return np.vstack([predicates.rows(size) for predicates in self.sets])
-
-    def apply(self, matrix: Array) -> Array:
-        return np.vstack([predicates.apply(matrix) for predicates in self.sets])
-
-    def gram(self, size: int) -> Array:
-        return np.asarray(np.sum([predicates.gram(size) for predicates in self.sets], axis=0))
-
-    def quadratic(self, form: Array) -> Array:
-        return np.concatenate([predicates.quadratic(form) for predicates in self.sets])
-
-    def squares(self, size: int) -> Array:
-        return np.concatenate([predicates.squares(size) for predicates in self.sets])
-
-    def column_sums(self, size: int, power: int) -> Array:
-        return np.asarray(sum(predicates.column_sums(size, power) for predicates in self.sets))
-
-    def spans(self, size: int) -> Spans:
-        return Spans.joined(predicates.spans(size) for predicates in self.sets)
-
-    def symmetric(self, size: int) -> tuple[float, float] | None:
-        known = [predicates.symmetric(size) for predicates in self.sets]
-        found = [pair for pair in known if pair is not None]
-        if len(found) < len(known):
-            return None
-        return sum(a for a, _ in found), sum(b for _, b in found)
-
-    def describe(self, attribute: Attribute) -> list[str]:
-        return [text for predicates in self.sets for text in predicates.describe(attribute)]
-
-    def check(self, size: int) -> None:
-        for predicates in self.sets:
-            predicates.check(size)
 
 
 # Predicate sets that sums of products are made of: complements, and totals asked many times.

@@ -79,17 +79,14 @@ class Workload(Displayed):
         for position, entry in enumerate(entries):
             if not hasattr(entry, "expand"):
                 listed = "; write Workload(domain, *entries)" if isinstance(entry, list | tuple) else ""
-                raise WorkloadError(
-                    f"workload: found a {type(entry).__name__}; expected what marginals, kway, product or "
-                    f"another builder returns{listed}"
-                )
+                expected = f"expected what marginals, kway, product or another builder returns{listed}"
+                raise WorkloadError(f"workload: found a {type(entry).__name__}; {expected}")
             with within("workload", position):
                 groups += entry.expand(domain)
             places.append(range(places[-1].stop if places else 0, len(groups)))
         if not groups:
-            raise WorkloadError(
-                "workload: found no queries; expected at least one entry that asks something", code="empty"
-            )
+            told = "workload: found no queries; expected at least one entry that asks something"
+            raise WorkloadError(told, code="empty")
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "entries", entries)
         object.__setattr__(self, "groups", tuple(groups))
@@ -146,12 +143,10 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
         for place in own:
             places.setdefault(workload.groups[place].name, []).append(place)
     found: list[float | None] = [None] * len(workload)
-    if not isinstance(targets, Mapping):
-        raise EntryError.at(
-            ("targets",), describe_value(targets), "{group: standard error, ...}", code="wrong-type"
-        )
-    if not targets:
-        raise EntryError.at(("targets",), "none", "{group: standard error, ...}", code="empty")
+    if not isinstance(targets, Mapping) or not targets:
+        empty = isinstance(targets, Mapping)
+        told, code = ("none", "empty") if empty else (describe_value(targets), "wrong-type")
+        raise EntryError.at(("targets",), told, "{group: standard error, ...}", code=code)
     for name, target in targets.items():
         try:
             _TARGET.read(target, as_written)
@@ -159,10 +154,8 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
             raise EntryError(placed(error, "targets", name).problem or "", code=error.code) from None
         if name not in places and name != EVERY_GROUP:
             expected = f"a group's name as `select --all` shows it, the name of an entry, or {EVERY_GROUP}"
-            found_name = "no query group of that name"
-            raise EntryError(
-                unknown_name(("targets", name), name, expected, places, found_name), code="unknown-name"
-            )
+            told = "no query group of that name"
+            raise EntryError(unknown_name(("targets", name), name, expected, places, told))
         for place in places.get(name, []):
             known = found[place]
             found[place] = float(target) if known is None else min(known, float(target))

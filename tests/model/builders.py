@@ -1,0 +1,14 @@
+"""What tests of models start from: a measurement of a small table."""
+
+from typing import Any
+
+import matrixdp as mdp
+
+
+def measured(
+    domain: Any, table: Any, *entries: Any, budget: mdp.Budget | None = None, seed: int = 1, **options: Any
+) -> Any:
+    """Return what is measured of a table: by the `residual` mechanism unless the options name another."""
+    workload = mdp.Workload(mdp.Domain(domain) if isinstance(domain, dict) else domain, *entries)
+    strategy = mdp.select(workload, **({"mechanism": "residual"} | options))
+    return strategy.measure(table, budget or mdp.Budget(mu=1), seed_not_private=seed)
