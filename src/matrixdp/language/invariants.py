@@ -5,26 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from matrixdp import forms
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
-from matrixdp.forms import (
-    AnyOf,
-    Form,
-    FormError,
-    ListOf,
-    ResolvePath,
-    Schema,
-    Unbracketed,
-    WriteArray,
-    as_lists,
-    describe_value,
-)
+from matrixdp.forms import AnyOf, Form, FormError, ListOf, ResolvePath, Schema, WriteArray
 from matrixdp.language.builders import marginals
-from matrixdp.language.entries import BOX, ENTRY, Condition, Entry, allowed_values, find_attribute, one_group
+from matrixdp.language.entries import (
+    BOX,
+    ENTRY,
+    Condition,
+    Entry,
+    allowed_values,
+    entry_beside,
+    find_attribute,
+    one_group,
+)
 from matrixdp.queries.groups import Group
 
 ImpossibleBox = Mapping[str, Condition]
@@ -77,25 +76,18 @@ class _PublishedForm(Form[Published]):
             return Published(marginals(0), _counts(written, single=True))
         if "counts" not in written:
             raise FormError.at(("counts",), "nothing", _COUNTS, code="missing-key")
-        with within("counts"):
-            counts = _counts(written["counts"])
-        return Published(
-            ENTRY.read({name: own for name, own in written.items() if name != "counts"}, resolve), counts
-        )
+        return Published(*entry_beside("counts", _counts, written, resolve))
 
-    def write(self, value: Published, write_array: WriteArray = as_lists) -> object:
-        written = ENTRY.write(value.entry, write_array)
-        assert isinstance(written, dict)
+    def write(self, value: Published, write_array: WriteArray = forms.as_lists) -> object:
         counts = list(value.counts)
-        return written | {"counts": counts[0] if len(counts) == 1 else counts}
+        return value.entry.to_spec(write_array) | {"counts": counts[0] if len(counts) == 1 else counts}
 
     def schema(self, definitions: Schema) -> Schema:
         ENTRY.schema(definitions)
         count = {"type": "number", "minimum": 0}
-        nested: dict[str, Any] = {"type": "array", "minItems": 1}
         table = {
             "type": "object",
-            "properties": {"counts": {"anyOf": [count, nested]}},
+            "properties": {"counts": {"anyOf": [count, {"type": "array", "minItems": 1}]}},
             "required": ["counts"],
             "minProperties": 2,
         }
@@ -109,13 +101,13 @@ def _counts(written: object, *, single: bool = False) -> tuple[float, ...]:
         counts = np.array([math.nan])
     strange = isinstance(written, bool | str) or not counts.size or (single and np.ndim(written) > 0)  # type: ignore[arg-type]
     if strange or not (np.isfinite(counts) & (counts >= 0)).all():
-        raise FormError.at((), describe_value(written), _LISTED if single else _COUNTS)
+        raise FormError.at((), forms.describe_value(written), _LISTED if single else _COUNTS)
     return tuple(counts.tolist())
 
 
 _TABLE = _PublishedForm()
 PUBLISHED: Form[tuple[Published, ...]] = AnyOf(
-    ((lambda value: isinstance(value, int | float | Mapping | Published), Unbracketed(_TABLE, (0,))),),
+    ((lambda value: isinstance(value, int | float | Mapping | Published), forms.Unbracketed(_TABLE, (0,))),),
     ListOf(_TABLE, _LISTED, least=1),
 )
 """Published tables: a number of records, or a list of entries with their ``counts``."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import EntryError
+from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.queries import Group
-from matrixdp.queries.predicates import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # One SQL statement as written: its text, its tree, and where in the text each part of it stands.
 
 _EXCERPT = 60
+Names = tuple[str, ...]
+Kind = type[MatrixDPError]
 
 
 @final
@@ -46,8 +48,8 @@ class Statement:
     start: int = field(default=0, repr=False)
 
     def error(
-        self, node: exp.Expr | None, found: str, expected: str, names: tuple[str, ...] = ()
-    ) -> EntryError:
+        self, node: exp.Expr | None, found: str, expected: str, names: Names = (), kind: Kind = EntryError
+    ) -> MatrixDPError:
         """Return the error of a part of the statement, which tells its line and column.
 
         Parameters
@@ -58,14 +60,15 @@ class Statement:
             What stands there, and what would be right.
         names : tuple of str
             What may have been meant.
+        kind : type of error
         """
         starts: list[int] = []
         while node is not None and not starts:  # the parser does not tell where every node stands
             starts = [int(part.meta["start"]) for part in node.walk() if "start" in part.meta]
             node = node.parent
-        return error_at(self.whole, min(starts, default=self.start), found, expected, names)
+        return error_at(self.whole, min(starts, default=self.start), found, expected, names, kind)
 
-    def unfit(self, node: exp.Expr, expected: str, names: tuple[str, ...] = ()) -> EntryError:
+    def unfit(self, node: exp.Expr, expected: str, names: Names = ()) -> MatrixDPError:
         """Return the error of a part of the statement that is quoted as it stands."""
         return self.error(node, self.excerpt(node), expected, names)
 
@@ -73,14 +76,21 @@ class Statement:
         """Return a part of the statement as SQL, cut where it is long."""
         from sqlglot import ErrorLevel
 
-        text = node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE)
+        text = sql_of(node, unsupported_level=ErrorLevel.IGNORE)
         return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
 
 
-def error_at(whole: str, start: int, found: str, expected: str, names: tuple[str, ...] = ()) -> EntryError:
+def error_at(
+    whole: str, start: int, found: str, expected: str, names: Names = (), kind: Kind = EntryError
+) -> MatrixDPError:
     """Return the error of a place in a text, by its line and column."""
     line, column = whole.count("\n", 0, start) + 1, start - whole.rfind("\n", 0, start)
-    return EntryError.at(("sql",), f"{found} (line {line}, column {column})", expected, names)
+    return kind.at(("sql",), f"{found} (line {line}, column {column})", expected, names)
+
+
+def sql_of(node: exp.Expr, **options: Any) -> str:
+    """Return an expression as SQL of DuckDB."""
+    return node.sql(dialect="duckdb", comments=False, **options)
 
 
 _LONGEST_NAME = 100
@@ -182,26 +192,22 @@ class SqlQuery:
             found.append(Places(np.repeat(groups, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
 
-    def group(
-        self, place: int, name: str | None, weight: float, weights: Array | None, *, single: bool
-    ) -> Group:
-        """Return a group as an entry of a workload asks it.
+    def named(self, name: str | None, *, single: bool) -> list[Group]:
+        """Return the groups by the names that they have in an entry of a workload.
 
         Parameters
         ----------
-        place : int
-            Which of the groups.
         name : str or None
             The name of the entry.
-        weight, weights
-            Of the entry; one weight for each query of the group.
         single : bool
             Whether the entry stands for one group.
         """
-        own, count = self.groups[place], len(self._aliases)
-        called = own.name if count == 1 else f"{self._aliases[place % count]}: {own.name}"
-        if name is not None:
-            called = name if single else f"{name}: {called}"
-        if len(called) > _LONGEST_NAME and name is None:
-            called = f"{called[: _LONGEST_NAME - 3]}..."
-        return replace(own, name=called, weight=weight, query_weights=weights)
+        found = []
+        for group, alias in zip(self.groups, cycle(self._aliases), strict=False):
+            called = group.name if len(self._aliases) == 1 else f"{alias}: {group.name}"
+            if name is not None:
+                called = name if single else f"{name}: {called}"
+            elif len(called) > _LONGEST_NAME:
+                called = f"{called[: _LONGEST_NAME - 3]}..."
+            found.append(replace(group, name=called))
+        return found
