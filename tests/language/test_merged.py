@@ -18,13 +18,7 @@ from matrixdp.queries import predicates as limits
 from matrixdp.selection.view.gram_terms import gram_terms
 from matrixdp.specification import entry_from_spec
 
-DOMAIN = Domain(
-    {
-        "sex": ["female", "male"],
-        "age": {"min": 10, "max": 13},
-        "pay": {"edges": [0, 10, 25, 50]},
-    }
-)
+DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 10, "max": 13}, "pay": {"edges": [0, 10, 25, 50]}})
 RECORDS = list(itertools.product(range(2), range(10, 14), (0, 10, 25)))
 SETS: dict[str, dict[str, Any]] = {
     "sex": {"female": "identity", "either": ["identity", "total"]},

@@ -232,6 +232,4 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         name: limited("COMPRESSED_QUERIES", 1, asked(*unmeasured)) for name, unmeasured in UNMEASURED.items()
     },
 }
-REFUSALS = [
-    *(Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()),
-]
+REFUSALS = [*(Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items())]

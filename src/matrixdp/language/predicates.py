@@ -211,8 +211,6 @@ def _refused(file: Path, found: str, expected: str, code: str) -> WorkloadError:
 
 def _stored(file: Path) -> object:
     """Return a NumPy array, the only one of an archive, or the sparse matrix that it is, written out."""
-    import scipy.sparse
-
     with file.open("rb") as stream:
         start = stream.read(6)
     if start == _NUMPY:
@@ -229,6 +227,8 @@ def _stored(file: Path) -> object:
             found = f"a file of {len(names)} arrays"
             raise _refused(file, found, "one array, or a sparse matrix", "wrong-size")
         _check_entries(math.prod(int(size) for size in held["shape"]), file)
+    import scipy.sparse
+
     return scipy.sparse.load_npz(file).toarray()
 
 

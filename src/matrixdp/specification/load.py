@@ -711,11 +711,8 @@ def read_bases(given: object) -> Mapping[str, PredicateForm]:
         with _reading(given, _WrittenBases) as written:
             return written.bases
     if isinstance(given, Mapping):
-        matrices: dict[Any, Any] = {
-            name: {"matrix": basis} if isinstance(basis, np.ndarray) else basis
-            for name, basis in given.items()
-        }
-        return _WrittenBases.read({"bases": matrices}).bases
+        sets = {name: {"matrix": own} if isinstance(own, np.ndarray) else own for name, own in given.items()}
+        return _WrittenBases.read({"bases": sets}).bases
     expected = "a file with the key bases, or a predicate set by attribute"
     raise WorkloadError.at(("bases",), f"a {type(given).__name__}", expected, code="wrong-type")
 

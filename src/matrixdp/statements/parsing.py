@@ -145,13 +145,13 @@ def place_of_day(
     exact = isinstance(moment, datetime) and moment == datetime.combine(moment.date(), datetime.min.time())
     if isinstance(attribute, Dates) and isinstance(moment, datetime) and exact:
         day = moment.date()
-        if day < attribute.first or (day == attribute.first and not inclusive):
-            return 0
         if day > attribute.last or (day == attribute.last and inclusive):
             return len(values)
-        after = day + timedelta(days=1) if inclusive else day
-        code, before = encode_value(attribute, after), encode_value(attribute, after - timedelta(days=1))
-        if code is not None and code != before:
+        day += timedelta(days=inclusive)
+        if day <= attribute.first:
+            return 0
+        code = encode_value(attribute, day)
+        if code is not None and code != encode_value(attribute, day - timedelta(days=1)):
             return code
     name, shown = attribute.name, next(iter(values))
     expected = f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"

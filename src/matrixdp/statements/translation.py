@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import combinations, product
+from itertools import accumulate, chain, combinations, product
+from operator import mul
 from typing import final
 
 import numpy as np
@@ -51,31 +52,6 @@ class Item:
     name: str
     node: exp.Expr
     aggregate: bool
-
-
-@final
-@dataclass(frozen=True)
-class Clauses:
-    """What a statement says.
-
-    Attributes
-    ----------
-    items : tuple of Item
-        The columns of its result.
-    where : expression or None
-    keys : tuple of expression
-        What is grouped by, each once.
-    key_of : tuple of (int or None)
-        For each item the place of its key; None for aggregates.
-    sets : tuple of tuple of int
-        The grouping sets, as places of keys.
-    """
-
-    items: tuple[Item, ...]
-    where: exp.Expr | None
-    keys: tuple[exp.Expr, ...]
-    key_of: tuple[int | None, ...]
-    sets: tuple[tuple[int, ...], ...]
 
 
 def table_names(statement: Statement) -> tuple[str, ...]:
@@ -149,10 +125,10 @@ class _Groups:
     items: tuple[Item, ...]
     columns: Sequence[str]
 
-    def clauses(self) -> Clauses:
-        """Return the clauses, with each key once and the grouping sets as places of keys."""
+    def read(self) -> tuple[list[exp.Expr], list[int | None], list[tuple[int, ...]]]:
+        """Return each key once, for each item the place of its key, and the sets as places of keys."""
         tree = self.statement.tree
-        group, where = tree.args.get("group"), tree.args.get("where")
+        group = tree.args.get("group")
         if not any(item.aggregate for item in self.items):
             raise self.statement.error(tree, "a SELECT that counts nothing", f"at least one of {_COUNTS}")
         nodes: dict[str, exp.Expr] = {}
@@ -168,8 +144,7 @@ class _Groups:
             if not item.aggregate and place is None:
                 found = self.statement.excerpt(item.node)
                 raise self.statement.error(item.node, found, f"it in GROUP BY too, or one of {_COUNTS}")
-        condition = None if where is None else where.this
-        return Clauses(self.items, condition, tuple(nodes.values()), tuple(key_of), tuple(sets))
+        return list(nodes.values()), key_of, sets
 
     def _text(self, node: exp.Expr) -> str:
         """Return what tells one key from others: its SQL, the case of names aside."""
@@ -190,12 +165,10 @@ class _Groups:
         if group.args.get("totals"):
             raise self.statement.error(group, "TOTALS", "ROLLUP")
         several = [self._sets_of(element) for element in elements]
-        count = 1
-        for found in several:
-            count *= len(found)
+        for count in accumulate(map(len, several), mul):
             if count > _MOST_SETS:
                 raise self.statement.error(group, f"{count:,} grouping sets", f"at most {_MOST_SETS:,}")
-        return [tuple(node for part in chosen for node in part) for chosen in product(*several)]
+        return [tuple(chain(*chosen)) for chosen in product(*several)]
 
     def _sets_of(self, element: exp.Expr) -> list[tuple[exp.Expr, ...]]:
         """Return the grouping sets of one element."""
@@ -206,12 +179,10 @@ class _Groups:
             if isinstance(element, exp.Cube) and 2 ** len(parts) > _MOST_SETS:
                 expected = f"at most {_MOST_SETS:,}; list those you need with GROUPING SETS"
                 raise self.statement.error(element, f"a CUBE of 2^{len(parts)} grouping sets", expected)
-            chosen = [
-                some
-                for size in range(len(parts), -1, -1)
-                for some in ([parts[:size]] if isinstance(element, exp.Rollup) else combinations(parts, size))
-            ]
-            return [tuple(node for part in some for node in part) for some in chosen]
+            sizes = range(len(parts), -1, -1)
+            if isinstance(element, exp.Rollup):
+                return [tuple(chain(*parts[:size])) for size in sizes]
+            return [tuple(chain(*some)) for size in sizes for some in combinations(parts, size)]
         return [self._keys(element)]
 
     def _keys(self, element: exp.Expr) -> tuple[exp.Expr, ...]:
@@ -449,9 +420,10 @@ def translate(statement: Statement, domain: Domain) -> SqlQuery:
     """
     tables = table_names(statement)
     items = tuple(_item(statement, node) for node in statement.tree.expressions)
-    parts = _Groups(statement, items, (*domain.names, *domain.levels)).clauses()
+    groups = _Groups(statement, items, (*domain.names, *domain.levels))
     values = evaluation(domain)
-    return _Translation(statement, Scope(statement, domain, tables, values.constant), values, parts).query()
+    scope = Scope(statement, domain, tables, values.constant)
+    return _Translation(statement, scope, values).query(items, *groups.read())
 
 
 @final
@@ -460,19 +432,26 @@ class _Translation:
     statement: Statement
     scope: Scope
     values: Evaluation
-    parts: Clauses
 
-    def query(self) -> SqlQuery:
+    def query(
+        self,
+        items: Sequence[Item],
+        nodes: Sequence[exp.Expr],
+        key_of: Sequence[int | None],
+        sets: Sequence[tuple[int, ...]],
+    ) -> SqlQuery:
         """Return the groups of every grouping set and aggregate, and the columns of the result."""
-        where = [] if self.parts.where is None else self._conditions(self.parts.where)
-        counted = [item for item in self.parts.items if item.aggregate]
+        clause = self.statement.tree.args.get("where")
+        condition = None if clause is None else clause.this
+        where = [] if condition is None else self._conditions(condition)
+        counted = [item for item in items if item.aggregate]
         filters = [self._counted(item.node) for item in counted]
-        keys = [self._key(place, node) for place, node in enumerate(self.parts.keys)]
+        keys = [self._key(place, node) for place, node in enumerate(nodes)]
         groups: list[Group] = []
         blocks = []
-        for chosen in self.parts.sets:
+        for chosen in sets:
             own = [keys[place] for place in chosen]
-            base = self._layout(where, own, self.parts.where)
+            base = self._layout(where, own, condition)
             rows = []
             for item, conditions in zip(counted, filters, strict=True):
                 made = self._layout([*where, *conditions], own, item.node) if conditions else base
@@ -485,7 +464,7 @@ class _Translation:
         places = iter(range(len(counted)))
         columns = [
             Column(item.name, aggregate=next(places)) if item.aggregate else Column(item.name, key=key)
-            for item, key in zip(self.parts.items, self.parts.key_of, strict=True)
+            for item, key in zip(items, key_of, strict=True)
         ]
         values = tuple(key.key.values for key in keys)
         return SqlQuery(tuple(groups), tuple(columns), values, tuple(blocks), tuple(i.name for i in counted))

@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.papers.dawa.dawa import cost_change
-from matrixdp.papers.dawa.partition import (
-    bucket_lengths,
-    deviations,
-    least_cost_partition,
-)
+from matrixdp.papers.dawa.partition import bucket_lengths, deviations, least_cost_partition
 
 
 def exact_cost(cells: list[int]) -> Fraction:
