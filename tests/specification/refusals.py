@@ -99,32 +99,12 @@ _TARGETS = [
 ]
 
 
-#: Entries of the workload, by the code of the error and its place in the entry.
-_FORMS: dict[tuple[str, str], list[str]] = {
-    ("specification", "product.age[0]"): ["product: {age: [[identity, total]]}"],
-    ("specification", "product.age"): ["product: {age: []}", "product: {age: {permuted: range}}",
-        "product: {age: {permuted: range, seed: 1, order: [0]}}"],
-    ("unknown-name", "product.age[1]"): ["product: {age: [identity, totl]}"],
-    ("unknown-name", "product.age[1].sets[0][0]"): ["product: {age: [total, {sets: [[99]]}]}"],
-    ("wrong-type", "product.age.seed"): ["product: {age: {permuted: range, seed: x}}"],
-    ("wrong-size", "product.age.order"): ["product: {age: {permuted: range, order: [0, 1]}}"],
-    ("duplicate", "product.sex.order[1]"): [
-        "product: {sex: {permuted: range, order: [male, male]}}"],
-    ("unknown-name", "product.age.permuted"): ["product: {age: {permuted: rang, seed: 1}}"],
-    ("specification", "product.age.permuted.width"): [
-        "product: {age: {permuted: {width: 99}, seed: 1}}"],
-    ("conflict", "by.age"): ["any: {age: prefix, sex: identity}\nby: {age: prefix}"],
-    ("wrong-size", "any"): ["any: {age: prefix}"],
-    ("wrong-type", "any"): ["any: [age, sex]"],
-    ("unknown-name", "cells[0][0].age"): ["cells: [{age: 44}]"],
-    ("empty", "product.sex.sets"): ["product: {sex: {sets: {}}}"],
-    ("specification", "product.sex.sets"): ["product: {sex: {sets: {' ': [male]}}}"],
-    ("specification", "product.sex.sets.male"): ["product: {sex: {sets: {male: [female]}}}"],
-    ("out-of-range", "product.age.ranges.young"): [
-        "product: {age: {ranges: {young: [0, 99]}}}"],
-    ("wrong-type", "product.sex.sets.women"): ["product: {sex: {sets: {women: female}}}"],
-    ("unknown-key", "by"): ["product: {age: prefix}\nby: {sex: identity}"],
-}  # fmt: skip
+#: Entries of the workload whose error has no code of its own, by its place.
+_FORMS = {
+    "product.age[0]": "product: {age: [[identity, total]]}",
+    "product.age.permuted.width": "product: {age: {permuted: {width: 99}, seed: 1}}",
+    "product.sex.sets": "product: {sex: {sets: {' ': [male]}}}",
+}
 #: Units of privacy, by the code of the error and its place.
 _UNITS: dict[tuple[str, str], list[str]] = {
     ("wrong-type", "unit"): ["", "3"],
@@ -200,9 +180,8 @@ REFUSALS = [
         for code, place, line, old, new in _PUBLIC
     ),
     *(
-        _loading(f"entry: {entry}", code, f"workload[0].{place}", _entry(entry))
-        for (code, place), entries in _FORMS.items()
-        for entry in entries
+        _loading(f"entry: {entry}", "specification", f"workload[0].{place}", _entry(entry))
+        for place, entry in _FORMS.items()
     ),
     *(
         _loading(f"unit: {unit}", code, place, f"{SMALL}{PRIVACY}unit: {unit}\n", 4)
