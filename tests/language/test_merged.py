@@ -105,6 +105,7 @@ def in_boxes(record: tuple[int, int, int]) -> list[bool]:
 def test_cells_count_the_records_in_a_box() -> None:
     expected = np.array([in_boxes(record) for record in RECORDS], dtype=float).T
     group = only(cells(BOXES))
+    assert group.name == "sex, age, pay: cells"
     np.testing.assert_array_equal(over_all(group), expected)
     assert described(group) == [
         "sex female and age 10-11 or sex male and pay [0, 10) | [25, 50)",
@@ -161,12 +162,6 @@ def test_weights_stand_in_the_order_of_the_answers() -> None:
     assert group.query_weights[4] == 5.0
 
 
-def test_names() -> None:
-    assert only(disjunction(age="prefix", sex="identity")).name == "sex, age: identity or prefix"
-    assert only(disjunction(age="prefix", sex="identity", name="mine")).name == "mine"
-    assert only(cells([{"age": 10}])).name == "age: cells"
-
-
 def test_keys_are_equal_for_equal_questions_alone() -> None:
     first = only(disjunction(age="prefix", sex="identity"))
     assert first.key() == only(disjunction(sex="identity", age="prefix")).key()
@@ -190,6 +185,7 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_disjunctions_that_are_too_large_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_EXPLICIT_ENTRIES", 20)
     plain = only(disjunction(age="prefix", pay="suffix"))
+    assert plain.name == "age, pay: prefix or suffix"
     within = only(disjunction(age="prefix", sex="identity", by={"pay": {"sets": [[0], [10]]}}))
     assert (plain.queries, within.queries) == (12, 16)
     for group, cells_of in ((plain, 12), (within, 24)):
@@ -213,6 +209,10 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
     counts = np.random.default_rng(seed).integers(0, 9, group.sizes).astype(float)
     np.testing.assert_array_equal(group.answers(counts), rows @ counts.ravel())
     answers = group.answers(counts)
+    counted = [
+        p.count(n) for (_, own) in group.summands[:1] for p, n in zip(own.predicates, own.sizes, strict=True)
+    ]
+    assert group.shaped(answers).shape == tuple(counted)
     np.testing.assert_array_equal(group.arranged(group.shaped(answers)), answers)
     index = seed % group.queries
     np.testing.assert_array_equal(one_query(group, index), rows[index : index + 1])
@@ -230,11 +230,3 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
                 expected = known[0] * np.eye(size) + known[1]
                 np.testing.assert_allclose(question.gram(size), expected, atol=1e-12)
     np.testing.assert_allclose(total, rows.T @ rows, atol=1e-9)
-
-
-def test_answers_take_the_shape_of_the_products_and_back() -> None:
-    group = only(disjunction(age="prefix", pay="suffix", by={"sex": "identity"}))
-    assert isinstance(group, DenseGroup)
-    answers = np.arange(float(group.queries))
-    assert group.shaped(answers).shape == (2, 4, 3)
-    np.testing.assert_array_equal(group.arranged(group.shaped(answers)), answers)

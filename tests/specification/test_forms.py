@@ -95,7 +95,9 @@ def test_matrices_in_new_places_are_relative_to_the_file(tmp_path: Path) -> None
 def test_the_schema_knows_every_form() -> None:
     Draft202012Validator.check_schema(json_schema())
     definitions = json_schema()["$defs"]
-    assert {form.__name__ for form in ENTRIES.values()} <= set(definitions)
+    assert {form.__name__: name for name, form in ENTRIES.items()}.items() <= {
+        name: next(iter(own.get("properties", ())), None) for name, own in definitions.items()
+    }.items()
     for form in ("DisjunctionEntry", "CellsEntry", "DenseEntry"):
         assert "by" in definitions[form]["properties"]
     sets = definitions["ProductEntry"]["properties"]["product"]["additionalProperties"]

@@ -7,7 +7,7 @@ import numpy as np
 
 import matrixdp as mdp
 from matrixdp.queries import DenseGroup
-from matrixdp.specification import json_schema, load_specification
+from matrixdp.specification import load_specification
 from matrixdp.statements.translation import translate
 from matrixdp.storage.archive import ArchiveWriter
 from matrixdp.storage.formats import write_workload
@@ -80,9 +80,3 @@ def test_a_file_is_read_once_and_recorded_whole(tmp_path: Path) -> None:
     ]
     with ArchiveWriter(tmp_path / "w.mdp") as archive:
         assert write_workload(specification.workload, archive)["entries"] == written
-
-
-def test_the_schema_has_statements() -> None:
-    definitions = json_schema()["$defs"]
-    assert next(iter(definitions["SqlEntry"]["properties"])) == "sql"
-    assert next(iter(definitions["SqlFileEntry"]["properties"])) == "sql_file"
