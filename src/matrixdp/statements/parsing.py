@@ -74,8 +74,8 @@ class Scope:
     ----------
     statement : Statement
     domain : Domain
-    tables : tuple of str
-        What the table may be called.
+    table : str
+        What the table is called.
     constant : callable
         From an SQL expression without attributes, and a type of SQL, to its value of that type; None where it
         has none.
@@ -83,7 +83,7 @@ class Scope:
 
     statement: Statement
     domain: Domain
-    tables: tuple[str, ...]
+    table: str
     constant: Callable[[str, str], object]
 
     def named(self, column: exp.Expr) -> tuple[Attribute, Level | None]:
@@ -98,12 +98,12 @@ class Scope:
         """
         name = column.name
         parts = [part.name for part in column.parts] if isinstance(column, exp.Column) else [name]
-        if len(parts) > 2 or (len(parts) == 2 and not _same(parts[0], self.tables)):
-            expected = f"a column of {self.tables[-1]!r}, the one table"
+        if len(parts) > 2 or (len(parts) == 2 and parts[0].lower() != self.table.lower()):
+            expected = f"a column of {self.table!r}, the one table"
             raise self.statement.error(column, repr(".".join(parts)), expected)
         if name not in self.domain:
             names = (*self.domain.names, *self.domain.levels)
-            alike = _same(name, names)
+            alike = [other for other in names if other.lower() == name.lower()]
             if len(alike) != 1 and name not in names:
                 expected = "an attribute of the domain"
                 raise self.statement.error(column, repr(name), expected, nearest(name, names))
@@ -112,10 +112,6 @@ class Scope:
             return self.domain[name], None
         attribute = self.domain.levels[name]
         return attribute, attribute.level(name)
-
-
-def _same(name: str, names: tuple[str, ...]) -> list[str]:
-    return [other for other in names if other.lower() == name.lower()]
 
 
 # Weeks, months and quarters compared with one of them, or with a day.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
@@ -17,6 +16,8 @@ from matrixdp.queries import Group
 if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
+
+    from matrixdp.statements.translation import Layout
 
 # One SQL statement as written: its text, its tree, and where in the text each part of it stands.
 
@@ -134,23 +135,6 @@ class Places:
 
 
 @final
-@dataclass(frozen=True)
-class Block:
-    """The rows of one grouping set.
-
-    Attributes
-    ----------
-    keys : callable
-        Returns the codes of the keys, an array of int of shape (rows, keys), -1 where a key is rolled up.
-    queries : tuple of callable
-        For each aggregate: returns the query of each row, -1 where none is needed.
-    """
-
-    keys: Callable[[], NDArray[np.int64]]
-    queries: tuple[Callable[[], NDArray[np.int64]], ...]
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class SqlQuery:
     """What a statement asks of a domain.
@@ -168,7 +152,7 @@ class SqlQuery:
     groups: tuple[Group, ...]
     columns: tuple[Column, ...]
     values: tuple[pa.Array, ...]
-    _blocks: tuple[Block, ...] = field(repr=False)
+    _layouts: tuple[tuple[Layout, tuple[Layout, ...]], ...] = field(repr=False)
     _aliases: tuple[str, ...] = field(repr=False)
 
     @cached_property
@@ -176,7 +160,7 @@ class SqlQuery:
         """The columns of the result that are no counts, with every row of it; null where rolled up."""
         import pyarrow as pa
 
-        codes = np.concatenate([block.keys() for block in self._blocks])
+        codes = np.concatenate([base.sorted_codes(len(self.values)) for base, _ in self._layouts])
         shown = [(column.name, column.key) for column in self.columns if column.key is not None]
         arrays = [self.values[key].take(pa.array(codes[:, key], mask=codes[:, key] < 0)) for _, key in shown]
         return pa.Table.from_arrays(arrays, names=[name for name, _ in shown])
@@ -184,10 +168,9 @@ class SqlQuery:
     @cached_property
     def places(self) -> tuple[Places, ...]:
         """For each aggregate where the answer of each row stands."""
-        asked = [[queries() for queries in block.queries] for block in self._blocks]
         found = []
         for aggregate in range(len(self._aliases)):
-            own = [queries[aggregate] for queries in asked]
+            own = [base.queries_of(made[aggregate], len(self.values)) for base, made in self._layouts]
             groups = np.arange(len(own)) * len(self._aliases) + aggregate
             found.append(Places(np.repeat(groups, list(map(len, own))), np.concatenate(own)))
         return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import accumulate, chain, combinations, product
 from operator import mul
 from typing import final
@@ -22,7 +22,7 @@ from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Rows
 from matrixdp.queries.predicates import Array
 from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, Key, evaluation, in_order
 from matrixdp.statements.parsing import Scalar, Scope, conjuncts, scalar, unwrapped
-from matrixdp.statements.query import Block, Column, SqlQuery, Statement, sql_of
+from matrixdp.statements.query import Column, SqlQuery, Statement, sql_of
 
 # The clauses of a statement: what is counted, within which conditions, grouped by what.
 
@@ -54,7 +54,7 @@ class Item:
     aggregate: bool
 
 
-def table_names(statement: Statement) -> tuple[str, ...]:
+def table_name(statement: Statement) -> str:
     """Return what the one table of a statement may be called in it."""
     tree = statement.tree
     for name, value in tree.args.items():
@@ -73,7 +73,7 @@ def table_names(statement: Statement) -> tuple[str, ...]:
     for name, value in table.args.items():
         if value and name not in ("this", "db", "catalog", "alias"):
             raise statement.unfit(table, _INSTEAD.get(name, "the name of a table alone"))
-    return (table.alias or table.name,)
+    return str(table.alias or table.name)
 
 
 def _item(statement: Statement, node: exp.Expr) -> Item:
@@ -363,6 +363,15 @@ class Layout:
         codes = self.codes(keys)
         return codes[np.lexsort(codes.T[::-1])] if keys else codes
 
+    def queries_of(self, made: Layout, keys: int) -> NDArray[np.int64]:
+        """Return for each row of a result the query of another layout, -1 where it has none."""
+        rows, own = self.sorted_codes(keys), made.codes(keys)
+        _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
+        ids = ids.ravel()
+        found = np.full(len(rows) + len(own), -1)
+        found[ids[len(rows) :]] = np.arange(len(own))
+        return found[ids[: len(rows)]]
+
 
 def _connected(domain: Domain, sets: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return the connected sets of attributes; those of several are merged to one, which comes first."""
@@ -418,11 +427,11 @@ def translate(statement: Statement, domain: Domain) -> SqlQuery:
     >>> [group.queries for group in query.groups], query.keys.to_pydict()
     ([2], {'sex': ['female', 'male']})
     """
-    tables = table_names(statement)
+    table = table_name(statement)
     items = tuple(_item(statement, node) for node in statement.tree.expressions)
     groups = _Groups(statement, items, (*domain.names, *domain.levels))
     values = evaluation(domain)
-    scope = Scope(statement, domain, tables, values.constant)
+    scope = Scope(statement, domain, table, values.constant)
     return _Translation(statement, scope, values).query(items, *groups.read())
 
 
@@ -448,26 +457,26 @@ class _Translation:
         filters = [self._counted(item.node) for item in counted]
         keys = [self._key(place, node) for place, node in enumerate(nodes)]
         groups: list[Group] = []
-        blocks = []
+        layouts = []
         for chosen in sets:
             own = [keys[place] for place in chosen]
             base = self._layout(where, own, condition)
-            rows = []
+            counting = []
             for item, conditions in zip(counted, filters, strict=True):
                 made = self._layout([*where, *conditions], own, item.node) if conditions else base
                 asked = ", ".join(key.text for key in own) or "total"
                 within = " and ".join(condition.text for condition in (*where, *conditions))
                 name = f"{asked} where {within}" if within else asked
                 groups.append(made.group(name, self.statement, item.node))
-                rows.append(partial(_rows, base, made, len(keys)))
-            blocks.append(Block(partial(base.sorted_codes, len(keys)), tuple(rows)))
+                counting.append(made)
+            layouts.append((base, tuple(counting)))
         places = iter(range(len(counted)))
         columns = [
             Column(item.name, aggregate=next(places)) if item.aggregate else Column(item.name, key=key)
             for item, key in zip(items, key_of, strict=True)
         ]
         values = tuple(key.key.values for key in keys)
-        return SqlQuery(tuple(groups), tuple(columns), values, tuple(blocks), tuple(i.name for i in counted))
+        return SqlQuery(tuple(groups), tuple(columns), values, tuple(layouts), tuple(i.name for i in counted))
 
     def _key(self, place: int, node: exp.Expr) -> GroupedBy:
         made = scalar(self.scope, node, key=True)
@@ -540,13 +549,3 @@ class _Translation:
     def _nothing(self, node: exp.Expr) -> MatrixDPError:
         expected = "conditions that some value of the domain meets; this count is 0 for every table"
         return self.statement.unfit(node, expected)
-
-
-def _rows(base: Layout, made: Layout, keys: int) -> NDArray[np.int64]:
-    """Return the query of each row of a grouping set, -1 where there is none."""
-    rows, own = base.sorted_codes(keys), made.codes(keys)
-    _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
-    ids = ids.ravel()
-    found = np.full(len(rows) + len(own), -1)
-    found[ids[len(rows) :]] = np.arange(len(own))
-    return found[ids[: len(rows)]]
