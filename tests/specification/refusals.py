@@ -168,28 +168,16 @@ REFUSALS = [
     *(Refusal(f"YAML: {name}", code, place, _parsing(text)) for name, code, place, text in _TEXTS),
     *(Refusal(f"targets: {name}", code, place, _targets(targets)) for name, code, place, targets in _TARGETS),
     *(Refusal(name, code, place, _given(rows)) for name, code, place, rows in _GIVEN),
-    *(
-        _loading(f"public knowledge: {new}", code, place, PUBLIC.replace(old, new) + PRIVACY, line)
-        for code, place, line, old, new in _PUBLIC
-    ),
-    *(
-        _loading(f"entry: {entry}", "specification", f"workload[0].{place}", _entry(entry))
-        for place, entry in _FORMS.items()
-    ),
-    *(
-        _loading(f"unit: {unit}", code, place, f"{SMALL}{PRIVACY}unit: {unit}\n", 4)
-        for (code, place), units in _UNITS.items()
-        for unit in units
-    ),
-    *(
-        _loading(f"{name} {value}", code, f"privacy.{name}", f"{SMALL}privacy: {{{name}: {value}{more}}}")
-        for name, more in (("rho", ""), ("mu", ""), ("epsilon", ", delta: 1e-6"))
-        for code, values in _BUDGETS.items()
-        for value in values
-    ),
+    *(_loading(f"public knowledge: {new}", code, place, PUBLIC.replace(old, new) + PRIVACY, line)
+      for code, place, line, old, new in _PUBLIC),
+    *(_loading(f"entry: {entry}", "specification", f"workload[0].{place}", _entry(entry))
+      for place, entry in _FORMS.items()),
+    *(_loading(f"unit: {unit}", code, place, f"{SMALL}{PRIVACY}unit: {unit}\n", 4)
+      for (code, place), units in _UNITS.items() for unit in units),
+    *(_loading(f"{name} {value}", code, f"privacy.{name}", f"{SMALL}privacy: {{{name}: {value}{more}}}")
+      for name, more in (("rho", ""), ("mu", ""), ("epsilon", ", delta: 1e-6"))
+      for code, values in _BUDGETS.items() for value in values),
     Refusal("a file of another encoding", "bad-yaml", "FOLDER/latin.yaml", _latin),
-    Refusal(
-        "no file", "file-missing", "FOLDER/absent.yaml", lambda at: load_specification(at / "absent.yaml")
-    ),
+    Refusal("no file", "file-missing", "FOLDER/absent.yaml", lambda at: load_specification(at / "absent.yaml")),
     Refusal("a folder", "file-missing", "FOLDER", load_specification),
-]
+]  # fmt: skip
