@@ -178,6 +178,6 @@ REFUSALS = [
       for name, more in (("rho", ""), ("mu", ""), ("epsilon", ", delta: 1e-6"))
       for code, values in _BUDGETS.items() for value in values),
     Refusal("a file of another encoding", "bad-yaml", "FOLDER/latin.yaml", _latin),
-    Refusal("no file", "file-missing", "FOLDER/absent.yaml", lambda at: load_specification(at / "absent.yaml")),
+    Refusal("no file", "file-missing", "FOLDER/none.yaml", lambda at: load_specification(at / "none.yaml")),
     Refusal("a folder", "file-missing", "FOLDER", load_specification),
 ]  # fmt: skip

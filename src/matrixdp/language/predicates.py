@@ -166,7 +166,10 @@ ARRAY_FILE = "a NumPy file (.npy), a SciPy sparse matrix (.npz) or numbers witho
 """What a file of an array may be, for messages."""
 
 _NUMPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
-_UNREADABLE = (*NOT_NUMPY, zipfile.BadZipFile, csv.Error, KeyError, NotImplementedError, RuntimeError)
+_UNREADABLE: dict[str, tuple[type[Exception], ...]] = {
+    "NumPy": (*NOT_NUMPY, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError),
+    "CSV": (OSError, UnicodeDecodeError, csv.Error),
+}
 
 
 def load_array(path: str | os.PathLike[str]) -> Array:
@@ -194,13 +197,13 @@ def load_array(path: str | os.PathLike[str]) -> Array:
     file = Path(path)
     if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
         raise _refused(file, "no such file", ARRAY_FILE, "file-missing")
-    csv_file = file.suffix.lower() == ".csv"
+    kind = "CSV" if file.suffix.lower() == ".csv" else "NumPy"
     try:
-        values = _numbers(file) if csv_file else _stored(file)
+        values = _numbers(file) if kind == "CSV" else _stored(file)
     except MatrixDPError:  # which may be a ValueError, or a MemoryError
         raise
-    except _UNREADABLE:
-        found = f"a file that cannot be read as {'CSV' if csv_file else 'NumPy'}"
+    except _UNREADABLE[kind]:
+        found = f"a file that cannot be read as {kind}"
         raise _refused(file, found, ARRAY_FILE, "damaged-file") from None
     return real_array(values, str(file))
 
