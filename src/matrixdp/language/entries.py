@@ -18,18 +18,7 @@ from matrixdp import forms, queries
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import DomainError, EntryError, Problem, TooLargeError, WorkloadError, each, within
 from matrixdp.errors import Path as Path
-from matrixdp.forms import (
-    AnyOf,
-    Form,
-    ListOf,
-    MappingOf,
-    Record,
-    ResolvePath,
-    Schema,
-    WriteArray,
-    key,
-    record,
-)
+from matrixdp.forms import AnyOf, Form, ListOf, MappingOf, Record, ResolvePath, key, record
 from matrixdp.language.predicates import PREDICATES, ArrayForm, LevelForm, NamedPredicates, PredicateForm
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Rows, check_weights
 from matrixdp.queries.groups import WEIGHT
@@ -161,10 +150,10 @@ class _Entries(Form[Entry]):
         expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
         raise EntryError.at((), forms.describe_value(written), expected, close, code="unknown-key")
 
-    def write(self, value: Entry, write_array: WriteArray = forms.as_lists) -> object:
+    def write(self, value: Entry, write_array: forms.WriteArray = forms.as_lists) -> object:
         return value.to_spec(write_array)
 
-    def schema(self, definitions: Schema) -> Schema:
+    def schema(self, definitions: forms.Schema) -> forms.Schema:
         return {"anyOf": [form.schema(definitions) for form in ENTRIES.values()]}
 
 

@@ -13,17 +13,9 @@ from matrixdp import forms
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
 from matrixdp.forms import AnyOf, Form, FormError, ListOf, ResolvePath, Schema, WriteArray
+from matrixdp.language import entries
 from matrixdp.language.builders import marginals
-from matrixdp.language.entries import (
-    BOX,
-    ENTRY,
-    Condition,
-    Entry,
-    allowed_values,
-    entry_beside,
-    find_attribute,
-    one_group,
-)
+from matrixdp.language.entries import ENTRY, Condition, Entry
 from matrixdp.queries.groups import Group
 
 ImpossibleBox = Mapping[str, Condition]
@@ -56,7 +48,7 @@ class Published:
         EntryError
             If the entry does not fit the domain, is of several groups, or has another number of queries.
         """
-        group = one_group(self.entry, domain)
+        group = entries.one_group(self.entry, domain)
         if group.queries != len(self.counts):
             expected = f"{group.queries}, one for each query of {group.name}"
             raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected, code="wrong-size")
@@ -76,7 +68,7 @@ class _PublishedForm(Form[Published]):
             return Published(marginals(0), _counts(written, single=True))
         if "counts" not in written:
             raise FormError.at(("counts",), "nothing", _COUNTS, code="missing-key")
-        return Published(*entry_beside("counts", _counts, written, resolve))
+        return Published(*entries.entry_beside("counts", _counts, written, resolve))
 
     def write(self, value: Published, write_array: WriteArray = forms.as_lists) -> object:
         counts = list(value.counts)
@@ -112,7 +104,7 @@ PUBLISHED: Form[tuple[Published, ...]] = AnyOf(
 )
 """Published tables: a number of records, or a list of entries with their ``counts``."""
 IMPOSSIBLE = ListOf(
-    BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1
+    entries.BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1
 )
 """Combinations of values that no record has, each a box as ``cells`` has them."""
 
@@ -133,4 +125,4 @@ def check_public(
     for place, box in enumerate(impossible):
         for name, condition in box.items():
             with within("structural_zeros", place, name):
-                allowed_values(find_attribute(domain, name), condition)
+                entries.allowed_values(entries.find_attribute(domain, name), condition)
