@@ -48,6 +48,8 @@ def test_the_budget_is_for_the_unit(written):
     jsonschema.Draft202012Validator(json_schema()).validate(found.document)
     without = load_specification(TEXT + written)
     assert (without.budget, without.unit) == (None, found.unit)
+    debited = load_specification(TEXT + "privacy: {rho: 0.5, ledger: own.ledger}\n" + written).document
+    assert debited["privacy"] == {"rho": 0.5, "neighbours": "add_remove", "ledger": "own.ledger"}
 
 
 @pytest.mark.parametrize("privacy", ["privacy: {minimize: rho}\n", "privacy: {rho: 100}\n"])
