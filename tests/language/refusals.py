@@ -1,176 +1,153 @@
-# mypy: disable-error-code="arg-type,dict-item,list-item"
-"""What the query language refuses: wrong arguments, what does not fit the domain, and files of arrays."""
+# mypy: disable-error-code="arg-type,dict-item"
+"""What the query language refuses: wrong entries, what does not fit the domain, and files of arrays."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import matrixdp as mdp
+from matrixdp.language import KwayEntry, read_entry
+from matrixdp.specification import parse_yaml
+from tests.language.test_builders import DOMAIN
+from tests.refusals import Refusal
 
-from matrixdp.domain import Domain
-from matrixdp.language import KwayEntry, cells, dense, disjunction, kway, marginals, pairwise, product
-from matrixdp.queries import Workload
-from tests.language import test_builders, test_merged
-from tests.refusals import Refusal, numbered
-
-# Arguments that are wrong whatever the domain is.
-_ARGUMENTS: list[tuple[str, str, Callable[[], Any]]] = [
-    ("out-of-range", "marginals", lambda: marginals(-1)),
-    ("wrong-type", "marginals", lambda: marginals(True)),
-    ("wrong-type", "marginals", lambda: marginals(1.0)),
-    ("wrong-type", "marginals", lambda: marginals("age")),
-    ("empty", "marginals", lambda: marginals([])),
-    ("wrong-type", "marginals[0]", lambda: marginals(["age"])),
-    ("wrong-type", "marginals[1]", lambda: marginals([["age"], 1])),
-    ("wrong-type", "marginals[1]", lambda: marginals([1, ["age"]])),
-    ("wrong-type", "marginals[0][1]", lambda: marginals([["age", 3]])),
-    ("duplicate", "marginals[0][1]", lambda: marginals([["age", "age"]])),
-    ("conflict", "attributes", lambda: marginals([["age"]], attributes=["age"])),
-    ("wrong-type", "attributes", lambda: marginals(1, attributes="age")),
-    ("duplicate", "attributes[1]", lambda: marginals(1, attributes=["age", "age"])),
-    ("out-of-range", "max_cells", lambda: marginals(1, max_cells=0)),
-    ("out-of-range", "max_cells", lambda: marginals(1, max_cells=2.5)),
-    ("out-of-range", "weight", lambda: marginals(1, weight=0)),
-    ("out-of-range", "weight", lambda: marginals(1, weight=-1)),
-    ("out-of-range", "weight", lambda: marginals(1, weight=math.nan)),
-    ("out-of-range", "weight", lambda: marginals(1, weight=math.inf)),
-    ("out-of-range", "weight", lambda: marginals(1, weight=10**400)),
-    ("wrong-type", "weight", lambda: marginals(1, weight="2")),
-    ("wrong-type", "weight", lambda: marginals(1, weight=True)),
-    ("out-of-range", "weights", lambda: marginals(1, weights=[0.0])),
-    ("out-of-range", "weights", lambda: marginals(1, weights=[-1.0])),
-    ("wrong-type", "weights", lambda: marginals(1, weights=[math.nan])),
-    ("wrong-size", "weights", lambda: marginals(1, weights=[])),
-    ("wrong-type", "weights", lambda: marginals(1, weights=2.0)),
-    ("file-missing", "weights", lambda: marginals(1, weights="none.npy")),
-    ("out-of-range", "weights", lambda: marginals(1, weight=1e300, weights=[1e300])),
-    ("wrong-type", "name", lambda: marginals(1, name=" ")),
-    ("wrong-type", "name", lambda: marginals(1, name=3)),
-    ("empty", "kway", lambda: kway([])),
-    ("wrong-type", "kway", lambda: kway("2")),
-    ("out-of-range", "kway[1]", lambda: kway([1, -2])),
-    ("wrong-type", "kway", lambda: kway(False)),
-    ("unknown-name", "predicates", lambda: kway(2, "prefx")),
-    ("wrong-type", "predicates", lambda: kway(2, "")),
-    ("wrong-type", "predicates", lambda: kway(2, {})),
-    ("unknown-key", "predicates.numerc", lambda: kway(2, {"numerc": "prefix"})),
-    ("unknown-key", "predicates.text", lambda: kway(2, {"numeric": "prefix", "text": "total"})),
-    ("unknown-name", "predicates.numeric", lambda: kway(2, {"numeric": "x"})),
-    ("wrong-type", "product.age", lambda: product(age=3)),
-    ("wrong-type", "product.age", lambda: product(age=None)),
-    ("wrong-type", "product.age", lambda: product(age={})),
-    ("wrong-type", "product.age", lambda: product(age={"width": 2, "sets": [[1]]})),
-    ("unknown-name", "product.age", lambda: product(age={"rnges": [[1, 2]]})),
-    ("out-of-range", "product.age.width", lambda: product(age={"width": 0})),
-    ("wrong-type", "product.age.width", lambda: product(age={"width": True})),
-    ("empty", "product.age.ranges", lambda: product(age={"ranges": []})),
-    ("wrong-type", "product.age.ranges", lambda: product(age={"ranges": "0-3"})),
-    ("wrong-type", "product.age.ranges[0]", lambda: product(age={"ranges": [3]})),
-    ("wrong-size", "product.age.ranges[0]", lambda: product(age={"ranges": [[1, 2, 3]]})),
-    ("wrong-type", "product.age.ranges[0][0]", lambda: product(age={"ranges": [[None, 3]]})),
-    ("empty", "product.age.sets", lambda: product(age={"sets": []})),
-    ("wrong-type", "product.age.sets[0]", lambda: product(age={"sets": ["a"]})),
-    ("wrong-type", "product.age.matrix", lambda: product(age={"matrix": [[math.inf]]})),
-    ("wrong-type", "product", lambda: product(["age"])),
-    ("wrong-type", "product", lambda: product({3: "identity"})),
-    ("duplicate", "product.age", lambda: product({"age": "identity"}, age="prefix")),
-    ("unknown-name", "pairwise", lambda: pairwise("afine")),
-    ("wrong-type", "pairwise", lambda: pairwise(2)),
-    ("empty", "attributes", lambda: dense([[1.0]], [])),
-    ("wrong-type", "attributes", lambda: dense([[1.0]], None)),
-    ("wrong-size", "dense", lambda: dense([1.0], ["age"])),
-    ("file-missing", "dense", lambda: dense("none.npy", ["age"])),
-    ("wrong-type", "product.age.matrix", lambda: product(age={"matrix": 3})),
-    ("wrong-type", "product.age.matrix", lambda: product(age={"matrix": None})),
-    ("wrong-type", "product.age.matrix", lambda: product(age={"matrix": [[1], [1, 2]]})),
-    ("wrong-type", "product.age.matrix", lambda: product(age={"matrix": [["a"]]})),
-    ("wrong-size", "product.age.matrix", lambda: product(age={"matrix": [1, 2]})),
-    ("wrong-size", "product.age.matrix", lambda: product(age={"matrix": [[]]})),
-    ("wrong-type", "product.age.matrix", lambda: product(age={"matrix": [[math.nan]]})),
-    ("file-missing", "product.age.matrix", lambda: product(age={"matrix": "nowhere.npy"})),
-]
-
-# Entries that do not fit a domain.
-_MISFITS: list[tuple[str, str, Any]] = [
-    ("out-of-range", "marginals", marginals(6)),
-    ("out-of-range", "marginals[1]", marginals([1, 3], ["age", "sex"])),
-    ("unknown-name", "marginals[0][0]", marginals([["aeg"]])),
-    ("unknown-name", "attributes[0]", marginals(1, ["aeg"])),
-    ("out-of-range", "max_cells", marginals(2, max_cells=5)),
-    ("out-of-range", "max_cells", marginals([["age"]], max_cells=4)),
-    ("wrong-size", "weights", marginals(1, weights=[1.0])),
-    ("wrong-size", "weights", marginals([["age"]], weights=[1.0])),
-    ("out-of-range", "kway", kway(7)),
-    ("out-of-range", "predicates.ranges[0]", kway(1, {"ranges": [[0, 9]]}, ["age"])),
-    ("workload", "predicates.numeric.width", kway(1, {"numeric": {"width": 9}}, ["age"])),
-    ("unknown-name", "product.aeg", product(aeg="prefix")),
-    ("out-of-range", "product.age.ranges[1]", product(age={"ranges": [[0, 1], [2, 5]]})),
-    ("out-of-range", "product.age.ranges[0]", product(age={"ranges": [[3, 2]]})),
-    ("out-of-range", "product.sex.ranges[0]", product(sex={"ranges": [["male", "female"]]})),
-    ("out-of-range", "product.income.ranges[0]", product(income={"ranges": [[0, 9]]})),
-    ("unknown-name", "product.income.sets[0][0]", product(income={"sets": [[50]]})),
-    ("unknown-name", "product.sex.sets[0][1]", product(sex={"sets": [["female", "mal"]]})),
-    ("duplicate", "product.code.sets[0][1]", product(code={"sets": [[1, 1]]})),
-    ("workload", "product.age.width", product(age={"width": 6})),
-    ("wrong-size", "product.age.matrix", product(age={"matrix": np.eye(2)})),
-    ("wrong-size", "weights", product(age="prefix", weights=[1.0, 2.0])),
-    ("wrong-kind", "attributes[0]", pairwise("abs", ["sex", "age"])),
-    ("wrong-size", "attributes", pairwise("abs", ["age"])),
-    ("wrong-size", "weights", pairwise("abs", weights=[1.0])),
-    ("wrong-size", "dense", dense(np.eye(3), ["age"])),
-    ("unknown-name", "attributes[0]", dense(np.eye(5), ["aeg"])),
-    ("wrong-size", "weights", dense(np.eye(5), ["age"], weights=[1.0])),
-]
-
-# Entries over merged attributes.
-_MERGED: list[tuple[str, str, Callable[[], Any]]] = [
-    ("wrong-size", "any", lambda: disjunction(age="prefix")),
-    ("duplicate", "any.age", lambda: disjunction({"age": "prefix"}, age="prefix")),
-    ("wrong-type", "any", lambda: disjunction([])),
-    ("unknown-name", "any.agee", lambda: disjunction(agee="prefix", sex="identity")),
-    ("wrong-kind", "any", lambda: disjunction(sex="identity", age={"matrix": [[0.5, 0, 0, 1]]})),
-    ("conflict", "by.age", lambda: disjunction(sex="identity", age="prefix", by={"age": "prefix"})),
-    ("unknown-name", "by.payy", lambda: disjunction(sex="identity", age="prefix", by={"payy": "prefix"})),
-    ("wrong-type", "by", lambda: disjunction(sex="identity", age="prefix", by=["pay"])),
-    ("wrong-type", "cells", lambda: cells({"sex": "female"})),
-    ("empty", "cells", lambda: cells([])),
-    ("empty", "cells[0]", lambda: cells([[]])),
-    ("wrong-type", "cells[0]", lambda: cells(["female"])),
-    ("empty", "cells[0][0]", lambda: cells([{}])),
-    ("empty", "cells[0][0].sex", lambda: cells([{"sex": []}])),
-    ("wrong-type", "cells[0][0].sex", lambda: cells([{"sex": None}])),
-    ("wrong-type", "cells[0][0].sex[0]", lambda: cells([{"sex": [["male"]]}])),
-    ("unknown-name", "cells[0][0].sex", lambda: cells([{"sex": "femal"}])),
-    ("unknown-name", "cells[0][0].age", lambda: cells([{"age": 9}])),
-    ("out-of-range", "cells[0][0].age.range", lambda: cells([{"age": {"range": [10, 14]}}])),
-    ("wrong-size", "cells[0][0].age.range", lambda: cells([{"age": {"range": [10]}}])),
-    ("unknown-key", "cells[0][0].age.ranges", lambda: cells([{"age": {"ranges": [10, 11]}}])),
-    ("unknown-name", "cells[0][0].aeg", lambda: cells([{"aeg": 9}])),
-    ("conflict", "by.age", lambda: dense(np.eye(4), ["age"], by={"age": "identity"})),
-    ("wrong-size", "weights", lambda: cells([{"age": 10}], weights=[1, 2])),
-    ("wrong-size", "weights", lambda: cells([{"age": 10}], by={"sex": "identity"}, weights=[1])),
-]
+#: Entries, by the code of the error and its place.
+_ENTRIES: dict[tuple[str, str], list[str]] = {
+    ("wrong-size", "any"): ["any: {age: prefix}"],
+    ("wrong-type", "any"): ["any: []", "any: [age, sex]"],
+    ("wrong-kind", "any"): ["any: {sex: identity, code: {matrix: [[0.5, 0, 1]]}}"],
+    ("unknown-name", "any.agee"): ["any: {agee: prefix, sex: identity}"],
+    ("conflict", "attributes"): ["marginals: [[age]], attributes: [age]"],
+    ("wrong-type", "attributes"): ["marginals: 1, attributes: age", "dense: [[1]], attributes: null"],
+    ("empty", "attributes"): ["dense: [[1]], attributes: []"],
+    ("wrong-size", "attributes"): ["pairwise: abs, attributes: [age]"],
+    ("unknown-name", "attributes[0]"): ["marginals: 1, attributes: [aeg]"],
+    ("wrong-kind", "attributes[0]"): ["pairwise: abs, attributes: [sex, age]"],
+    ("duplicate", "attributes[1]"): ["marginals: 1, attributes: [age, age]"],
+    ("wrong-type", "by"): ["any: {sex: identity, age: prefix}, by: [code]"],
+    ("unknown-key", "by"): ["product: {age: prefix}, by: {sex: identity}"],
+    ("conflict", "by.age"): ["any: {sex: identity, age: prefix}, by: {age: prefix}"],
+    ("unknown-name", "by.codee"): ["any: {sex: identity, age: prefix}, by: {codee: prefix}"],
+    ("conflict", "by.sex"): ["dense: [[1, 0]], attributes: [sex], by: {sex: identity}"],
+    ("wrong-type", "cells"): ["cells: {sex: female}"],
+    ("empty", "cells"): ["cells: []"],
+    ("empty", "cells[0]"): ["cells: [[]]"],
+    ("wrong-type", "cells[0]"): ["cells: [female]"],
+    ("empty", "cells[0][0]"): ["cells: [{}]"],
+    ("unknown-name", "cells[0][0].aeg"): ["cells: [{aeg: 9}]"],
+    ("unknown-name", "cells[0][0].age"): ["cells: [{age: 9}]", "cells: [{age: 44}]"],
+    ("out-of-range", "cells[0][0].age.range"): ["cells: [{age: {range: [0, 9]}}]"],
+    ("wrong-size", "cells[0][0].age.range"): ["cells: [{age: {range: [1]}}]"],
+    ("unknown-key", "cells[0][0].age.ranges"): ["cells: [{age: {ranges: [0, 1]}}]"],
+    ("empty", "cells[0][0].sex"): ["cells: [{sex: []}]"],
+    ("wrong-type", "cells[0][0].sex"): ["cells: [{sex: null}]"],
+    ("unknown-name", "cells[0][0].sex"): ["cells: [{sex: femal}]"],
+    ("wrong-type", "cells[0][0].sex[0]"): ["cells: [{sex: [[male]]}]"],
+    ("wrong-size", "dense"): ["dense: [1], attributes: [age]", "dense: [[1, 0, 0]], attributes: [age]"],
+    ("file-missing", "dense"): ["dense: none.npy, attributes: [age]"],
+    ("empty", "kway"): ["kway: []"],
+    ("wrong-type", "kway"): ["kway: '2'", "kway: false"],
+    ("out-of-range", "kway"): ["kway: 7"],
+    ("out-of-range", "kway[1]"): ["kway: [1, -2]"],
+    ("out-of-range", "marginals"): ["marginals: -1", "marginals: 6"],
+    ("wrong-type", "marginals"): ["marginals: true", "marginals: 1.0", "marginals: age"],
+    ("empty", "marginals"): ["marginals: []"],
+    ("wrong-type", "marginals[0]"): ["marginals: [age]"],
+    ("unknown-name", "marginals[0][0]"): ["marginals: [[aeg]]"],
+    ("wrong-type", "marginals[0][1]"): ["marginals: [[age, 3]]"],
+    ("duplicate", "marginals[0][1]"): ["marginals: [[age, age]]"],
+    ("wrong-type", "marginals[1]"): ["marginals: [[age], 1]", "marginals: [1, [age]]"],
+    ("out-of-range", "marginals[1]"): ["marginals: [1, 3], attributes: [age, sex]"],
+    ("out-of-range", "max_cells"): ["marginals: 1, max_cells: 0", "marginals: 1, max_cells: 2.5",
+        "marginals: 2, max_cells: 5", "marginals: [[age]], max_cells: 4"],
+    ("wrong-type", "name"): ["marginals: 1, name: ' '", "marginals: 1, name: 3"],
+    ("unknown-name", "pairwise"): ["pairwise: afine"],
+    ("wrong-type", "pairwise"): ["pairwise: 2"],
+    ("unknown-name", "predicates"): ["kway: 2, predicates: prefx"],
+    ("wrong-type", "predicates"): ["kway: 2, predicates: ''", "kway: 2, predicates: {}"],
+    ("unknown-key", "predicates.numerc"): ["kway: 2, predicates: {numerc: prefix}"],
+    ("unknown-name", "predicates.numeric"): ["kway: 2, predicates: {numeric: x}"],
+    ("workload", "predicates.numeric.width"): [
+        "kway: 1, predicates: {numeric: {width: 9}}, attributes: [age]"],
+    ("out-of-range", "predicates.ranges[0]"): ["kway: 1, predicates: {ranges: [[0, 9]]}, attributes: [age]"],
+    ("unknown-key", "predicates.text"): ["kway: 2, predicates: {numeric: prefix, text: total}"],
+    ("wrong-type", "product"): ["product: [age]"],
+    ("unknown-name", "product.aeg"): ["product: {aeg: prefix}"],
+    ("wrong-type", "product.age"): ["product: {age: 3}", "product: {age: null}", "product: {age: {}}",
+        "product: {age: {width: 2, sets: [[1]]}}", "product: {age: []}", "product: {age: {permuted: range}}",
+        "product: {age: {permuted: range, seed: 1, order: [0]}}"],
+    ("unknown-name", "product.age"): ["product: {age: {rnges: [[1, 2]]}}"],
+    ("wrong-type", "product.age.matrix"): ["product: {age: {matrix: [[.inf]]}}",
+        "product: {age: {matrix: [[.nan]]}}", "product: {age: {matrix: 3}}", "product: {age: {matrix: null}}",
+        "product: {age: {matrix: [[1], [1, 2]]}}", "product: {age: {matrix: [[a]]}}"],
+    ("wrong-size", "product.age.matrix"): ["product: {age: {matrix: [1, 2]}}",
+        "product: {age: {matrix: [[]]}}", "product: {age: {matrix: [[1, 0]]}}"],
+    ("file-missing", "product.age.matrix"): ["product: {age: {matrix: nowhere.npy}}"],
+    ("wrong-size", "product.age.order"): ["product: {age: {permuted: range, order: [0, 1]}}"],
+    ("unknown-name", "product.age.permuted"): ["product: {age: {permuted: rang, seed: 1}}"],
+    ("workload", "product.age.permuted.width"): ["product: {age: {permuted: {width: 99}, seed: 1}}"],
+    ("empty", "product.age.ranges"): ["product: {age: {ranges: []}}"],
+    ("wrong-type", "product.age.ranges"): ["product: {age: {ranges: 0-3}}"],
+    ("out-of-range", "product.age.ranges.young"): ["product: {age: {ranges: {young: [0, 99]}}}"],
+    ("wrong-type", "product.age.ranges[0]"): ["product: {age: {ranges: [3]}}"],
+    ("wrong-size", "product.age.ranges[0]"): ["product: {age: {ranges: [[1, 2, 3]]}}"],
+    ("out-of-range", "product.age.ranges[0]"): ["product: {age: {ranges: [[3, 2]]}}"],
+    ("wrong-type", "product.age.ranges[0][0]"): ["product: {age: {ranges: [[null, 3]]}}"],
+    ("out-of-range", "product.age.ranges[1]"): ["product: {age: {ranges: [[0, 1], [2, 5]]}}"],
+    ("wrong-type", "product.age.seed"): ["product: {age: {permuted: range, seed: x}}"],
+    ("empty", "product.age.sets"): ["product: {age: {sets: []}}"],
+    ("wrong-type", "product.age.sets[0]"): ["product: {age: {sets: [a]}}"],
+    ("out-of-range", "product.age.width"): ["product: {age: {width: 0}}"],
+    ("wrong-type", "product.age.width"): ["product: {age: {width: true}}"],
+    ("workload", "product.age.width"): ["product: {age: {width: 6}}"],
+    ("wrong-type", "product.age[0]"): ["product: {age: [[identity, total]]}"],
+    ("unknown-name", "product.age[1]"): ["product: {age: [identity, totl]}"],
+    ("unknown-name", "product.age[1].sets[0][0]"): ["product: {age: [total, {sets: [[99]]}]}"],
+    ("duplicate", "product.code.sets[0][1]"): ["product: {code: {sets: [[1, 1]]}}"],
+    ("out-of-range", "product.income.ranges[0]"): ["product: {income: {ranges: [[0, 9]]}}"],
+    ("unknown-name", "product.income.sets[0][0]"): ["product: {income: {sets: [[50]]}}"],
+    ("duplicate", "product.sex.order[1]"): ["product: {sex: {permuted: range, order: [male, male]}}"],
+    ("out-of-range", "product.sex.ranges[0]"): ["product: {sex: {ranges: [[male, female]]}}"],
+    ("empty", "product.sex.sets"): ["product: {sex: {sets: {}}}"],
+    ("workload", "product.sex.sets"): ["product: {sex: {sets: {' ': [male]}}}"],
+    ("workload", "product.sex.sets.male"): ["product: {sex: {sets: {male: [female]}}}"],
+    ("wrong-type", "product.sex.sets.women"): ["product: {sex: {sets: {women: female}}}"],
+    ("unknown-name", "product.sex.sets[0][1]"): ["product: {sex: {sets: [[female, mal]]}}"],
+    ("out-of-range", "weight"): ["marginals: 1, weight: 0", "marginals: 1, weight: -1",
+        "marginals: 1, weight: .nan", "marginals: 1, weight: .inf"],
+    ("wrong-type", "weight"): ["marginals: 1, weight: '2'", "marginals: 1, weight: true"],
+    ("out-of-range", "weights"): ["marginals: 1, weights: [0]", "marginals: 1, weights: [-1]",
+        "marginals: 1, weight: 1e300, weights: [1e300]"],
+    ("wrong-type", "weights"): ["marginals: 1, weights: [.nan]", "marginals: 1, weights: 2"],
+    ("wrong-size", "weights"): ["marginals: 1, weights: []", "marginals: 1, weights: [1]",
+        "marginals: [[age]], weights: [1]", "product: {age: prefix}, weights: [1, 2]",
+        "pairwise: abs, weights: [1]", "dense: [[1, 0], [0, 1]], attributes: [sex], weights: [1]",
+        "cells: [{age: 1}], weights: [1, 2]"],
+    ("file-missing", "weights"): ["marginals: 1, weights: none.npy"],
+}  # fmt: skip
 
 
-def _expanded(build: Callable[[], Any], domain: Domain) -> Callable[[], object]:
+def _expanded(build: Callable[[], Any], domain: mdp.Domain = DOMAIN) -> Callable[[], object]:
     return lambda: build().expand(domain)
 
 
-def _fitted(entry: Any) -> Callable[[], object]:
-    return lambda: Workload(test_builders.DOMAIN, entry)
+def _read(text: str) -> Callable[[], object]:
+    return _expanded(lambda: read_entry(parse_yaml(f"{{{text}}}").value))
 
 
 def _loaded(content: str | bytes, name: str) -> Callable[[Path], object]:
     def attempt(folder: Path) -> object:
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
-        return product(age={"matrix": folder / name})
+        return mdp.product(age={"matrix": folder / name})
 
     return attempt
 
 
-_MANY = Domain({f"a{number}": 2 for number in range(1500)})
-_TOWNS = Domain({"town": {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}}})
+_MANY = mdp.Domain({f"a{number}": 2 for number in range(1500)})
+_TOWNS = mdp.Domain(
+    {"town": {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}}}
+)
+_ONE = mdp.Domain({"sex": ["f", "m"], "age": 3})
 _FILES = {
     "a text in CSV": ("1,2\n\n3,x\n", "a.csv", "wrong-type"),
     "a header in CSV": ("age,sex\n1,2\n", "a.csv", "wrong-type"),
@@ -181,29 +158,27 @@ _FILES = {
     "an open header": (b"\x93NUMPY\x01\x00\x02\x00[[", "a.npy", "damaged-file"),
     "a deep header": (b"\x93NUMPY\x01\x00\x29\x23" + b"-" * 9000 + b"1", "a.npy", "damaged-file"),
 }
+#: What only Python can write, or other domains refuse.
+_OTHERS: list[tuple[str, str, str, Callable[[], object]]] = [
+    ("a weight beyond floats", "out-of-range", "weight", lambda: mdp.marginals(1, weight=10**400)),
+    ("a number as a name", "wrong-type", "product", lambda: mdp.product({3: "identity"})),
+    ("a set twice", "duplicate", "product.age", lambda: mdp.product({"age": "total"}, age="prefix")),
+    ("one of one twice", "duplicate", "any.age", lambda: mdp.disjunction({"age": "total"}, age="prefix")),
+    ("an entry that is a text", "wrong-type", "", lambda: KwayEntry.read("kway")),
+    ("an entry of a workload", "out-of-range", "workload[0].kway", lambda: mdp.Workload(DOMAIN, mdp.kway(7))),
+    ("no queries", "empty", "", lambda: mdp.Workload(DOMAIN)),
+    ("too many products", "too-large", "kway", _expanded(lambda: mdp.kway(3), _MANY)),
+    ("too many marginals", "too-large", "marginals", _expanded(lambda: mdp.marginals([1, 2]), _MANY)),
+    ("too many pairs", "too-large", "pairwise", _expanded(lambda: mdp.pairwise("abs"), _MANY)),
+    ("one numeric attribute", "wrong-size", "pairwise", _expanded(lambda: mdp.pairwise("affine"), _ONE)),
+    ("an attribute beside its level", "conflict", "product.town",
+     _expanded(lambda: mdp.product({"state": "identity", "town": "identity"}), _TOWNS)),
+]  # fmt: skip
 REFUSALS = [
-    *numbered("arguments", _ARGUMENTS),
-    *numbered("misfits", [(c, f"workload[0].{place}", _fitted(entry)) for c, place, entry in _MISFITS]),
-    *numbered("merged", [(c, place, _expanded(build, test_merged.DOMAIN)) for c, place, build in _MERGED]),
+    *(Refusal(text, *key, _read(text)) for key, texts in _ENTRIES.items() for text in texts),
     *(
         Refusal(name, code, "product.age.matrix", _loaded(content, file))
         for name, (content, file, code) in _FILES.items()
     ),
-    Refusal("an entry that is a text", "wrong-type", "", lambda: KwayEntry.read("kway")),
-    Refusal("too many products", "too-large", "kway", _expanded(lambda: kway(3), _MANY)),
-    Refusal("too many marginals", "too-large", "marginals", _expanded(lambda: marginals([1, 2]), _MANY)),
-    Refusal("too many pairs", "too-large", "pairwise", _expanded(lambda: pairwise("abs"), _MANY)),
-    Refusal(
-        "one numeric attribute",
-        "wrong-size",
-        "pairwise",
-        _expanded(lambda: pairwise("affine"), Domain({"sex": ["f", "m"], "age": 3})),
-    ),
-    Refusal(
-        "an attribute beside its level",
-        "conflict",
-        "product.town",
-        _expanded(lambda: product({"state": "identity", "town": "identity"}), _TOWNS),
-    ),
-    Refusal("no queries", "empty", "", lambda: Workload(test_builders.DOMAIN)),
+    *(Refusal(*row) for row in _OTHERS),
 ]

@@ -75,10 +75,7 @@ def test_a_form_of_predicate_set_reaches_everything(tmp_path: Path) -> None:
     assert again.document == specification.document
     assert {"$ref": "#/$defs/EveryForm"} in json_schema()["$defs"]["PredicateSet"]["anyOf"]
     for wrong, message in (
-        (
-            "every: 1",
-            r"predicates\.numeric\[1\]\.every \(line 4\): found 1; expected an integer",
-        ),
+        ("every: 1", r"predicates\.numeric\[1\]\.every \(line 4\): found 1; expected an integer"),
         ("every: 9", r"predicates\.numeric\[1\]\.every \(line 4\): found 9; expected at most 6"),
         ("evry: 3", r"found a mapping with the keys evry; expected .*\{every: k\}.*did you mean 'every'"),
     ):

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.papers.embedded_fourier import (
-    embedded_thresholds,
-    weighted_characters,
-)
+from matrixdp.papers.embedded_fourier import embedded_thresholds, weighted_characters
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8, 9, 33])

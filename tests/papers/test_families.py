@@ -1,4 +1,4 @@
-"""Families of workloads: what they ask, and that seeds repeat them."""
+"""Families of workloads: what they ask, and that seeds repeat them; weights for relative errors."""
 
 import itertools
 from collections.abc import Callable
@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import matrixdp as mdp
 from matrixdp.domain import Domain
 from matrixdp.language.entries import DenseEntry
 from matrixdp.papers import families
+from matrixdp.papers.relative_error import relative_error
 from matrixdp.queries import Workload
 from matrixdp.specification import entry_from_spec
+from matrixdp.testing import dense_queries
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 10, "max": 14}, "pay": {"edges": [0, 1, 5, 9]}})
 LINE = Domain({"x": 200})
@@ -125,3 +128,19 @@ def test_small_products_leave_out_the_large() -> None:
     ]
     assert [group.queries for group in groups] == [1, 2, 15, 6, 30, 12]
     assert len(families.small_products(DOMAIN).expand(DOMAIN)) == 8
+
+
+GRID = mdp.Domain({"a": range(6), "b": range(3)})
+ENTRIES = (
+    mdp.product(a="range", b="identity"),
+    mdp.product(b="prefix", weights=[1.0, 2.0, 3.0]),
+    mdp.dense(np.array([[1.0, 0.0, -2.0]]), ["b"]),
+)
+
+
+def test_weights_are_the_inverse_squares_of_l1_norms():
+    workload = mdp.Workload(GRID, *relative_error(GRID, *ENTRIES))
+    for group, given in zip(workload, mdp.Workload(GRID, *ENTRIES), strict=True):
+        norms = np.abs(dense_queries(group, GRID)).sum(axis=1)
+        before = 1.0 if given.query_weights is None else given.query_weights
+        assert group.query_weights == pytest.approx(before * (18 / norms) ** 2)

@@ -1,4 +1,4 @@
-"""What is outside the measured span is refused, however little of it there is; rounding errors are not."""
+"""What is outside the measured span is refused, however little; queries that are many, or alike."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,9 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct, Local, Part, Plan, Union
+from matrixdp.plan import Analysis, Block, Direct, Local, Part, Plan, Union
 from matrixdp.selection.auto import select
+from tests.selection.oracle import lowered
 
 DOMAIN = mdp.Domain({"a": 3})
 TOTAL, PAIR, FIRST = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
@@ -59,3 +60,37 @@ def test_an_attribute_of_one_value_is_answered_from_tables_without_it(kind):
     [group] = mdp.product(one="identity", a="prefix").expand(domain)
     analysis = kind(domain, (part, part), GAUSSIAN).analysis
     np.testing.assert_allclose(analysis.variances(group), [1.0, 2.0, 3.0])
+
+
+LARGER = mdp.Domain({"a": 6, "b": 5, "c": 4})
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["residual", "querysmasher", "fourier", "opt-kron", "opt-m", "opt-plus"]
+)
+def test_large_groups_are_analysed_by_their_different_queries(mechanism):
+    repeated = mdp.product(a="range", b="circular", c=["identity", "total"], weight=3.0)
+    workload = mdp.Workload(LARGER, repeated, mdp.marginals([1, 2]))
+    analysis = select(workload, mechanism=mechanism, noise=GAUSSIAN).plan.analysis
+    [group, *_] = workload
+    values = analysis.variances(group)
+    with lowered({"COMPRESSED_QUERIES": 1, "MAX_VARIANCES": values.size - 1}):
+        error = analysis.group(group)
+    figures = values.sum(), group.weight * values.sum(), values.max()
+    assert (error.total, error.weighted, error.largest) == pytest.approx(figures, rel=1e-9)
+
+
+def test_large_identities_need_no_matrix_of_their_size():
+    domain = mdp.Domain({"zip": [str(i) for i in range(60_000)], "sex": ["f", "m"]})
+    selection = select(mdp.Workload(domain, mdp.marginals([0, 1, 2])), noise=GAUSSIAN)
+    assert selection.certificate.gap < 1e-9
+    assert selection.total_squared_error == pytest.approx(selection.certificate.loss, rel=1e-9)
+
+
+def test_covariances_of_any_analysis_are_those_of_its_pairs():
+    workload = mdp.Workload(LARGER, mdp.kway([1, 2], "prefix"))
+    analysis = select(workload, mechanism="residual", noise=GAUSSIAN).plan.analysis
+    [a, total] = [*mdp.marginals([["a"]]).expand(LARGER), *mdp.marginals(0).expand(LARGER)]
+    for left, right, paired in ((a, a, False), (a, total, False), (a, a, True)):
+        default = Analysis.covariances(analysis, left, right, paired=paired)
+        np.testing.assert_allclose(analysis.covariances(left, right, paired=paired), default, atol=1e-12)

@@ -1,13 +1,16 @@
 # ruff: noqa: S608 - statements, none of which is executed
-"""Statements as entries of a workload: from a text or a file, with weights, and back."""
+"""Statements as entries of a workload: from a text or a file, with weights, and back; SF1 in SQL."""
 
+import itertools
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 import matrixdp as mdp
-from matrixdp.queries import DenseGroup
-from matrixdp.specification import json_schema, load_specification
+from matrixdp.queries import DenseGroup, ProductGroup
+from matrixdp.specification import load_specification
 from matrixdp.statements.translation import translate
 from matrixdp.storage.archive import ArchiveWriter
 from matrixdp.storage.formats import write_workload
@@ -82,7 +85,27 @@ def test_a_file_is_read_once_and_recorded_whole(tmp_path: Path) -> None:
         assert write_workload(specification.workload, archive)["entries"] == written
 
 
-def test_the_schema_has_statements() -> None:
-    definitions = json_schema()["$defs"]
-    assert next(iter(definitions["SqlEntry"]["properties"])) == "sql"
-    assert next(iter(definitions["SqlFileEntry"]["properties"])) == "sql_file"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+Query = tuple[tuple[str, bytes], ...]
+
+
+def asked(workload: mdp.Workload) -> Iterator[Query]:
+    """The values that each query counts, by attribute; nothing where it counts all of them."""
+    for group in workload:
+        assert isinstance(group, ProductGroup)
+        assert group.query_weights is None
+        assert group.weight == 1.0
+        columns = [
+            [() if row.all() else ((name, row.tobytes()),) for row in predicates.rows(size)]
+            for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True)
+        ]
+        yield from (tuple(itertools.chain(*parts)) for parts in itertools.product(*columns))
+
+
+def test_the_example_in_sql_asks_the_same() -> None:
+    """Every query as often, no other: grouped, rolled up and filtered as one would write it."""
+    sf1 = load_specification(EXAMPLES / "sf1.yaml").workload
+    text = (EXAMPLES / "sf1.sql").read_text(encoding="utf-8")
+    workload = mdp.Workload(sf1.domain, mdp.sql(text))
+    assert workload.queries == sf1.queries == 4151
+    assert Counter(asked(workload)) == Counter(asked(sf1))

@@ -13,15 +13,7 @@ from typing import Literal, TypedDict, Unpack
 from numpy.typing import ArrayLike
 
 from matrixdp.errors import EntryError
-from matrixdp.language.entries import (
-    CellsEntry,
-    DenseEntry,
-    DisjunctionEntry,
-    KwayEntry,
-    MarginalsEntry,
-    PairwiseEntry,
-    ProductEntry,
-)
+from matrixdp.language import entries
 
 Source = ArrayLike | str | os.PathLike[str]
 """An array, nested lists, or the path of a NumPy file."""
@@ -51,7 +43,7 @@ def marginals(
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
     **options: Unpack[Options],
-) -> MarginalsEntry:
+) -> entries.MarginalsEntry:
     """Return an entry that asks for marginals: every cell of a combination of attributes.
 
     Parameters
@@ -75,7 +67,7 @@ def marginals(
     ['sex, code']
     """
     given = {"marginals": which, "attributes": attributes, "max_cells": max_cells}
-    return MarginalsEntry.read(given | options)
+    return entries.MarginalsEntry.read(given | options)
 
 
 def kway(
@@ -84,7 +76,7 @@ def kway(
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
     **options: Unpack[Options],
-) -> KwayEntry:
+) -> entries.KwayEntry:
     """Return an entry that asks for products of predicate sets on every `k` attributes.
 
     Parameters
@@ -112,7 +104,7 @@ def kway(
     age, code: prefix x prefix
     """
     given = {"kway": k, "predicates": predicates, "attributes": attributes, "max_cells": max_cells}
-    return KwayEntry.read(given | options)
+    return entries.KwayEntry.read(given | options)
 
 
 def product(
@@ -123,7 +115,7 @@ def product(
     weights: Source | None = None,
     name: str | None = None,
     **predicates: object,
-) -> ProductEntry:
+) -> entries.ProductEntry:
     """Return an entry that asks every combination of one predicate from each attribute's set.
 
     Parameters
@@ -149,12 +141,12 @@ def product(
     ('sex, age: identity x ranges', 4)
     """
     given = {"product": _by_attribute("product", attributes, predicates)}
-    return ProductEntry.read(given | {"weight": weight, "weights": weights, "name": name})
+    return entries.ProductEntry.read(given | {"weight": weight, "weights": weights, "name": name})
 
 
 def pairwise(
     kind: Literal["affine", "abs"], attributes: Iterable[str] | None = None, **options: Unpack[Options]
-) -> PairwiseEntry:
+) -> entries.PairwiseEntry:
     """Return an entry that compares the codes of every two numeric attributes A and B.
 
     Parameters
@@ -173,7 +165,7 @@ def pairwise(
     >>> [(group.name, group.queries) for group in pairwise("affine").expand(domain)]
     [('age, hours: affine', 214)]
     """
-    return PairwiseEntry.read({"pairwise": kind, "attributes": attributes} | options)
+    return entries.PairwiseEntry.read({"pairwise": kind, "attributes": attributes} | options)
 
 
 def dense(
@@ -182,7 +174,7 @@ def dense(
     *,
     by: Mapping[str, object] | None = None,
     **options: Unpack[Options],
-) -> DenseEntry:
+) -> entries.DenseEntry:
     """Return an entry whose queries are the rows of a matrix over the cells of a few attributes.
 
     Parameters
@@ -204,7 +196,7 @@ def dense(
     >>> group.attributes, group.rows()
     (('sex', 'smokes'), array([[ 1.,  0.,  0., -1.]]))
     """
-    return DenseEntry.read({"dense": matrix, "attributes": attributes, "by": by} | options)
+    return entries.DenseEntry.read({"dense": matrix, "attributes": attributes, "by": by} | options)
 
 
 def disjunction(
@@ -216,7 +208,7 @@ def disjunction(
     weights: Source | None = None,
     name: str | None = None,
     **predicates: object,
-) -> DisjunctionEntry:
+) -> entries.DisjunctionEntry:
     """Return an entry that asks every combination of one predicate from each attribute's set, joined by OR.
 
     Parameters
@@ -239,14 +231,14 @@ def disjunction(
     (2, 'sex female or age 0-17')
     """
     given = {"any": _by_attribute("any", attributes, predicates), "by": by}
-    return DisjunctionEntry.read(given | {"weight": weight, "weights": weights, "name": name})
+    return entries.DisjunctionEntry.read(given | {"weight": weight, "weights": weights, "name": name})
 
 
 def cells(
     queries: Iterable[Iterable[Mapping[str, object]] | Mapping[str, object]],
     by: Mapping[str, object] | None = None,
     **options: Unpack[Options],
-) -> CellsEntry:
+) -> entries.CellsEntry:
     """Return an entry of predicates over merged attributes, each a union of boxes of cells.
 
     Parameters
@@ -269,7 +261,7 @@ def cells(
     >>> group.rows()
     array([[1., 0., 0., 1.]])
     """
-    return CellsEntry.read({"cells": queries, "by": by} | options)
+    return entries.CellsEntry.read({"cells": queries, "by": by} | options)
 
 
 def _by_attribute(under: str, attributes: object, more: Mapping[str, object]) -> object:

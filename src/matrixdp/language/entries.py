@@ -4,58 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import reduce
+from itertools import chain, combinations
 from numbers import Integral
-from typing import Protocol, TypeVar, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
+from matrixdp import forms, queries
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import DomainError, EntryError, Problem, TooLargeError, WorkloadError, within
-from matrixdp.forms import (
-    LISTS,
-    AnyOf,
-    Form,
-    ListOf,
-    MappingOf,
-    OneOf,
-    Record,
-    RecordForm,
-    ResolvePath,
-    Schema,
-    Unbracketed,
-    WriteArray,
-    as_lists,
-    as_written,
-    describe_value,
-    key,
-    nearest,
-    record,
-    register,
-    scalar,
-    text,
-    unknown_name,
-    whole,
-)
+from matrixdp.errors import DomainError, EntryError, Problem, TooLargeError, WorkloadError, each, within
+from matrixdp.errors import Path as Path
+from matrixdp.forms import AnyOf, Form, ListOf, MappingOf, Record, ResolvePath, key, record
 from matrixdp.language.predicates import PREDICATES, ArrayForm, LevelForm, NamedPredicates, PredicateForm
-from matrixdp.queries import workload
-from matrixdp.queries.groups import (
-    WEIGHT,
-    AbsoluteDifferences,
-    CellSets,
-    Crossed,
-    DenseGroup,
-    Disjunctions,
-    Group,
-    MatrixRows,
-    ProductGroup,
-    Rows,
-    Sums,
-    check_weights,
-)
+from matrixdp.queries import DenseGroup, Group, ProductGroup, Rows, check_weights
+from matrixdp.queries.groups import WEIGHT
 from matrixdp.queries.predicates import Array, Predicates, check_entries
 
 #: An entry stands for at most this many groups.
@@ -65,21 +31,10 @@ ENTRIES: dict[str, type[Entry]] = {}
 """The forms of entries, by the key that tells them."""
 
 E = TypeVar("E", bound="type[Entry]")
-
-
-class Called(Protocol):
-    """What has a name."""
-
-    @property
-    def name(self) -> str: ...
-
-
-NAMES = ListOf(text("the name of an attribute"), "a list of attributes", once="each attribute once")
+T = TypeVar("T")
+NAMES = ListOf(forms.text("the name of an attribute"), "a list of attributes", once="each attribute once")
 PREDICATES_BY_ATTRIBUTE = MappingOf(PREDICATES, "a mapping of attributes to predicate sets")
-
-
-Path = tuple[str | int, ...]
-"""The place of a part within an entry."""
+IDENTITY = NamedPredicates("identity")
 
 
 @contextmanager
@@ -101,7 +56,7 @@ class Entry(Record, ABC):
 
     weight: float = key(WEIGHT, default=1.0)
     weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)
-    name: str | None = key(text("text that is not empty"), default=None)
+    name: str | None = key(forms.text("text that is not empty"), default=None)
 
     @abstractmethod
     def groups(self, domain: Domain) -> list[Group]:
@@ -133,7 +88,9 @@ class Entry(Record, ABC):
             return Problem((name,), found, "one kind an entry; make them two entries")
         return super().unknown_key(name)
 
-    def group_name(self, attributes: Sequence[Called], predicates: Sequence[str], single: bool) -> str:
+    def group_name(
+        self, attributes: Sequence[Attribute | Axis], predicates: Sequence[str], single: bool
+    ) -> str:
         """Return what a group is called: the user's name if there is one, else what it asks.
 
         Parameters
@@ -161,10 +118,20 @@ class Entry(Record, ABC):
             expected = "`weights` with one group alone; `weight` holds for all groups of an entry"
             raise EntryError.at(("weights",), found, expected, code="wrong-size")
 
+    def weighted(self, groups: Sequence[Group]) -> list[Group]:
+        """Return all groups of the entry with its weight and weights."""
+        self.check_single(len(groups))
+        if self.weights is None and self.weight == 1.0:
+            return list(groups)
+        return [
+            replace(group, weight=self.weight, query_weights=self.weights_for(group.queries))
+            for group in groups
+        ]
+
 
 def entry_form(form: E) -> E:
     """Add a form of entry to the language, by its first key; a decorator of records."""
-    register(ENTRIES, form)
+    forms.register(ENTRIES, form)
     return form
 
 
@@ -179,14 +146,14 @@ class _Entries(Form[Entry]):
         for name in keys:
             if name in ENTRIES:
                 return ENTRIES[name].read(written, resolve)
-        close = next(filter(None, (nearest(str(name), ENTRIES) for name in keys)), ())
+        close = next(filter(None, (forms.nearest(str(name), ENTRIES) for name in keys)), ())
         expected = f"an entry with one of the keys {', '.join(ENTRIES)}"
-        raise EntryError.at((), describe_value(written), expected, close, code="unknown-key")
+        raise EntryError.at((), forms.describe_value(written), expected, close, code="unknown-key")
 
-    def write(self, value: Entry, write_array: WriteArray = as_lists) -> object:
+    def write(self, value: Entry, write_array: forms.WriteArray = forms.as_lists) -> object:
         return value.to_spec(write_array)
 
-    def schema(self, definitions: Schema) -> Schema:
+    def schema(self, definitions: forms.Schema) -> forms.Schema:
         return {"anyOf": [form.schema(definitions) for form in ENTRIES.values()]}
 
 
@@ -194,7 +161,7 @@ ENTRY = _Entries()
 """The form of entries."""
 
 
-def read_entry(written: object, resolve: ResolvePath = as_written) -> Entry:
+def read_entry(written: object, resolve: ResolvePath = forms.as_written) -> Entry:
     """Return the entry that a mapping describes.
 
     Parameters
@@ -219,7 +186,16 @@ def read_entry(written: object, resolve: ResolvePath = as_written) -> Entry:
     return ENTRY.read(written, resolve)
 
 
-def one_group(entry: workload.Entry, domain: Domain) -> Group:
+def entry_beside(
+    name: str, read: Callable[[object], T], written: Mapping[Any, object], resolve: ResolvePath
+) -> tuple[Entry, T]:
+    """Return an entry, and what is written under another key beside its own."""
+    with within(name):
+        value = read(written[name])
+    return ENTRY.read({own: item for own, item in written.items() if own != name}, resolve), value
+
+
+def one_group(entry: queries.Entry, domain: Domain) -> Group:
     """Return the one query group that an entry stands for."""
     groups = entry.expand(domain)
     if len(groups) != 1:
@@ -230,17 +206,16 @@ def one_group(entry: workload.Entry, domain: Domain) -> Group:
 
 def find_attribute(domain: Domain, name: str) -> Attribute:
     """Return an attribute of the domain."""
-    if name not in domain:
-        owners = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
-        if owners:
-            form = f"predicate sets, as in `product` and `by`, may be {owners[0]}: {{level: {name}}}"
-            expected = f"the attribute {owners[0]!r} with values of its own; {form}"
-            raise EntryError.at(
-                (), f"{name!r}, a level of {' and '.join(map(repr, owners))}", expected, code="wrong-kind"
-            )
-        problem = unknown_name((), name, "an attribute of the domain", domain.names)
+    if name in domain:
+        return domain[name]
+    owners = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
+    if not owners:
+        problem = forms.unknown_name((), name, "an attribute of the domain", domain.names)
         raise EntryError(problem, code="unknown-name")
-    return domain[name]
+    found = f"{name!r}, a level of {' and '.join(map(repr, owners))}"
+    form = f"predicate sets, as in `product` and `by`, may be {owners[0]}: {{level: {name}}}"
+    expected = f"the attribute {owners[0]!r} with values of its own; {form}"
+    raise EntryError.at((), found, expected, code="wrong-kind")
 
 
 def check_numeric(attribute: Attribute) -> None:
@@ -251,14 +226,39 @@ def check_numeric(attribute: Attribute) -> None:
         raise EntryError.at((), found, expected, code="wrong-kind")
 
 
-def narrowed(domain: Domain, names: tuple[str, ...] | None) -> tuple[Attribute, ...]:
+def _narrowed(domain: Domain, names: tuple[str, ...] | None) -> tuple[Attribute, ...]:
     """Return the attributes to combine, in domain order: those under ``attributes``, else all."""
     if names is None:
         return domain.attributes
-    for position, name in enumerate(names):
-        with within("attributes", position):
-            find_attribute(domain, name)
+    with within("attributes"):
+        each(lambda name: find_attribute(domain, name), names)
     return tuple(domain[name] for name in domain.sort(names))
+
+
+@final
+@dataclass(frozen=True)
+class Axis:
+    """An attribute at one of its levels, or at its own values."""
+
+    attribute: Attribute
+    level: str | None = None
+
+    @classmethod
+    def of(cls, domain: Domain, name: str) -> Axis:
+        """Return the attribute or the level of a name."""
+        level = None if name in domain else domain.levels.get(name)
+        return cls(find_attribute(domain, name)) if level is None else cls(level, name)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.attribute.name if self.level is None else self.level
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        attribute = self.attribute
+        return attribute.size if self.level is None else len(attribute.level(self.level).groups)
 
 
 @final
@@ -277,31 +277,25 @@ class AttributeSets:
     texts: list[str]
 
     @classmethod
-    def on(cls, domain: Domain, forms: Mapping[str, PredicateForm], under: str) -> AttributeSets:
-        predicates: dict[str, Predicates] = {}
-        texts: dict[str, str] = {}
-        for name, form in forms.items():
-            level = None if name in domain else domain.levels.get(name)
+    def on(cls, domain: Domain, written: Mapping[str, PredicateForm], under: str) -> AttributeSets:
+        found: dict[str, tuple[Attribute, Predicates, str]] = {}
+        for name, form in written.items():
             with within(under, name):
-                if level is None or form.text != "identity":
-                    attribute = find_attribute(domain, name)
-                else:
-                    attribute, form = level, LevelForm(level=name)
-                if attribute.name in predicates:
-                    found = f"{name!r} beside another level of {attribute.name!r}, or its own values"
-                    raise EntryError.at((), found, "one of both", code="conflict")
-                predicates[attribute.name], texts[attribute.name] = form.on(attribute), form.text
-        names = domain.sort(predicates)
-        return cls(
-            [domain[name] for name in names],
-            [predicates[name] for name in names],
-            [texts[name] for name in names],
-        )
+                plain = form.text == "identity"  # of a level the values of the level
+                axis = Axis.of(domain, name) if plain else Axis(find_attribute(domain, name))
+                if axis.level is not None:
+                    form = LevelForm(level=axis.level)
+                own = axis.attribute
+                if own.name in found:
+                    both = f"{name!r} beside another level of {own.name!r}, or its own values"
+                    raise EntryError.at((), both, "one of both", code="conflict")
+                found[own.name] = own, form.on(own), form.text
+        kept = [found[name] for name in domain.sort(found)]
+        return cls([a for a, _, _ in kept], [p for _, p, _ in kept], [text for _, _, text in kept])
 
-    @property
-    def queries(self) -> int:
-        """The number of combinations of one predicate on each attribute."""
-        return math.prod(p.count(a.size) for p, a in zip(self.predicates, self.attributes, strict=True))
+
+def _names_and_sizes(attributes: Sequence[Attribute]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    return tuple(a.name for a in attributes), tuple(a.size for a in attributes)
 
 
 # Entries of products of predicate sets, of comparisons of two attributes, and of matrices over a few.
@@ -317,16 +311,9 @@ class ProductEntry(Entry):
 
     def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "product")
-        return [
-            ProductGroup(
-                self.group_name(sets.attributes, sets.texts, single=True),
-                tuple(a.name for a in sets.attributes),
-                tuple(sets.predicates),
-                tuple(a.size for a in sets.attributes),
-                self.weight,
-                self.weights_for(sets.queries),
-            )
-        ]
+        names, sizes = _names_and_sizes(sets.attributes)
+        name = self.group_name(sets.attributes, sets.texts, single=True)
+        return self.weighted([ProductGroup(name, names, tuple(sets.predicates), sizes)])
 
 
 @final
@@ -335,20 +322,15 @@ class ProductEntry(Entry):
 class PairwiseEntry(Entry):
     """A comparison of the codes of every two numeric attributes."""
 
-    kind: str = key(OneOf(("affine", "abs")), name="pairwise")
+    kind: str = key(forms.OneOf(("affine", "abs")), name="pairwise")
     attributes: tuple[str, ...] | None = key(NAMES, default=None)
 
     def groups(self, domain: Domain) -> list[Group]:
-        chosen = narrowed(domain, self.attributes)
+        chosen = _narrowed(domain, self.attributes)
         if self.attributes is None:
             chosen = tuple(one for one in chosen if one.numeric and one.null_code is None)
-        for position, name in enumerate(self.attributes or ()):
-            with within("attributes", position):
-                check_numeric(domain[name])
-            if domain[name].null_code is not None:
-                found = f"{name!r}, which has the value null"
-                expected = "an attribute without `null`, which has no place in an order"
-                raise EntryError.at(("attributes", position), found, expected, code="wrong-kind")
+        with within("attributes"):
+            each(lambda name: _check_ordered(domain[name]), self.attributes or ())
         if len(chosen) < 2:
             path = ("pairwise" if self.attributes is None else "attributes",)
             raise EntryError.at(path, f"{len(chosen)} numeric attributes", "at least 2", code="wrong-size")
@@ -356,20 +338,22 @@ class PairwiseEntry(Entry):
         if pairs > MAX_GROUPS:
             expected = f"at most {MAX_GROUPS}; narrow them with `attributes`"
             raise TooLargeError.at(("pairwise",), f"{pairs} pairs", expected)
-        self.check_single(pairs)
-        return [self._group(pair, pairs == 1) for pair in combinations(chosen, 2)]
+        rows = queries.Sums if self.kind == "affine" else queries.AbsoluteDifferences
+        groups = []
+        for pair in combinations(chosen, 2):
+            sizes = (pair[0].size, pair[1].size)
+            name = self.group_name(pair, [self.kind], pairs == 1)
+            groups.append(DenseGroup(name, (pair[0].name, pair[1].name), rows(sizes), sizes))
+        return self.weighted(groups)
 
-    def _group(self, pair: tuple[Attribute, ...], single: bool) -> DenseGroup:
-        sizes = (pair[0].size, pair[1].size)
-        content = Sums(sizes) if self.kind == "affine" else AbsoluteDifferences(sizes)
-        return DenseGroup(
-            self.group_name(pair, [self.kind], single),
-            (pair[0].name, pair[1].name),
-            content,
-            sizes,
-            self.weight,
-            self.weights_for(content.count),
-        )
+
+def _check_ordered(attribute: Attribute) -> None:
+    """Check that every value of an attribute has a place in its order."""
+    check_numeric(attribute)
+    if attribute.null_code is not None:
+        found = f"{attribute.name!r}, which has the value null"
+        expected = "an attribute without `null`, which has no place in an order"
+        raise EntryError.at((), found, expected, code="wrong-kind")
 
 
 @record
@@ -378,13 +362,9 @@ class MergedEntry(Entry):
 
     by: Mapping[str, PredicateForm] = key(PREDICATES_BY_ATTRIBUTE, default={})
 
-    def merged_group(
-        self,
-        domain: Domain,
-        attributes: Sequence[Attribute],
-        content: Rows,
-        text: str,
-    ) -> DenseGroup:
+    def merged(
+        self, domain: Domain, attributes: Sequence[Attribute], content: Rows, text: str
+    ) -> list[Group]:
         """Return the group of explicit queries, within the predicates of ``by``.
 
         Parameters
@@ -397,26 +377,18 @@ class MergedEntry(Entry):
         text : str
             What the queries are called where the user gave no name.
         """
-        merged = {attribute.name for attribute in attributes}
         others = AttributeSets.on(domain, self.by, "by")
         for name in self.by:
-            if name in merged:
+            if name in [attribute.name for attribute in attributes]:
                 found = "an attribute of the queries themselves"
                 raise EntryError.at(("by", name), found, "other attributes", code="conflict")
         together = sorted([*attributes, *others.attributes], key=lambda a: domain.index(a.name))
-        sizes = tuple(attribute.size for attribute in together)
-        weights = self.weights_for(content.count * others.queries)
+        names, sizes = _names_and_sizes(together)
         if self.by:
-            places = tuple(place for place, attribute in enumerate(together) if attribute.name in merged)
-            content = Crossed(content, places, tuple(others.predicates), sizes)
-        return DenseGroup(
-            self.group_name(together, [text, *others.texts], single=True),
-            tuple(attribute.name for attribute in together),
-            content,
-            sizes,
-            self.weight,
-            weights,
-        )
+            places = tuple(names.index(attribute.name) for attribute in attributes)
+            content = queries.Crossed(content, places, tuple(others.predicates), sizes)
+        name = self.group_name(together, [text, *others.texts], single=True)
+        return self.weighted([DenseGroup(name, names, content, sizes)])
 
 
 @final
@@ -432,52 +404,25 @@ class DenseEntry(MergedEntry):
     )
 
     def groups(self, domain: Domain) -> list[Group]:
-        attributes = []
-        for position, name in enumerate(self.attributes):
-            with within("attributes", position):
-                attributes.append(find_attribute(domain, name))
-        sizes = tuple(attribute.size for attribute in attributes)
+        attributes = _narrowed(domain, self.attributes)
+        written = [domain[name].size for name in self.attributes]
         rows, columns = self.matrix.shape
-        if columns != math.prod(sizes):
-            expected = f"{math.prod(sizes)}, one for each cell of {', '.join(self.attributes)}"
+        if columns != math.prod(written):
+            expected = f"{math.prod(written)}, one for each cell of {', '.join(self.attributes)}"
             raise EntryError.at(("dense",), f"a matrix of {columns} columns", expected, code="wrong-size")
-        order = sorted(range(len(sizes)), key=lambda place: domain.index(self.attributes[place]))
-        matrix = self.matrix.reshape(rows, *sizes).transpose(0, *(position + 1 for position in order))
-        content = MatrixRows(matrix.reshape(rows, columns))
-        return [self.merged_group(domain, [attributes[place] for place in order], content, "dense")]
+        order = [1 + self.attributes.index(attribute.name) for attribute in attributes]
+        matrix = self.matrix.reshape(rows, *written).transpose(0, *order)
+        return self.merged(domain, attributes, queries.MatrixRows(matrix.reshape(rows, columns)), "dense")
 
 
 # Entries that stand for every combination of so many attributes: marginals and k-way products.
 
-
-@final
-@dataclass(frozen=True)
-class Axis:
-    """An attribute of a combination, at one of its levels or at its own values."""
-
-    attribute: Attribute
-    level: str | None = None
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self.attribute.name if self.level is None else self.level
-
-    @property
-    def size(self) -> int:
-        """The number of values."""
-        attribute = self.attribute
-        return attribute.size if self.level is None else len(attribute.level(self.level).groups)
-
-
 Chosen = tuple[Axis, ...]
 """Attributes to combine, in domain order."""
-Ways = tuple[int, ...] | tuple[tuple[str, ...], ...]
 
-_NUMBER = whole("a number of attributes, an integer of at least 0", least=0)
-_ONE = (lambda value: isinstance(value, Integral), Unbracketed(_NUMBER))
+_NUMBER = forms.whole("a number of attributes, an integer of at least 0", least=0)
+_ONE = (lambda value: isinstance(value, Integral), forms.Unbracketed(_NUMBER))
 _WHICH = "a number of attributes, a list of numbers, or a list of lists of attributes"
-IDENTITY = NamedPredicates("identity")
 
 
 @final
@@ -490,13 +435,17 @@ class PredicatesByKind(Record):
 
 
 def _names_attributes(value: object) -> bool:
-    return isinstance(value, LISTS) and len(value) > 0 and isinstance(value[0], list | tuple | str)
+    return isinstance(value, forms.LISTS) and len(value) > 0 and isinstance(value[0], list | tuple | str)
 
 
 def _names_kinds(value: object) -> bool:
     kinds = PredicatesByKind.keys()
-    named = isinstance(value, Mapping) and any(nearest(str(name), kinds) for name in value)
+    named = isinstance(value, Mapping) and any(forms.nearest(str(name), kinds) for name in value)
     return named or isinstance(value, PredicatesByKind)
+
+
+def _cells(axes: Chosen) -> int:
+    return math.prod(axis.size for axis in axes)
 
 
 @record
@@ -504,43 +453,35 @@ class _Combinations(Entry):
     """What entries of combinations of attributes share; their first key says which they combine."""
 
     attributes: tuple[str, ...] | None = key(NAMES, default=None)
-    max_cells: int | None = key(whole("an integer of at least 1", least=1), default=None)
+    max_cells: int | None = key(forms.whole("an integer of at least 1", least=1), default=None)
 
     @abstractmethod
-    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, tuple[str, ...]]:
+    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
         """Return the predicate set of an attribute, and its place in the entry."""
 
-    def of_each(self, chosen: list[Chosen], named: bool) -> list[Group]:
-        """Return the group of each combination; `named` to call it by its predicate sets too."""
-        self.check_single(len(chosen))
+    def of_each(self, asked: list[Chosen], named: bool) -> list[Group]:
+        """Return the groups of combinations; `named` to call them by their predicate sets too."""
+        chosen = [axes for axes in asked if self.max_cells is None or _cells(axes) <= self.max_cells]
+        if not chosen:
+            found = f"{self.max_cells}, which leaves nothing"
+            expected = f"at least {min(map(_cells, asked))}, the smallest asked for"
+            raise EntryError.at(("max_cells",), found, expected, code="out-of-range")
         sets: dict[str, tuple[Predicates, str]] = {}
-        groups: list[Group] = []
+        for axis in {axis.name: axis for axes in chosen for axis in axes}.values():
+            form, place = self.predicates_of(axis)
+            with within(*place):
+                sets[axis.name] = form.on(axis.attribute), form.text
+        groups = []
         for axes in chosen:
-            for axis in axes:
-                if axis.name not in sets:
-                    form, place = self.predicates_of(axis)
-                    with within(*place):
-                        sets[axis.name] = form.on(axis.attribute), form.text
-            texts = [sets[a.name][1] for a in axes] if named else []
-            sizes = tuple(a.attribute.size for a in axes)
-            predicates = tuple(sets[a.name][0] for a in axes)
-            weighted = () if self.weights is None else zip(predicates, sizes, strict=True)
-            counts = [p.count(n) for p, n in weighted]
-            groups.append(
-                ProductGroup(
-                    self.group_name(axes, texts, len(chosen) == 1),
-                    tuple(a.attribute.name for a in axes),
-                    predicates,
-                    sizes,
-                    self.weight,
-                    self.weights_for(math.prod(counts)),
-                )
-            )
-        return groups
+            names, sizes = _names_and_sizes([axis.attribute for axis in axes])
+            texts = [sets[axis.name][1] for axis in axes] if named else []
+            name = self.group_name(axes, texts, len(chosen) == 1)
+            groups.append(ProductGroup(name, names, tuple(sets[axis.name][0] for axis in axes), sizes))
+        return self.weighted(groups)
 
     def combined(self, domain: Domain, numbers: tuple[int, ...]) -> list[Chosen]:
-        """Return every combination of so many attributes that is not too large."""
-        attributes, main = narrowed(domain, self.attributes), self.main_key()
+        """Return every combination of so many attributes."""
+        attributes, main = _narrowed(domain, self.attributes), self.main_key()
         for position, many in enumerate(numbers):
             if many > len(attributes):
                 path = (main,) if len(numbers) == 1 else (main, position)
@@ -550,25 +491,8 @@ class _Combinations(Entry):
         if asked > MAX_GROUPS:
             found = f"{asked} combinations of {len(attributes)} attributes"
             raise TooLargeError.at((main,), found, f"at most {MAX_GROUPS}; narrow them with `attributes`")
-        kept: list[Chosen] = [
-            chosen
-            for many in numbers
-            for chosen in combinations(map(Axis, attributes), many)
-            if self._fits(chosen)
-        ]
-        smallest = sorted(attribute.size for attribute in attributes)[: min(numbers)]
-        return self._some(kept, math.prod(smallest))
-
-    def _fits(self, chosen: Iterable[Axis]) -> bool:
-        return self.max_cells is None or math.prod(a.size for a in chosen) <= self.max_cells
-
-    def _some(self, chosen: list[Chosen], smallest: int) -> list[Chosen]:
-        if not chosen:
-            found = f"{self.max_cells}, which leaves nothing"
-            raise EntryError.at(
-                ("max_cells",), found, f"at least {smallest}, the smallest asked for", code="out-of-range"
-            )
-        return chosen
+        axes = [*map(Axis, attributes)]
+        return [chosen for many in numbers for chosen in combinations(axes, many)]
 
 
 @final
@@ -577,7 +501,7 @@ class _Combinations(Entry):
 class MarginalsEntry(_Combinations):
     """Every cell of combinations of attributes."""
 
-    which: Ways = key(
+    which: tuple[int, ...] | tuple[tuple[str, ...], ...] = key(
         AnyOf((_ONE, (_names_attributes, ListOf(NAMES, _WHICH))), ListOf(_NUMBER, _WHICH, least=1)),
         name="marginals",
     )
@@ -585,42 +509,34 @@ class MarginalsEntry(_Combinations):
     def check(self) -> None:
         super().check()
         if self.attributes is not None and not isinstance(self.which[0], int):
-            expected = "`attributes` with numbers of attributes alone"
-            raise EntryError.at(
-                ("attributes",), "attributes with listed marginals", expected, code="conflict"
+            found, expected = (
+                "attributes with listed marginals",
+                "`attributes` with numbers of attributes alone",
             )
+            raise EntryError.at(("attributes",), found, expected, code="conflict")
 
     def groups(self, domain: Domain) -> list[Group]:
         numbers = tuple(item for item in self.which if isinstance(item, int))
         chosen = self.combined(domain, numbers) if numbers else self._listed(domain)
         return self.of_each(chosen, named=False)
 
-    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, tuple[str, ...]]:
+    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
         return (IDENTITY if axis.level is None else LevelForm(level=axis.level)), ()
 
     def _listed(self, domain: Domain) -> list[Chosen]:
         found: list[Chosen] = []
         for row, names in enumerate(self.which):
-            axes: list[Axis] = []
+            axes: dict[str, Axis] = {}
             for place, name in enumerate(names if isinstance(names, tuple) else ()):
                 with within("marginals", row, place):
-                    axes.append(_axis(domain, name, axes))
-            found.append(tuple(sorted(axes, key=lambda axis: domain.index(axis.attribute.name))))
-        kept = [axes for axes in found if self._fits(axes)]
-        return self._some(kept, min(math.prod(a.size for a in axes) for axes in found))
-
-
-def _axis(domain: Domain, name: str, before: list[Axis]) -> Axis:
-    """Return the attribute or the level of a name, of an attribute that does not stand before."""
-    level = None if name in domain else domain.levels.get(name)
-    axis = Axis(find_attribute(domain, name)) if level is None else Axis(level, name)
-    for other in before:
-        if other.attribute.name == axis.attribute.name:
-            found = f"{name!r} beside {other.name!r}, which are one attribute"
-            raise EntryError.at(
-                (), found, "one of them, as each value of the finer says that of the coarser", code="conflict"
-            )
-    return axis
+                    axis = Axis.of(domain, name)
+                    other = axes.setdefault(axis.attribute.name, axis)
+                    if other is not axis:
+                        both = f"{name!r} beside {other.name!r}, which are one attribute"
+                        expected = "one of them, as each value of the finer says that of the coarser"
+                        raise EntryError.at((), both, expected, code="conflict")
+            found.append(tuple(axes[name] for name in domain.sort(axes)))
+        return found
 
 
 @final
@@ -634,13 +550,15 @@ class KwayEntry(_Combinations):
         name="kway",
     )
     predicates: PredicateForm | PredicatesByKind = key(
-        AnyOf(((_names_kinds, RecordForm(PredicatesByKind)),), PREDICATES), default=IDENTITY, always=True
+        AnyOf(((_names_kinds, forms.RecordForm(PredicatesByKind)),), PREDICATES),
+        default=IDENTITY,
+        always=True,
     )
 
     def groups(self, domain: Domain) -> list[Group]:
         return self.of_each(self.combined(domain, self.numbers), named=True)
 
-    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, tuple[str, ...]]:
+    def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
         if isinstance(self.predicates, PredicateForm):
             return self.predicates, ("predicates",)
         kind = "numeric" if axis.attribute.numeric else "categorical"
@@ -662,24 +580,23 @@ class DisjunctionEntry(MergedEntry):
         super().check()
         count = len(self.predicates)
         if count < 2:
-            expected = "at least two to join by OR; `product` asks about one"
-            raise EntryError.at(
-                ("any",), f"{count} attribute{'s' * (not count)}", expected, code="wrong-size"
+            found, expected = (
+                f"{count} attribute{'s' * (not count)}",
+                "at least two to join by OR; `product` asks about one",
             )
+            raise EntryError.at(("any",), found, expected, code="wrong-size")
 
     def groups(self, domain: Domain) -> list[Group]:
         sets = AttributeSets.on(domain, self.predicates, "any")
-        sizes = tuple(attribute.size for attribute in sets.attributes)
         try:
-            content = Disjunctions(tuple(sets.predicates), sizes)
+            content = queries.Disjunctions(tuple(sets.predicates), _names_and_sizes(sets.attributes)[1])
         except WorkloadError:
             found = "a predicate with entries other than 0 and 1"
             raise EntryError.at(("any",), found, "sets of values, joined by OR", code="wrong-kind") from None
-        text = " or ".join(sets.texts)
-        return [self.merged_group(domain, sets.attributes, content, text)]
+        return self.merged(domain, sets.attributes, content, " or ".join(sets.texts))
 
 
-_VALUE = scalar("one value of the attribute, a list of values, or {range: [first, last]}")
+_VALUE = forms.scalar("one value of the attribute, a list of values, or {range: [first, last]}")
 
 
 @final
@@ -698,14 +615,16 @@ Boxes = tuple[Mapping[str, Condition], ...]
 
 _CONDITION: Form[Condition] = AnyOf(
     (
-        (lambda value: isinstance(value, Mapping | Span), RecordForm(Span)),
-        (lambda value: isinstance(value, LISTS), ListOf(_VALUE, _VALUE.expected, least=1)),
+        (lambda value: isinstance(value, Mapping | Span), forms.RecordForm(Span)),
+        (lambda value: isinstance(value, forms.LISTS), ListOf(_VALUE, _VALUE.expected, least=1)),
     ),
-    Unbracketed(_VALUE),
+    forms.Unbracketed(_VALUE),
 )
 BOX = MappingOf(_CONDITION, "a mapping of attributes to values, {sex: female}", least=1)
-_BOXES = ListOf(BOX, "a box, or a list of boxes", least=1, count="at least one box")
-_QUERY: Form[Boxes] = AnyOf(((lambda value: isinstance(value, Mapping), Unbracketed(BOX, (0,))),), _BOXES)
+_QUERY: Form[Boxes] = AnyOf(
+    ((lambda value: isinstance(value, Mapping), forms.Unbracketed(BOX, (0,))),),
+    ListOf(BOX, "a box, or a list of boxes", least=1, count="at least one box"),
+)
 
 
 @final
@@ -720,46 +639,34 @@ class CellsEntry(MergedEntry):
     )
 
     def groups(self, domain: Domain) -> list[Group]:
-        attributes = self._attributes(domain)
-        sizes = tuple(attribute.size for attribute in attributes)
-        cells = math.prod(sizes)
-        check_entries("cells", len(self.queries), cells)
+        boxes = {(row, place): box for row, own in enumerate(self.queries) for place, box in enumerate(own)}
+        for place, box in boxes.items():
+            for name in box:
+                with within("cells", *place, name):
+                    find_attribute(domain, name)
+        attributes = [domain[name] for name in domain.sort(set(chain.from_iterable(boxes.values())))]
+        sizes = _names_and_sizes(attributes)[1]
+        check_entries("cells", len(self.queries), math.prod(sizes))
         rows = np.zeros((len(self.queries), *sizes))
-        texts = []
-        for row, boxes in enumerate(self.queries):
-            found = []
-            for place, box in enumerate(boxes):
-                with within("cells", row, place):
-                    allowed, text = _inside(attributes, box)
-                rows[row] = np.maximum(rows[row], allowed)
-                found.append(text)
-            texts.append(" or ".join(found))
-        content = CellSets(rows.reshape(len(rows), cells), tuple(texts))
-        return [self.merged_group(domain, attributes, content, "cells")]
-
-    def _attributes(self, domain: Domain) -> list[Attribute]:
-        """Return the attributes that a box names, in domain order."""
-        named: dict[str, Attribute] = {}
-        for row, boxes in enumerate(self.queries):
-            for place, box in enumerate(boxes):
-                for name in box:
-                    with within("cells", row, place, name):
-                        named[name] = find_attribute(domain, name)
-        return [named[name] for name in domain.sort(named)]
+        texts: list[list[str]] = [[] for _ in self.queries]
+        for place, box in boxes.items():
+            with within("cells", *place):
+                allowed, text = _inside(attributes, box)
+            rows[place[0]] = np.maximum(rows[place[0]], allowed)
+            texts[place[0]].append(text)
+        content = queries.CellSets(rows.reshape(len(rows), -1), tuple(map(" or ".join, texts)))
+        return self.merged(domain, attributes, content, "cells")
 
 
 def _inside(attributes: list[Attribute], box: Mapping[str, Condition]) -> tuple[Array, str]:
     """Return which cells are in a box, as entries 0 and 1, and what it asks as text."""
-    allowed: Array = np.ones(())
-    parts = []
-    for attribute in attributes:
-        own = np.ones(attribute.size)
+    own, parts = [np.ones(attribute.size) for attribute in attributes], []
+    for place, attribute in enumerate(attributes):
         if attribute.name in box:
             with within(attribute.name):
-                own, text = allowed_values(attribute, box[attribute.name])
+                own[place], text = allowed_values(attribute, box[attribute.name])
             parts.append(f"{attribute.name} {text}")
-        allowed = np.asarray(np.multiply.outer(allowed, own))
-    return allowed, " and ".join(parts)
+    return reduce(np.multiply.outer, own), " and ".join(parts)
 
 
 def allowed_values(attribute: Attribute, condition: Condition) -> tuple[Array, str]:

@@ -5,26 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from matrixdp import forms
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
-from matrixdp.forms import (
-    AnyOf,
-    Form,
-    FormError,
-    ListOf,
-    ResolvePath,
-    Schema,
-    Unbracketed,
-    WriteArray,
-    as_lists,
-    describe_value,
-)
+from matrixdp.forms import AnyOf, Form, FormError, ListOf, ResolvePath, Schema, WriteArray
+from matrixdp.language import entries
 from matrixdp.language.builders import marginals
-from matrixdp.language.entries import BOX, ENTRY, Condition, Entry, allowed_values, find_attribute, one_group
+from matrixdp.language.entries import ENTRY, Condition, Entry
 from matrixdp.queries.groups import Group
 
 ImpossibleBox = Mapping[str, Condition]
@@ -57,7 +48,7 @@ class Published:
         EntryError
             If the entry does not fit the domain, is of several groups, or has another number of queries.
         """
-        group = one_group(self.entry, domain)
+        group = entries.one_group(self.entry, domain)
         if group.queries != len(self.counts):
             expected = f"{group.queries}, one for each query of {group.name}"
             raise EntryError.at(("counts",), f"{len(self.counts)} counts", expected, code="wrong-size")
@@ -77,25 +68,18 @@ class _PublishedForm(Form[Published]):
             return Published(marginals(0), _counts(written, single=True))
         if "counts" not in written:
             raise FormError.at(("counts",), "nothing", _COUNTS, code="missing-key")
-        with within("counts"):
-            counts = _counts(written["counts"])
-        return Published(
-            ENTRY.read({name: own for name, own in written.items() if name != "counts"}, resolve), counts
-        )
+        return Published(*entries.entry_beside("counts", _counts, written, resolve))
 
-    def write(self, value: Published, write_array: WriteArray = as_lists) -> object:
-        written = ENTRY.write(value.entry, write_array)
-        assert isinstance(written, dict)
+    def write(self, value: Published, write_array: WriteArray = forms.as_lists) -> object:
         counts = list(value.counts)
-        return written | {"counts": counts[0] if len(counts) == 1 else counts}
+        return value.entry.to_spec(write_array) | {"counts": counts[0] if len(counts) == 1 else counts}
 
     def schema(self, definitions: Schema) -> Schema:
         ENTRY.schema(definitions)
         count = {"type": "number", "minimum": 0}
-        nested: dict[str, Any] = {"type": "array", "minItems": 1}
         table = {
             "type": "object",
-            "properties": {"counts": {"anyOf": [count, nested]}},
+            "properties": {"counts": {"anyOf": [count, {"type": "array", "minItems": 1}]}},
             "required": ["counts"],
             "minProperties": 2,
         }
@@ -109,18 +93,18 @@ def _counts(written: object, *, single: bool = False) -> tuple[float, ...]:
         counts = np.array([math.nan])
     strange = isinstance(written, bool | str) or not counts.size or (single and np.ndim(written) > 0)  # type: ignore[arg-type]
     if strange or not (np.isfinite(counts) & (counts >= 0)).all():
-        raise FormError.at((), describe_value(written), _LISTED if single else _COUNTS)
+        raise FormError.at((), forms.describe_value(written), _LISTED if single else _COUNTS)
     return tuple(counts.tolist())
 
 
 _TABLE = _PublishedForm()
 PUBLISHED: Form[tuple[Published, ...]] = AnyOf(
-    ((lambda value: isinstance(value, int | float | Mapping | Published), Unbracketed(_TABLE, (0,))),),
+    ((lambda value: isinstance(value, int | float | Mapping | Published), forms.Unbracketed(_TABLE, (0,))),),
     ListOf(_TABLE, _LISTED, least=1),
 )
 """Published tables: a number of records, or a list of entries with their ``counts``."""
 IMPOSSIBLE = ListOf(
-    BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1
+    entries.BOX, "a list of combinations that cannot be: [{age: {range: [0, 14]}, married: yes}]", least=1
 )
 """Combinations of values that no record has, each a box as ``cells`` has them."""
 
@@ -141,4 +125,4 @@ def check_public(
     for place, box in enumerate(impossible):
         for name, condition in box.items():
             with within("structural_zeros", place, name):
-                allowed_values(find_attribute(domain, name), condition)
+                entries.allowed_values(entries.find_attribute(domain, name), condition)

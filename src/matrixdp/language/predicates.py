@@ -7,65 +7,29 @@ import math
 import os
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 
+from matrixdp import forms, queries
 from matrixdp.domain import Attribute
 from matrixdp.errors import DomainError, EntryError, MatrixDPError, TooLargeError, WorkloadError, each, within
-from matrixdp.forms import (
-    AnyOf,
-    Form,
-    FormError,
-    ListOf,
-    MappingOf,
-    Record,
-    ResolvePath,
-    Schema,
-    WriteArray,
-    as_lists,
-    describe_value,
-    is_unicode,
-    key,
-    nearest,
-    record,
-    register,
-    scalar,
-    text,
-    unknown_name,
-    whole,
-)
-from matrixdp.queries import predicates as arrays
-from matrixdp.queries.predicates import (
-    NOT_NUMPY,
-    AllRanges,
-    Array,
-    Circular,
-    Identity,
-    Matrix,
-    Predicates,
-    Prefix,
-    Ranges,
-    Sets,
-    Suffix,
-    Total,
-    Width,
-    real_array,
-)
-from matrixdp.queries.structured import Labelled, Permuted, Stacked, seeded_order
+from matrixdp.forms import Form, FormError, ListOf, ResolvePath, Schema, WriteArray, as_lists, key, record
+from matrixdp.queries.predicates import NOT_NUMPY, Array, Matrix, Predicates, real_array
+from matrixdp.queries.structured import seeded_order
 
 NAMED_PREDICATES: dict[str, Predicates] = {
-    "identity": Identity(),
-    "total": Total(),
-    "prefix": Prefix(),
-    "suffix": Suffix(),
-    "range": AllRanges(),
-    "circular": Circular(),
+    "identity": queries.Identity(),
+    "total": queries.Total(),
+    "prefix": queries.Prefix(),
+    "suffix": queries.Suffix(),
+    "range": queries.AllRanges(),
+    "circular": queries.Circular(),
 }
 """The predicate sets that need nothing but their name."""
 
@@ -129,13 +93,13 @@ class StackedPredicates(PredicateForm):
         return " + ".join(form.text for form in self.forms)
 
     def on(self, attribute: Attribute) -> Predicates:
-        return Stacked(tuple(each(lambda form: form.on(attribute), self.forms)))
+        return queries.Stacked(tuple(each(lambda form: form.on(attribute), self.forms)))
 
     def to_spec(self, write_array: WriteArray = as_lists) -> list[object]:
         return [form.to_spec(write_array) for form in self.forms]
 
 
-class KeyedPredicates(Record, PredicateForm):
+class KeyedPredicates(forms.Record, PredicateForm):
     """A set that is written as a mapping, told from others by its first key; see `keyed_predicates`."""
 
     sample: ClassVar[str]
@@ -148,7 +112,7 @@ class KeyedPredicates(Record, PredicateForm):
 
 def keyed_predicates(form: K) -> K:
     """Add a form of predicate sets to the language, by its first key; a decorator of records."""
-    register(KEYED_PREDICATES, form)
+    forms.register(KEYED_PREDICATES, form)
     return form
 
 
@@ -172,13 +136,13 @@ class _Predicates(Form[PredicateForm]):
             return KEYED_PREDICATES[known[0]].read(written, resolve)
         close: tuple[str, ...] = ()
         if isinstance(written, str):
-            close = nearest(written, (*NAMED_PREDICATES, *KEYED_PREDICATES))
+            close = forms.nearest(written, (*NAMED_PREDICATES, *KEYED_PREDICATES))
         elif keys and not known:
-            close = nearest(str(keys[0]), KEYED_PREDICATES)
-        forms = ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
-        expected = f"{forms} or a list of these" if self.stacked else forms
+            close = forms.nearest(str(keys[0]), KEYED_PREDICATES)
+        known_forms = ", ".join([*NAMED_PREDICATES, *(form.sample for form in KEYED_PREDICATES.values())])
+        expected = f"{known_forms} or a list of these" if self.stacked else known_forms
         code = "unknown-name" if close or (isinstance(written, str) and written) else None
-        raise FormError.at((), describe_value(written), expected, close, code=code)
+        raise FormError.at((), forms.describe_value(written), expected, close, code=code)
 
     def write(self, value: PredicateForm, write_array: WriteArray = as_lists) -> object:
         return value.to_spec(write_array)
@@ -186,9 +150,9 @@ class _Predicates(Form[PredicateForm]):
     def schema(self, definitions: Schema) -> Schema:
         one, several = {"$ref": "#/$defs/PredicateSet"}, {"$ref": "#/$defs/PredicateSets"}
         if "PredicateSet" not in definitions:
-            forms = definitions["PredicateSet"] = {"anyOf": [{"enum": list(NAMED_PREDICATES)}]}
+            found = definitions["PredicateSet"] = {"anyOf": [{"enum": list(NAMED_PREDICATES)}]}
             definitions["PredicateSets"] = {"anyOf": [one, {"type": "array", "minItems": 1, "items": one}]}
-            forms["anyOf"] += [form.schema(definitions) for form in KEYED_PREDICATES.values()]
+            found["anyOf"] += [form.schema(definitions) for form in KEYED_PREDICATES.values()]
         return several
 
 
@@ -202,7 +166,10 @@ ARRAY_FILE = "a NumPy file (.npy), a SciPy sparse matrix (.npz) or numbers witho
 """What a file of an array may be, for messages."""
 
 _NUMPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
-_UNREADABLE = (*NOT_NUMPY, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError)
+_UNREADABLE: dict[str, tuple[type[Exception], ...]] = {
+    "NumPy": (*NOT_NUMPY, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError),
+    "CSV": (OSError, UnicodeDecodeError, csv.Error),
+}
 
 
 def load_array(path: str | os.PathLike[str]) -> Array:
@@ -230,75 +197,71 @@ def load_array(path: str | os.PathLike[str]) -> Array:
     file = Path(path)
     if not os.path.isfile(file):  # noqa: PTH113 - no error where the path is none
         raise _refused(file, "no such file", ARRAY_FILE, "file-missing")
-    if file.suffix.lower() == ".csv":
-        return real_array(_numbers(file), str(file))
+    kind = "CSV" if file.suffix.lower() == ".csv" else "NumPy"
     try:
-        with file.open("rb") as stream:
-            start = stream.read(6)
-        if start[:4] == _ZIP:
-            return _sparse(file)
-        if start != _NUMPY:
-            raise ValueError("not a NumPy file")
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
+        values = _numbers(file) if kind == "CSV" else _stored(file)
     except MatrixDPError:  # which may be a ValueError, or a MemoryError
         raise
-    except _UNREADABLE:
-        raise _refused(file, "a file that cannot be read as NumPy", ARRAY_FILE, "damaged-file") from None
-    return real_array(array, str(file))
+    except _UNREADABLE[kind]:
+        found = f"a file that cannot be read as {kind}"
+        raise _refused(file, found, ARRAY_FILE, "damaged-file") from None
+    return real_array(values, str(file))
 
 
 def _refused(file: Path, found: str, expected: str, code: str) -> WorkloadError:
     return WorkloadError.at((str(file),), found, expected, code=code)
 
 
-def _sparse(file: Path) -> Array:
-    """Return the only array of a NumPy archive, or the sparse matrix that it is, written out."""
-    import scipy.sparse
-
+def _stored(file: Path) -> object:
+    """Return a NumPy array, the only one of an archive, or the sparse matrix that it is, written out."""
+    with file.open("rb") as stream:
+        start = stream.read(6)
+    if start == _NUMPY:
+        return np.load(file, mmap_mode="r", allow_pickle=False)
+    if start[:4] != _ZIP:
+        raise ValueError("not a NumPy file")
     with zipfile.ZipFile(file) as archive:
         names = {info.filename.removesuffix(".npy") for info in archive.infolist()}
         _check_entries(sum(info.file_size for info in archive.infolist()) // 8, file)
     with np.load(file, allow_pickle=False) as held:
         if len(names) == 1:
-            return real_array(held[names.pop()], str(file))
+            return held[names.pop()]
         if "format" not in names:
             found = f"a file of {len(names)} arrays"
             raise _refused(file, found, "one array, or a sparse matrix", "wrong-size")
         _check_entries(math.prod(int(size) for size in held["shape"]), file)
-    return real_array(scipy.sparse.load_npz(file).toarray(), str(file))
+    import scipy.sparse
+
+    return scipy.sparse.load_npz(file).toarray()
 
 
 def _check_entries(entries: int, file: Path) -> None:
-    if not 0 <= entries <= arrays.MAX_EXPLICIT_ENTRIES:
-        raise TooLargeError(f"{file}: {entries} entries; the limit is {arrays.MAX_EXPLICIT_ENTRIES}")
+    if not 0 <= entries <= queries.predicates.MAX_EXPLICIT_ENTRIES:
+        limit = queries.predicates.MAX_EXPLICIT_ENTRIES
+        raise TooLargeError(f"{file}: {entries} entries; the limit is {limit}")
 
 
 def _numbers(file: Path) -> list[list[float]]:
     rows: list[list[float]] = []
-    try:
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            for number, row in enumerate(csv.reader(stream, strict=True), 1):
-                if row:
-                    rows.append(_row(row, number, file))
-                    _check_entries(len(rows) * len(row), file)
-                    if len(row) != len(rows[0]):
-                        found = f"{len(row)} numbers in line {number}, and {len(rows[0])} before"
-                        raise _refused(file, found, "as many in every line", "wrong-size")
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise _refused(file, "a file that cannot be read as CSV", ARRAY_FILE, "damaged-file") from None
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        for line, row in enumerate(csv.reader(stream, strict=True), 1):
+            if not row:
+                continue
+            rows.append([_number(cell, line, place, file) for place, cell in enumerate(row, 1)])
+            _check_entries(len(rows) * len(row), file)
+            if len(row) != len(rows[0]):
+                found = f"{len(row)} numbers in line {line}, and {len(rows[0])} before"
+                raise _refused(file, found, "as many in every line", "wrong-size")
     return rows
 
 
-def _row(row: list[str], number: int, file: Path) -> list[float]:
-    numbers = []
-    for place, cell in enumerate(row, 1):
-        try:
-            numbers.append(float(cell))
-        except ValueError:
-            found = f"{cell[:40]!r} in line {number}, column {place}"
-            expected = "numbers alone, separated by commas, without a header"
-            raise _refused(file, found, expected, "wrong-type") from None
-    return numbers
+def _number(cell: str, line: int, place: int, file: Path) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        found = f"{cell[:40]!r} in line {line}, column {place}"
+        expected = "numbers alone, separated by commas, without a header"
+        raise _refused(file, found, expected, "wrong-type") from None
 
 
 # Arrays of numbers that a user gives: in memory, as lists, or as files.
@@ -320,8 +283,7 @@ class ArrayForm(Form[Array]):
     axes: int | None = None
 
     def read(self, written: object, resolve: ResolvePath) -> Array:
-        value = resolve(written)
-        array = self._numbers(value)
+        array = self._numbers(resolve(written))
         if array.ndim != (array.ndim if self.axes is None else self.axes) or 0 in array.shape:
             raise FormError.at((), f"an array of shape {array.shape}", self.expected, code="wrong-size")
         if not np.isfinite(array).all():
@@ -350,7 +312,7 @@ class ArrayForm(Form[Array]):
                 raise FormError.at((), found, f"{ARRAY_FILE} with {self.expected}", code=error.code) from None
         if not isinstance(value, np.ndarray | list | tuple):
             expected = f"{ARRAY_FILE} or an array, {self.expected}"
-            raise FormError.at((), describe_value(value), expected)
+            raise FormError.at((), forms.describe_value(value), expected)
         try:
             return real_array(value, "array")
         except WorkloadError:
@@ -361,17 +323,16 @@ class ArrayForm(Form[Array]):
 # The predicate sets that are written as mappings.
 
 _MOST_PERMUTED = 1_000_000
-_VALUE = scalar("one value of the attribute")
+_VALUE = forms.scalar("one value of the attribute")
 
 T = TypeVar("T")
-V = TypeVar("V")
 Listed = tuple[T, ...] | Mapping[str, T]
 """Items of a list, or each under its name."""
 
 
 def _listed(item: Form[T], written: str) -> Form[Listed[T]]:
     """Return the form of a list of at least one item, or of a mapping from names to such items."""
-    named = MappingOf(
+    named = forms.MappingOf(
         item,
         f"a mapping from names, each to {written}",
         named="a name, which is text",
@@ -379,36 +340,29 @@ def _listed(item: Form[T], written: str) -> Form[Listed[T]]:
         count=f"at least one name with {written}",
     )
     listed = ListOf(item, f"a list of at least one {written}, or a mapping from names to them", least=1)
-    return AnyOf(((lambda value: isinstance(value, Mapping), named),), listed)
+    return forms.AnyOf(((lambda value: isinstance(value, Mapping), named),), listed)
 
 
-def _each(function: Callable[[T], V], items: Listed[T]) -> tuple[V, ...]:
-    """Return what a function makes of each item; its errors tell the position or the name of the item."""
+def _listed_on(
+    attribute: Attribute,
+    items: Listed[T],
+    codes_of: Callable[[T], tuple[int, ...]],
+    kind: Callable[[Any], Predicates],
+) -> Predicates:
+    """Return a set of items; their names, if they have some, may not be those of other values."""
     if not isinstance(items, Mapping):
-        return tuple(each(function, items))
+        return kind(tuple(each(codes_of, items)))
     made = []
     for name, item in items.items():
+        if not name.strip() or not forms.is_unicode(name):
+            raise EntryError.at((), f"the name {forms.describe_value(name)}", "text that is not empty")
         with within(name):
-            made.append(function(item))
-    return tuple(made)
-
-
-def _labelled(
-    predicates: Predicates, items: Listed[T], only: Iterable[int | None], attribute: Attribute
-) -> Predicates:
-    """Return a set with the names of its items, if they have some, which may not be those of other values.
-
-    ``only`` has for each item its code, where it has no more than one.
-    """
-    if not isinstance(items, Mapping):
-        return predicates
-    for name, code in zip(items, only, strict=True):
-        if not name.strip() or not is_unicode(name):
-            raise EntryError.at((), f"the name {describe_value(name)}", "text that is not empty")
-        if _called(attribute, name) not in (None, code):
-            expected = f"a name that is not that of another value of {attribute.name!r}"
-            raise EntryError.at((name,), repr(name), expected)
-    return Labelled(predicates, tuple(items))
+            codes = codes_of(item)
+            if _called(attribute, name) not in (None, codes[0] if codes[0] == codes[-1] else None):
+                expected = f"a name that is not that of another value of {attribute.name!r}"
+                raise EntryError.at((), repr(name), expected)
+        made.append(codes)
+    return queries.Labelled(kind(tuple(made)), tuple(items))
 
 
 def _called(attribute: Attribute, name: str) -> int | None:
@@ -428,7 +382,7 @@ class WidthForm(KeyedPredicates):
     """All ranges of so many values."""
 
     sample = "{width: k}"
-    width: int = key(whole("an integer of at least 1, the number of values", least=1))
+    width: int = key(forms.whole("an integer of at least 1, the number of values", least=1))
 
     @property
     def text(self) -> str:
@@ -436,10 +390,9 @@ class WidthForm(KeyedPredicates):
 
     def on(self, attribute: Attribute) -> Predicates:
         if self.width > attribute.size:
-            raise EntryError.at(
-                ("width",), str(self.width), f"at most {attribute.size}, the attribute's size"
-            )
-        return Width(self.width)
+            expected = f"at most {attribute.size}, the attribute's size"
+            raise EntryError.at(("width",), str(self.width), expected)
+        return queries.Width(self.width)
 
 
 @final
@@ -458,9 +411,9 @@ class RangesForm(KeyedPredicates):
 
     def on(self, attribute: Attribute) -> Predicates:
         with within("ranges"):
-            ends = _each(lambda ends: attribute.code_range(*ends), self.ranges)
-            only = (first if first == last else None for first, last in ends)
-            return _labelled(Ranges(ends), self.ranges, only, attribute)
+            return _listed_on(
+                attribute, self.ranges, lambda ends: attribute.code_range(*ends), queries.Ranges
+            )
 
 
 @final
@@ -474,9 +427,7 @@ class SetsForm(KeyedPredicates):
 
     def on(self, attribute: Attribute) -> Predicates:
         with within("sets"):
-            sets = _each(lambda values: _codes_of(values, attribute), self.sets)
-            only = (codes[0] if len(codes) == 1 else None for codes in sets)
-            return _labelled(Sets(sets), self.sets, only, attribute)
+            return _listed_on(attribute, self.sets, lambda values: _codes_of(values, attribute), queries.Sets)
 
 
 @final
@@ -486,7 +437,7 @@ class LevelForm(KeyedPredicates):
     """The values of a level of the attribute, each the set of those that are in it."""
 
     sample = "{level: name}"
-    level: str = key(text("the name of a level of the attribute"))
+    level: str = key(forms.text("the name of a level of the attribute"))
 
     @property
     def text(self) -> str:
@@ -496,9 +447,11 @@ class LevelForm(KeyedPredicates):
         names = [level.name for level in attribute.codebook.levels]
         if self.level not in names:
             expected = f"a level of {attribute.name!r}"
-            raise EntryError(unknown_name(("level",), self.level, expected, names), code="unknown-name")
+            raise EntryError(forms.unknown_name(("level",), self.level, expected, names), code="unknown-name")
         level = attribute.level(self.level)
-        return Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
+        return queries.Labelled(
+            queries.Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute)
+        )
 
 
 @final
@@ -530,7 +483,7 @@ class PermutedForm(KeyedPredicates):
 
     sample = "{permuted: set, seed: 1}"
     permuted: PredicateForm = key(PREDICATES)
-    seed: int | None = key(whole("an integer"), default=None)
+    seed: int | None = key(forms.whole("an integer"), default=None)
     order: tuple[object, ...] | None = key(ListOf(_VALUE, "a list of all values"), default=None)
 
     @property
@@ -547,21 +500,19 @@ class PermutedForm(KeyedPredicates):
         with within("order"):
             order = self._order(attribute)
         with within("permuted"):
-            return Permuted(self.permuted.on(attribute), order)
+            return queries.Permuted(self.permuted.on(attribute), order)
 
     def _order(self, attribute: Attribute) -> tuple[int, ...]:
         if self.order is None:
             if attribute.size > _MOST_PERMUTED:
                 found = f"an attribute of {attribute.size:,} values"
-                raise EntryError.at(
-                    (), found, f"one of at most {_MOST_PERMUTED:,} to put in order", code="too-large"
-                )
+                expected = f"one of at most {_MOST_PERMUTED:,} to put in order"
+                raise EntryError.at((), found, expected, code="too-large")
             return seeded_order(attribute.size, int(self.seed or 0))
         codes = _codes_of(self.order, attribute)
         if len(codes) != attribute.size:
-            raise EntryError.at(
-                (), f"{len(codes)} values", f"each of the {attribute.size} values once", code="wrong-size"
-            )
+            expected = f"each of the {attribute.size} values once"
+            raise EntryError.at((), f"{len(codes)} values", expected, code="wrong-size")
         return codes
 
 
@@ -569,7 +520,6 @@ def _codes_of(values: tuple[object, ...], attribute: Attribute) -> tuple[int, ..
     codes = tuple(each(attribute.code_of, values))
     if len(set(codes)) < len(codes):
         place = next(i for i, code in enumerate(codes) if code in codes[:i])
-        raise EntryError.at(
-            (place,), f"{describe_value(values[place])} again", "each value once in a set", code="duplicate"
-        )
+        found = f"{forms.describe_value(values[place])} again"
+        raise EntryError.at((place,), found, "each value once in a set", code="duplicate")
     return codes

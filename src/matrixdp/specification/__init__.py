@@ -1,21 +1,9 @@
 """Specification files: a domain, a workload and a budget as YAML, and one clear error if any is wrong."""
 
-from matrixdp.specification.load import (
-    Specification,
-    entry_from_spec,
-    json_schema,
-    load_given,
-    load_specification,
-    parse_yaml,
-    strategy_schema,
-)
-
-__all__ = [
-    "Specification",
-    "entry_from_spec",
-    "json_schema",
-    "load_given",
-    "load_specification",
-    "parse_yaml",
-    "strategy_schema",
-]
+from matrixdp.specification.load import Specification as Specification
+from matrixdp.specification.load import entry_from_spec as entry_from_spec
+from matrixdp.specification.load import json_schema as json_schema
+from matrixdp.specification.load import load_given as load_given
+from matrixdp.specification.load import load_specification as load_specification
+from matrixdp.specification.load import parse_yaml as parse_yaml
+from matrixdp.specification.load import strategy_schema as strategy_schema

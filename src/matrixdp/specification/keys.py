@@ -8,30 +8,11 @@ from typing import Any, final
 
 import matrixdp.statements  # adds the entries that are SQL to the language
 import matrixdp.statistics  # noqa: F401 - adds statistics
+from matrixdp import forms
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.parsing import attribute_schema, with_paths
 from matrixdp.errors import EntryError, PrivacyError, Problem, SpecificationError
-from matrixdp.forms import (
-    Accepted,
-    Form,
-    FormError,
-    ListOf,
-    MappingOf,
-    OneOf,
-    Record,
-    RecordForm,
-    ResolvePath,
-    Schema,
-    Verbatim,
-    WriteArray,
-    as_lists,
-    flag,
-    key,
-    number,
-    record,
-    text,
-    whole,
-)
+from matrixdp.forms import Form, FormError, MappingOf, Record, Schema, Verbatim, key, record
 from matrixdp.language import ENTRY, Entry
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
 from matrixdp.privacy import Budget, LeastBudget, Unit
@@ -42,9 +23,9 @@ def _number(written: object) -> int | float | None:
     return written if isinstance(written, int | float) and not isinstance(written, bool) else None
 
 
-_TEXT = text("text that is not empty")
-_RECORDS = whole("an integer from 1 to 2^53 - 1", least=1, most=MOST_RECORDS)
-_PARAMETER = Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
+_TEXT = forms.text("text that is not empty")
+_RECORDS = forms.whole("an integer from 1 to 2^53 - 1", least=1, most=MOST_RECORDS)
+_PARAMETER = forms.Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
 _BELOW_ONE = {"exclusiveMaximum": 1}
 _ATTRIBUTES = MappingOf(
     Verbatim(attribute_schema), "a mapping", named="text as a key", least=1, count="at least 1 attribute"
@@ -55,13 +36,13 @@ _ATTRIBUTES = MappingOf(
 class _DomainForm(Form[Domain]):
     """A domain; the names of files of values are relative to the specification."""
 
-    def read(self, written: object, resolve: ResolvePath) -> Domain:
+    def read(self, written: object, resolve: forms.ResolvePath) -> Domain:
         if isinstance(written, Domain):
             return written
         listed = _ATTRIBUTES.read(written, resolve)
         return Domain({name: with_paths(spec, resolve) for name, spec in listed.items()})
 
-    def write(self, value: Domain, write_array: WriteArray = as_lists) -> object:
+    def write(self, value: Domain, write_array: forms.WriteArray = forms.as_lists) -> object:
         return value.to_spec()
 
     def schema(self, definitions: Schema) -> Schema:
@@ -73,12 +54,12 @@ class _DomainForm(Form[Domain]):
 class PrivacyPart(Record):
     """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them to minimize."""
 
-    minimize: str | None = key(OneOf(BUDGET_KINDS), default=None, former="least")
+    minimize: str | None = key(forms.OneOf(BUDGET_KINDS), default=None, former="least")
     rho: float | None = key(_PARAMETER, default=None)
     mu: float | None = key(_PARAMETER, default=None)
     epsilon: float | None = key(_PARAMETER, default=None)
     delta: float | None = key(_PARAMETER, default=None)
-    neighbours: str = key(OneOf(("add_remove", "replace")), default="add_remove")
+    neighbours: str = key(forms.OneOf(("add_remove", "replace")), default="add_remove")
     ledger: str | None = key(_TEXT, default=None, about="the ledger that is debited", blank=False)
 
     @classmethod
@@ -92,9 +73,8 @@ class PrivacyPart(Record):
     def check(self) -> None:
         for name in BUDGET_KINDS if self.minimize is not None else ():
             if getattr(self, name) is not None:
-                found = f"{name} beside minimize"
                 expected = "one of them: minimize, or a budget not to exceed"
-                raise FormError.at((name,), found, expected, code="conflict")
+                raise FormError.at((name,), f"{name} beside minimize", expected, code="conflict")
         try:
             self.least_budget()
         except PrivacyError as error:
@@ -117,13 +97,9 @@ class PrivacyPart(Record):
         """Return the budget for a unit; None if it says which parameter is made least."""
         if self.minimize is not None:
             return None
+        between: Any = self.neighbours
         return Budget(
-            rho=self.rho,
-            mu=self.mu,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighbours=self.neighbours,  # type: ignore[arg-type]  # one of the two by its form
-            unit=unit,
+            rho=self.rho, mu=self.mu, epsilon=self.epsilon, delta=self.delta, neighbours=between, unit=unit
         )
 
     def least_budget(self, unit: Unit | None = None) -> LeastBudget:
@@ -182,24 +158,24 @@ class WrittenSpecification(Record):
         _TEXT, default=None, about="the path of CSV, Parquet (a glob too) or a database, or an address"
     )
     table: str | None = key(_TEXT, default=None, about="the table of a database")
-    quoted_newlines: bool = key(flag(), default=False, about="quotes in CSV files may hold line ends")
+    quoted_newlines: bool = key(forms.flag(), default=False, about="quotes in CSV files may hold line ends")
     domain: Domain = key(
         _DomainForm(),
         missing="the attributes: a name and its values for each",
         about="the attributes, in order",
     )
     workload: tuple[Entry, ...] = key(
-        ListOf(ENTRY, "a list", least=1, count="at least 1 entry that asks something"),
+        forms.ListOf(ENTRY, "a list", least=1, count="at least 1 entry that asks something"),
         missing="a list of entries that ask something",
         about="what is asked",
     )
-    privacy: PrivacyPart | None = key(RecordForm(PrivacyPart), default=None, about="what may be spent")
+    privacy: PrivacyPart | None = key(forms.RecordForm(PrivacyPart), default=None, about="what may be spent")
     unit: UnitPart | None = key(
-        RecordForm(UnitPart), default=None, about="what is protected as one", blank=False
+        forms.RecordForm(UnitPart), default=None, about="what is protected as one", blank=False
     )
     targets: Mapping[str, float] | None = key(
         MappingOf(
-            number("a finite number above 0, in records", above=0),
+            forms.number("a finite number above 0, in records", above=0),
             "{group: standard error, ...}",
             named="the name of a group",
             least=1,
@@ -214,7 +190,7 @@ class WrittenSpecification(Record):
         about="what happens to values that are out of domain",
     )
     max_records: int = key(
-        whole("an integer of at least 1", least=1),
+        forms.whole("an integer of at least 1", least=1),
         default=DEFAULT_MAX_RECORDS,
         always=True,
         about="a public bound on the number of records",
@@ -237,6 +213,5 @@ class WrittenSpecification(Record):
             expected = "{minimize: rho} beside targets, or a budget not to exceed"
             raise EntryError.at(("privacy",), "nothing", expected, code="missing-key")
         if self.unit is not None and self.unit.id in self.domain:
-            expected = "a column that is no attribute of the domain"
-            found = f"the attribute {self.unit.id!r}"
+            found, expected = f"the attribute {self.unit.id!r}", "a column that is no attribute of the domain"
             raise EntryError.at(("unit", "id"), found, expected, code="conflict")

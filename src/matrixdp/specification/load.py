@@ -14,37 +14,15 @@ from typing import Any, TypeVar, final
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.nodes import Node, ScalarNode, SequenceNode
 
+from matrixdp import errors, forms
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import (
-    MatrixDPError,
-    Problem,
-    SpecificationError,
-    TooLargeError,
-    WorkloadError,
-    each,
-    file_problem,
-    format_place,
-    within,
-)
+from matrixdp.errors import MatrixDPError, Problem, SpecificationError, TooLargeError, WorkloadError, within
 from matrixdp.errors import Path as Place
-from matrixdp.forms import (
-    Form,
-    ListOf,
-    Record,
-    ResolvePath,
-    Schema,
-    as_written,
-    has_scheme,
-    key,
-    names_secret,
-    number,
-    record,
-    shown,
-)
+from matrixdp.forms import Form, ListOf, Record, ResolvePath, Schema, key, record
 from matrixdp.language import dense, read_entry
-from matrixdp.language.entries import ENTRY, PREDICATES_BY_ATTRIBUTE, AttributeSets
+from matrixdp.language.entries import ENTRY, PREDICATES_BY_ATTRIBUTE, AttributeSets, entry_beside
 from matrixdp.language.entries import Entry as LanguageEntry
 from matrixdp.language.invariants import ImpossibleBox, Published, check_public
 from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, load_array
@@ -186,19 +164,19 @@ class _Builder:
             if node.value == UNFILLED and node.style is None:
                 self.unfilled.append(path)
             return self._scalar(node, path)
+        if node.tag not in (_TAG + ("seq" if isinstance(node, SequenceNode) else "map"), "!"):
+            raise self._error(node, path, f"the tag {node.tag}", "a value without a tag")
         self._open.add(id(node))
         try:
             if isinstance(node, SequenceNode):
-                self._check_tag(node, path, "seq")
                 return [self.build(item, (*path, position)) for position, item in enumerate(node.value)]
-            return self._mapping(node, path)
+            return self._mapping(node.value, path)
         finally:
             self._open.discard(id(node))
 
-    def _mapping(self, node: Node, path: Place) -> dict[str, object]:
-        self._check_tag(node, path, "map")
+    def _mapping(self, items: Sequence[tuple[Node, Node]], path: Place) -> dict[str, object]:
         result: dict[str, object] = {}
-        for key_node, value_node in node.value if isinstance(node, MappingNode) else ():
+        for key_node, value_node in items:
             if not isinstance(key_node, ScalarNode):
                 raise self._error(key_node, path, "a key that is a list or a mapping", "a key that is text")
             # A key is text; one that would be a number, a boolean or null elsewhere is so as it is written.
@@ -222,10 +200,6 @@ class _Builder:
         if tag == "int" and len(text) > 400:
             raise self._error(node, path, f"an integer of {len(text)} digits", "one of at most 400")
         return convert(text)
-
-    def _check_tag(self, node: Node, path: Place, name: str) -> None:
-        if node.tag not in (_TAG + name, "!"):
-            raise self._error(node, path, f"the tag {node.tag}", "a value without a tag")
 
     @staticmethod
     def _error(
@@ -429,7 +403,7 @@ def _check_filled(document: Document) -> None:
     """Check that nothing is still to be filled in."""
     if document.unfilled:
         first, *others = document.unfilled
-        more = ", ".join(f"{format_place(path)} (line {document.lines[path]})" for path in others)
+        more = ", ".join(f"{errors.format_place(path)} (line {document.lines[path]})" for path in others)
         found = f"{UNFILLED} (and at {more})" if others else UNFILLED
         expected = "what the table may hold, from public knowledge; in quotes where it is a text of the table"
         raise SpecificationError.at(first, found, expected, code="missing-key")
@@ -452,7 +426,7 @@ def read_document(path: Path) -> Document:
     except FileNotFoundError:
         found, code = "no such file", "file-missing"
     except (OSError, ValueError) as error:
-        found, code = f"a file that cannot be read ({file_problem(error)})", "file-missing"
+        found, code = f"a file that cannot be read ({errors.file_problem(error)})", "file-missing"
     else:
         return parse_yaml(text)
     raise SpecificationError.at((str(path),), found, "a YAML file in UTF-8", code=code)
@@ -478,14 +452,14 @@ def _under(base: Path, written: str) -> Path:
 
 def _table_under(base: Path, written: str) -> Path | str:
     """Return where the table is: a path that is relative to a folder, or an address, as it was written."""
-    if not has_scheme(written):
+    if not forms.has_scheme(written):
         return _under(base, written)
-    if names_secret(written):
-        found = f"a password for {shown(written)}"
+    if forms.names_secret(written):
+        found = f"a password for {forms.shown(written)}"
         expected = "an address without a password, as others read the file; PGPASSWORD or ~/.pgpass has it"
         raise SpecificationError.at(("data",), found, expected, code="privacy")
     start, _, path = written.partition(":///")
-    return f"{start}:///{_under(base, path)}" if has_scheme(written, "sqlite") and path else written
+    return f"{start}:///{_under(base, path)}" if forms.has_scheme(written, "sqlite") and path else written
 
 
 @contextmanager
@@ -512,19 +486,21 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(domain, written.out_of_domain)
     workload = Workload(domain, *written.workload)
-    if privacy is None and require_privacy:
-        raise SpecificationError.at(("privacy",), "nothing", _BUDGETS, code="missing-key")
     if targets:
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
     unit = Unit() if written.unit is None else written.unit.unit()
-    budget = None if privacy is None else privacy.budget(unit)
-    ledger = None if privacy is None else privacy.ledger
     document = written.to_spec() | {"out_of_domain": rule.to_spec(domain)}
-    if budget is not None:
-        exact = {name: said for name, said in budget.as_dict().items() if name != "unit"}
-        document["privacy"] = exact if ledger is None else exact | {"ledger": ledger}
+    budget = ledger = least = None
+    if privacy is not None:
+        budget, ledger = privacy.budget(unit), privacy.ledger
+        least = privacy.least_budget(unit) if targets else None
+        if budget is not None:
+            exact = {name: said for name, said in budget.as_dict().items() if name != "unit"}
+            document["privacy"] = exact if ledger is None else exact | {"ledger": ledger}
+    elif require_privacy:
+        raise SpecificationError.at(("privacy",), "nothing", _BUDGETS, code="missing-key")
     specification = Specification(
         path=path,
         data=None if written.data is None else _table_under(base, written.data),
@@ -536,7 +512,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         ledger=None if ledger is None else _under(base, ledger),
         unit=unit,
         targets=targets,
-        least=privacy.least_budget(unit) if privacy is not None and targets else None,
+        least=least,
         out_of_domain=rule,
         max_records=written.max_records,
         invariants=invariants,
@@ -560,7 +536,7 @@ def _reading(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:
 
 # Strategies that are given: what is measured, as entries of the query language with shares, or a matrix.
 
-_SHARE = number("a number above 0, relative to the shares of the other parts", above=0.0)
+_SHARE = forms.number("a number above 0, relative to the shares of the other parts", above=0.0)
 _TEXTS = (".yaml", ".yml", ".json")
 
 
@@ -588,22 +564,19 @@ class _GivenEntries(Form[GivenEntry]):
     def read(self, written: object, resolve: ResolvePath) -> GivenEntry:
         if isinstance(written, GivenEntry):
             return written
-        share = 1.0
         if isinstance(written, Mapping) and "share" in written:
-            with within("share"):
-                share = _SHARE.read(written["share"], resolve)
-            written = {name: value for name, value in written.items() if name != "share"}
-        return GivenEntry(ENTRY.read(written, resolve), share)
+            return GivenEntry(*entry_beside("share", lambda own: _SHARE.read(own, resolve), written, resolve))
+        return GivenEntry(ENTRY.read(written, resolve))
 
     def schema(self, definitions: Schema) -> Schema:
-        forms = []
+        found = []
         for reference in ENTRY.schema(definitions)["anyOf"]:
             name = str(reference["$ref"]).rpartition("/")[2]
             own = definitions[name]
             with_share = {**own["properties"], "share": _SHARE.schema(definitions)}
             definitions[f"{name}Part"] = {**own, "properties": with_share}
-            forms.append({"$ref": f"#/$defs/{name}Part"})
-        return {"anyOf": forms}
+            found.append({"$ref": f"#/$defs/{name}Part"})
+        return {"anyOf": found}
 
 
 @final
@@ -648,14 +621,14 @@ def given_entries(parts: Sequence[object], shares: Sequence[object] | None = Non
         expected = "a list of at least one entry"
         raise WorkloadError.at(("parts",), f"a {type(parts).__name__}", expected, code="wrong-type")
     with within("parts"):
-        found = ListOf(_GivenEntries(), "a list of entries").read(parts, as_written)
+        found = ListOf(_GivenEntries(), "a list of entries").read(parts, forms.as_written)
     if shares is None:
         return found
     if len(shares) != len(found):
         expected = f"{len(found)}, one for each part"
         raise WorkloadError.at(("shares",), f"{len(shares)} shares", expected, code="wrong-size")
     with within("shares"):
-        own = ListOf(_SHARE, "a list of numbers").read(list(shares), as_written)
+        own = ListOf(_SHARE, "a list of numbers").read(list(shares), forms.as_written)
     return tuple(GivenEntry(part.entry, share) for part, share in zip(found, own, strict=True))
 
 
@@ -680,7 +653,7 @@ def load_given(path: str | os.PathLike[str], workload: Workload) -> tuple[GivenE
     if file.suffix.lower() in _TEXTS:
         with _reading(file, WrittenStrategy) as written:
             with within("strategy"):
-                each(lambda part: part.entry.expand(workload.domain), written.strategy)
+                errors.each(lambda part: part.entry.expand(workload.domain), written.strategy)
             return written.strategy
     matrix = load_array(file)
     names = workload.domain.sort({name for group in workload for name in group.attributes})
@@ -738,14 +711,10 @@ def read_bases(given: object) -> Mapping[str, PredicateForm]:
         with _reading(given, _WrittenBases) as written:
             return written.bases
     if isinstance(given, Mapping):
-        matrices: dict[Any, Any] = {
-            name: {"matrix": basis} if isinstance(basis, np.ndarray) else basis
-            for name, basis in given.items()
-        }
-        return _WrittenBases.read({"bases": matrices}).bases
-    found = f"a {type(given).__name__}"
+        sets = {name: {"matrix": own} if isinstance(own, np.ndarray) else own for name, own in given.items()}
+        return _WrittenBases.read({"bases": sets}).bases
     expected = "a file with the key bases, or a predicate set by attribute"
-    raise WorkloadError.at(("bases",), found, expected, code="wrong-type")
+    raise WorkloadError.at(("bases",), f"a {type(given).__name__}", expected, code="wrong-type")
 
 
 def bases_on(domain: Domain, bases: Mapping[str, PredicateForm]) -> dict[str, NDArray[np.float64]]:

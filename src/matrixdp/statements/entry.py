@@ -11,20 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack, final
 
+from matrixdp import forms
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError
-from matrixdp.forms import (
-    Form,
-    FormError,
-    ResolvePath,
-    Schema,
-    WriteArray,
-    as_lists,
-    describe_value,
-    key,
-    record,
-    text,
-)
+from matrixdp.forms import Form, FormError, ResolvePath, Schema, WriteArray, as_lists, key, record
 from matrixdp.language.builders import Options
 from matrixdp.language.entries import Entry, entry_form
 from matrixdp.queries.groups import Group
@@ -129,19 +119,8 @@ class _SqlEntries(Entry):
 
         with self._named():
             queries = [translate(statement, domain) for statement in self.statements]
-        total = sum(len(query.groups) for query in queries)
-        self.check_single(total)
-        return [
-            query.group(
-                place,
-                self.name,
-                self.weight,
-                self.weights_for(query.groups[place].queries),
-                single=total == 1,
-            )
-            for query in queries
-            for place in range(len(query.groups))
-        ]
+        single = sum(len(query.groups) for query in queries) == 1
+        return self.weighted([group for query in queries for group in query.named(self.name, single=single)])
 
 
 @final
@@ -150,7 +129,7 @@ class _SqlEntries(Entry):
 class SqlEntry(_SqlEntries):
     """SQL statements, separated by semicolons; they are never executed on the data."""
 
-    sql: str = key(text("SQL: SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ..."))
+    sql: str = key(forms.text("SQL: SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ..."))
 
     @property
     def text(self) -> str:
@@ -166,7 +145,7 @@ class _FileOfText(Form[str]):
     def read(self, written: object, resolve: ResolvePath) -> str:
         value = resolve(written)
         if not isinstance(value, str | os.PathLike) or not os.fspath(value):
-            raise FormError.at((), describe_value(written), "a file of SQL statements")
+            raise FormError.at((), forms.describe_value(written), "a file of SQL statements")
         try:
             return Path(value).read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
@@ -184,12 +163,7 @@ class _FileOfText(Form[str]):
 class SqlFileEntry(_SqlEntries):
     """A file of SQL statements, separated by semicolons; what is recorded is its text."""
 
-    read_text: str = key(_FileOfText(), name="sql_file", about="a file of SQL statements")
-
-    @property
-    def text(self) -> str:
-        """The statements, as they stood in the file when it was read."""
-        return self.read_text
+    text: str = key(_FileOfText(), name="sql_file", about="a file of SQL statements")
 
 
 def sql(statements: str, **options: Unpack[Options]) -> SqlEntry:

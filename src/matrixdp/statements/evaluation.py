@@ -117,7 +117,7 @@ class Evaluation:
         if math.prod(shape) > MOST_CELLS:
             found = f"a condition on the {math.prod(shape):,} cells of {', '.join(scalar.names)}"
             expected = f"one on at most {MOST_CELLS:,}; use fewer attributes in it, or fewer values"
-            raise TooLargeError(statement.error(scalar.node, found, expected).problem or "")
+            raise statement.error(scalar.node, found, expected, kind=TooLargeError)
         columns = {"place": pa.array(np.arange(math.prod(shape)))}
         for name, indices in zip(scalar.names, np.indices(shape), strict=True):
             columns |= self._columns(name, pa.array(indices.ravel()), scalar.sql)

@@ -22,9 +22,9 @@ from matrixdp.domain import Attribute, Bins, Categorical, Coded, Dates, Domain, 
 from matrixdp.domain.derived import typed
 from matrixdp.domain.rules import number_text
 from matrixdp.domain.scalars import not_allowed
-from matrixdp.errors import EntryError
+from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.forms import describe_value, nearest
-from matrixdp.statements.query import Statement, error_at
+from matrixdp.statements.query import Statement, error_at, sql_of
 
 # Small questions to the trees of expressions.
 
@@ -74,8 +74,8 @@ class Scope:
     ----------
     statement : Statement
     domain : Domain
-    tables : tuple of str
-        What the table may be called.
+    table : str
+        What the table is called.
     constant : callable
         From an SQL expression without attributes, and a type of SQL, to its value of that type; None where it
         has none.
@@ -83,7 +83,7 @@ class Scope:
 
     statement: Statement
     domain: Domain
-    tables: tuple[str, ...]
+    table: str
     constant: Callable[[str, str], object]
 
     def named(self, column: exp.Expr) -> tuple[Attribute, Level | None]:
@@ -98,12 +98,12 @@ class Scope:
         """
         name = column.name
         parts = [part.name for part in column.parts] if isinstance(column, exp.Column) else [name]
-        if len(parts) > 2 or (len(parts) == 2 and not _same(parts[0], self.tables)):
-            expected = f"a column of {self.tables[-1]!r}, the one table"
+        if len(parts) > 2 or (len(parts) == 2 and parts[0].lower() != self.table.lower()):
+            expected = f"a column of {self.table!r}, the one table"
             raise self.statement.error(column, repr(".".join(parts)), expected)
         if name not in self.domain:
             names = (*self.domain.names, *self.domain.levels)
-            alike = _same(name, names)
+            alike = [other for other in names if other.lower() == name.lower()]
             if len(alike) != 1 and name not in names:
                 expected = "an attribute of the domain"
                 raise self.statement.error(column, repr(name), expected, nearest(name, names))
@@ -112,14 +112,6 @@ class Scope:
             return self.domain[name], None
         attribute = self.domain.levels[name]
         return attribute, attribute.level(name)
-
-    def attribute(self, column: exp.Expr) -> Attribute:
-        """Return the attribute that a column names, or one of whose levels it names."""
-        return self.named(column)[0]
-
-
-def _same(name: str, names: tuple[str, ...]) -> list[str]:
-    return [other for other in names if other.lower() == name.lower()]
 
 
 # Weeks, months and quarters compared with one of them, or with a day.
@@ -145,17 +137,17 @@ def place_of_day(
     plain = unwrapped(other)
     if isinstance(plain, exp.Literal) and plain.is_string and plain.name in values:
         return values[plain.name] + inclusive
-    moment = scope.constant(other.sql(dialect="duckdb", comments=False), "TIMESTAMP")
+    moment = scope.constant(sql_of(other), "TIMESTAMP")
     exact = isinstance(moment, datetime) and moment == datetime.combine(moment.date(), datetime.min.time())
     if isinstance(attribute, Dates) and isinstance(moment, datetime) and exact:
         day = moment.date()
-        if day < attribute.first or (day == attribute.first and not inclusive):
-            return 0
         if day > attribute.last or (day == attribute.last and inclusive):
             return len(values)
-        after = day + timedelta(days=1) if inclusive else day
-        code, before = encode_value(attribute, after), encode_value(attribute, after - timedelta(days=1))
-        if code is not None and code != before:
+        day += timedelta(days=inclusive)
+        if day <= attribute.first:
+            return 0
+        code = encode_value(attribute, day)
+        if code is not None and code != encode_value(attribute, day - timedelta(days=1)):
             return code
     name, shown = attribute.name, next(iter(values))
     expected = f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"
@@ -273,15 +265,7 @@ def _column(scope: Scope, kind: str, attribute: Attribute, more: str = "") -> ex
 
 def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Expr | None) -> exp.Expr | None:
     """Return what stands for an attribute that is asked for what its values are called, else None."""
-    if isinstance(within, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
-        sides = [within.this, within.expression]
-    elif isinstance(within, exp.In):
-        sides = [within.this, *within.expressions]
-    elif isinstance(within, exp.Case):
-        sides = [within.this, *(branch.this for branch in within.args["ifs"])]
-    else:
-        return None
-    plain = [unwrapped(side) for side in sides if side is not None]
+    plain = _sides(within)
     others = [side for side in plain if side is not column]
     texts = {side.name for side in others if isinstance(side, exp.Literal) and side.is_string}
     if len(others) == len(plain) or len(texts) < len({side.sql() for side in others}):
@@ -292,6 +276,18 @@ def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Ex
     if null is None or null in texts:
         return found
     return exp.Nullif(this=found, expression=exp.Literal.string(null))  # NULL is not another value
+
+
+def _sides(node: exp.Expr | None) -> list[exp.Expr]:
+    """Return what is held to be equal or not, parentheses aside; nothing for another expression."""
+    sides: list[exp.Expr | None] = []
+    if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
+        sides = [node.this, node.expression]
+    elif isinstance(node, exp.In):
+        sides = [node.this, *node.expressions]
+    elif isinstance(node, exp.Case):
+        sides = [node.this, *(branch.this for branch in node.args["ifs"])]
+    return [unwrapped(side) for side in sides if side is not None]
 
 
 def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr | None) -> exp.Expr:
@@ -332,7 +328,7 @@ def _comparison(
 
 def _place(scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr) -> int:
     """Return how many bins are below a number; no bin may hold values of both answers."""
-    number = scope.constant(other.sql(dialect="duckdb", comments=False), "DOUBLE")
+    number = scope.constant(sql_of(other), "DOUBLE")
     if not isinstance(number, float) or number != number:
         raise scope.statement.unfit(other, "a number")
     edges, count = bins.edges, len(bins.edges) - 1
@@ -350,7 +346,7 @@ def _place(scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, with
 
 def _between_edges(
     scope: Scope, bins: Bins, kind: type[exp.Expr], number: float, within: exp.Expr
-) -> EntryError:
+) -> MatrixDPError:
     """Return the error of a number that cuts a bin."""
     name, edges = bins.name, bins.edges
     if bins.closed and number == edges[-1]:
@@ -388,19 +384,17 @@ def check(scope: Scope, part: exp.Expr) -> None:
         If it is not allowed, or asks for a value that its attribute does not have.
     """
     if isinstance(part, exp.Column):
-        scope.attribute(part)
+        scope.named(part)
         return
-    told = None
-    if isinstance(part, exp.In) and (part.args.get("query") or not part.expressions):
-        told = _NO_SUBQUERY
-    elif isinstance(part, exp.Is):
+    if isinstance(part, exp.Is):
         _check_null(scope, part)
     elif isinstance(part, exp.EQ | exp.NEQ | exp.In | exp.If):
         _check_values(scope, part)
-    if told is None and (told := not_allowed(part)) is None:
-        return
-    told = next((text for kind, text in _INSTEAD if isinstance(part, kind)), told)
-    raise scope.statement.unfit(part, told)
+    asks = isinstance(part, exp.In) and (part.args.get("query") or not part.expressions)
+    told = _NO_SUBQUERY if asks else not_allowed(part)
+    if told is not None:
+        told = next((text for kind, text in _INSTEAD if isinstance(part, kind)), told)
+        raise scope.statement.unfit(part, told)
 
 
 def _check_null(scope: Scope, part: exp.Is) -> None:
@@ -418,15 +412,10 @@ def _check_null(scope: Scope, part: exp.Is) -> None:
 
 def _check_values(scope: Scope, part: exp.Expr) -> None:
     """Check that an attribute is asked to be what it can be: a slip of the pen is no count of 0."""
-    if isinstance(part, exp.EQ | exp.NEQ):
-        sides = (part.this, part.expression)
-    elif isinstance(part, exp.In):
-        sides = (part.this, *part.expressions)
-    elif isinstance(part.parent, exp.Case) and part.parent.this is not None:
-        sides = (part.parent.this, part.this)
-    else:
-        return
-    columns = [side for side in map(unwrapped, sides) if isinstance(side, exp.Column)]
+    sides = _sides(part)
+    if isinstance(part, exp.If) and isinstance(part.parent, exp.Case) and part.parent.this is not None:
+        sides = [unwrapped(part.parent.this), unwrapped(part.this)]
+    columns = [side for side in sides if isinstance(side, exp.Column)]
     if len(columns) != 1:
         return
     attribute, level = scope.named(columns[0])
@@ -435,7 +424,7 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
     kind, values, texts = _values(attribute)
     if level is not None:
         kind, texts = str, frozenset(dict(level.groups))
-    for side in map(unwrapped, sides):
+    for side in sides:
         if not isinstance(side, exp.Literal):
             continue
         text = side.is_string and (kind is str or named(attribute))
@@ -443,11 +432,11 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
         if (text and side.name not in texts) or (number and _number(side.name) not in values):
             listed = isinstance(attribute, Categorical) or level is not None
             close = nearest(side.name, texts) if listed else ()
-            name, all_values = attribute.name, attribute.range_label(0, attribute.size - 1)
+            name, known = attribute.name, attribute.range_label(0, attribute.size - 1)
             if level is not None:
-                name, all_values = level.name, ", ".join(value for value, _ in level.groups)
-            all_values = all_values if len(all_values) < 80 else f"{all_values[:80]}..."
-            raise scope.statement.error(side, side.sql(), f"a value of {name!r}: {all_values}", close)
+                name, known = level.name, ", ".join(value for value, _ in level.groups)
+            known = known if len(known) < 80 else f"{known[:80]}..."
+            raise scope.statement.error(side, side.sql(), f"a value of {name!r}: {known}", close)
 
 
 @lru_cache(maxsize=256)
@@ -512,13 +501,13 @@ def scalar(scope: Scope, node: exp.Expr, *, key: bool = False) -> Scalar:
     """
     for part in node.walk():
         check(scope, part)
-    names = {scope.attribute(part).name for part in node.find_all(exp.Column)}
-    text = node.sql(dialect="duckdb", comments=False)
+    names = {scope.named(part)[0].name for part in node.find_all(exp.Column)}
+    text = sql_of(node)
     plain = unwrapped(node)
     if key and isinstance(plain, exp.Column) and scope.named(plain)[1] is None:
-        column = scope.attribute(plain).name
+        [column] = names
         return Scalar(node, f"c{scope.domain.index(column)}", (column,), text, column)
-    sql = over_columns(scope, node).sql(dialect="duckdb", comments=False)
+    sql = sql_of(over_columns(scope, node))
     return Scalar(node, sql, scope.domain.sort(names), text, None)
 
 
@@ -567,7 +556,7 @@ def _spans(text: str, tokens: list[Token]) -> Iterator[tuple[int, int]]:
         yield listed[0].start, listed[-1].end + 1
 
 
-def _unparsed(text: str, error: ParseError) -> EntryError:
+def _unparsed(text: str, error: ParseError) -> MatrixDPError:
     """Return the error of a text that is no SQL, at the first place where it is none."""
     told = error.errors[0] if error.errors else {}
     word = str(told.get("highlight") or "")

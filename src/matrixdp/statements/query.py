@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import EntryError
+from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.queries import Group
-from matrixdp.queries.predicates import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
+    from matrixdp.statements.translation import Layout
+
 # One SQL statement as written: its text, its tree, and where in the text each part of it stands.
 
 _EXCERPT = 60
+Names = tuple[str, ...]
+Kind = type[MatrixDPError]
 
 
 @final
@@ -46,8 +49,8 @@ class Statement:
     start: int = field(default=0, repr=False)
 
     def error(
-        self, node: exp.Expr | None, found: str, expected: str, names: tuple[str, ...] = ()
-    ) -> EntryError:
+        self, node: exp.Expr | None, found: str, expected: str, names: Names = (), kind: Kind = EntryError
+    ) -> MatrixDPError:
         """Return the error of a part of the statement, which tells its line and column.
 
         Parameters
@@ -58,14 +61,15 @@ class Statement:
             What stands there, and what would be right.
         names : tuple of str
             What may have been meant.
+        kind : type of error
         """
         starts: list[int] = []
         while node is not None and not starts:  # the parser does not tell where every node stands
             starts = [int(part.meta["start"]) for part in node.walk() if "start" in part.meta]
             node = node.parent
-        return error_at(self.whole, min(starts, default=self.start), found, expected, names)
+        return error_at(self.whole, min(starts, default=self.start), found, expected, names, kind)
 
-    def unfit(self, node: exp.Expr, expected: str, names: tuple[str, ...] = ()) -> EntryError:
+    def unfit(self, node: exp.Expr, expected: str, names: Names = ()) -> MatrixDPError:
         """Return the error of a part of the statement that is quoted as it stands."""
         return self.error(node, self.excerpt(node), expected, names)
 
@@ -73,14 +77,21 @@ class Statement:
         """Return a part of the statement as SQL, cut where it is long."""
         from sqlglot import ErrorLevel
 
-        text = node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.IGNORE)
+        text = sql_of(node, unsupported_level=ErrorLevel.IGNORE)
         return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 3]}..."
 
 
-def error_at(whole: str, start: int, found: str, expected: str, names: tuple[str, ...] = ()) -> EntryError:
+def error_at(
+    whole: str, start: int, found: str, expected: str, names: Names = (), kind: Kind = EntryError
+) -> MatrixDPError:
     """Return the error of a place in a text, by its line and column."""
     line, column = whole.count("\n", 0, start) + 1, start - whole.rfind("\n", 0, start)
-    return EntryError.at(("sql",), f"{found} (line {line}, column {column})", expected, names)
+    return kind.at(("sql",), f"{found} (line {line}, column {column})", expected, names)
+
+
+def sql_of(node: exp.Expr, **options: Any) -> str:
+    """Return an expression as SQL of DuckDB."""
+    return node.sql(dialect="duckdb", comments=False, **options)
 
 
 _LONGEST_NAME = 100
@@ -124,23 +135,6 @@ class Places:
 
 
 @final
-@dataclass(frozen=True)
-class Block:
-    """The rows of one grouping set.
-
-    Attributes
-    ----------
-    keys : callable
-        Returns the codes of the keys, an array of int of shape (rows, keys), -1 where a key is rolled up.
-    queries : tuple of callable
-        For each aggregate: returns the query of each row, -1 where none is needed.
-    """
-
-    keys: Callable[[], NDArray[np.int64]]
-    queries: tuple[Callable[[], NDArray[np.int64]], ...]
-
-
-@final
 @dataclass(frozen=True, eq=False)
 class SqlQuery:
     """What a statement asks of a domain.
@@ -158,7 +152,7 @@ class SqlQuery:
     groups: tuple[Group, ...]
     columns: tuple[Column, ...]
     values: tuple[pa.Array, ...]
-    _blocks: tuple[Block, ...] = field(repr=False)
+    _layouts: tuple[tuple[Layout, tuple[Layout, ...]], ...] = field(repr=False)
     _aliases: tuple[str, ...] = field(repr=False)
 
     @cached_property
@@ -166,7 +160,7 @@ class SqlQuery:
         """The columns of the result that are no counts, with every row of it; null where rolled up."""
         import pyarrow as pa
 
-        codes = np.concatenate([block.keys() for block in self._blocks])
+        codes = np.concatenate([base.sorted_codes(len(self.values)) for base, _ in self._layouts])
         shown = [(column.name, column.key) for column in self.columns if column.key is not None]
         arrays = [self.values[key].take(pa.array(codes[:, key], mask=codes[:, key] < 0)) for _, key in shown]
         return pa.Table.from_arrays(arrays, names=[name for name, _ in shown])
@@ -174,34 +168,29 @@ class SqlQuery:
     @cached_property
     def places(self) -> tuple[Places, ...]:
         """For each aggregate where the answer of each row stands."""
-        asked = [[queries() for queries in block.queries] for block in self._blocks]
         found = []
         for aggregate in range(len(self._aliases)):
-            own = [queries[aggregate] for queries in asked]
+            own = [base.queries_of(made[aggregate], len(self.values)) for base, made in self._layouts]
             groups = np.arange(len(own)) * len(self._aliases) + aggregate
             found.append(Places(np.repeat(groups, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
 
-    def group(
-        self, place: int, name: str | None, weight: float, weights: Array | None, *, single: bool
-    ) -> Group:
-        """Return a group as an entry of a workload asks it.
+    def named(self, name: str | None, *, single: bool) -> list[Group]:
+        """Return the groups by the names that they have in an entry of a workload.
 
         Parameters
         ----------
-        place : int
-            Which of the groups.
         name : str or None
             The name of the entry.
-        weight, weights
-            Of the entry; one weight for each query of the group.
         single : bool
             Whether the entry stands for one group.
         """
-        own, count = self.groups[place], len(self._aliases)
-        called = own.name if count == 1 else f"{self._aliases[place % count]}: {own.name}"
-        if name is not None:
-            called = name if single else f"{name}: {called}"
-        if len(called) > _LONGEST_NAME and name is None:
-            called = f"{called[: _LONGEST_NAME - 3]}..."
-        return replace(own, name=called, weight=weight, query_weights=weights)
+        found = []
+        for group, alias in zip(self.groups, cycle(self._aliases), strict=False):
+            called = group.name if len(self._aliases) == 1 else f"{alias}: {group.name}"
+            if name is not None:
+                called = name if single else f"{name}: {called}"
+            elif len(called) > _LONGEST_NAME:
+                called = f"{called[: _LONGEST_NAME - 3]}..."
+            found.append(replace(group, name=called))
+        return found

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import combinations, product
+from functools import cached_property
+from itertools import accumulate, chain, combinations, product
+from operator import mul
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from matrixdp import queries
 from matrixdp.domain import Bins, Domain
-from matrixdp.errors import EntryError, TooLargeError
+from matrixdp.errors import MatrixDPError, TooLargeError
 from matrixdp.forms import nearest
-from matrixdp.queries import (
-    MAX_EXPLICIT_ENTRIES,
-    CellSets,
-    Crossed,
-    DenseGroup,
-    Group,
-    Identity,
-    Predicates,
-    ProductGroup,
-    Ranges,
-    Rows,
-    Sets,
-    Total,
-)
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Rows
 from matrixdp.queries.predicates import Array
 from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, Key, evaluation, in_order
-from matrixdp.statements.parsing import Scope, conjuncts, scalar, unwrapped
-from matrixdp.statements.query import Block, Column, SqlQuery, Statement
+from matrixdp.statements.parsing import Scalar, Scope, conjuncts, scalar, unwrapped
+from matrixdp.statements.query import Column, SqlQuery, Statement, sql_of
 
 # The clauses of a statement: what is counted, within which conditions, grouped by what.
 
@@ -65,32 +54,7 @@ class Item:
     aggregate: bool
 
 
-@final
-@dataclass(frozen=True)
-class Clauses:
-    """What a statement says.
-
-    Attributes
-    ----------
-    items : tuple of Item
-        The columns of its result.
-    where : expression or None
-    keys : tuple of expression
-        What is grouped by, each once.
-    key_of : tuple of (int or None)
-        For each item the place of its key; None for aggregates.
-    sets : tuple of tuple of int
-        The grouping sets, as places of keys.
-    """
-
-    items: tuple[Item, ...]
-    where: exp.Expr | None
-    keys: tuple[exp.Expr, ...]
-    key_of: tuple[int | None, ...]
-    sets: tuple[tuple[int, ...], ...]
-
-
-def table_names(statement: Statement) -> tuple[str, ...]:
+def table_name(statement: Statement) -> str:
     """Return what the one table of a statement may be called in it."""
     tree = statement.tree
     for name, value in tree.args.items():
@@ -109,20 +73,7 @@ def table_names(statement: Statement) -> tuple[str, ...]:
     for name, value in table.args.items():
         if value and name not in ("this", "db", "catalog", "alias"):
             raise statement.unfit(table, _INSTEAD.get(name, "the name of a table alone"))
-    return (table.alias or table.name,)
-
-
-def clauses(statement: Statement, columns: Sequence[str]) -> Clauses:
-    """Return what a statement says.
-
-    Parameters
-    ----------
-    statement : Statement
-    columns : sequence of str
-        The attributes, which names in GROUP BY mean before they mean columns of the result.
-    """
-    items = tuple(_item(statement, node) for node in statement.tree.expressions)
-    return _Groups(statement, items, columns).clauses()
+    return str(table.alias or table.name)
 
 
 def _item(statement: Statement, node: exp.Expr) -> Item:
@@ -152,7 +103,7 @@ def statistic(kind: str, node: exp.Expr) -> str:
     return f"{kind}: {asked}, by: [...], where: {{...}}"
 
 
-def _no_count(statement: Statement, node: exp.Expr, *, alone: bool) -> EntryError:
+def _no_count(statement: Statement, node: exp.Expr, *, alone: bool) -> MatrixDPError:
     """Return the error of an aggregate that counts no records, or of one in a larger expression."""
     if isinstance(node, exp.Avg):
         expected = f"counts; the statistic `{statistic('mean', node)}` answers it"
@@ -174,10 +125,10 @@ class _Groups:
     items: tuple[Item, ...]
     columns: Sequence[str]
 
-    def clauses(self) -> Clauses:
-        """Return the clauses, with each key once and the grouping sets as places of keys."""
+    def read(self) -> tuple[list[exp.Expr], list[int | None], list[tuple[int, ...]]]:
+        """Return each key once, for each item the place of its key, and the sets as places of keys."""
         tree = self.statement.tree
-        group, where = tree.args.get("group"), tree.args.get("where")
+        group = tree.args.get("group")
         if not any(item.aggregate for item in self.items):
             raise self.statement.error(tree, "a SELECT that counts nothing", f"at least one of {_COUNTS}")
         nodes: dict[str, exp.Expr] = {}
@@ -193,8 +144,7 @@ class _Groups:
             if not item.aggregate and place is None:
                 found = self.statement.excerpt(item.node)
                 raise self.statement.error(item.node, found, f"it in GROUP BY too, or one of {_COUNTS}")
-        condition = None if where is None else where.this
-        return Clauses(self.items, condition, tuple(nodes.values()), tuple(key_of), tuple(sets))
+        return list(nodes.values()), key_of, sets
 
     def _text(self, node: exp.Expr) -> str:
         """Return what tells one key from others: its SQL, the case of names aside."""
@@ -203,7 +153,7 @@ class _Groups:
             column.set("table", None)
             column.this.set("quoted", False)
             column.this.set("this", column.name if column.name in self.columns else column.name.lower())
-        return plain.sql(dialect="duckdb", comments=False)
+        return sql_of(plain)
 
     def _sets(self, group: exp.Expr) -> list[tuple[exp.Expr, ...]]:
         """Return the grouping sets: every combination of those of each element of GROUP BY."""
@@ -215,12 +165,10 @@ class _Groups:
         if group.args.get("totals"):
             raise self.statement.error(group, "TOTALS", "ROLLUP")
         several = [self._sets_of(element) for element in elements]
-        count = 1
-        for found in several:
-            count *= len(found)
+        for count in accumulate(map(len, several), mul):
             if count > _MOST_SETS:
                 raise self.statement.error(group, f"{count:,} grouping sets", f"at most {_MOST_SETS:,}")
-        return [tuple(node for part in chosen for node in part) for chosen in product(*several)]
+        return [tuple(chain(*chosen)) for chosen in product(*several)]
 
     def _sets_of(self, element: exp.Expr) -> list[tuple[exp.Expr, ...]]:
         """Return the grouping sets of one element."""
@@ -231,12 +179,10 @@ class _Groups:
             if isinstance(element, exp.Cube) and 2 ** len(parts) > _MOST_SETS:
                 expected = f"at most {_MOST_SETS:,}; list those you need with GROUPING SETS"
                 raise self.statement.error(element, f"a CUBE of 2^{len(parts)} grouping sets", expected)
-            chosen = [
-                some
-                for size in range(len(parts), -1, -1)
-                for some in ([parts[:size]] if isinstance(element, exp.Rollup) else combinations(parts, size))
-            ]
-            return [tuple(node for part in some for node in part) for some in chosen]
+            sizes = range(len(parts), -1, -1)
+            if isinstance(element, exp.Rollup):
+                return [tuple(chain(*parts[:size])) for size in sizes]
+            return [tuple(chain(*some)) for size in sizes for some in combinations(parts, size)]
         return [self._keys(element)]
 
     def _keys(self, element: exp.Expr) -> tuple[exp.Expr, ...]:
@@ -267,8 +213,9 @@ class _Groups:
 
     def _selected(self, item: Item, node: exp.Expr) -> exp.Expr:
         if item.aggregate:
-            expected = "an attribute, or an expression of attributes; a count is no key"
-            raise self.statement.unfit(node, expected)
+            raise self.statement.unfit(
+                node, "an attribute, or an expression of attributes; a count is no key"
+            )
         return item.node
 
 
@@ -306,7 +253,7 @@ class _Part:
 
     Attributes
     ----------
-    names, sizes
+    names : tuple of str
         The attributes, in domain order.
     labels : ndarray of int
         The query that each cell counts in, -1 for none.
@@ -317,7 +264,6 @@ class _Part:
     """
 
     names: tuple[str, ...]
-    sizes: tuple[int, ...]
     labels: NDArray[np.int64]
     combinations: NDArray[np.int64]
     keys: tuple[GroupedBy, ...]
@@ -333,18 +279,18 @@ class _Part:
         """The queries as a predicate set of the only attribute."""
         inside = np.flatnonzero(self.labels >= 0)
         if self.count == 1 and len(inside) == len(self.labels):
-            return Total()
+            return queries.Total()
         if np.array_equal(self.labels, np.arange(len(self.labels))):
-            return Identity()
+            return queries.Identity()
         codes = inside[np.argsort(self.labels[inside], kind="stable")]
         ends = np.cumsum(np.bincount(self.labels[inside], minlength=self.count))
         starts = np.concatenate([[0], ends[:-1]])
         first, last = codes[starts], codes[ends - 1]
         if np.array_equal(last - first, ends - starts - 1):
-            return Ranges(tuple(zip(first.tolist(), last.tolist(), strict=True)))
-        return Sets(tuple(tuple(part.tolist()) for part in np.split(codes, ends[:-1])))
+            return queries.Ranges(tuple(zip(first.tolist(), last.tolist(), strict=True)))
+        return queries.Sets(tuple(tuple(part.tolist()) for part in np.split(codes, ends[:-1])))
 
-    def rows(self, *, alone: bool) -> CellSets:
+    def rows(self, *, alone: bool) -> queries.CellSets:
         """Return the queries written out over the cells; `alone` if nothing is joined to their texts."""
         inside = np.flatnonzero(self.labels >= 0)
         matrix: Array = np.zeros((self.count, len(self.labels)))
@@ -357,7 +303,7 @@ class _Part:
             own = [f"{k.text} = {v[rank]}" for k, v, rank in zip(self.keys, values, ranks, strict=True)]
             parts = (f"({part})" if " OR " in part and not alone else part for part in (*asked, *own))
             texts.append(" and ".join(parts))
-        return CellSets(matrix, tuple(texts))
+        return queries.CellSets(matrix, tuple(texts))
 
 
 @final
@@ -375,25 +321,27 @@ class Layout:
     domain: Domain
     parts: tuple[_Part, ...] = field(repr=False)
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str, statement: Statement, node: exp.Expr) -> Group:
         """Return the query group; its queries are row-major over the parts."""
         merged = [part for part in self.parts if len(part.names) > 1]
         single = {part.names[0]: part.predicates for part in self.parts if len(part.names) == 1}
-        others = {name: own for name, own in single.items() if not isinstance(own, Total)}
+        others = {name: own for name, own in single.items() if not isinstance(own, queries.Total)}
         names = self.domain.sort([*others, *(name for part in merged for name in part.names)])
         sizes = tuple(self.domain[name].size for name in names)
         if not merged:
             return ProductGroup(name, names, tuple(others.values()), sizes)
         [part] = merged
         count, cells = math.prod(p.count for p in self.parts), math.prod(sizes)
-        if count * cells > MAX_EXPLICIT_ENTRIES:
+        if count * cells > queries.MAX_EXPLICIT_ENTRIES:
             found = f"{count:,} queries over the {cells:,} cells of {', '.join(names)}"
-            expected = f"at most {MAX_EXPLICIT_ENTRIES:,} entries; use fewer attributes, or fewer values"
-            raise TooLargeError.at(("sql",), found, expected)
+            expected = (
+                f"at most {queries.MAX_EXPLICIT_ENTRIES:,} entries; use fewer attributes, or fewer values"
+            )
+            raise statement.error(node, found, expected, kind=TooLargeError)
         content: Rows = part.rows(alone=not others)
         if others:
             places = tuple(names.index(name) for name in part.names)
-            content = Crossed(content, places, tuple(others.values()), sizes)
+            content = queries.Crossed(content, places, tuple(others.values()), sizes)
         return DenseGroup(name, names, content, sizes)
 
     def codes(self, keys: int) -> NDArray[np.int64]:
@@ -410,26 +358,19 @@ class Layout:
                 codes[:, part_key.place] = part.combinations[position, column]
         return codes
 
+    def sorted_codes(self, keys: int) -> NDArray[np.int64]:
+        """Return the ranks sorted by the keys in their order, which is that of the rows of a result."""
+        codes = self.codes(keys)
+        return codes[np.lexsort(codes.T[::-1])] if keys else codes
 
-def layout(
-    domain: Domain, conditions: Sequence[Condition], keys: Sequence[GroupedBy]
-) -> Layout | list[Condition]:
-    """Return the layout of conditions and keys; or the conditions that no cell meets together.
-
-    Raises
-    ------
-    TooLargeError
-        If conditions connect attributes of too many cells.
-    """
-    parts = []
-    named = [*(item.names for item in conditions), *(item.names for item in keys)]
-    for names in _connected(domain, named):
-        own = [condition for condition in conditions if set(condition.names) <= set(names)]
-        made = _part(domain, names, own, [key for key in keys if set(key.names) <= set(names)])
-        if made.count == 0:
-            return own
-        parts.append(made)
-    return Layout(domain, tuple(parts))
+    def queries_of(self, made: Layout, keys: int) -> NDArray[np.int64]:
+        """Return for each row of a result the query of another layout, -1 where it has none."""
+        rows, own = self.sorted_codes(keys), made.codes(keys)
+        _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
+        ids = ids.ravel()
+        found = np.full(len(rows) + len(own), -1)
+        found[ids[len(rows) :]] = np.arange(len(own))
+        return found[ids[: len(rows)]]
 
 
 def _connected(domain: Domain, sets: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -443,17 +384,12 @@ def _part(
     domain: Domain, names: tuple[str, ...], conditions: Sequence[Condition], keys: Sequence[GroupedBy]
 ) -> _Part:
     sizes = tuple(domain[name].size for name in names)
-    cells = math.prod(sizes)
-    if len(names) > 1 and cells > MOST_CELLS:
-        found = f"conditions that join {', '.join(names)}, {cells:,} cells"
-        expected = f"at most {MOST_CELLS:,}; use fewer attributes, or fewer values"
-        raise TooLargeError.at(("sql",), found, expected)
 
     def spread(own: tuple[str, ...], array: NDArray[np.generic]) -> NDArray[np.generic]:
         shape = tuple(size if name in own else 1 for name, size in zip(names, sizes, strict=True))
         return np.broadcast_to(array.reshape(shape), sizes).ravel()
 
-    holds = np.ones(cells, dtype=bool)
+    holds = np.ones(math.prod(sizes), dtype=bool)
     for condition in conditions:
         holds &= spread(condition.names, condition.holds).astype(bool)
     inside = np.flatnonzero(holds)
@@ -463,7 +399,7 @@ def _part(
         ranks = np.stack([spread(key.names, key.key.ranks)[inside].astype(np.int64) for key in keys], axis=1)
         first, labels[inside] = in_order(ranks)
         combinations = ranks[first]
-    return _Part(names, sizes, labels, combinations, tuple(keys), tuple(conditions))
+    return _Part(names, labels, combinations, tuple(keys), tuple(conditions))
 
 
 def translate(statement: Statement, domain: Domain) -> SqlQuery:
@@ -491,10 +427,12 @@ def translate(statement: Statement, domain: Domain) -> SqlQuery:
     >>> [group.queries for group in query.groups], query.keys.to_pydict()
     ([2], {'sex': ['female', 'male']})
     """
-    tables = table_names(statement)
-    parts = clauses(statement, (*domain.names, *domain.levels))
+    table = table_name(statement)
+    items = tuple(_item(statement, node) for node in statement.tree.expressions)
+    groups = _Groups(statement, items, (*domain.names, *domain.levels))
     values = evaluation(domain)
-    return _Translation(statement, Scope(statement, domain, tables, values.constant), values, parts).query()
+    scope = Scope(statement, domain, table, values.constant)
+    return _Translation(statement, scope, values).query(items, *groups.read())
 
 
 @final
@@ -503,54 +441,61 @@ class _Translation:
     statement: Statement
     scope: Scope
     values: Evaluation
-    parts: Clauses
 
-    def query(self) -> SqlQuery:
+    def query(
+        self,
+        items: Sequence[Item],
+        nodes: Sequence[exp.Expr],
+        key_of: Sequence[int | None],
+        sets: Sequence[tuple[int, ...]],
+    ) -> SqlQuery:
         """Return the groups of every grouping set and aggregate, and the columns of the result."""
-        where = [] if self.parts.where is None else self._conditions(self.parts.where)
-        counted = [item for item in self.parts.items if item.aggregate]
+        clause = self.statement.tree.args.get("where")
+        condition = None if clause is None else clause.this
+        where = [] if condition is None else self._conditions(condition)
+        counted = [item for item in items if item.aggregate]
         filters = [self._counted(item.node) for item in counted]
-        keys = [self._key(place, node) for place, node in enumerate(self.parts.keys)]
+        keys = [self._key(place, node) for place, node in enumerate(nodes)]
         groups: list[Group] = []
-        blocks = []
-        for chosen in self.parts.sets:
+        layouts = []
+        for chosen in sets:
             own = [keys[place] for place in chosen]
-            base = self._layout(where, own, self.parts.where)
-            queries = []
+            base = self._layout(where, own, condition)
+            counting = []
             for item, conditions in zip(counted, filters, strict=True):
                 made = self._layout([*where, *conditions], own, item.node) if conditions else base
-                groups.append(self._group(made, [*where, *conditions], own, item))
-                queries.append(partial(_queries, base, made, len(keys)))
-            blocks.append(Block(partial(_keys, base, len(keys)), tuple(queries)))
-        values = tuple(key.key.values for key in keys)
-        aliases = tuple(item.name for item in counted)
-        return SqlQuery(tuple(groups), tuple(self._columns()), values, tuple(blocks), aliases)
-
-    def _columns(self) -> Sequence[Column]:
-        places = iter(range(len(self.parts.items)))
-        return [
+                asked = ", ".join(key.text for key in own) or "total"
+                within = " and ".join(condition.text for condition in (*where, *conditions))
+                name = f"{asked} where {within}" if within else asked
+                groups.append(made.group(name, self.statement, item.node))
+                counting.append(made)
+            layouts.append((base, tuple(counting)))
+        places = iter(range(len(counted)))
+        columns = [
             Column(item.name, aggregate=next(places)) if item.aggregate else Column(item.name, key=key)
-            for item, key in zip(self.parts.items, self.parts.key_of, strict=True)
+            for item, key in zip(items, key_of, strict=True)
         ]
+        values = tuple(key.key.values for key in keys)
+        return SqlQuery(tuple(groups), tuple(columns), values, tuple(layouts), tuple(i.name for i in counted))
 
     def _key(self, place: int, node: exp.Expr) -> GroupedBy:
         made = scalar(self.scope, node, key=True)
         if not made.names:
-            expected = "an attribute, or an expression of attributes"
-            raise self.statement.unfit(node, expected)
+            raise self.statement.unfit(node, "an attribute, or an expression of attributes")
         return GroupedBy(place, made.names, self.values.key(self.statement, made), made.text)
 
     def _conditions(self, node: exp.Expr) -> list[Condition]:
         """Return the conditions that must all hold."""
-        found = []
-        for part in conjuncts(node):
-            made = scalar(self.scope, part)
-            holds = self.values.condition(self.statement, made)
-            if not holds.any():
-                raise self._nothing(part)
-            if not holds.all():
-                found.append(Condition(made.names, holds, made.text))
-        return found
+        return [
+            found for part in conjuncts(node) for found in self._condition(part, scalar(self.scope, part))
+        ]
+
+    def _condition(self, node: exp.Expr, made: Scalar) -> list[Condition]:
+        """Return the condition that a part of the statement says; none where it always holds."""
+        holds = self.values.condition(self.statement, made)
+        if not holds.any():
+            raise self._nothing(node)
+        return [] if holds.all() else [Condition(made.names, holds, sql_of(node))]
 
     def _counted(self, node: exp.Expr) -> list[Condition]:
         """Return the conditions under which an aggregate counts a record."""
@@ -564,76 +509,43 @@ class _Translation:
             if inner is None or isinstance(inner, exp.Star | exp.Literal):
                 return []
             known = exp.Not(this=exp.Is(this=exp.paren(inner.copy()), expression=exp.Null()))
-            return self._made(node, known, str)
+            return self._condition(node, scalar(self.scope, known))
         if isinstance(node, exp.CountIf):
             return self._conditions(inner)
         column = unwrapped(inner)
-        binned = isinstance(column, exp.Column) and isinstance(self.scope.named(column)[0], Bins)
-        values: set[object] = {None}
-        if not binned:  # a bin has no value that SQL could add up
+        # a bin has no value that SQL could add up
+        adds = not (isinstance(column, exp.Column) and isinstance(self.scope.named(column)[0], Bins))
+        if adds:
             made = scalar(self.scope, inner)
-            found = self.values.key(self.statement, replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)"))
-            values = set(found.values.to_pylist())
-        if binned or not values <= {0.0, 1.0, None}:
+            number = replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)")
+            values = self.values.key(self.statement, number).values
+            adds = set(values.to_pylist()) <= {0.0, 1.0, None}
+        if not adds:
             expected = (
                 "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); the statistic "
                 f"`{statistic('sum', node)}` answers the sum of an attribute"
             )
             raise self.statement.unfit(node, expected)
-        return self._made(node, inner, lambda sql: f"CAST(({sql}) AS DOUBLE) = 1")
-
-    def _made(self, node: exp.Expr, inner: exp.Expr, condition: Callable[[str], str]) -> list[Condition]:
-        """Return the condition that an argument of an aggregate makes."""
-        plain = scalar(self.scope, inner)
-        made = replace(plain, sql=condition(plain.sql))
-        holds = self.values.condition(self.statement, made)
-        if not holds.any():
-            raise self._nothing(node)
-        return [] if holds.all() else [Condition(made.names, holds, node.sql("duckdb", comments=False))]
+        return self._condition(node, replace(number, sql=f"{number.sql} = 1"))
 
     def _layout(
         self, conditions: Sequence[Condition], keys: Sequence[GroupedBy], node: exp.Expr | None
     ) -> Layout:
-        try:
-            made = layout(self.scope.domain, conditions, keys)
-        except TooLargeError as error:
-            raise self._placed(error, node) from None
-        if isinstance(made, Layout):
-            return made
-        raise self._nothing(self.statement.tree if node is None else node)
+        """Return the layout of conditions and keys; errors are those of a part of the statement."""
+        domain, parts = self.scope.domain, []
+        for names in _connected(domain, [*(one.names for one in conditions), *(key.names for key in keys)]):
+            cells = domain.cells(names)
+            if len(names) > 1 and cells > MOST_CELLS:
+                found = f"conditions that join {', '.join(names)}, {cells:,} cells"
+                expected = f"at most {MOST_CELLS:,}; use fewer attributes, or fewer values"
+                raise self.statement.error(node, found, expected, kind=TooLargeError)
+            own = [condition for condition in conditions if set(condition.names) <= set(names)]
+            part = _part(domain, names, own, [key for key in keys if set(key.names) <= set(names)])
+            if part.count == 0:
+                raise self._nothing(node or self.statement.tree)
+            parts.append(part)
+        return Layout(domain, tuple(parts))
 
-    def _nothing(self, node: exp.Expr) -> EntryError:
+    def _nothing(self, node: exp.Expr) -> MatrixDPError:
         expected = "conditions that some value of the domain meets; this count is 0 for every table"
         return self.statement.unfit(node, expected)
-
-    def _group(
-        self, made: Layout, conditions: Sequence[Condition], keys: Sequence[GroupedBy], item: Item
-    ) -> Group:
-        asked = ", ".join(key.text for key in keys) or "total"
-        within = " and ".join(condition.text for condition in conditions)
-        try:
-            return made.group(f"{asked} where {within}" if within else asked)
-        except TooLargeError as error:
-            raise self._placed(error, item.node) from None
-
-    def _placed(self, error: TooLargeError, node: exp.Expr | None) -> TooLargeError:
-        """Return the error of a part of the statement that is too large, with its line and column."""
-        assert error.problem is not None
-        placed = self.statement.error(node, error.problem.found, error.problem.expected)
-        return TooLargeError(placed.problem or "")
-
-
-def _keys(base: Layout, keys: int) -> NDArray[np.int64]:
-    """Return the keys of the rows of a grouping set, sorted by the keys in their order."""
-    codes = base.codes(keys)
-    return codes[np.lexsort(codes.T[::-1])] if keys else codes
-
-
-def _queries(base: Layout, made: Layout, keys: int) -> NDArray[np.int64]:
-    """Return the query of each row of a grouping set, -1 where there is none."""
-    rows, own = _keys(base, keys), made.codes(keys)
-    _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
-    ids = ids.ravel()
-    found = np.full(len(rows) + len(own), -1)
-    found[ids[len(rows) :]] = np.arange(len(own))
-    return found[ids[: len(rows)]]

@@ -1,4 +1,4 @@
-"""Costs of buckets, their sensitivity, and the least partition, against brute force."""
+"""Costs of buckets, the least partition, and GreedyH's tree, against brute force and least squares."""
 
 import itertools
 from fractions import Fraction
@@ -9,11 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrixdp.papers.dawa.dawa import cost_change
-from matrixdp.papers.dawa.partition import (
-    bucket_lengths,
-    deviations,
-    least_cost_partition,
-)
+from matrixdp.papers.dawa.partition import bucket_lengths, deviations, least_cost_partition
+from matrixdp.papers.dawa.tree import greedy_tree
 
 
 def exact_cost(cells: list[int]) -> Fraction:
@@ -78,3 +75,38 @@ def test_the_partition_is_the_least_of_all_and_ties_are_broken_alike(cells: int,
         return total, lengths[::-1]
 
     assert least_cost_partition(costs).edges.tolist() == min(partitions(cells), key=rank)
+
+
+def rows(tree) -> np.ndarray:
+    cells = np.arange(int(tree.stops[0]))
+    inside = (tree.starts[:, None] <= cells) & (cells < tree.stops[:, None])
+    return tree.weights[:, None] * inside
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("workload", ["prefix", "total", "identity"])
+def test_estimates_are_least_squares(buckets: int, workload: str):
+    random = np.random.default_rng(buckets)
+    lengths = random.integers(1, 5, buckets)
+    n = int(lengths.sum())
+    queries = {"prefix": np.tri(n), "total": np.ones((1, n)), "identity": np.eye(n)}[workload]
+    tree = greedy_tree(queries.T @ queries, lengths)
+    matrix = rows(tree)
+    counts = random.integers(0, 100, buckets)
+    assert (tree.answers(counts) == matrix @ counts).all()
+    assert tree.sensitivity == matrix.sum(axis=0).max() <= 2**14 + buckets
+    assert tree.estimate((matrix @ counts).astype(float)) == pytest.approx(counts, abs=1e-6)
+    measured = matrix @ counts + random.normal(0, 2.0**14, len(matrix))
+    weighted = matrix[tree.weights > 0].astype(float)
+    expected = np.linalg.lstsq(weighted, measured[tree.weights > 0], rcond=None)[0]
+    # least squares of an ill-conditioned system: compare what the workload asks
+    spread = np.repeat(np.eye(buckets) / lengths[:, None], lengths, axis=1).T
+    asked = queries @ spread
+    assert asked @ tree.estimate(measured) == pytest.approx(asked @ expected, rel=1e-6, abs=1e-4)
+
+
+def test_every_bucket_is_determined():
+    # nothing but the total is asked: the root has nearly all weight, and leaves keep some
+    tree = greedy_tree(np.ones((8, 8)), np.ones(8, dtype=np.int64))
+    assert tree.weights[0] > 16_000
+    assert (tree.weights[tree.right == 0] >= 1).all()
