@@ -165,7 +165,7 @@ def run(world: World, line: str) -> None:
     may = tuple(map(int, statuses.rstrip(":").split(","))) if statuses else (0,)
     with pytest.MonkeyPatch.context() as patch:
         if first == "STOPPED":
-            patch.setattr("matrixdp.releases.files.document", interrupt)
+            patch.setattr("matrixdp.releases.record.document", interrupt)
         world.run(*shlex.split(command.replace("TABLES", str(world.tables))), may=may)
 
 
