@@ -187,7 +187,6 @@ class Form(ABC, Generic[T]):
 
 # Forms of scalars, lists and mappings.
 
-S = TypeVar("S")
 V = TypeVar("V", bound=str | int | float)
 
 LISTS = (list, tuple, range, np.ndarray)
@@ -583,12 +582,8 @@ class Record:
         ordered = dict.fromkeys(
             name for base in cls.__mro__ for name in get_annotations(base) if name in known
         )
-        found = {}
-        for item in (known[name] for name in ordered):
-            given: _Key = item.metadata["key"]
-            name = item.metadata["name"] or item.name
-            found[name] = replace(given, attribute=item.name)
-        return found
+        given = [(name, known[name].metadata) for name in ordered]
+        return {own["name"] or name: replace(own["key"], attribute=name) for name, own in given}
 
     @classmethod
     def main_key(cls) -> str:
@@ -666,10 +661,7 @@ class Record:
         for attribute in given:
             if attribute not in names:
                 raise TypeError(f"{type(self).__name__} has no field {attribute!r}")
-        held: dict[object, Any] = {
-            names[attribute]: value for attribute, value in given.items() if value is not ABSENT
-        }
-        self._fill(held, as_written)
+        self._fill({names[own]: value for own, value in given.items() if value is not ABSENT}, as_written)
 
     def __repr__(self) -> str:
         own: Any = type(self)
