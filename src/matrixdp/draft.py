@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import product
@@ -238,13 +238,6 @@ def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
 # What a column is proposed to be, by its name, its storage type, and what is public of it.
 
 
-@final
-@dataclass(frozen=True)
-class Unfilled:
-    """What is still to be filled in."""
-
-
-UNFILLED_VALUE = Unfilled()
 _IDENTIFIERS = frozenset(
     {
         *("id", "uuid", "guid", "ssn", "nin", "key", "iban", "passport", "username", "login", "ip", "url"),
@@ -277,7 +270,7 @@ class Proposal:
     Attributes
     ----------
     spec : object
-        What the specification says of the attribute, with `Unfilled` for what is to be filled in; None for a
+        What the specification says of the attribute, with ``...`` for what is to be filled in; None for a
         column that is skipped.
     note : str
         Why it is skipped, or what the reader is told.
@@ -349,12 +342,12 @@ def propose_listed(values: Mapping[str, str]) -> Proposal:
 def _widened(spec: object) -> object:
     """Return a description with something left to fill in where further values go."""
     if isinstance(spec, list):
-        return [*spec, UNFILLED_VALUE]
+        return [*spec, ...]
     known = dict(spec) if isinstance(spec, Mapping) else {}
     key = next(key for key in ("categories", "labels", "max", "to") if key in known)
     if key == "labels":
-        return {**known, key: {**known[key], "TODO": UNFILLED_VALUE}}
-    return {**known, key: _widened(known[key]) if key == "categories" else UNFILLED_VALUE}
+        return {**known, key: {**known[key], "TODO": ...}}
+    return {**known, key: _widened(known[key]) if key == "categories" else ...}
 
 
 def _plain_value(value: str) -> str | int | float:
@@ -364,16 +357,14 @@ def _plain_value(value: str) -> str | int | float:
 
 
 def _unfilled(kind: Kind) -> Proposal:
-    ends = {"min": UNFILLED_VALUE, "max": UNFILLED_VALUE}
-    if kind is Kind.INTEGER:
-        return Proposal(ends)
-    if kind is Kind.FLOAT:
-        return Proposal({**ends, "bins": UNFILLED_VALUE})
     if kind in DATED:
-        return Proposal({"from": UNFILLED_VALUE, "to": UNFILLED_VALUE, "by": "month"})
-    if kind is Kind.OTHER:
-        return Proposal(None, "a type that no attribute is read from; convert it first, or leave it out")
-    return Proposal(UNFILLED_VALUE, "[category, ...], {min, max}, {min, max, bins} or {from, to, by}")
+        return Proposal({"from": ..., "to": ..., "by": "month"})
+    kinds = {
+        Kind.INTEGER: Proposal({"min": ..., "max": ...}),
+        Kind.FLOAT: Proposal({"min": ..., "max": ..., "bins": ...}),
+        Kind.OTHER: Proposal(None, "a type that no attribute is read from: convert it, or leave it out"),
+    }
+    return kinds.get(kind, Proposal(..., "[category, ...], {min, max}, {min, max, bins} or {from, to, by}"))
 
 
 def _of_profile(kind: Kind, profile: Profile) -> Proposal:
@@ -402,7 +393,8 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
     cleaned |= {"trim": True} if profile.spaced else {}
     if len(spelled) < len(read):
         cleaned["case"] = "ignore"
-    listed = [value if coded else _plain_value(value) for value in _sorted(spelled.values())]
+    ordered = sorted(spelled.values(), key=lambda value: (value.casefold(), value))
+    listed = [value if coded else _plain_value(value) for value in ordered]
     spec = {"categories": listed, **cleaned} if cleaned else listed
     if not profile.foreign:
         return Proposal(spec)
@@ -480,10 +472,6 @@ def _dates(first: datetime, last: datetime) -> Proposal:
 
 def _width(least: float) -> float:
     return next((width for width in _WIDTHS if width >= least), _WIDTHS[-1])
-
-
-def _sorted(values: Iterable[str]) -> list[str]:
-    return sorted(values, key=lambda value: (value.casefold(), value))
 
 
 def plain(number: float) -> int | float:
@@ -665,7 +653,7 @@ def _ordered(spec: object) -> bool:
 
 def _flow(value: object) -> str:
     """Return a value as YAML on one line."""
-    if isinstance(value, Unfilled):
+    if value is ...:
         return UNFILLED
     if isinstance(value, Mapping):
         # Keys are text however they are written.

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -149,9 +150,12 @@ class AnswerFile:
         if found.num_rows < expected.num_rows:
             self.problems.append(f"{self.path.name} ends after row {self._read + found.num_rows}")
             return
-        wrong = next(_mismatches(found, pa.Table.from_batches([expected]), self._read), None)
-        if wrong is not None:
-            self.problems.append(f"{self.path.name}, {wrong}")
+        follows = pa.Table.from_batches([expected]).cast(found.schema)
+        # null where a model extrapolates
+        allowed = STANDARD_ERRORS * np.nan_to_num(_numbers(follows.column("stddev")))
+        figures = dict.fromkeys((*FIGURES, "modelled"), allowed)
+        wrong = _mismatches(found, follows, figures, RELATIVE, self._read)
+        self.problems += [f"{self.path.name}, {words}" for words in islice(wrong, 1)]
         self._read += expected.num_rows
 
     def end(self) -> None:
@@ -242,20 +246,27 @@ def _settled_answers(workload: Workload, problems: Iterable[str]) -> Iterator[Fi
     return settled("answers", words, problems)
 
 
-def _mismatches(found: pa.Table, expected: pa.Table, first: int) -> Iterator[str]:
-    expected = expected.cast(found.schema)
-    # null where a model extrapolates
-    allowed = STANDARD_ERRORS * np.nan_to_num(expected.column("stddev").to_numpy(zero_copy_only=False))
-    for name in found.schema.names:
+def _mismatches(
+    found: pa.Table, expected: pa.Table, allowed: Mapping[str, Array], relative: float, start: int = 0
+) -> Iterator[str]:
+    """Yield the first row of each column that differs, by more than is allowed where it has figures."""
+    for name in expected.column_names:
         one, other = found.column(name), expected.column(name)
-        if name in (*FIGURES, "modelled"):
-            wrong = _far(one.to_numpy(), other.to_numpy(), allowed, RELATIVE)
+        if name in allowed:
+            wrong = _far(_numbers(one), _numbers(other), allowed[name], relative)
         # equal texts may have other dictionaries
         elif one.equals(other) or one.cast(pa.utf8()).equals(other.cast(pa.utf8())):
             continue
         else:
-            wrong = _unequal(one, other)
-        yield from _first(wrong, name, one, other, first)
+            pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+            wrong = np.array([says != follows for says, follows in pairs], dtype=bool)
+        if wrong.any():
+            row = int(wrong.argmax())
+            yield f"row {start + row}: {name} says {one[row]}; {other[row]} follows"
+
+
+def _numbers(column: Any) -> Array:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
 
 
 def _far(found: Array, expected: Array, allowed: Array, relative: float) -> NDArray[np.bool_]:
@@ -263,17 +274,6 @@ def _far(found: Array, expected: Array, allowed: Array, relative: float) -> NDAr
     with np.errstate(invalid="ignore"):
         near = np.abs(found - expected) <= allowed + relative * np.abs(expected)
     return np.asarray(~(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
-
-
-def _unequal(found: Any, expected: Any) -> NDArray[np.bool_]:
-    pairs = zip(found.to_pylist(), expected.to_pylist(), strict=True)
-    return np.array([one != other for one, other in pairs], dtype=bool)
-
-
-def _first(wrong: NDArray[np.bool_], name: str, found: Any, expected: Any, start: int = 0) -> Iterator[str]:
-    if wrong.any():
-        row = int(wrong.argmax())
-        yield f"row {start + row}: {name} says {found[row]}; {expected[row]} follows"
 
 
 # Whether the statistics on disk are those that follow from a measurement.
@@ -316,24 +316,18 @@ def _statistic_differences(path: Path, release: Release) -> Iterator[str]:
     if found.num_rows != expected.num_rows:
         yield f"{path.name} has {found.num_rows} rows; {expected.num_rows} follow"
         return
-    for name in expected.column_names:
-        says, follows = found.column(name), expected.column(name)
-        if pa.types.is_floating(follows.type):
-            allowed = _OF_INTERVAL * _widths(expected, name)
-            wrong = _far(_numbers(says), _numbers(follows), allowed, _OF_ITSELF)
-        else:
-            wrong = _unequal(says, follows)
-        for words in _first(wrong, name, says, follows):
-            yield f"{path.name}, {words}"
+    figures = {
+        own.name: _OF_INTERVAL * _widths(expected, own)
+        for own in expected.schema
+        if pa.types.is_floating(own.type)
+    }
+    for words in _mismatches(found, expected, figures, _OF_ITSELF):
+        yield f"{path.name}, {words}"
 
 
-def _numbers(column: Any) -> Array:
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
-
-
-def _widths(expected: pa.Table, name: str) -> Array:
+def _widths(expected: pa.Table, column: pa.Field) -> Array:
     """Return the lengths of the intervals that a column belongs to; 0 where they have no end."""
-    of = (expected.field(name).metadata or {}).get(OF)
+    of = (column.metadata or {}).get(OF)
     ends = {
         field.metadata[FIGURE]: _numbers(expected.column(field.name))
         for field in expected.schema
