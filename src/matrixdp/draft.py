@@ -359,10 +359,11 @@ def _plain_value(value: str) -> str | int | float:
 def _unfilled(kind: Kind) -> Proposal:
     if kind in DATED:
         return Proposal({"from": ..., "to": ..., "by": "month"})
+    unread = "a type that no attribute is read from; convert it first, or leave it out"
     kinds = {
         Kind.INTEGER: Proposal({"min": ..., "max": ...}),
         Kind.FLOAT: Proposal({"min": ..., "max": ..., "bins": ...}),
-        Kind.OTHER: Proposal(None, "a type that no attribute is read from: convert it, or leave it out"),
+        Kind.OTHER: Proposal(None, unread),
     }
     return kinds.get(kind, Proposal(..., "[category, ...], {min, max}, {min, max, bins} or {from, to, by}"))
 

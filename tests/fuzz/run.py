@@ -22,19 +22,14 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-TARGETS = Path(__file__).parent / "targets"
 ROOT = Path(__file__).parents[2]
 _GREATEST = 100
 
 
-def names() -> list[str]:
-    """Return the targets: one file each."""
-    return sorted(path.stem for path in TARGETS.glob("*.py"))
-
-
-def target(name: str) -> Any:
-    """Return the module of a target."""
-    return import_module(f"tests.fuzz.targets.{name}")
+def targets() -> dict[str, Any]:
+    """Return the targets; what they import is instrumented where that is asked for first."""
+    found: dict[str, Any] = import_module("tests.fuzz.targets").TARGETS
+    return found
 
 
 def dictionary_words() -> list[bytes]:
@@ -56,7 +51,7 @@ class _Found:
     def add(self, data: bytes, error: Exception) -> None:
         """Keep the input of a finding that is like no other, and what it raised."""
         cause = error.__cause__ or error
-        place = traceback.extract_tb(cause.__traceback__)[-1]
+        place = [frame for frame in traceback.extract_tb(cause.__traceback__) if frame.name != "hold"][-1]
         said = f"{type(cause).__name__} {place.filename} {place.lineno}"
         name = f"finding-{hashlib.sha256(said.encode()).hexdigest()[:12]}.bin"
         if name not in self._known:
@@ -79,10 +74,10 @@ def child(
     """Fuzz one target in this process; ends with the process."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=["matrixdp", "yaml"]):
-        module = target(name)
+        target = targets()[name]
     from tests.fuzz.oracle import MOST_BYTES, Finding, judge, limit_memory
 
-    case = module.opened(Path(tempfile.mkdtemp()))
+    case = target.opened(Path(tempfile.mkdtemp()))
     found = _Found(out)
     limit_memory(MOST_BYTES)
 
@@ -146,7 +141,7 @@ def fuzz(
     own, corpus = out / name, corpora / name
     own.mkdir(parents=True, exist_ok=True)
     corpus.mkdir(parents=True, exist_ok=True)
-    for place, seed in enumerate(target(name).seeds()):
+    for place, seed in enumerate(targets()[name].seeds()):
         (corpus / f"seed-{place}").write_bytes(seed)
     total = {"cases": 0, "taken": 0}
     ended = 0
@@ -176,7 +171,7 @@ def main() -> int:
     parser.add_argument(
         "--unguided", action="store_true", help="random changes of the corpus, many times faster"
     )
-    parser.add_argument("--targets", default=",".join(names()))
+    parser.add_argument("--targets", help="names with commas between them; all where it is left out")
     parser.add_argument("--corpus", type=Path, default=ROOT / "out" / "fuzz" / "corpus")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "fuzz")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -189,7 +184,7 @@ def main() -> int:
     words = (f'"{word.decode()}"\n' for word in dictionary_words())
     (given.out / "dictionary").write_text("".join(words))
     findings = 0
-    for name in given.targets.split(","):
+    for name in given.targets.split(",") if given.targets else targets():
         started = time.monotonic()
         total = fuzz(name, given.corpus, given.out, given.cases, given.seconds, given.unguided)
         findings += total["findings"]
