@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import matrixdp as mdp
-from tests.audit.settings import ROUNDS
 
+#: A longer audit: as many times the cases and the samples (``MATRIXDP_AUDIT=20``, `make audit`).
+ROUNDS = int(os.environ.get("MATRIXDP_AUDIT", "1"))
+#: Where the choice of plans and budgets starts, never the noise: another longer run takes another.
+SEED = int(os.environ.get("MATRIXDP_AUDIT_SEED", "0"))
 Array = NDArray[np.float64]
 IDENTITY = "identity"
 #: The attributes that tell copies apart, and how many values they have: test_controls.py computes the power.

@@ -17,7 +17,8 @@ import matrixdp as mdp
 from matrixdp.storage.formats import load_measurement
 from matrixdp.verification import verify as module
 from matrixdp.verification.verify import UNFOUNDED
-from tests.forging import forge_measurement, forge_record, leaves, put, relist
+from tests.builders import saved
+from tests.forging import forge_measurement, forge_record, leaves, put, relist, with_value
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "note": ["", "a\n,b"]})
 TABLE = {"sex": ["male", "female"] * 6, "age": [0, 1, 2, 3, 4, 9] * 2, "note": ["", "a\n,b", None] * 4}
@@ -30,8 +31,7 @@ BUDGET = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace", unit={"records"
 def save(
     folder: Path, budget: mdp.Budget = BUDGET, workload: mdp.Workload = WORKLOAD, **options: Any
 ) -> Path:
-    strategy = mdp.select(workload, budget=budget, mechanism="residual", noise="gaussian")
-    mdp.save_release(strategy.measure(TABLE, budget, **options).reconstruct(), folder, csv=True)
+    saved(folder, workload, budget, TABLE, options, mechanism="residual", noise="gaussian")
     return folder
 
 
@@ -268,17 +268,6 @@ def rewrite(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     relist(folder, "answers.parquet")
 
 
-def with_value(name: str, row: int, change: Any) -> Callable[[pa.Table], pa.Table]:
-    def changed(table: pa.Table) -> pa.Table:
-        values = table.column(name).to_pylist()
-        values[row] = change(values[row]) if callable(change) else change
-        place = table.schema.get_field_index(name)
-        field = table.schema.field(name).with_nullable(True)
-        return table.set_column(place, field, pa.array(values, field.type))
-
-    return changed
-
-
 def admitting_nulls(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([field.with_nullable(True) for field in table.schema], table.schema.metadata))
 
@@ -405,16 +394,16 @@ def test_a_confidence_that_is_none_is_found(forged: Path) -> None:
 
 def test_a_seeded_release_cannot_be_told_to_be_private_in_one_place(tmp_path: Path) -> None:
     folder = save(tmp_path / "out", seed_not_private=3)
-    changes: dict[str, Callable[[dict[str, Any]], object]] = {
-        "private": lambda record: record.update(private=True),
-        "privacy.private": lambda record: record["privacy"].update(private=True),
-        "warning": lambda record: record.pop("warning"),
-    }
-    for change in changes.values():
-        forged = Path(shutil.copytree(folder, tmp_path / "forged"))
-        forge_record(forged, change)
-        assert subjects(forged) & {"private", "statement"}
-        shutil.rmtree(forged)
+    record = (folder / "release.json").read_bytes()
+    changes: list[Callable[[dict[str, Any]], object]] = [
+        lambda record: record.update(private=True),
+        lambda record: record["privacy"].update(private=True),
+        lambda record: record.pop("warning"),
+    ]
+    for change in changes:
+        forge_record(folder, change)
+        assert subjects(folder) & {"private", "statement"}
+        (folder / "release.json").write_bytes(record)
     forge_measurement(folder, lambda header, _: header.update(private=True))
     assert "private" in subjects(folder)
 
@@ -439,8 +428,8 @@ def test_the_key_that_must_have_signed(released: Path, forged: Path, tmp_path: P
     assert told(forged, key=another)[::2] == ("failed", False)
     # a release that holds together in itself, and is not the one that was signed
     mdp.save_release(mdp.load_release(released), tmp_path / "again")
-    (forged / "release.json").write_bytes((tmp_path / "again" / "release.json").read_bytes())
-    (forged / "measurement.mdp").write_bytes((tmp_path / "again" / "measurement.mdp").read_bytes())
+    for name in ("release.json", "measurement.mdp"):
+        shutil.copy(tmp_path / "again" / name, forged / name)
     (forged / "answers.csv").unlink()
     assert told(forged)[::2] == ("not checked", True)
     assert told(forged, key=public)[::2] == ("failed", False)
