@@ -55,6 +55,13 @@ def relist(folder: Path, name: str) -> None:
     forge_record(folder, listed)
 
 
+def flip(members: dict[str, bytes], name: str, place: int, bits: int) -> None:
+    """Flip bits of one byte of a member of an archive."""
+    data = bytearray(members[name])
+    data[place] ^= bits
+    members[name] = bytes(data)
+
+
 def with_value(name: str, row: int, change: Any) -> Callable[[Any], Any]:
     """Return what puts another value, or what a function makes of the value, into a column of a table."""
 

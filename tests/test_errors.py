@@ -5,7 +5,7 @@ import copy
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import EntryError, MatrixDPError, Problem, within
+from matrixdp.errors import EntryError, Problem, within
 
 
 def test_prose_is_made_of_the_parts() -> None:
@@ -18,11 +18,6 @@ def test_prose_is_made_of_the_parts() -> None:
 
 
 def test_errors_carry_their_problem() -> None:
-    with pytest.raises(EntryError) as caught:
-        mdp.product(age="prefx")
-    problem = caught.value.problem
-    assert problem is not None
-    assert (problem.path, problem.found, problem.suggestion) == (("product", "age"), "'prefx'", "prefix")
     with pytest.raises(mdp.PrivacyError) as refused:
         mdp.Budget(rho=-1)
     assert refused.value.problem == Problem(("budget", "rho"), "-1", "a finite number above 0")
@@ -39,22 +34,14 @@ def test_messages_quote_no_more_than_an_excerpt() -> None:
     name = "a" * 10_000
     with pytest.raises(mdp.DomainError) as caught:
         mdp.Domain({name: None})
-    problem = caught.value.problem
-    assert problem is not None
-    assert problem.path == (name,)
-    assert len(str(caught.value)) < 1_100
-    assert str(caught.value).startswith("aaaa")
-    assert str(caught.value).endswith("or a size")
+    assert caught.value.path == (name,)
+    told = str(caught.value)
+    assert len(told) < 1_100
+    assert (told[:4], told[-9:]) == ("aaaa", "or a size")
 
 
 def test_errors_are_placed_from_outside() -> None:
-    with (
-        pytest.raises(EntryError, match=r"^workload\[1\]\.kway: found 5"),
-        within("workload", 1),
-    ):
-        raise EntryError.at(("kway",), "5", "3")
     with pytest.raises(mdp.TooLargeError, match=r"^workload\[1\]: too much$"), within("workload", 1):
         raise mdp.TooLargeError("too much")
     with pytest.raises(ValueError, match=r"^not ours$"), within("workload", 1):
         raise ValueError("not ours")
-    assert issubclass(EntryError, MatrixDPError)

@@ -26,7 +26,7 @@ from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
 from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
 from tests.builders import saved
-from tests.forging import forge_measurement, forge_record, put
+from tests.forging import flip, forge_measurement, forge_record, put
 
 PROGRAM = Path(__file__).parent.parent / "verifier" / "verify_cost.py"
 SPECIFICATION = importlib.util.spec_from_file_location("verify_cost", PROGRAM)
@@ -341,8 +341,7 @@ def test_a_cost_above_the_budget_is_found_though_it_is_said_everywhere(forged: P
     cost = words.rpartition(" = ")[2]
     forge_measurement(forged, lambda header, _: header["authorization"].update(cost=cost))
     forge_record(
-        forged,
-        lambda record: (record["privacy"].update(cost=cost), record["authorization"].update(cost=cost)),
+        forged, lambda record: [record[own].update(cost=cost) for own in ("privacy", "authorization")]
     )
     fails = found(forged)[1]
     assert any("records that move cost" in words for words in fails)
@@ -356,10 +355,7 @@ def entered(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def matrix_entry(header: dict[str, Any], members: dict[str, bytes]) -> None:
-    name = entered(header)["entries"]
-    data = bytearray(members[name])
-    data[-2] ^= 0x40  # a larger last entry
-    members[name] = bytes(data)
+    flip(members, entered(header)["entries"], -2, 0x40)  # a larger last entry
 
 
 def fewer_parts(header: dict[str, Any], members: dict[str, bytes]) -> None:
@@ -422,6 +418,9 @@ def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
         mdp.load_release(tmp_path / "out")
 
 
+PURE = {"definition": "pure DP", "exact": {"epsilon": "9"}, "parameters": {"epsilon": 9}}
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -429,10 +428,7 @@ def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
         (("privacy", "guarantees", 0, "exact", "mu"), "1/1000"),
         (("privacy", "guarantees", 0, "parameters", "mu"), 0.001),
         (("privacy", "guarantees", 0, "definition"), "pure DP"),
-        (
-            ("privacy", "guarantees", 0),
-            {"definition": "pure DP", "exact": {"epsilon": "9"}, "parameters": {"epsilon": 9}},
-        ),
+        (("privacy", "guarantees", 0), PURE),
         (("privacy", "guarantees", 1, "exact", "rho"), "1/1000"),
         (("privacy", "guarantees", 2, "exact", "epsilon"), "1/2"),
         (("privacy", "guarantees", 2, "exact", "delta"), "1/10000000"),
@@ -478,19 +474,18 @@ def test_names_in_a_release_write_no_lines_of_their_own(forged: Path, capsys: py
 
 
 def test_files_in_disorder_are_told_in_one_line(forged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, contents in {
-        "measurement.mdp": lambda old: (old[: len(old) // 2], b"", old[:-200] + b"?" + old[-199:]),
-        "release.json": lambda old: (
-            old.replace(b'"private"', b'"private": true, "private"', 1),
-            b"[]",
-            old.replace(b'"rmse": ', b'"rmse": 1e999, "other": ', 1),
-        ),
-    }.items():
+    for name, change in (
+        ("measurement.mdp", lambda old: old[: len(old) // 2]),
+        ("measurement.mdp", lambda old: b""),
+        ("measurement.mdp", lambda old: old[:-200] + b"?" + old[-199:]),
+        ("release.json", lambda old: old.replace(b'"private"', b'"private": true, "private"', 1)),
+        ("release.json", lambda old: b"[]"),
+        ("release.json", lambda old: old.replace(b'"rmse": ', b'"rmse": 1e999, "other": ', 1)),
+    ):
         original = (forged / name).read_bytes()
-        for content in contents(original):
-            (forged / name).write_bytes(content)
-            assert verifier.main([str(forged)]) == 1
-            assert "FAILED      the files are not those of a release" in capsys.readouterr().out
+        (forged / name).write_bytes(change(original))
+        assert verifier.main([str(forged)]) == 1
+        assert "FAILED      the files are not those of a release" in capsys.readouterr().out
         (forged / name).write_bytes(original)
 
 

@@ -18,7 +18,7 @@ from matrixdp.report.page import contents
 from matrixdp.selection.auto import select
 from matrixdp.storage.formats import save_strategy
 from tests.builders import saved
-from tests.forging import forge_measurement
+from tests.forging import forge_measurement, put
 from tests.test_verify_cost import found
 
 DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": 5, "code": 3})
@@ -88,22 +88,15 @@ def test_a_count_of_what_is_out_of_domain_is_paid_for_where_the_plan_leaves_noth
 @pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(3, 4), Fraction(999, 1000), Fraction(1001, 1000)])
 def test_another_cost_than_that_of_the_pairs_is_found(share: Fraction, tmp_path: Path) -> None:
     released(tmp_path / "out", mechanism="residual")
-
-    def forged(header: dict[str, Any], _: dict[str, bytes]) -> None:
-        header["authorization"]["cost"] = str(Fraction(header["authorization"]["cost"]) * share)
-
-    forge_measurement(tmp_path / "out", forged)
+    times = lambda cost: str(Fraction(cost) * share)  # noqa: E731
+    forge_measurement(tmp_path / "out", lambda header, _: put(header, ("authorization", "cost"), times))
     assert "measurement" in failing(tmp_path / "out")
     assert any(words.startswith("cost from the matrices") for words in found(tmp_path / "out")[1])
 
 
 def test_sizes_of_other_attributes_are_found(tmp_path: Path) -> None:
     released(tmp_path / "out", mechanism="residual")
-
-    def forged(header: dict[str, Any], _: dict[str, bytes]) -> None:
-        header["plan"]["sizes"][1] = 4
-
-    forge_measurement(tmp_path / "out", forged)
+    forge_measurement(tmp_path / "out", lambda header, _: put(header, ("plan", "sizes", 1), lambda _: 4))
     assert "measurement" in failing(tmp_path / "out")
     with pytest.raises(ValueError, match="a column for each combination"):
         found(tmp_path / "out")

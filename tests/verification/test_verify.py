@@ -18,7 +18,7 @@ from matrixdp.storage.formats import load_measurement
 from matrixdp.verification import verify as module
 from matrixdp.verification.verify import UNFOUNDED
 from tests.builders import saved
-from tests.forging import forge_measurement, forge_record, leaves, put, relist, with_value
+from tests.forging import flip, forge_measurement, forge_record, leaves, put, relist, with_value
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "note": ["", "a\n,b"]})
 TABLE = {"sex": ["male", "female"] * 6, "age": [0, 1, 2, 3, 4, 9] * 2, "note": ["", "a\n,b", None] * 4}
@@ -64,9 +64,8 @@ def test_a_release_holds(released: Path, tmp_path: Path) -> None:
     outcomes = {finding.subject: finding.outcome for finding in found}
     checked = {"files", "measurement", "cost", "private", "statement", "answers", "record"}
     assert {name for name, outcome in outcomes.items() if outcome == "ok"} == checked
-    assert {name for name, outcome in outcomes.items() if outcome == "not checked"} == {
-        "ledger", "noise", "origin", "signature"
-    }  # fmt: skip
+    unchecked = {name for name, outcome in outcomes.items() if outcome == "not checked"}
+    assert unchecked == {"ledger", "noise", "origin", "signature"}
     assert subjects(save(tmp_path / "seeded", seed_not_private=1)) == set()
     assert subjects(save(tmp_path / "pure", mdp.Budget(rho=0.5))) == set()
 
@@ -199,8 +198,7 @@ def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.
     for name in record:
         less = {key: value for key, value in record.items() if key != name}
         monkeypatch.setattr(module, "_read_record", lambda path, less=less: less)
-        holds = mdp.verify_release(released).holds
-        assert not holds or name == "versions"
+        assert not mdp.verify_release(released).holds or name == "versions"
     more = record | {"extra": 1}
     monkeypatch.setattr(module, "_read_record", lambda path: more)
     assert {f.words for f in mdp.verify_release(released).failed} == {"extra is no part of it"}
@@ -348,16 +346,12 @@ def scaled(header: dict[str, Any], members: dict[str, bytes]) -> None:
 
 
 def another_value(header: dict[str, Any], members: dict[str, bytes]) -> None:
-    data = bytearray(members[header["values"]])
-    data[-4] ^= 0x40
-    members[header["values"]] = bytes(data)
+    flip(members, header["values"], -4, 0x40)
 
 
 def another_matrix(header: dict[str, Any], members: dict[str, bytes]) -> None:
     form = next(form for form in header["plan"]["matrices"] if "entries" in form)
-    data = bytearray(members[form["entries"]])
-    data[128 + 1] ^= 0x01
-    members[form["entries"]] = bytes(data)
+    flip(members, form["entries"], 128 + 1, 0x01)
 
 
 @pytest.mark.parametrize(
