@@ -108,8 +108,10 @@ class Verification:
 
 def settled(subject: str, words: str, problems: Iterable[str]) -> Iterator[Finding]:
     """Yield what failed, the first few of it, or that all holds."""
-    found = list(problems)
-    told = found[:_MOST] + [f"and {len(found) - _MOST} more"] * (len(found) > _MOST)
+    found = iter(problems)
+    told = list(islice(found, _MOST))
+    more = sum(1 for _ in found)
+    told += [f"and {more} more"] * bool(more)
     yield from [Finding(subject, "failed", one) for one in told] or [Finding(subject, "ok", words)]
 
 
@@ -221,10 +223,7 @@ def _csv_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _compared(
-    batches: Iterator[pa.RecordBatch],
-    files: Sequence[AnswerFile],
-    workload: Workload,
-    progress: Progress,
+    batches: Iterator[pa.RecordBatch], files: Sequence[AnswerFile], workload: Workload, progress: Progress
 ) -> list[str]:
     """Return what is wrong with files, against the answers computed again."""
     done = 0
@@ -701,10 +700,7 @@ def _what_follows(
 
 
 def _answers(
-    folder: Path,
-    release: Release,
-    actual: Mapping[str, object],
-    progress: Progress,
+    folder: Path, release: Release, actual: Mapping[str, object], progress: Progress
 ) -> tuple[AnswerColumns | None, list[str], list[tuple[float, float]]]:
     """Return columns, what is wrong with the answers, and each group's sum and largest of the variances."""
     workload = release.workload
