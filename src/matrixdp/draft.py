@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import product
 from pathlib import Path
-from typing import Any, final
+from typing import Annotated, Any, final, get_origin, get_type_hints
 
 import duckdb
 
@@ -59,34 +59,20 @@ _FOREIGN_NUMBER = (
 )
 _MOST_NEGATIVES = 5
 _REPLACED = "\ufffd"
-#: What is asked of a column: text as it stands (r) and without spaces (t), as a number (n) and a moment (m).
-_TOLD = {
-    "records": "count(*)",
-    "missing": "count(*) - count(t)",
-    "distinct": "count(DISTINCT t)",
-    "numbers": "count(t) > 0 AND count(n) = count(t)",
-    "whole": "count(t) > 0 AND count(n) FILTER (n = floor(n)) = count(t)",
-    "low": "coalesce(min(n), 0.0)",
-    "high": "coalesce(max(n), 0.0)",
-    "below": "coalesce(quantile_disc(n, 0.01), 0.0)",
-    "above": "coalesce(quantile_disc(n, 0.99), 0.0)",
-    "first": "CASE WHEN count(m) = count(t) THEN min(m) END",
-    "last": "CASE WHEN count(m) = count(t) THEN max(m) END",
-    "timed": "coalesce(bool_or(m <> date_trunc('day', m)), false)",
-    "longest": "coalesce(max(length(t)), 0)",
-    "spaced": "coalesce(bool_or(r <> t), false)",
-    "foreign": f"""CASE WHEN count(m) = count(t) OR count(n) = count(t) THEN ''
-        WHEN bool_and(regexp_full_match(t, {literal(_FOREIGN_DATE)})) THEN 'dates'
-        WHEN bool_and(n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)})) THEN 'numbers'
-        ELSE '' END""",
-    "least_other": "coalesce(min(n) FILTER (n >= 0), 0.0)",
-}
+
+
+_FOREIGN_FORM = f"""CASE WHEN count(m) = count(t) OR count(n) = count(t) THEN ''
+    WHEN bool_and(regexp_full_match(t, {literal(_FOREIGN_DATE)})) THEN 'dates'
+    WHEN bool_and(n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)})) THEN 'numbers'
+    ELSE '' END"""
 
 
 @final
 @dataclass(frozen=True)
 class Profile:
     """What the records of a public table say of one column.
+
+    Most say what is asked of it: of text as it stands (r) and without spaces (t), number (n) and moment (m).
 
     Attributes
     ----------
@@ -114,24 +100,24 @@ class Profile:
         The least of the other numbers.
     """
 
-    records: int
-    missing: int
-    distinct: int
+    records: Annotated[int, "count(*)"]
+    missing: Annotated[int, "count(*) - count(t)"]
+    distinct: Annotated[int, "count(DISTINCT t)"]
+    numbers: Annotated[bool, "count(t) > 0 AND count(n) = count(t)"]
+    whole: Annotated[bool, "count(t) > 0 AND count(n) FILTER (n = floor(n)) = count(t)"]
+    low: Annotated[float, "coalesce(min(n), 0.0)"]
+    high: Annotated[float, "coalesce(max(n), 0.0)"]
+    below: Annotated[float, "coalesce(quantile_disc(n, 0.01), 0.0)"]
+    above: Annotated[float, "coalesce(quantile_disc(n, 0.99), 0.0)"]
+    first: Annotated[datetime | None, "CASE WHEN count(m) = count(t) THEN min(m) END"]
+    last: Annotated[datetime | None, "CASE WHEN count(m) = count(t) THEN max(m) END"]
+    timed: Annotated[bool, "coalesce(bool_or(m <> date_trunc('day', m)), false)"]
+    longest: Annotated[int, "coalesce(max(length(t)), 0)"]
+    spaced: Annotated[bool, "coalesce(bool_or(r <> t), false)"]
+    foreign: Annotated[str, _FOREIGN_FORM]
+    least_other: Annotated[float, "coalesce(min(n) FILTER (n >= 0), 0.0)"]
     values: tuple[str, ...]
-    numbers: bool
-    whole: bool
-    low: float
-    high: float
-    below: float
-    above: float
-    first: datetime | None
-    last: datetime | None
-    timed: bool
-    longest: int
-    spaced: bool
-    foreign: str
     negatives: tuple[float, ...]
-    least_other: float
 
 
 def profiles(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict[str, Profile]:
@@ -221,18 +207,20 @@ def _read(table: duckdb.DuckDBPyRelation, name: str, kind: Kind) -> duckdb.DuckD
 def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
     kind = column_kind(stored)
     held = _read(table, name, kind)
-    told = dict(zip(_TOLD, held.aggregate(", ".join(_TOLD.values())).fetchall()[0], strict=True))
+    hints = get_type_hints(Profile, include_extras=True).items()
+    asked = {own: hint.__metadata__[0] for own, hint in hints if get_origin(hint) is Annotated}
+    found = dict(zip(asked, held.aggregate(", ".join(asked.values())).fetchall()[0], strict=True))
     replaced = held.filter(f"contains(r, {literal(_REPLACED)})").limit(1).fetchall()
     _check_text(name, _REPLACED if replaced else "")
     if kind is not Kind.TEXT:
-        told["foreign"] = ""
+        found["foreign"] = ""
     listed: list[tuple[Any, ...]] = []
-    if told["distinct"] <= MOST_LISTED:
+    if found["distinct"] <= MOST_LISTED:
         groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
         listed = groups.order("c DESC, t").project("t").fetchall()
     below_zero = held.filter("n < 0").aggregate("n", "n").order("n").limit(_MOST_NEGATIVES + 1).fetchall()
     negatives = tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else ()
-    return Profile(**told, values=tuple(value for (value,) in listed), negatives=negatives)
+    return Profile(**found, values=tuple(value for (value,) in listed), negatives=negatives)
 
 
 # What a column is proposed to be, by its name, its storage type, and what is public of it.

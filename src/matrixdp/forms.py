@@ -481,36 +481,7 @@ ABSENT: Any = _Absent()
 @final
 @dataclass(frozen=True)
 class _Key:
-    form: Form[Any]
-    default: Any
-    missing: str
-    always: bool
-    about: str
-    blank: bool
-    former: str
-    attribute: str = ""
-
-    def schema(self, definitions: Schema) -> Schema:
-        schema = self.form.schema(definitions)
-        if self.about:
-            schema["description"] = self.about
-        if isinstance(self.default, str | int | float):
-            schema["default"] = self.default
-        return schema
-
-
-def key(
-    form: Form[Any],
-    *,
-    default: Any = ABSENT,
-    name: str | None = None,
-    missing: str = "",
-    always: bool = False,
-    about: str = "",
-    blank: bool = True,
-    former: str = "",
-) -> Any:
-    """Return the field of a record.
+    """A field of a record.
 
     Parameters
     ----------
@@ -531,8 +502,29 @@ def key(
     former : str, optional
         What the key was called before; it may still be written so.
     """
-    kept = _Key(form, default, missing, always, about, blank, former)
-    return field(default=ABSENT, metadata={"key": kept, "name": name})
+
+    form: Form[Any]
+    default: Any = ABSENT
+    name: str | None = None
+    missing: str = ""
+    always: bool = False
+    about: str = ""
+    blank: bool = True
+    former: str = ""
+    attribute: str = ""
+
+    def schema(self, definitions: Schema) -> Schema:
+        schema = self.form.schema(definitions)
+        if self.about:
+            schema["description"] = self.about
+        if isinstance(self.default, str | int | float):
+            schema["default"] = self.default
+        return schema
+
+
+def key(form: Form[Any], **options: Any) -> Any:
+    """Return the field of a record, with options as `_Key` has them."""
+    return field(default=ABSENT, metadata={"key": _Key(form, **options)})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(key,))
@@ -582,8 +574,8 @@ class Record:
         ordered = dict.fromkeys(
             name for base in cls.__mro__ for name in get_annotations(base) if name in known
         )
-        given = [(name, known[name].metadata) for name in ordered]
-        return {own["name"] or name: replace(own["key"], attribute=name) for name, own in given}
+        given: dict[str, _Key] = {name: known[name].metadata["key"] for name in ordered}
+        return {own.name or name: replace(own, attribute=name) for name, own in given.items()}
 
     @classmethod
     def main_key(cls) -> str:
