@@ -481,28 +481,6 @@ ABSENT: Any = _Absent()
 @final
 @dataclass(frozen=True)
 class _Key:
-    """A field of a record.
-
-    Parameters
-    ----------
-    form : Form
-        How its value is written.
-    default : object, optional
-        The value where the key is left out; without one the key is required.
-    name : str, optional
-        What the key is called, where that is not the name of the field.
-    missing : str, optional
-        What is expected where a required key is left out.
-    always : bool
-        Whether it is written even where it is the default.
-    about : str
-        What it says, for the JSON Schema.
-    blank : bool
-        Whether a key with nothing behind it is as good as none, where the default is None.
-    former : str, optional
-        What the key was called before; it may still be written so.
-    """
-
     form: Form[Any]
     default: Any = ABSENT
     name: str | None = None
@@ -523,7 +501,27 @@ class _Key:
 
 
 def key(form: Form[Any], **options: Any) -> Any:
-    """Return the field of a record, with options as `_Key` has them."""
+    """Return the field of a record.
+
+    Parameters
+    ----------
+    form : Form
+        How its value is written.
+    default : object, optional
+        The value where the key is left out; without one the key is required.
+    name : str, optional
+        What the key is called, where that is not the name of the field.
+    missing : str, optional
+        What is expected where a required key is left out.
+    always : bool
+        Whether it is written even where it is the default.
+    about : str
+        What it says, for the JSON Schema.
+    blank : bool
+        Whether a key with nothing behind it is as good as none, where the default is None.
+    former : str, optional
+        What the key was called before; it may still be written so.
+    """
     return field(default=ABSENT, metadata={"key": _Key(form, **options)})
 
 

@@ -61,6 +61,10 @@ class Case:
         return dict.fromkeys(sorted({name for own in self.products for name in own}), 2)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.sizes.values())
+
+    @property
     def copy_sizes(self) -> tuple[int, int]:
         return self.copies[0] * ROUNDS, self.copies[1]
 
