@@ -47,7 +47,7 @@ from matrixdp.statistics import statistics
 from matrixdp.storage.archive import entry as listed
 from matrixdp.storage.formats import load_measurement
 from tests.fuzz import documents
-from tests.fuzz.archives import KEYS, altered, changed_array, members_of
+from tests.fuzz.archives import KEYS, altered, changed_array, members_of, overwritten
 from tests.fuzz.oracle import Case, Finding, hold
 from tests.fuzz.recipe import Recipe, mutated
 
@@ -95,15 +95,6 @@ def raw_or_changed(data: bytes, files: Sequence[T], change: Callable[[T, Recipe]
     """Return the bytes after the first, or a file that they change as a recipe."""
     recipe = Recipe(data)
     return recipe.rest() if recipe.below(256) == 0 else change(recipe.choice(files), recipe)
-
-
-def overwritten(content: bytes, recipe: Recipe, most: int) -> bytes:
-    """Return a file with other bytes at some places."""
-    changed = bytearray(content)
-    for _ in range(most):
-        if recipe.left:
-            changed[recipe.below(len(changed))] = recipe.below(256)
-    return bytes(changed)
 
 
 def mutated_json(content: bytes, recipe: Recipe) -> bytes:
