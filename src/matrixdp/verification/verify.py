@@ -297,31 +297,28 @@ def earlier_heads(names: list[str], domain: Domain) -> list[str]:
     return [domain.levels[name].name if name in domain.levels else name for name in names]
 
 
-def _statistic_differences(path: Path, release: Release) -> Iterator[str]:
+def _statistic_differences(path: Path, release: Release) -> list[str]:
     expected = statistics_table(release.asked)
     try:
         found = pq.read_table(path)
         found.validate(full=True)
     except _DAMAGED:
-        yield f"{path.name} cannot be read"
-        return
-    if (found.schema.metadata or {}).get(b"matrixdp") != privacy_mark(release.private):
-        yield _unmarked(path)
+        return [f"{path.name} cannot be read"]
+    marked = (found.schema.metadata or {}).get(b"matrixdp") == privacy_mark(release.private)
+    problems = [] if marked else [_unmarked(path)]
     if found.column_names == earlier_heads(expected.column_names, release.workload.domain):
         found = found.rename_columns(expected.column_names)
     if not found.schema.equals(expected.schema, check_metadata=False):
-        yield f"{path.name} has other columns than those that follow"
-        return
+        return [*problems, f"{path.name} has other columns than those that follow"]
     if found.num_rows != expected.num_rows:
-        yield f"{path.name} has {found.num_rows} rows; {expected.num_rows} follow"
-        return
+        return [*problems, f"{path.name} has {found.num_rows} rows; {expected.num_rows} follow"]
     figures = {
         own.name: _OF_INTERVAL * _widths(expected, own)
         for own in expected.schema
         if pa.types.is_floating(own.type)
     }
-    for words in _mismatches(found, expected, figures, _OF_ITSELF):
-        yield f"{path.name}, {words}"
+    wrong = _mismatches(found, expected, figures, _OF_ITSELF)
+    return problems + [f"{path.name}, {words}" for words in wrong]
 
 
 def _widths(expected: pa.Table, column: pa.Field) -> Array:
@@ -403,33 +400,30 @@ def _folder(path: str | os.PathLike[str], kind: str) -> Path:
     return Path(path)
 
 
-def _known(model: Model) -> Iterator[Finding]:
-    """Yield whether a model keeps what its record says is publicly known."""
+def _known(model: Model) -> Iterable[Finding]:
+    """Return whether a model keeps what its record says is publicly known."""
     totals, impossible = model.made.get("totals"), model.made.get("impossible")
     if totals is None and impossible is None:
-        return
+        return []
     try:
         known = Constraints.of(model.domain, totals, impossible)
         problems = list(known.broken(model.tables.marginal, model.total))
     except (TooLargeError, UnsupportedQueryError) as error:
-        yield Finding("model", "not checked", f"what is publicly known: {error}")
-        return
+        return [Finding("model", "not checked", f"what is publicly known: {error}")]
     except MatrixDPError as error:
         problems = [str(error)]
     words = "it keeps the published counts and impossible combinations of its record"
-    yield from settled("model", words, problems)
+    return settled("model", words, problems)
 
 
-def _tested(model: Model) -> Iterator[Finding]:
-    """Yield whether the tests of a model's fit say what its record has of them."""
+def _tested(model: Model) -> Iterable[Finding]:
+    """Return whether the tests of a model's fit say what its record has of them."""
     try:
         tests = tests_of(model)
     except (TooLargeError, UnsupportedQueryError) as error:
-        yield Finding("model", "not checked", f"the tests of its fit: {error}")
-        return
+        return [Finding("model", "not checked", f"the tests of its fit: {error}")]
     except MatrixDPError as error:
-        yield Finding("model", "failed", f"the tests of its fit: {error}")
-        return
+        return [Finding("model", "failed", f"the tests of its fit: {error}")]
     says, loss = model.accepted, model.tests.get("loss", tests.loss)
     problems = []
     if says != tests.accepted:
@@ -438,11 +432,10 @@ def _tested(model: Model) -> Iterator[Finding]:
     elif model.tests.get("degrees", tests.degrees) != tests.degrees:
         counted = f"an earlier version counted {model.tests['degrees']!r:.20} degrees of freedom"
         why = f"the loss in its record: {counted}, for {tests.degrees} now; make the model anew"
-        yield Finding("model", "not checked", why)
-        return
+        return [Finding("model", "not checked", why)]
     elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
         problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
-    yield from settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
+    return settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
 
 
 # Whether a ledger holds the debit of a release.
@@ -452,30 +445,26 @@ _DURABLE = ("measured", "released")
 
 def check_ledger(
     authorization: Authorization, sha256: object, path: str | os.PathLike[str] | None
-) -> Iterator[Finding]:
+) -> Iterable[Finding]:
     """Check that a ledger holds the debit of a measurement, given by the digest of its file."""
     named: LedgerEntry | None = authorization.ledger
     if path is None:
         words = "no ledger was used, so other releases about the same people add to the cost"
         if named is not None:
             words = f"debited to that of {named.dataset}, entry {named.entry}, which was not given (--ledger)"
-        yield Finding("ledger", "not checked", words)
-        return
+        return [Finding("ledger", "not checked", words)]
     if named is None:
-        yield Finding("ledger", "failed", "the release says that it was debited to none")
-        return
+        return [Finding("ledger", "failed", "the release says that it was debited to none")]
     try:
         ledger = Ledger.open(path)
         entries = {entry.id: entry for entry in ledger.entries}
     except MatrixDPError as error:
-        yield Finding("ledger", "failed", str(error))
-        return
+        return [Finding("ledger", "failed", str(error))]
     entry = entries.get(named.entry)
     if entry is None:
-        yield Finding("ledger", "failed", f"it has no entry {named.entry}")
-        return
+        return [Finding("ledger", "failed", f"it has no entry {named.entry}")]
     words = f"{ledger.dataset} holds the debit, entry {entry.number} of {len(entries)}: {entry.state}"
-    yield from settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
+    return settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
 
 
 def _differences(
