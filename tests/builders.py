@@ -2,8 +2,11 @@
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +46,22 @@ def key() -> mdp.SigningKey:
 def signed() -> Path:
     """The folder of the release, with answers as CSV too and signed: to be read, and copied to be changed."""
     return mdp.save_release(release(), Path(_HOME.name) / "out", csv=True, key=key())
+
+
+def saved(
+    folder: Path,
+    workload: mdp.Workload,
+    budget: mdp.Budget,
+    table: Any = None,
+    measured: Mapping[str, Any] = MappingProxyType({}),
+    **selected: Any,
+) -> mdp.Release:
+    """Save a release, of one record with the first value of each attribute where no table is given."""
+    strategy = mdp.select(workload, budget=budget, **selected)
+    first = {name: [workload.domain[name].value(0)] for name in workload.domain.names}
+    own = strategy.measure(first if table is None else table, budget, **measured).reconstruct()
+    mdp.save_release(own, folder, csv=True)
+    return own
 
 
 def copied(folder: Path) -> Path:

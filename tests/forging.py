@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 Change = Callable[[dict[str, Any], dict[str, bytes]], None]
 
 
@@ -51,6 +53,26 @@ def relist(folder: Path, name: str) -> None:
             record["privacy"]["measurement"]["sha256"] = digest
 
     forge_record(folder, listed)
+
+
+def flip(members: dict[str, bytes], name: str, place: int, bits: int) -> None:
+    """Flip bits of one byte of a member of an archive."""
+    data = bytearray(members[name])
+    data[place] ^= bits
+    members[name] = bytes(data)
+
+
+def with_value(name: str, row: int, change: Any) -> Callable[[Any], Any]:
+    """Return what puts another value, or what a function makes of the value, into a column of a table."""
+
+    def changed(table: Any) -> Any:
+        values = table[name].to_pylist()
+        values[row] = change(values[row]) if callable(change) else change
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(name).with_nullable(True)
+        return table.set_column(place, field, pa.array(values, field.type))
+
+    return changed
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

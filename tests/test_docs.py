@@ -20,7 +20,6 @@ from matrixdp.errors import CODES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: What stands under Python as its output.
 SHOWN = re.compile(r"^```python\n[^`]*^```\n\n```\n([^`]*)^```$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -30,22 +29,24 @@ INDENTED = re.compile(r"(?:^ {4}\S.*\n)+", re.MULTILINE)
 BUNDLED = ROOT / "examples" / "randhie.parquet"
 
 
-def fenced(page: str, kind: str) -> list[str]:
+def fenced(page: str | Path, kind: str) -> list[str]:
     """Return the blocks of one kind in a page."""
     return [part for own, part in FENCED.findall((ROOT / page).read_text(encoding="utf-8")) if own == kind]
 
 
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """Return the line and the code of every Python block."""
-    text = page.read_text(encoding="utf-8")
-    return [(text.count("\n", 0, found.start(1)), found.group(1)) for found in BLOCK.finditer(text)]
+def followed(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a page in a folder, with what it says installed alone."""
+    program = [sys.executable, str(ROOT / "tests" / "as_installed.py"), str(page)]
+    return subprocess.run(program, cwd=folder, capture_output=True, text=True)
 
 
 #: Run where there is a session of Spark already: in tests/sources/test_spark.py.
 ELSEWHERE = {"clusters.md", "run-on-spark.md"}
 #: Whose files and commands are tried, too.
 GUIDES = [page for page in PAGES if page.parent.name == "howto" and page.name not in {*ELSEWHERE, "index.md"}]
-WITH_PYTHON = [page for page in PAGES if blocks(page) and page.name not in ELSEWHERE and page not in GUIDES]
+WITH_PYTHON = [
+    page for page in PAGES if fenced(page, "python") and page.name not in ELSEWHERE and page not in GUIDES
+]
 SLOW = ("python.md", "tutorial.md")
 
 
@@ -61,8 +62,7 @@ def test_pages_run_where_only_what_they_say_is_installed(page: Path, tmp_path: P
     """Guides are followed with their files and commands."""
     (tmp_path / "examples").mkdir()
     shutil.copy(BUNDLED, tmp_path / "examples")
-    program = [sys.executable, str(ROOT / "tests" / "as_installed.py"), str(page)]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    done = followed(page, tmp_path)
     assert done.returncode == 0, done.stderr
     printed = settled(done.stdout)
     shown = [line for found in SHOWN.findall(page.read_text(encoding="utf-8")) for line in settled(found)]
@@ -76,8 +76,7 @@ def test_pages_run_where_only_what_they_say_is_installed(page: Path, tmp_path: P
 def test_a_page_lacks_what_it_does_not_say(said: str, runs: bool, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"{said}\n\n```python\nimport matrixdp, pandas\n```\n", encoding="utf-8")
-    program = [sys.executable, str(ROOT / "tests" / "as_installed.py"), str(page)]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    done = followed(page, tmp_path)
     assert (done.returncode == 0, "No module named 'pandas'" in done.stderr) == (runs, not runs)
 
 
@@ -181,9 +180,8 @@ def whole(fragment: str) -> str:
         fragment = "workload:\n" + fragment
     elif fragment.startswith("  "):
         named = re.findall(r"^  (\w+):", fragment, re.MULTILINE)
-        others = [
-            line for line in WHOLE["domain"].splitlines(True) if line.strip().split(":")[0] not in named
-        ]
+        whole_domain = WHOLE["domain"].splitlines(True)
+        others = [line for line in whole_domain if line.strip().split(":")[0] not in named]
         fragment = "domain:" + "".join(others) + fragment
     own = dict(SECTION.findall(fragment))
     return "".join(f"{key}:{held}" for key, held in {**WHOLE, **own}.items())
@@ -229,9 +227,8 @@ def test_the_figure_shows_what_was_measured() -> None:
     benchmarks = ROOT / "benchmarks"
     code = "import json, readme_figure as f; r = f.Results(json.loads(f.RESULTS.read_text())['parts'])"
     program = f"{code}; assert f.FIGURE.read_text(encoding='utf-8') == f.drawn(*f.rows(r))"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=benchmarks, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=benchmarks, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stderr}\npython benchmarks/readme_figure.py"
 
 
@@ -249,14 +246,11 @@ def test_the_statement_of_the_specification_is_taken() -> None:
     assert mdp.Workload(domain, mdp.sql(statement)).queries == 3 * (3 + 2 + 1)
 
 
+HOURS = "SELECT COUNT(*) FROM t\n      WHERE hours > 40"
 #: The specifications whose errors docs/specification.md shows: domain, workload and privacy.
 WRONG = (
     ("\n  age: 9", "\n  - sql: SELECT AVG(age) FROM t", "{mu: 1}"),
-    (
-        "\n  hours: {edges: [0, 40, 60]}",
-        "\n  - sql: |\n      SELECT COUNT(*) FROM t\n      WHERE hours > 40",
-        "{mu: 1}",
-    ),
+    ("\n  hours: {edges: [0, 40, 60]}", f"\n  - sql: |\n      {HOURS}", "{mu: 1}"),
     ("{age: 9}", "[{product: {agee: identity}}]", "{mu: 1}"),
     ("{sex: [female, male, female]}", "[{marginals: 1}]", "{mu: 1}"),
     ("{income: {edges: [0, 10, 5]}}", "[{marginals: 1}]", "{mu: 1}"),

@@ -7,6 +7,7 @@ from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -115,19 +116,10 @@ def test_bins_and_orders_beyond_any_use():
         mdp.Workload(wide, mdp.product(a={"permuted": "prefix", "seed": 1}))
 
 
-class _Counted:
-    def __init__(self, counts: list[int]) -> None:
-        self.counts = np.array(counts)
-
-    def marginals(self, domain: object, subsets: list[Any], out_of_domain: object, unit: object) -> Any:
-        yield subsets[0], self.counts
-
-    def assumptions(self, domain: object) -> tuple[str, ...]:
-        return ()
-
-
 def counted(counts: list[int]) -> Any:
-    return _Counted(counts)
+    """Return a source of one marginal."""
+    marginals = lambda _, subsets, *__: [(subsets[0], np.array(counts))]  # noqa: E731
+    return SimpleNamespace(marginals=marginals, assumptions=lambda _: ())
 
 
 def test_answers_that_would_leave_62_bits_never_wrap():

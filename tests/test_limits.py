@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from matrixdp import draft as proposals
+from matrixdp import draft
 from matrixdp.answers import intervals
-from matrixdp.domain import attribute
-from matrixdp.domain import attribute as derivation
-from matrixdp.domain import kinds as bins
+from matrixdp.domain import attribute, kinds
 from matrixdp.language import predicates as keyed
 from matrixdp.ledger import database
 from matrixdp.noise import GAUSSIAN, LAPLACE
@@ -18,8 +16,7 @@ from matrixdp.papers import coa, exponential_smoothing, low_rank, matrix_mechani
 from matrixdp.papers.dawa import questions
 from matrixdp.plan import overlaps, pair
 from matrixdp.privacy import Budget
-from matrixdp.releases import files as writing
-from matrixdp.releases import record as size
+from matrixdp.releases import files, record
 from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples
@@ -30,10 +27,8 @@ from matrixdp.selection.view import gram_terms, table_shape
 from matrixdp.sources import postgresql as blocks
 from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
-from matrixdp.statistics import attributes as curves
-from matrixdp.statistics import counts as combinations
+from matrixdp.statistics import attributes, counts, statistic
 from matrixdp.statistics import intervals as simulation
-from matrixdp.statistics import statistic as distributions
 
 
 def short(number: float) -> str:
@@ -51,8 +46,8 @@ SCALE = 1 / math.sqrt(GAUSSIAN.cost(Budget(epsilon=1, delta=1e-6)).value)
 DOCS = Path(__file__).parents[1] / "docs"
 TEXTS = {
     "command-line.md": [
-        f"up to {proposals._FEW_INTEGERS} integers with gaps; texts, up to {proposals._MOST_CATEGORIES} |",
-        f"integers within a range of {proposals._MOST_INTEGERS}",
+        f"up to {draft._FEW_INTEGERS} integers with gaps; texts, up to {draft._MOST_CATEGORIES} |",
+        f"integers within a range of {draft._MOST_INTEGERS}",
         f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are rejected",
         f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
         f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g}%",
@@ -66,19 +61,19 @@ TEXTS = {
         f"with constants of ours, up to {exponential_smoothing.MAX_CELLS:,} cells",
         f"is Algorithm 3), up to {coa.MAX_CELLS:,} cells",
         f"one attribute of up to {questions.MOST_CELLS:,} values",
-        f"(groups of up to {size._QUERIES:,} queries, {size._QUERIES_OF_ALL:,} in all",
-        f"than noise does once in {1 / size._CHANCE:,.0f} times",
+        f"(groups of up to {record._QUERIES:,} queries, {record._QUERIES_OF_ALL:,} in all",
+        f"than noise does once in {1 / record._CHANCE:,.0f} times",
         f"one waits for another for up to {database.PATIENCE // 1000} s",
         f"At most {contents.MAX_GROUPS} tables are shown",
         f"{contents.MAX_GROUP_ROWS:,} answers of one table and {contents.MAX_ROWS:,} of all",
         f"the first {contents._FIRST_ROWS} answers",
         f"Errors are shown for {contents.MAX_ACCURACIES} tables",
-        f"{writing.MAX_ANSWERS:,}",
+        f"{files.MAX_ANSWERS:,}",
     ],
     "specification.md": [
-        f"equal bins [a, b), at most {bins._MOST_BINS:,};",
-        f"There are at most {derivation._MOST_COMBINATIONS:,} combinations",
-        f"A quantile or CDF is of at most {distributions.MAX_VALUES:,} values",
+        f"equal bins [a, b), at most {kinds._MOST_BINS:,};",
+        f"There are at most {attribute._MOST_COMBINATIONS:,} combinations",
+        f"A quantile or CDF is of at most {statistic.MAX_VALUES:,} values",
         f"is about an attribute of more than {attribute._MOST_LISTED:,}.",
         f"up to {keyed._MOST_PERMUTED:,} values)",
         f"over their cells, at most {evaluation.MOST_CELLS:,}.",
@@ -90,7 +85,7 @@ TEXTS = {
         f"texts of more than {LONGEST_TEXT / 2**20:g} MiB",
     ],
     "results.md": [
-        f"Up to {combinations._MOST_CORRELATED} normal estimates, and {curves._MOST_STRATA} strata of a CDF",
+        f"Up to {counts._MOST_CORRELATED} normal estimates, and {attributes._MOST_STRATA} strata of a CDF",
         f"by {simulation._DRAWS:,} draws",
     ],
     "measurement.md": [

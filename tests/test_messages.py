@@ -1,11 +1,13 @@
-"""Every refusal of the tables: its code and place, and its message in one snapshot."""
+"""Errors: their problems as data and in prose, and every refusal of the tables in one snapshot."""
 
+import copy
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from matrixdp.errors import CODES, DomainError, MatrixDPError, WorkloadError, within
+import matrixdp as mdp
+from matrixdp.errors import CODES, EntryError, MatrixDPError, Problem, within
 from tests.refusals import Refusal, refused
 
 HERE = Path(__file__).parent
@@ -29,9 +31,48 @@ def test_every_class_and_refusal_has_a_listed_code():
 
 
 def test_a_code_survives_being_placed():
-    with pytest.raises(WorkloadError) as caught, within("workload", 0):
-        raise WorkloadError.at(("kway",), "5", "at most 3", code="out-of-range")
+    with pytest.raises(mdp.WorkloadError) as caught, within("workload", 0):
+        raise mdp.WorkloadError.at(("kway",), "5", "at most 3", code="out-of-range")
     assert (caught.value.code, caught.value.path) == ("out-of-range", ("workload", 0, "kway"))
-    with pytest.raises(DomainError) as plain, within("domain"):
-        raise DomainError("nothing", code="empty")
+    with pytest.raises(mdp.DomainError) as plain, within("domain"):
+        raise mdp.DomainError("nothing", code="empty")
     assert (plain.value.code, plain.value.path) == ("empty", ())
+
+
+def test_prose_is_made_of_the_parts() -> None:
+    assert str(Problem((), "1", "2")) == "found 1; expected 2"
+    assert str(Problem((), "1", "2", position="line 3")) == "line 3: found 1; expected 2"
+    problem = Problem(("a", 0, "b c"), "1", "2", ("x", "y"), "line 3")
+    assert str(problem) == "a[0]['b c'] (line 3): found 1; expected 2; did you mean 'x' or 'y'?"
+    assert (problem.place, problem.suggestion) == ("a[0]['b c']", "x")
+    assert Problem((), "1", "2").suggestion is None
+
+
+def test_errors_carry_their_problem() -> None:
+    with pytest.raises(mdp.PrivacyError) as refused:
+        mdp.Budget(rho=-1)
+    assert refused.value.problem == Problem(("budget", "rho"), "-1", "a finite number above 0")
+    assert mdp.DomainError("a sentence").problem is None
+
+
+def test_errors_survive_a_copy() -> None:
+    error = EntryError.at(("kway",), "5", "at most 3")
+    again = copy.copy(error)
+    assert (type(again), again.problem, str(again)) == (EntryError, error.problem, str(error))
+
+
+def test_messages_quote_no_more_than_an_excerpt() -> None:
+    name = "a" * 10_000
+    with pytest.raises(mdp.DomainError) as caught:
+        mdp.Domain({name: None})
+    assert caught.value.path == (name,)
+    told = str(caught.value)
+    assert len(told) < 1_100
+    assert (told[:4], told[-9:]) == ("aaaa", "or a size")
+
+
+def test_errors_are_placed_from_outside() -> None:
+    with pytest.raises(mdp.TooLargeError, match=r"^workload\[1\]: too much$"), within("workload", 1):
+        raise mdp.TooLargeError("too much")
+    with pytest.raises(ValueError, match=r"^not ours$"), within("workload", 1):
+        raise ValueError("not ours")

@@ -25,7 +25,8 @@ from matrixdp.measure.measurement import plan_cost
 from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
 from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
-from tests.forging import forge_measurement, forge_record, put
+from tests.builders import saved
+from tests.forging import flip, forge_measurement, forge_record, put
 
 PROGRAM = Path(__file__).parent.parent / "verifier" / "verify_cost.py"
 SPECIFICATION = importlib.util.spec_from_file_location("verify_cost", PROGRAM)
@@ -47,15 +48,6 @@ BUDGETS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def save(
-    folder: Path, workload: mdp.Workload, table: object, budget: mdp.Budget, **options: Any
-) -> mdp.Release:
-    measured = mdp.select(workload, budget=budget, **options).measure(table, budget)
-    release = measured.reconstruct()
-    mdp.save_release(release, folder)
-    return release
-
-
 def found(folder: Path) -> tuple[list[str], list[str]]:
     """Return what holds in a folder and what does not; whatever is not decided is neither."""
     lines = [(holds, words) for holds, words in verifier.checks(folder)]
@@ -66,7 +58,7 @@ def found(folder: Path) -> tuple[list[str], list[str]]:
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released") / "out"
     budget = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace", unit=UNIT)
-    save(folder, WORKLOAD, TABLE, budget, mechanism="residual", noise="gaussian")
+    saved(folder, WORKLOAD, budget, TABLE, mechanism="residual", noise="gaussian")
     return folder
 
 
@@ -101,7 +93,7 @@ def test_it_runs_where_nothing_is_installed(released: Path, forged: Path) -> Non
 
 
 def test_what_is_not_decided_is_counted_in_the_verdict(tmp_path: Path) -> None:
-    save(tmp_path / "out", WORKLOAD, TABLE, mdp.Budget(mu=40), mechanism="identity", noise="gaussian")
+    saved(tmp_path / "out", WORKLOAD, mdp.Budget(mu=40), TABLE, mechanism="identity", noise="gaussian")
     told = run(tmp_path / "out")
     assert told.returncode == 0
     lines = told.stdout.split("\n")
@@ -168,16 +160,16 @@ PRODUCTS = mdp.Workload(
     mdp.product({"a": "prefix", "b": "range"}),
     mdp.product({"a": "range", "b": "identity"}),
 )
-WEIGHED = {"mechanism": "residual", "sub_solver": "product", "noise": "gaussian"}
+WEIGHED: dict[str, Any] = {"mechanism": "residual", "sub_solver": "product", "noise": "gaussian"}
 
 
 def test_it_agrees_on_row_multipliers_and_merged_attributes(tmp_path: Path) -> None:
     budget = mdp.Budget(rho=0.2)
-    release = save(tmp_path / "weighed", PRODUCTS, {"a": [0, 1], "b": [3, 4]}, budget, **WEIGHED)
+    release = saved(tmp_path / "weighed", PRODUCTS, budget, {"a": [0, 1], "b": [3, 4]}, **WEIGHED)
     assert any(part.multipliers is not None for part in release.measurement.plan.parts)
     assert found(tmp_path / "weighed")[1] == []
     for noise in ("gaussian", "laplace"):
-        release = save(tmp_path / noise, WORKLOAD, TABLE, budget, mechanism="residual", noise=noise)
+        release = saved(tmp_path / noise, WORKLOAD, budget, TABLE, mechanism="residual", noise=noise)
         blocks = [block for part in release.measurement.plan.parts for block in part.blocks]
         assert any(len(block.attributes) > 1 for block in blocks)
         assert found(tmp_path / noise)[1] == []
@@ -349,8 +341,7 @@ def test_a_cost_above_the_budget_is_found_though_it_is_said_everywhere(forged: P
     cost = words.rpartition(" = ")[2]
     forge_measurement(forged, lambda header, _: header["authorization"].update(cost=cost))
     forge_record(
-        forged,
-        lambda record: (record["privacy"].update(cost=cost), record["authorization"].update(cost=cost)),
+        forged, lambda record: [record[own].update(cost=cost) for own in ("privacy", "authorization")]
     )
     fails = found(forged)[1]
     assert any("records that move cost" in words for words in fails)
@@ -364,10 +355,7 @@ def entered(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def matrix_entry(header: dict[str, Any], members: dict[str, bytes]) -> None:
-    name = entered(header)["entries"]
-    data = bytearray(members[name])
-    data[-2] ^= 0x40  # a larger last entry
-    members[name] = bytes(data)
+    flip(members, entered(header)["entries"], -2, 0x40)  # a larger last entry
 
 
 def fewer_parts(header: dict[str, Any], members: dict[str, bytes]) -> None:
@@ -416,7 +404,7 @@ def test_an_array_that_nothing_names_is_found(forged: Path) -> None:
 
 def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
     """They would be widened anew for every part that names them."""
-    save(tmp_path / "out", PRODUCTS, {"a": [0, 1], "b": [3, 4]}, mdp.Budget(rho=0.2), **WEIGHED)
+    saved(tmp_path / "out", PRODUCTS, mdp.Budget(rho=0.2), {"a": [0, 1], "b": [3, 4]}, **WEIGHED)
 
     def narrow(header: dict[str, Any], members: dict[str, bytes]) -> None:
         name = next(part["multipliers"] for part in header["plan"]["parts"] if "multipliers" in part)
@@ -430,6 +418,9 @@ def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
         mdp.load_release(tmp_path / "out")
 
 
+PURE = {"definition": "pure DP", "exact": {"epsilon": "9"}, "parameters": {"epsilon": 9}}
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [
@@ -437,10 +428,7 @@ def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
         (("privacy", "guarantees", 0, "exact", "mu"), "1/1000"),
         (("privacy", "guarantees", 0, "parameters", "mu"), 0.001),
         (("privacy", "guarantees", 0, "definition"), "pure DP"),
-        (
-            ("privacy", "guarantees", 0),
-            {"definition": "pure DP", "exact": {"epsilon": "9"}, "parameters": {"epsilon": 9}},
-        ),
+        (("privacy", "guarantees", 0), PURE),
         (("privacy", "guarantees", 1, "exact", "rho"), "1/1000"),
         (("privacy", "guarantees", 2, "exact", "epsilon"), "1/2"),
         (("privacy", "guarantees", 2, "exact", "delta"), "1/10000000"),
@@ -486,26 +474,25 @@ def test_names_in_a_release_write_no_lines_of_their_own(forged: Path, capsys: py
 
 
 def test_files_in_disorder_are_told_in_one_line(forged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, contents in {
-        "measurement.mdp": lambda old: (old[: len(old) // 2], b"", old[:-200] + b"?" + old[-199:]),
-        "release.json": lambda old: (
-            old.replace(b'"private"', b'"private": true, "private"', 1),
-            b"[]",
-            old.replace(b'"rmse": ', b'"rmse": 1e999, "other": ', 1),
-        ),
-    }.items():
+    for name, change in (
+        ("measurement.mdp", lambda old: old[: len(old) // 2]),
+        ("measurement.mdp", lambda old: b""),
+        ("measurement.mdp", lambda old: old[:-200] + b"?" + old[-199:]),
+        ("release.json", lambda old: old.replace(b'"private"', b'"private": true, "private"', 1)),
+        ("release.json", lambda old: b"[]"),
+        ("release.json", lambda old: old.replace(b'"rmse": ', b'"rmse": 1e999, "other": ', 1)),
+    ):
         original = (forged / name).read_bytes()
-        for content in contents(original):
-            (forged / name).write_bytes(content)
-            assert verifier.main([str(forged)]) == 1
-            assert "FAILED      the files are not those of a release" in capsys.readouterr().out
+        (forged / name).write_bytes(change(original))
+        assert verifier.main([str(forged)]) == 1
+        assert "FAILED      the files are not those of a release" in capsys.readouterr().out
         (forged / name).write_bytes(original)
 
 
 def test_it_says_where_a_part_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    save(tmp_path / "out", PRODUCTS, {"a": [0], "b": [1]}, mdp.Budget(rho=0.2), **WEIGHED)
+    saved(tmp_path / "out", PRODUCTS, mdp.Budget(rho=0.2), {"a": [0], "b": [1]}, **WEIGHED)
     assert verifier.main([str(tmp_path / "out")]) == 0
     monkeypatch.setattr(verifier, "MOST_WORK", 10)
     assert verifier.main([str(tmp_path / "out")]) == 1

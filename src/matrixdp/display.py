@@ -12,20 +12,6 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-__all__ = [
-    "MAX_ROWS",
-    "Displayed",
-    "Preview",
-    "about",
-    "above",
-    "counted",
-    "figure",
-    "listed",
-    "printable",
-    "rounded",
-    "shown_text",
-]
-
 #: Rows that a table in a notebook has at most.
 MAX_ROWS = 20
 _LONGEST = 60

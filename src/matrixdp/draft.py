@@ -6,12 +6,12 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import product
 from pathlib import Path
-from typing import Any, cast, final
+from typing import Annotated, Any, final, get_origin, get_type_hints
 
 import duckdb
 
@@ -59,34 +59,20 @@ _FOREIGN_NUMBER = (
 )
 _MOST_NEGATIVES = 5
 _REPLACED = "\ufffd"
-#: What is asked of a column: text as it stands (r) and without spaces (t), as a number (n) and a moment (m).
-_TOLD = {
-    "records": "count(*)",
-    "present": "count(t)",
-    "distinct": "count(DISTINCT t)",
-    "numbers": "count(n)",
-    "whole": "count(n) FILTER (n = floor(n))",
-    "low": "min(n)",
-    "high": "max(n)",
-    "below": "quantile_disc(n, 0.01)",
-    "above": "quantile_disc(n, 0.99)",
-    "moments": "count(m)",
-    "first": "min(m)",
-    "last": "max(m)",
-    "timed": "coalesce(bool_or(m <> date_trunc('day', m)), false)",
-    "longest": "coalesce(max(length(t)), 0)",
-    "spaced": "coalesce(bool_or(r <> t), false)",
-    "foreign_dates": f"count(*) FILTER (regexp_full_match(t, {literal(_FOREIGN_DATE)}))",
-    "foreign_numbers": f"count(*) FILTER (n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)}))",
-    "replaced": f"count(*) FILTER (contains(r, {literal(_REPLACED)}))",
-    "least_other": "min(n) FILTER (n >= 0)",
-}
+
+
+_FOREIGN_FORM = f"""CASE WHEN count(m) = count(t) OR count(n) = count(t) THEN ''
+    WHEN bool_and(regexp_full_match(t, {literal(_FOREIGN_DATE)})) THEN 'dates'
+    WHEN bool_and(n IS NOT NULL OR regexp_full_match(t, {literal(_FOREIGN_NUMBER)})) THEN 'numbers'
+    ELSE '' END"""
 
 
 @final
 @dataclass(frozen=True)
 class Profile:
     """What the records of a public table say of one column.
+
+    Most say what is asked of it: of text as it stands (r) and without spaces (t), number (n) and moment (m).
 
     Attributes
     ----------
@@ -96,7 +82,7 @@ class Profile:
         The different values, the most frequent first; empty where there are more than `MOST_LISTED`.
     numbers, whole : bool
         Whether every value is a number, and whether every one is an integer.
-    low, high, central : float and pair of float
+    low, high, below, above : float
         The least and the largest number, and those that 1 % and 99 % of the values lie below.
     first, last : datetime or None
         The first and the last moment, where every value is a date.
@@ -114,23 +100,24 @@ class Profile:
         The least of the other numbers.
     """
 
-    records: int
-    missing: int
-    distinct: int
+    records: Annotated[int, "count(*)"]
+    missing: Annotated[int, "count(*) - count(t)"]
+    distinct: Annotated[int, "count(DISTINCT t)"]
+    numbers: Annotated[bool, "count(t) > 0 AND count(n) = count(t)"]
+    whole: Annotated[bool, "count(t) > 0 AND count(n) FILTER (n = floor(n)) = count(t)"]
+    low: Annotated[float, "coalesce(min(n), 0.0)"]
+    high: Annotated[float, "coalesce(max(n), 0.0)"]
+    below: Annotated[float, "coalesce(quantile_disc(n, 0.01), 0.0)"]
+    above: Annotated[float, "coalesce(quantile_disc(n, 0.99), 0.0)"]
+    first: Annotated[datetime | None, "CASE WHEN count(m) = count(t) THEN min(m) END"]
+    last: Annotated[datetime | None, "CASE WHEN count(m) = count(t) THEN max(m) END"]
+    timed: Annotated[bool, "coalesce(bool_or(m <> date_trunc('day', m)), false)"]
+    longest: Annotated[int, "coalesce(max(length(t)), 0)"]
+    spaced: Annotated[bool, "coalesce(bool_or(r <> t), false)"]
+    foreign: Annotated[str, _FOREIGN_FORM]
+    least_other: Annotated[float, "coalesce(min(n) FILTER (n >= 0), 0.0)"]
     values: tuple[str, ...]
-    numbers: bool
-    whole: bool
-    low: float
-    high: float
-    central: tuple[float, float]
-    first: datetime | None
-    last: datetime | None
-    timed: bool
-    longest: int
-    spaced: bool
-    foreign: str
     negatives: tuple[float, ...]
-    least_other: float
 
 
 def profiles(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict[str, Profile]:
@@ -171,25 +158,23 @@ def code_book(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict
     columns = {name.lower(): name for name in source.columns()}
     if any(name in columns.values() for name in names):
         return None
-    found = [
-        next((columns[n] for n in kind if n in columns), None) for kind in (_ATTRIBUTES, _VALUES, _LABELS)
-    ]
-    attribute, value, label = found
-    if attribute is None or value is None:
+    kinds = _ATTRIBUTES, _VALUES, _LABELS
+    found = [next((columns[n] for n in kind if n in columns), None) for kind in kinds]
+    if None in found[:2]:
         return None
-    asked = [attribute, value, *([label] if label else [])]
+    asked = list(filter(None, found))
 
     def read() -> list[tuple[Any, ...]]:
         with connect() as connection:
-            texts = (f"CAST({identifier(name)} AS VARCHAR)" for name in asked)
-            return source.records(connection).project(", ".join(texts)).fetchall()
+            texts = ", ".join(f"CAST({identifier(name)} AS VARCHAR)" for name in asked)
+            return source.records(connection).project(texts).fetchall()
 
     book: dict[str, dict[str, str]] = {name: {} for name in names}
     for row in guarded(read, "read the public table"):
         for title, text in zip(asked, row, strict=True):
             _check_text(title, text or "")
         if row[0] in book and row[1] not in (None, ""):
-            book[row[0]].setdefault(row[1], (row[2] if label else None) or "")
+            book[row[0]].setdefault(row[1], "".join(filter(None, row[2:])))
     return {name: values for name, values in book.items() if values}
 
 
@@ -222,55 +207,25 @@ def _read(table: duckdb.DuckDBPyRelation, name: str, kind: Kind) -> duckdb.DuckD
 def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
     kind = column_kind(stored)
     held = _read(table, name, kind)
-    told = dict(zip(_TOLD, held.aggregate(", ".join(_TOLD.values())).fetchall()[0], strict=True))
-    present, distinct = told["present"], told["distinct"]
-    _check_text(name, _REPLACED if told["replaced"] else "")
+    hints = get_type_hints(Profile, include_extras=True).items()
+    asked = {own: hint.__metadata__[0] for own, hint in hints if get_origin(hint) is Annotated}
+    found = dict(zip(asked, held.aggregate(", ".join(asked.values())).fetchall()[0], strict=True))
+    replaced = held.filter(f"contains(r, {literal(_REPLACED)})").limit(1).fetchall()
+    _check_text(name, _REPLACED if replaced else "")
+    if kind is not Kind.TEXT:
+        found["foreign"] = ""
     listed: list[tuple[Any, ...]] = []
-    if distinct <= MOST_LISTED:
+    if found["distinct"] <= MOST_LISTED:
         groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
         listed = groups.order("c DESC, t").project("t").fetchall()
     below_zero = held.filter("n < 0").aggregate("n", "n").order("n").limit(_MOST_NEGATIVES + 1).fetchall()
-    dated = told["moments"] == present > 0
-    return Profile(
-        records=told["records"],
-        missing=told["records"] - present,
-        distinct=distinct,
-        values=tuple(value for (value,) in listed),
-        numbers=told["numbers"] == present > 0,
-        whole=told["whole"] == present > 0,
-        low=told["low"] or 0.0,
-        high=told["high"] or 0.0,
-        central=(told["below"] or 0.0, told["above"] or 0.0),
-        first=told["first"] if dated else None,
-        last=told["last"] if dated else None,
-        timed=told["timed"],
-        longest=told["longest"],
-        spaced=told["spaced"],
-        foreign="" if kind is not Kind.TEXT or dated else _foreign(told),
-        negatives=tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else (),
-        least_other=told["least_other"] or 0.0,
-    )
-
-
-def _foreign(told: Mapping[str, int]) -> str:
-    """Return what all texts of a column are in a form that is not read, if they are."""
-    present = told["present"]
-    if told["numbers"] == present:
-        return ""
-    forms = {"dates": told["foreign_dates"], "numbers": told["foreign_numbers"]}
-    return next((form for form, times in forms.items() if times == present), "")
+    negatives = tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else ()
+    return Profile(**found, values=tuple(value for (value,) in listed), negatives=negatives)
 
 
 # What a column is proposed to be, by its name, its storage type, and what is public of it.
 
 
-@final
-@dataclass(frozen=True)
-class Unfilled:
-    """What is still to be filled in."""
-
-
-UNFILLED_VALUE = Unfilled()
 _IDENTIFIERS = frozenset(
     {
         *("id", "uuid", "guid", "ssn", "nin", "key", "iban", "passport", "username", "login", "ip", "url"),
@@ -303,7 +258,7 @@ class Proposal:
     Attributes
     ----------
     spec : object
-        What the specification says of the attribute, with `Unfilled` for what is to be filled in; None for a
+        What the specification says of the attribute, with ``...`` for what is to be filled in; None for a
         column that is skipped.
     note : str
         Why it is skipped, or what the reader is told.
@@ -314,6 +269,10 @@ class Proposal:
     spec: object
     note: str = ""
     identifies: bool = False
+
+    def noted(self, more: str) -> Proposal:
+        """Return it with a further note."""
+        return replace(self, note="; ".join(filter(None, (self.note, more))))
 
 
 def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
@@ -347,8 +306,7 @@ def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
         return _unfilled(kind)
     proposal = _of_profile(kind, profile)
     if profile.distinct == 1 and proposal.spec is not None:
-        note = "; ".join(filter(None, (proposal.note, f"{_ALONE} of the public records")))
-        proposal = Proposal(_widened(proposal.spec), note)
+        proposal = Proposal(_widened(proposal.spec), proposal.note).noted(f"{_ALONE} of the public records")
     if isinstance(proposal.spec, list | dict) and profile.missing:
         spec = proposal.spec if isinstance(proposal.spec, dict) else {"categories": proposal.spec}
         return Proposal({**spec, "null": "missing"}, proposal.note)
@@ -372,12 +330,12 @@ def propose_listed(values: Mapping[str, str]) -> Proposal:
 def _widened(spec: object) -> object:
     """Return a description with something left to fill in where further values go."""
     if isinstance(spec, list):
-        return [*spec, UNFILLED_VALUE]
+        return [*spec, ...]
     known = dict(spec) if isinstance(spec, Mapping) else {}
     key = next(key for key in ("categories", "labels", "max", "to") if key in known)
     if key == "labels":
-        return {**known, key: {**known[key], "TODO": UNFILLED_VALUE}}
-    return {**known, key: _widened(known[key]) if key == "categories" else UNFILLED_VALUE}
+        return {**known, key: {**known[key], "TODO": ...}}
+    return {**known, key: _widened(known[key]) if key == "categories" else ...}
 
 
 def _plain_value(value: str) -> str | int | float:
@@ -387,16 +345,15 @@ def _plain_value(value: str) -> str | int | float:
 
 
 def _unfilled(kind: Kind) -> Proposal:
-    ends = {"min": UNFILLED_VALUE, "max": UNFILLED_VALUE}
-    if kind is Kind.INTEGER:
-        return Proposal(ends)
-    if kind is Kind.FLOAT:
-        return Proposal({**ends, "bins": UNFILLED_VALUE})
     if kind in DATED:
-        return Proposal({"from": UNFILLED_VALUE, "to": UNFILLED_VALUE, "by": "month"})
-    if kind is Kind.OTHER:
-        return Proposal(None, "a type that no attribute is read from; convert it first, or leave it out")
-    return Proposal(UNFILLED_VALUE, "[category, ...], {min, max}, {min, max, bins} or {from, to, by}")
+        return Proposal({"from": ..., "to": ..., "by": "month"})
+    unread = "a type that no attribute is read from; convert it first, or leave it out"
+    kinds = {
+        Kind.INTEGER: Proposal({"min": ..., "max": ...}),
+        Kind.FLOAT: Proposal({"min": ..., "max": ..., "bins": ...}),
+        Kind.OTHER: Proposal(None, unread),
+    }
+    return kinds.get(kind, Proposal(..., "[category, ...], {min, max}, {min, max, bins} or {from, to, by}"))
 
 
 def _of_profile(kind: Kind, profile: Profile) -> Proposal:
@@ -412,7 +369,7 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
         if not codes or not isinstance(proposal.spec, dict):
             return proposal
         note = f"{codes} may stand for missing values: if so begin at {number_text(profile.least_other)}"
-        return Proposal(proposal.spec, "; ".join(filter(None, (proposal.note, note))))
+        return proposal.noted(note)
     if kind is Kind.OTHER:
         return _unfilled(kind)
     values = profile.values
@@ -425,7 +382,8 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
     cleaned |= {"trim": True} if profile.spaced else {}
     if len(spelled) < len(read):
         cleaned["case"] = "ignore"
-    listed = [value if coded else _plain_value(value) for value in _sorted(spelled.values())]
+    ordered = sorted(spelled.values(), key=lambda value: (value.casefold(), value))
+    listed = [value if coded else _plain_value(value) for value in ordered]
     spec = {"categories": listed, **cleaned} if cleaned else listed
     if not profile.foreign:
         return Proposal(spec)
@@ -478,14 +436,13 @@ def _numbers(profile: Profile) -> Proposal:
             return Proposal(sorted({int(float(value)) for value in profile.values}))
         if size <= _MOST_INTEGERS:
             return Proposal({"min": int(low), "max": int(high)})
-    below, above = profile.central
+    below, above = profile.below, profile.above
     if high - low > 5 * (above - below) > 0:
         width = _width((above - below) / (_BINS / 2))
         start, end = math.floor(below / width), math.ceil(above / width)
         edges = [plain(round(step * width, 9)) for step in range(start, end + 1)]
-        return Proposal(
-            {"edges": [-math.inf, *edges, math.inf]}, "far values are in the open bins at the ends"
-        )
+        edges = [-math.inf, *edges, math.inf]
+        return Proposal({"edges": edges}, "far values are in the open bins at the ends")
     width = _width(max(high - low, 1e-6 * max(1.0, abs(low), abs(high))) / _BINS)
     start, end = math.floor(low / width), math.ceil(high / width)
     ends = {"min": plain(round(start * width, 9)), "max": plain(round(max(end, start + 1) * width, 9))}
@@ -504,10 +461,6 @@ def _dates(first: datetime, last: datetime) -> Proposal:
 
 def _width(least: float) -> float:
     return next((width for width in _WIDTHS if width >= least), _WIDTHS[-1])
-
-
-def _sorted(values: Iterable[str]) -> list[str]:
-    return sorted(values, key=lambda value: (value.casefold(), value))
 
 
 def plain(number: float) -> int | float:
@@ -581,57 +534,49 @@ def draft_specification(
         if book is not None:
             known = {name: propose_listed(values) for name, values in book.items()}
         else:
-            known = {
-                name: propose(name, kinds[name], of) for name, of in profiles(public, list(kinds)).items()
-            }
+            found = profiles(public, list(kinds))
+            known = {name: propose(name, kinds[name], of) for name, of in found.items()}
     proposals = {name: known.get(name) or propose(name, kind) for name, kind in kinds.items()}
     named = os.fspath(data)
     # others read specifications, which are refused where they hold a password
     named = shown(named) if names_secret(named) else named
     unfilled = any(UNFILLED in _flow(proposal.spec) for proposal in proposals.values())
-    lines = [*_heading(named, public_table, unfilled), "", f"data: {_scalar(named)}"]
+    public_name = Path(public_table).name if public_table is not None else ""
+    lines = [*_heading(named, public_name, unfilled), "", f"data: {_scalar(named)}"]
     lines += [f"table: {_scalar(table)}"] if table is not None else []
     lines += ["quoted_newlines: true"] if quoted_newlines else []
-    lines += ["", "domain:", *_domain(proposals, known, public_table), ""]
-    lines += _ending(proposals)
-    return "\n".join(lines) + "\n"
+    lines += ["", "domain:", *_domain(proposals, known, public_name), "", *_ending(proposals), ""]
+    return "\n".join(lines)
 
 
-def _heading(data: str, public_table: str | os.PathLike[str] | None, unfilled: bool) -> list[str]:
+def _heading(data: str, public_table: str, unfilled: bool) -> list[str]:
     lines = [
         _MODELINE,
         "# (Editors check by that file once you make it here: matrixdp schema > matrixdp.schema.json)",
         f"# Drafted from the names and the storage types of the columns of {Path(data).name};",
         "# no record of it was read. Check that they are names, and not a first record: all can read them.",
     ]
-    if public_table is not None:
+    if public_table:
         lines += [
-            f"# Values are those of {Path(public_table).name}, which is taken to be public; here they are.",
+            f"# Values are those of {public_table}, which is taken to be public; here they are.",
             "# Records of the table with other values are out of domain: widen what may have changed.",
         ]
-    if not unfilled:
-        return lines
-    return [
-        *lines,
-        f"# {UNFILLED}: fill in from public knowledge, never by a look at the table; `matrixdp validate`",
-        "# names each that is left.",
-    ]
+    if unfilled:
+        lines += [
+            f"# {UNFILLED}: fill in from public knowledge, never by a look at the table; `matrixdp validate`",
+            "# names each that is left.",
+        ]
+    return lines
 
 
-def _domain(
-    proposals: Mapping[str, Proposal],
-    known: Mapping[str, Proposal],
-    public_table: str | os.PathLike[str] | None,
-) -> list[str]:
+def _domain(proposals: Mapping[str, Proposal], known: Mapping[str, Proposal], public: str) -> list[str]:
     lines = []
     for name, proposal in proposals.items():
         if proposal.spec is None:
             lines.append(f"  # {_scalar(name)} is left out: {proposal.note}")
             continue
-        marked = [proposal.note] if proposal.note else []
-        if name in known:
-            marked.insert(0, f"public, from {Path(str(public_table)).name}")
-        comment = f"   # {'; '.join(marked)}" if marked else ""
+        marked = "; ".join(filter(None, (f"public, from {public}" if name in known else "", proposal.note)))
+        comment = f"   # {marked}" if marked else ""
         lines.append(f"  {_scalar(name)}: {_flow(proposal.spec)}{comment}")
     if all(proposal.spec is None for proposal in proposals.values()):
         lines.append(f"  {UNFILLED}: {UNFILLED}   # no column could be made an attribute")
@@ -646,14 +591,10 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
     if len(paired) > 1:
         lines += ["  - marginals: 2   # every pair of these"]
         lines += [] if len(paired) == len(sizes) else [f"    attributes: {_flow(paired)}"]
-    for name, size in sizes.items():
-        if (
-            isinstance(proposals[name].spec, dict)
-            and 2 < size <= _MOST_PREFIXES
-            and _ordered(name, proposals)
-        ):
+    numbers = [name for name in sizes if _ordered(proposals[name].spec)]
+    for name in numbers:
+        if 2 < sizes[name] <= _MOST_PREFIXES:
             lines += [f"  - product: {{{_scalar(name)}: prefix}}", f"    name: {_scalar(f'{name} CDF')}"]
-    numbers = [name for name in sizes if isinstance(proposals[name].spec, dict) and _ordered(name, proposals)]
     if numbers:
         lines += [
             "  # Statistics are entries, too; their errors are made least:",
@@ -662,8 +603,8 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
     lines += [
         "",
         "# A common choice; decide with whoever answers for the data. {rho: 0.5} is another definition.",
+        "privacy: {epsilon: 1.0, delta: 1.0e-6}",
     ]
-    lines += ["privacy: {epsilon: 1.0, delta: 1.0e-6}"]
     persons = [name for name, proposal in proposals.items() if proposal.identifies]
     if persons:
         lines += [
@@ -695,13 +636,13 @@ def _size(name: str, spec: object) -> int | None:
         return None
 
 
-def _ordered(name: str, proposals: Mapping[str, Proposal]) -> bool:
-    return not {"categories", "labels"} & set(cast("dict[str, object]", proposals[name].spec))
+def _ordered(spec: object) -> bool:
+    return isinstance(spec, dict) and not {"categories", "labels"} & spec.keys()
 
 
 def _flow(value: object) -> str:
     """Return a value as YAML on one line."""
-    if isinstance(value, Unfilled):
+    if value is ...:
         return UNFILLED
     if isinstance(value, Mapping):
         # Keys are text however they are written.

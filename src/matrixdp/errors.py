@@ -28,33 +28,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar, final
 
-__all__ = [
-    "CODES",
-    "DEBUG",
-    "DomainError",
-    "EntryError",
-    "MatrixDPError",
-    "NumericalError",
-    "Path",
-    "PrivacyError",
-    "Problem",
-    "SafeNote",
-    "SignatureError",
-    "SourceError",
-    "SpecificationError",
-    "StorageError",
-    "TooLargeError",
-    "UnsupportedQueryError",
-    "WorkloadError",
-    "did_you_mean",
-    "each",
-    "file_problem",
-    "format_place",
-    "placed",
-    "reading",
-    "within",
-]
-
 DEBUG = "MATRIXDP_DEBUG"
 """Set in the environment, this lets be seen what is withheld otherwise, as it may quote the table."""
 

@@ -187,7 +187,6 @@ class Form(ABC, Generic[T]):
 
 # Forms of scalars, lists and mappings.
 
-S = TypeVar("S")
 V = TypeVar("V", bound=str | int | float)
 
 LISTS = (list, tuple, range, np.ndarray)
@@ -483,12 +482,13 @@ ABSENT: Any = _Absent()
 @dataclass(frozen=True)
 class _Key:
     form: Form[Any]
-    default: Any
-    missing: str
-    always: bool
-    about: str
-    blank: bool
-    former: str
+    default: Any = ABSENT
+    name: str | None = None
+    missing: str = ""
+    always: bool = False
+    about: str = ""
+    blank: bool = True
+    former: str = ""
     attribute: str = ""
 
     def schema(self, definitions: Schema) -> Schema:
@@ -500,17 +500,7 @@ class _Key:
         return schema
 
 
-def key(
-    form: Form[Any],
-    *,
-    default: Any = ABSENT,
-    name: str | None = None,
-    missing: str = "",
-    always: bool = False,
-    about: str = "",
-    blank: bool = True,
-    former: str = "",
-) -> Any:
+def key(form: Form[Any], **options: Any) -> Any:
     """Return the field of a record.
 
     Parameters
@@ -532,8 +522,7 @@ def key(
     former : str, optional
         What the key was called before; it may still be written so.
     """
-    kept = _Key(form, default, missing, always, about, blank, former)
-    return field(default=ABSENT, metadata={"key": kept, "name": name})
+    return field(default=ABSENT, metadata={"key": _Key(form, **options)})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(key,))
@@ -583,12 +572,8 @@ class Record:
         ordered = dict.fromkeys(
             name for base in cls.__mro__ for name in get_annotations(base) if name in known
         )
-        found = {}
-        for item in (known[name] for name in ordered):
-            given: _Key = item.metadata["key"]
-            name = item.metadata["name"] or item.name
-            found[name] = replace(given, attribute=item.name)
-        return found
+        given: dict[str, _Key] = {name: known[name].metadata["key"] for name in ordered}
+        return {own.name or name: replace(own, attribute=name) for name, own in given.items()}
 
     @classmethod
     def main_key(cls) -> str:
@@ -666,10 +651,7 @@ class Record:
         for attribute in given:
             if attribute not in names:
                 raise TypeError(f"{type(self).__name__} has no field {attribute!r}")
-        held: dict[object, Any] = {
-            names[attribute]: value for attribute, value in given.items() if value is not ABSENT
-        }
-        self._fill(held, as_written)
+        self._fill({names[own]: value for own, value in given.items() if value is not ABSENT}, as_written)
 
     def __repr__(self) -> str:
         own: Any = type(self)

@@ -13,8 +13,6 @@ from typing import Self, final
 
 from matrixdp.errors import StorageError, file_problem
 
-__all__ = ["Lock", "private_folder", "whole_path"]
-
 _PREFIX = "matrixdp-"
 _OWNER = "owner"
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -75,8 +73,7 @@ class Lock:
             # no link is followed: what is written into the file, or made, must not be elsewhere
             self._descriptor: int | None = os.open(path, _FLAGS, 0o600)
         except (OSError, ValueError) as error:
-            reason = file_problem(error)
-            raise StorageError(f"{path}: cannot be opened ({reason})") from None
+            raise StorageError(f"{path}: cannot be opened ({file_problem(error)})") from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -160,10 +157,8 @@ def private_folder() -> Iterator[Path]:
         lock = Lock(folder / _OWNER)
         lock.path.write_text(platform.node())
     except (OSError, StorageError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StorageError(
-            f"the temporary folder cannot be used ({reason}); name another one in the variable TMPDIR"
-        ) from None
+        reason, cure = getattr(error, "strerror", None) or error, "name another one in the variable TMPDIR"
+        raise StorageError(f"the temporary folder cannot be used ({reason}); {cure}") from None
     try:
         yield folder
     finally:

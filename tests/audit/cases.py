@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import matrixdp as mdp
-from tests.audit.settings import ROUNDS
 
+#: A longer audit: as many times the cases and the samples (``MATRIXDP_AUDIT=20``, `make audit`).
+ROUNDS = int(os.environ.get("MATRIXDP_AUDIT", "1"))
+#: Where the choice of plans and budgets starts, never the noise: another longer run takes another.
+SEED = int(os.environ.get("MATRIXDP_AUDIT_SEED", "0"))
 Array = NDArray[np.float64]
 IDENTITY = "identity"
 #: The attributes that tell copies apart, and how many values they have: test_controls.py computes the power.
@@ -24,7 +28,7 @@ RATIO_COPIES = (1000, 500)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One way through the pipeline.
+    """One way through the pipeline; its name begins with the noise.
 
     Its domain begins with attributes that every query keeps whole. Each combination of their values is a
     small table of its own, measured apart from the others with the noise of the whole: a copy.
@@ -33,22 +37,32 @@ class Case:
     ----------
     table : str
         How the table comes: the ending of a file, or the kind of frame.
-    sizes : dict
-        The other attributes.
     products : tuple
-        What each entry asks of them: every value, or the rows of a matrix.
-    above : bool
-        Whether the lattice step is above one record (else below).
+        What each entry asks of the other attributes, of two values each: all, or the rows of a matrix.
     """
 
     name: str
-    noise: str
     budget: mdp.Budget
     table: str
-    sizes: dict[str, int]
     products: tuple[Mapping[str, Any], ...]
-    above: bool
     copies: tuple[int, int] = COPIES
+
+    @property
+    def noise(self) -> str:
+        return self.name.split(",")[0]
+
+    @property
+    def above(self) -> bool:
+        """Whether the lattice step is above one record (else below)."""
+        return "coarse" in self.name
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return dict.fromkeys(sorted({name for own in self.products for name in own}), 2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.sizes.values())
 
     @property
     def copy_sizes(self) -> tuple[int, int]:
@@ -77,7 +91,7 @@ class Case:
         return np.vstack(stacked)
 
 
-TWO = mdp.Unit(records=2)
+TWO, OF_PERSONS = mdp.Unit(records=2), mdp.Unit(records=2, id="person")
 #: Both columns have norm sqrt 2, and L1 norm 2.
 TREE = np.array([[1, 1], [1, 0], [0, 1]], dtype=float)
 #: Columns that point to opposite sides: replacing a record moves twice as far as removing it, in any norm.
@@ -86,63 +100,30 @@ OPPOSITE = np.array([[1, -1], [2, -2]], dtype=float)
 REAL = np.array([[1, 1 / math.pi], [1 / math.e, 1]], dtype=float)
 REAL_OPPOSITE = np.array([[1, -1], [math.pi, -math.pi]], dtype=float)
 
+BOTH = ({"a": REAL, "b": REAL},)
+BOTH_OPPOSITE = ({"a": REAL_OPPOSITE, "b": REAL},)
+PARTS = ({"a": IDENTITY}, {"b": IDENTITY})
+
+
+def replacing(**given: Any) -> mdp.Budget:
+    return mdp.Budget(**given, neighbours="replace")
+
+
 CASES = (
-    Case("gaussian", "gaussian", mdp.Budget(mu=3), "parquet", {"a": 2}, ({"a": TREE},), False),
-    Case(
-        "gaussian, coarse", "gaussian", mdp.Budget(rho=4.5), "polars",
-        {"a": 2, "b": 2}, ({"a": REAL, "b": REAL},), True,
-    ),
-    Case(
-        "gaussian, replace", "gaussian", mdp.Budget(mu=3, neighbours="replace"), "pandas",
-        {"a": 2}, ({"a": OPPOSITE},), False,
-    ),
-    Case(
-        "gaussian, replace, coarse", "gaussian", mdp.Budget(epsilon=18, delta=1e-6, neighbours="replace"),
-        "parquet", {"a": 2, "b": 2}, ({"a": REAL_OPPOSITE, "b": REAL},), True,
-    ),
-    Case(
-        "gaussian, two parts", "gaussian", mdp.Budget(mu=3), "arrow",
-        {"a": 2, "b": 2}, ({"a": IDENTITY}, {"b": IDENTITY}), False,
-    ),
-    Case("laplace", "laplace", mdp.Budget(epsilon=2), "parquet", {}, ({},), False, RATIO_COPIES),
-    Case("laplace, tree", "laplace", mdp.Budget(epsilon=2), "pandas", {"a": 2}, ({"a": TREE},), False),
-    Case(
-        "laplace, coarse", "laplace", mdp.Budget(epsilon=2, delta=1e-6), "parquet",
-        {"a": 2, "b": 2}, ({"a": REAL, "b": REAL},), True,
-    ),
-    Case(
-        "laplace, replace", "laplace", mdp.Budget(epsilon=2, neighbours="replace"), "arrays",
-        {"a": 2}, ({"a": IDENTITY},), False,
-    ),
-    Case(
-        "laplace, replace, coarse", "laplace", mdp.Budget(rho=2, neighbours="replace"), "polars",
-        {"a": 2}, ({"a": REAL_OPPOSITE},), True,
-    ),
-    Case(
-        "laplace, two parts", "laplace", mdp.Budget(epsilon=2), "arrow",
-        {"a": 2, "b": 2}, ({"a": IDENTITY}, {"b": IDENTITY}), False,
-    ),
-    Case(
-        "gaussian, two records", "gaussian", mdp.Budget(mu=3, unit=TWO), "csv",
-        {"a": 2}, ({"a": TREE},), False,
-    ),
-    Case(
-        "gaussian, replace, two records, coarse", "gaussian",
-        mdp.Budget(mu=3, neighbours="replace", unit=TWO), "parquet",
-        {"a": 2, "b": 2}, ({"a": REAL_OPPOSITE, "b": REAL},), True,
-    ),
-    Case(
-        "gaussian, two records counted", "gaussian",
-        mdp.Budget(mu=3, unit=mdp.Unit(records=2, id="person")), "arrays",
-        {"a": 2}, ({"a": TREE},), False,
-    ),
-    Case(
-        "laplace, two records, coarse", "laplace", mdp.Budget(epsilon=2, unit=TWO), "parquet",
-        {"a": 2}, ({"a": REAL},), True,
-    ),
-    Case(
-        "laplace, replace, two records", "laplace",
-        mdp.Budget(epsilon=2, neighbours="replace", unit=TWO), "polars",
-        {"a": 2}, ({"a": OPPOSITE},), False,
-    ),
-)  # fmt: skip
+    Case("gaussian", mdp.Budget(mu=3), "parquet", ({"a": TREE},)),
+    Case("gaussian, coarse", mdp.Budget(rho=4.5), "polars", BOTH),
+    Case("gaussian, replace", replacing(mu=3), "pandas", ({"a": OPPOSITE},)),
+    Case("gaussian, replace, coarse", replacing(epsilon=18, delta=1e-6), "parquet", BOTH_OPPOSITE),
+    Case("gaussian, two parts", mdp.Budget(mu=3), "arrow", PARTS),
+    Case("laplace", mdp.Budget(epsilon=2), "parquet", ({},), RATIO_COPIES),
+    Case("laplace, tree", mdp.Budget(epsilon=2), "pandas", ({"a": TREE},)),
+    Case("laplace, coarse", mdp.Budget(epsilon=2, delta=1e-6), "parquet", BOTH),
+    Case("laplace, replace", replacing(epsilon=2), "arrays", ({"a": IDENTITY},)),
+    Case("laplace, replace, coarse", replacing(rho=2), "polars", ({"a": REAL_OPPOSITE},)),
+    Case("laplace, two parts", mdp.Budget(epsilon=2), "arrow", PARTS),
+    Case("gaussian, two records", mdp.Budget(mu=3, unit=TWO), "csv", ({"a": TREE},)),
+    Case("gaussian, replace, two records, coarse", replacing(mu=3, unit=TWO), "parquet", BOTH_OPPOSITE),
+    Case("gaussian, two records counted", mdp.Budget(mu=3, unit=OF_PERSONS), "arrays", ({"a": TREE},)),
+    Case("laplace, two records, coarse", mdp.Budget(epsilon=2, unit=TWO), "parquet", ({"a": REAL},)),
+    Case("laplace, replace, two records", replacing(epsilon=2, unit=TWO), "polars", ({"a": OPPOSITE},)),
+)

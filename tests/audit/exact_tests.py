@@ -8,7 +8,7 @@ a probability is below `SLACK`, by which limits are moved.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,20 +72,21 @@ def tails(noise: str, residuals: Sequence[Array]) -> float:
 def shape(noise: str, residuals: Sequence[Array]) -> float:
     """Count residuals in intervals of equal probability."""
     edges = DISTRIBUTIONS[noise].ppf(np.arange(1, BINS) / BINS)
-    found = []
-    for own in residuals:
-        counts = np.bincount(np.searchsorted(edges, own.ravel()), minlength=BINS)
-        found += [counted(int(count), own.size, 1 / BINS) for count in counts]
-    return worst(found)
+    return _even([np.searchsorted(edges, own) for own in residuals], BINS)
 
 
 def lattice(drawn: Sequence[NDArray[np.int64]]) -> float:
     """Count the last digits of the released integers: they are uniform, whatever the data are."""
-    found = []
-    for own in drawn:
-        counts = np.bincount((own % RESIDUES).ravel(), minlength=RESIDUES)
-        found += [counted(int(count), own.size, 1 / RESIDUES) for count in counts]
-    return worst(found)
+    return _even([own % RESIDUES for own in drawn], RESIDUES)
+
+
+def _even(drawn: Sequence[NDArray[np.int64]], values: int) -> float:
+    """Count numbers, of which each of so many is as likely as any other."""
+    return worst(
+        counted(int(count), own.size, 1 / values)
+        for own in drawn
+        for count in np.bincount(own.ravel(), minlength=values)
+    )
 
 
 def hits(noise: str, drawn: Sequence[NDArray[np.int64]], steps: Sequence[float]) -> float:
@@ -120,13 +121,15 @@ def ratio_exceeded(rare: int, often: int, number: int, epsilon: float, level: fl
 
 def ratio(rare: int, often: int, number: int, epsilon: float) -> float:
     """Return the least level at which a ratio of probabilities above e^epsilon is proved, by bisection."""
-    low, high = -300.0, 0.0
     if not ratio_exceeded(rare, often, number, epsilon, 1.0):
         return 1.0
-    for _ in range(40):
+    return least(lambda level: ratio_exceeded(rare, often, number, epsilon, level), -300.0, 40)
+
+
+def least(holds: Callable[[float], bool], low: float, steps: int) -> float:
+    """Return the least power of 10, of exponents from ``low`` to 0, for which something holds."""
+    high = 0.0
+    for _ in range(steps):
         middle = (low + high) / 2
-        if ratio_exceeded(rare, often, number, epsilon, 10**middle):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if holds(10**middle) else (middle, high)
     return 10**high

@@ -93,10 +93,9 @@ def worst_move(case: Case, strategy: ReadFile) -> tuple[int, int | None, Integer
 
     In every copy, records of the first cell come, or go there from the second; the counts change as returned.
     """
-    sizes = tuple(case.sizes.values())
     norm = strategy.norm
     scaled = [
-        (local_matrix(part, sizes), Fraction(part.variance if norm == 2 else math.sqrt(part.variance)))
+        (local_matrix(part, case.shape), Fraction(part.variance if norm == 2 else math.sqrt(part.variance)))
         for part in strategy.parts
     ]
 
@@ -104,7 +103,7 @@ def worst_move(case: Case, strategy: ReadFile) -> tuple[int, int | None, Integer
         moved = ((int((np.abs(rows @ change) ** norm).sum()), scale) for rows, scale in scaled)
         return sum((own / scale for own, scale in moved), Fraction(0))
 
-    counts = case.budget.unit.records * np.eye(math.prod(sizes), dtype=object)
+    counts = case.budget.unit.records * np.eye(math.prod(case.shape), dtype=object)
     if case.budget.neighbours == "add_remove":
         moves: list[Any] = [(cell, None, counts[cell]) for cell in range(len(counts))]
     else:
@@ -118,7 +117,7 @@ def without_person(case: Case) -> Integers:
 
     Every other copy has a record, so that there are cells without records, and cells with.
     """
-    cells = math.prod(case.sizes.values())
+    cells = math.prod(case.shape)
     counts = np.zeros((case.samples, cells), dtype=np.int64)
     odd = np.arange(1, case.samples, 2)
     counts[odd, odd // 2 % cells] = 1
@@ -146,7 +145,7 @@ def written(case: Case, others: Integers, own: int | None, folder: Path) -> tupl
             cells = np.append(cells, np.full(case.samples, cell))
     places = [*np.unravel_index(copies, case.copy_sizes)]
     if case.sizes:
-        places += np.unravel_index(cells, tuple(case.sizes.values()))
+        places += np.unravel_index(cells, case.shape)
     columns = dict(zip((*COPY, *case.sizes), places, strict=True))
     if unit.id is not None:
         columns[unit.id] = persons
@@ -173,10 +172,9 @@ def release(case: Case, strategy: Strategy, own: int | None, folder: Path) -> tu
 
 
 def _sample(case: Case, found: ReadFile, counts: Integers, answers: Array) -> Sample:
-    sizes = tuple(case.sizes.values())
     drawn, residuals = [], []
     for part, steps, power, values in zip(found.parts, found.steps, found.powers, found.values, strict=True):
-        true = counts @ local_matrix(part, sizes).astype(np.int64).T
+        true = counts @ local_matrix(part, case.shape).astype(np.int64).T
         own = _copies_first(part, values)
         if power <= 0:
             whole, rest = true << -power, np.zeros(true.shape)
@@ -212,9 +210,8 @@ def collect(case: Case, folder: Path) -> tuple[Evidence, ReadFile]:
     cell, other, change = worst_move(case, read(folder / "strategy.mdp"))
     found, without, record = release(case, strategy, other, folder)
     _, with_person, _ = release(case, strategy, cell, folder)
-    sizes = tuple(case.sizes.values())
     shifts = [
-        (local_matrix(part, sizes) @ change).astype(float) / float(scale)
+        (local_matrix(part, case.shape) @ change).astype(float) / float(scale)
         for part, scale in zip(found.parts, found.scales, strict=True)
     ]
     stated = {row["definition"]: row["parameters"] for row in record["privacy"]["guarantees"]}
@@ -226,10 +223,9 @@ def collect(case: Case, folder: Path) -> tuple[Evidence, ReadFile]:
 
 def check_answers(case: Case, found: ReadFile, answers: Array) -> None:
     """Check that the written answers are least squares of what was measured, and nothing else."""
-    sizes = tuple(case.sizes.values())
     rows, measured = [], []
     for part, scale, steps, values in zip(found.parts, found.scales, found.steps, found.values, strict=True):
-        rows.append(local_matrix(part, sizes).astype(float) / float(scale))
+        rows.append(local_matrix(part, case.shape).astype(float) / float(scale))
         measured.append(_copies_first(part, values) / float(steps))
     solved = case.queries() @ np.linalg.pinv(np.vstack(rows), rcond=1e-11)
     expected = np.hstack(measured) @ solved.T

@@ -45,16 +45,12 @@ def ratio_seen(copies: int, rows: int, claimed: float, epsilon: float) -> float:
     """
     number, often = 2 * copies, 2.0**-rows
     rare = often * math.exp(-epsilon)
-    low, high = -12.0, 0.0  # of the logarithm of the probability to miss it
-    for _ in range(30):
-        middle = (low + high) / 2
-        most = int(stats.binom.isf(10**middle / 2, number, rare))
-        least = int(stats.binom.ppf(10**middle / 2, number, often))
-        if exact.ratio_exceeded(most, least, number, claimed, LEVEL):
-            high = middle
-        else:
-            low = middle
-    return 1 - 10**high
+
+    def seen(missed: float) -> bool:
+        most, least = stats.binom.isf(missed / 2, number, rare), stats.binom.ppf(missed / 2, number, often)
+        return exact.ratio_exceeded(int(most), int(least), number, claimed, LEVEL)
+
+    return 1 - exact.least(seen, -12.0, 30)
 
 
 def same_signs_seen(number: int) -> bool:

@@ -62,7 +62,6 @@ def changed_array(content: bytes, recipe: Recipe) -> bytes:
     array = np.load(io.BytesIO(content), allow_pickle=False)
     kind = recipe.below(6)
     if kind <= 1 and array.size:
-        array = array.copy()
         options: Sequence[Any] = _FLOATS if array.dtype.kind == "f" else _ENTRIES
         for _ in range(1 + recipe.below(4)):
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -83,11 +82,17 @@ def changed_array(content: bytes, recipe: Recipe) -> bytes:
     elif kind == 4:
         data = data[: recipe.below(len(data) + 1)] + recipe.take(8)
     else:
-        front = bytearray(content)
-        for _ in range(1 + recipe.below(4)):
-            front[recipe.below(min(len(front), 128))] = recipe.below(256)
-        return bytes(front)
+        return overwritten(content, recipe, 1 + recipe.below(4), range(min(len(content), 128)))
     return _npy(dtype, shape, data)
+
+
+def overwritten(content: bytes, recipe: Recipe, most: int, places: Sequence[int] | None = None) -> bytes:
+    """Return a file with other bytes at some places."""
+    changed = bytearray(content)
+    for _ in range(most):
+        if recipe.left:
+            changed[recipe.choice(places or range(len(content)))] = recipe.below(256)
+    return bytes(changed)
 
 
 def _npy(dtype: str, shape: str, data: bytes) -> bytes:
@@ -112,10 +117,8 @@ def _moved_members(members: Members, recipe: Recipe) -> None:
 
 def _joined(members: Members, header: object, *, repair: bool, recipe: Recipe) -> bytes:
     if isinstance(header, dict) and isinstance(header.get("checksums"), dict) and repair:
-        own = {
-            name: hashlib.sha256(members[name]).hexdigest() for name in members if name.startswith("arrays/")
-        }
-        header["checksums"] = own
+        arrays = [name for name in members if name.startswith("arrays/")]
+        header["checksums"] = {name: hashlib.sha256(members[name]).hexdigest() for name in arrays}
     text = json.dumps(header).encode("utf-8")
     if "header.json" in members:
         members["header.json"] = text
@@ -126,9 +129,9 @@ def _joined(members: Members, header: object, *, repair: bool, recipe: Recipe) -
     with zipfile.ZipFile(out, "w", way) as target:
         for name, content in members.items():
             target.writestr(name, content)
-    found = bytearray(out.getvalue())
-    if recipe.below(8) == 1:  # the sizes and offsets in the directory of the zip file
-        place = found.rindex(b"PK\x01\x02")
-        for _ in range(1 + recipe.below(4)):
-            found[place + recipe.below(len(found) - place)] = recipe.below(256)
-    return bytes(found)
+    found = out.getvalue()
+    if recipe.below(8) != 1:
+        return found
+    # the sizes and offsets in the directory of the zip file
+    directory = range(found.rindex(b"PK\x01\x02"), len(found))
+    return overwritten(found, recipe, 1 + recipe.below(4), directory)

@@ -26,6 +26,12 @@ class Finding(AssertionError):  # noqa: N818 - an assertion that did not hold
     """An input that is neither taken nor refused as it should be."""
 
 
+def hold(holds: object, words: str) -> None:
+    """Raise a finding unless something holds."""
+    if not holds:
+        raise Finding(words)
+
+
 class _TooLong(BaseException):
     """The clock ran out; no handler of errors catches it."""
 
@@ -45,26 +51,21 @@ def judge(case: Case, data: bytes) -> bool:
             case(data)
         except MatrixDPError as error:
             refusal: MatrixDPError | None = error
-        except Finding:
+        except (Finding, KeyboardInterrupt, SystemExit):
             raise
         except _TooLong:
             raise Finding(f"more than {MOST_SECONDS} s of processor") from None
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt | SystemExit):
-                raise
             raise Finding(f"{type(error).__name__}: {str(error)[:300]}") from error
         else:
             refusal = None
-    if time.process_time() - started > MOST_SECONDS:
-        raise Finding(f"more than {MOST_SECONDS} s of processor")
-    if refusal is None:
-        return True
-    message = str(refusal)
+    hold(time.process_time() - started <= MOST_SECONDS, f"more than {MOST_SECONDS} s of processor")
+    message = "taken" if refusal is None else str(refusal)
     if not message.strip():
         raise Finding(f"a {type(refusal).__name__} that says nothing") from refusal
     if len(message) > LONGEST_MESSAGE:
         raise Finding(f"a message of {len(message)} characters: {message[:300]}") from refusal
-    return False
+    return refusal is None
 
 
 @contextmanager

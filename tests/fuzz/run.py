@@ -16,25 +16,22 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-TARGETS = Path(__file__).parent / "targets"
 ROOT = Path(__file__).parents[2]
 _GREATEST = 100
 
 
-def names() -> list[str]:
-    """Return the targets: one file each."""
-    return sorted(path.stem for path in TARGETS.glob("*.py"))
-
-
-def target(name: str) -> Any:
-    """Return the module of a target."""
-    return import_module(f"tests.fuzz.targets.{name}")
+def targets() -> dict[str, Any]:
+    """Return the targets; what they import is instrumented where that is asked for first."""
+    found: dict[str, Any] = import_module("tests.fuzz.targets").TARGETS
+    return found
 
 
 def dictionary_words() -> list[bytes]:
@@ -56,7 +53,7 @@ class _Found:
     def add(self, data: bytes, error: Exception) -> None:
         """Keep the input of a finding that is like no other, and what it raised."""
         cause = error.__cause__ or error
-        place = traceback.extract_tb(cause.__traceback__)[-1]
+        place = [frame for frame in traceback.extract_tb(cause.__traceback__) if frame.name != "hold"][-1]
         said = f"{type(cause).__name__} {place.filename} {place.lineno}"
         name = f"finding-{hashlib.sha256(said.encode()).hexdigest()[:12]}.bin"
         if name not in self._known:
@@ -73,17 +70,16 @@ class _Found:
             (self.out / "counted.json").write_text(json.dumps({"cases": self.cases, "taken": self.taken}))
 
 
-def child(
-    name: str, corpus: Path, out: Path, cases: int, seconds: int, seed: int, unguided: bool = False
-) -> None:
+def child(name: str, given: argparse.Namespace) -> None:
     """Fuzz one target in this process; ends with the process."""
-    atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=["matrixdp", "yaml"]):
-        module = target(name)
+    atheris: Any = None if given.unguided else import_module("atheris")
+    with atheris.instrument_imports(include=["matrixdp", "yaml"]) if atheris else nullcontext():
+        target = targets()[name]
     from tests.fuzz.oracle import MOST_BYTES, Finding, judge, limit_memory
 
-    case = module.opened(Path(tempfile.mkdtemp()))
-    found = _Found(out)
+    case = target.opened(Path(tempfile.mkdtemp()))
+    found = _Found(given.out)
+    seed = SystemRandom().randrange(2**31)
     limit_memory(MOST_BYTES)
 
     def once(data: bytes) -> None:
@@ -93,33 +89,31 @@ def child(
             found.add(data, error)
         finally:
             found.cases += 1
-            found.write(at_once=found.cases >= cases)
+            found.write(at_once=found.cases >= given.cases)
 
-    if unguided:
-        _unguided(once, corpus, found, cases, seconds, seed)
-        found.write(at_once=True)
-        return
-    options = [
-        f"-runs={cases}", f"-max_total_time={seconds}", "-timeout=120", f"-artifact_prefix={out}/",
-        f"-dict={out.parent / 'dictionary'}", "-max_len=16384", f"-seed={seed}", "-print_final_stats=1",
-        "-verbosity=0", "-rss_limit_mb=0", str(corpus),
-    ]  # fmt: skip
-    atheris.Setup([sys.argv[0], *options], once)
     try:
+        if given.unguided:
+            _unguided(once, found, given, Random(seed))  # noqa: S311
+            return
+        options = [
+            f"-runs={given.cases}", f"-max_total_time={given.seconds}", "-timeout=120",
+            f"-artifact_prefix={given.out}/", f"-dict={given.out.parent / 'dictionary'}", "-max_len=16384",
+            f"-seed={seed}", "-print_final_stats=1", "-verbosity=0", "-rss_limit_mb=0", str(given.corpus),
+        ]  # fmt: skip
+        atheris.Setup([sys.argv[0], *options], once)
         atheris.Fuzz()
     finally:
         found.write(at_once=True)
 
 
 def _unguided(
-    once: Callable[[bytes], None], corpus: Path, found: _Found, cases: int, seconds: int, seed: int
+    once: Callable[[bytes], None], found: _Found, given: argparse.Namespace, random: Random
 ) -> None:
     """Give random changes of what is in the corpus: far more cases in the same time, and no coverage."""
-    random = Random(seed)  # noqa: S311
-    known = [path.read_bytes() for path in sorted(corpus.iterdir())]
+    known = [path.read_bytes() for path in sorted(given.corpus.iterdir())]
     words = dictionary_words()
-    end = time.monotonic() + seconds
-    while found.cases < cases and time.monotonic() < end:
+    end = time.monotonic() + given.seconds
+    while found.cases < given.cases and time.monotonic() < end:
         data = bytearray(random.choice(known))
         for _ in range(random.randrange(1, 5)):
             place = random.randrange(len(data) + 1)
@@ -139,33 +133,34 @@ def _unguided(
         once(bytes(data))
 
 
-def fuzz(
-    name: str, corpora: Path, out: Path, cases: int, seconds: int, unguided: bool = False
-) -> dict[str, int]:
+def fuzz(name: str, given: argparse.Namespace) -> Counter[str]:
     """Fuzz one target in processes of its own until it had its cases or seconds; return what was counted."""
-    own, corpus = out / name, corpora / name
+    own, corpus = given.out / name, given.corpus / name
     own.mkdir(parents=True, exist_ok=True)
     corpus.mkdir(parents=True, exist_ok=True)
-    for place, seed in enumerate(target(name).seeds()):
+    for place, seed in enumerate(targets()[name].seeds()):
         (corpus / f"seed-{place}").write_bytes(seed)
-    total = {"cases": 0, "taken": 0}
-    ended = 0
-    end = time.monotonic() + seconds
-    while total["cases"] < cases and (left := int(end - time.monotonic())) > 0 and ended < _GREATEST:
+    total: Counter[str] = Counter()
+    end = time.monotonic() + given.seconds
+    while (
+        total["cases"] < given.cases
+        and (left := int(end - time.monotonic())) > 0
+        and total["findings"] < _GREATEST
+    ):
         (own / "counted.json").write_text('{"cases": 0, "taken": 0}')
         command = [sys.executable, "-m", "tests.fuzz.run", "--child", name, "--corpus", str(corpus)]
-        command += ["--out", str(own), "--cases", str(cases - total["cases"]), "--seconds", str(left)]
-        command += ["--unguided"] * unguided
+        command += ["--out", str(own), "--cases", str(given.cases - total["cases"]), "--seconds", str(left)]
+        command += ["--unguided"] * given.unguided
         with (own / "log.txt").open("a") as log:
             done = subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False)
         counted = json.loads((own / "counted.json").read_text())
-        total["cases"] += counted["cases"]
-        total["taken"] += counted["taken"]
-        ended += done.returncode != 0
+        total.update(counted)
+        # a process that ended otherwise left its input in a file crash-*, timeout-* or oom-*
+        total["findings"] += done.returncode != 0
         if not done.returncode and not counted["cases"]:
             break
-    # a process that ended otherwise left its input in a file crash-*, timeout-* or oom-*
-    return total | {"findings": ended + len(list(own.glob("finding-*.bin")))}
+    total["findings"] += len(list(own.glob("finding-*.bin")))
+    return total
 
 
 def main() -> int:
@@ -176,28 +171,24 @@ def main() -> int:
     parser.add_argument(
         "--unguided", action="store_true", help="random changes of the corpus, many times faster"
     )
-    parser.add_argument("--targets", default=",".join(names()))
+    parser.add_argument("--targets", help="names with commas between them; all where it is left out")
     parser.add_argument("--corpus", type=Path, default=ROOT / "out" / "fuzz" / "corpus")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "fuzz")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is not None:
-        seed = SystemRandom().randrange(2**31)
-        child(given.child, given.corpus, given.out, given.cases, given.seconds, seed, given.unguided)
+        child(given.child, given)
         return 0
     given.out.mkdir(parents=True, exist_ok=True)
-    words = (f'"{word.decode()}"\n' for word in dictionary_words())
-    (given.out / "dictionary").write_text("".join(words))
+    (given.out / "dictionary").write_text("".join(f'"{word.decode()}"\n' for word in dictionary_words()))
     findings = 0
-    for name in given.targets.split(","):
+    for name in given.targets.split(",") if given.targets else targets():
         started = time.monotonic()
-        total = fuzz(name, given.corpus, given.out, given.cases, given.seconds, given.unguided)
+        total = fuzz(name, given)
         findings += total["findings"]
         took = time.monotonic() - started
-        sys.stdout.write(
-            f"{name}: {total['cases']:,} cases ({total['taken']:,} taken), {total['findings']} findings, "
-            f"{took:.0f} s\n"
-        )
+        told = f"{total['taken']:,} taken), {total['findings']} findings, {took:.0f} s\n"
+        sys.stdout.write(f"{name}: {total['cases']:,} cases ({told}")
         sys.stdout.flush()
     if findings:
         sys.stdout.write(f"Findings are in {given.out}: finding-*, crash-*, timeout-*.\n")

@@ -11,17 +11,19 @@ from hypothesis import strategies as st
 from matrixdp.errors import MatrixDPError
 from tests.fuzz import oracle
 from tests.fuzz.oracle import Case, Finding, judge
-from tests.fuzz.run import ROOT, names, target
+from tests.fuzz.run import ROOT
+from tests.fuzz.targets import TARGETS
 
 CASES = 40
 
 
-@pytest.fixture(params=names())
+@pytest.fixture(params=TARGETS)
 def opened(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[bytes], Case]:
     monkeypatch.chdir(tmp_path)
-    return target(request.param).seeds(), target(request.param).opened(tmp_path)
+    target = TARGETS[request.param]
+    return target.seeds(), target.opened(tmp_path)
 
 
 def test_what_is_changed_is_taken_or_refused(opened: tuple[list[bytes], Case]):

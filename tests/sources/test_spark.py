@@ -93,8 +93,8 @@ def test_the_pages_on_clusters_run(spark, tmp_path, monkeypatch, page, made):
     monkeypatch.setattr(SparkSession, "stop", lambda _: None)
     path = test_docs.ROOT / "docs" / page
     names: dict[str, Any] = {}
-    for line, code in test_docs.blocks(path):
-        exec(compile("\n" * line + code, str(path), "exec"), names)  # noqa: S102
+    for code in test_docs.fenced(path, "python"):
+        exec(compile(code, str(path), "exec"), names)  # noqa: S102
     assert set(made) <= set(names)
 
 

@@ -46,10 +46,8 @@ WRONG = [
 def patched(monkeypatch: pytest.MonkeyPatch, noise: Noise, name: str, wrong) -> None:
     right = getattr(noise, name)
     value = wrong(right)
-    is_method = callable(value)
-    monkeypatch.setattr(
-        type(noise), name, (lambda _self, *given, **named: value(*given, **named)) if is_method else value
-    )
+    method = lambda _self, *given, **named: value(*given, **named)  # noqa: E731
+    monkeypatch.setattr(type(noise), name, method if callable(value) else value)
 
 
 @pytest.mark.parametrize(("noise", "name", "wrong", "message"), WRONG)
@@ -82,9 +80,8 @@ def test_promises_that_no_threshold_bears_out_are_found(monkeypatch, figure: str
 def test_filters_and_tails_that_are_wrong_are_found(monkeypatch, noise: Noise) -> None:
     right = noise.distribution
     rough = replace(right, epsilon=right.epsilon / 2**30)
-    off = replace(
-        right, approximate=lambda words: (right.approximate(words)[0] + 0.01, right.approximate(words)[1])
-    )
+    shifted = lambda words: (right.approximate(words)[0] + 0.01, right.approximate(words)[1])  # noqa: E731
+    off = replace(right, approximate=shifted)
     narrow = replace(right, upper_tail=lambda point: right.upper_tail(point * Fraction(11, 10)))
     blind = replace(right, approximate=lambda words: (np.zeros(len(words)), np.zeros(len(words), dtype=bool)))
     for wrong, message in (

@@ -6,25 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from matrixdp import queries
-from matrixdp.queries import (
-    AllRanges,
-    Circular,
-    Identity,
-    Indicators,
-    Labelled,
-    Matrix,
-    Permuted,
-    Predicates,
-    Prefix,
-    Ranges,
-    Sets,
-    Spans,
-    Stacked,
-    Suffix,
-    Total,
-    Width,
-)
+from matrixdp import queries as q
 from matrixdp.queries.structured import seeded_order
 from matrixdp.testing import check_predicates
 
@@ -38,40 +20,40 @@ def real_rows(size: int) -> np.ndarray:
 #: For each family a set on so many values, and its queries one by one: the codes they count, round
 #: the circle, or the weights of codes.
 FAMILIES = {
-    Identity: lambda n: (Identity(), [{code} for code in range(n)]),
-    Total: lambda n: (Total(), [set(range(n))]),
-    Prefix: lambda n: (Prefix(), [set(range(last + 1)) for last in range(n)]),
-    Suffix: lambda n: (Suffix(), [set(range(first, n)) for first in range(n)]),
-    AllRanges: lambda n: (AllRanges(), (range(a, b + 1) for a in range(n) for b in range(a, n))),
-    Circular: lambda n: (
-        Circular(),
+    q.Identity: lambda n: (q.Identity(), [{code} for code in range(n)]),
+    q.Total: lambda n: (q.Total(), [set(range(n))]),
+    q.Prefix: lambda n: (q.Prefix(), [set(range(last + 1)) for last in range(n)]),
+    q.Suffix: lambda n: (q.Suffix(), [set(range(first, n)) for first in range(n)]),
+    q.AllRanges: lambda n: (q.AllRanges(), (range(a, b + 1) for a in range(n) for b in range(a, n))),
+    q.Circular: lambda n: (
+        q.Circular(),
         (range(a, a + length) for a in range(n) for length in range(1, n + 1)),
     ),
-    Width: lambda n: (Width(n // 2), [set(range(a, a + n // 2)) for a in range(n - n // 2 + 1)]),
-    Ranges: lambda n: (Ranges(((0, 1), (1, n - 1), (2, 2))), [{0, 1}, set(range(1, n)), {2}]),
-    Sets: lambda n: (Sets(((0, n - 1), (), (1,))), [{0, n - 1}, set(), {1}]),
-    Matrix: lambda n: (Matrix(real_rows(n)), [dict(enumerate(row)) for row in real_rows(n)]),
-    Stacked: lambda n: (
-        Stacked((Matrix(real_rows(n)), Total(), Suffix())),
+    q.Width: lambda n: (q.Width(n // 2), [set(range(a, a + n // 2)) for a in range(n - n // 2 + 1)]),
+    q.Ranges: lambda n: (q.Ranges(((0, 1), (1, n - 1), (2, 2))), [{0, 1}, set(range(1, n)), {2}]),
+    q.Sets: lambda n: (q.Sets(((0, n - 1), (), (1,))), [{0, n - 1}, set(), {1}]),
+    q.Matrix: lambda n: (q.Matrix(real_rows(n)), [dict(enumerate(row)) for row in real_rows(n)]),
+    q.Stacked: lambda n: (
+        q.Stacked((q.Matrix(real_rows(n)), q.Total(), q.Suffix())),
         [*map(dict, map(enumerate, real_rows(n))), set(range(n)), *(set(range(a, n)) for a in range(n))],
     ),
-    Labelled: lambda n: (Labelled(Sets(((0, n - 1), (1,))), ("ends", "second")), [{0, n - 1}, {1}]),
-    Permuted: lambda n: (
-        Permuted(Prefix(), seeded_order(n, 1)),
+    q.Labelled: lambda n: (q.Labelled(q.Sets(((0, n - 1), (1,))), ("ends", "second")), [{0, n - 1}, {1}]),
+    q.Permuted: lambda n: (
+        q.Permuted(q.Prefix(), seeded_order(n, 1)),
         [set(seeded_order(n, 1)[: last + 1]) for last in range(n)],
     ),
 }
 
 
 def test_no_family_is_forgotten() -> None:
-    exported = {getattr(queries, name) for name in queries.__all__}
-    families = {face for face in exported if isinstance(face, type) and issubclass(face, Predicates)}
-    assert set(FAMILIES) == families - {Predicates, Indicators}
+    exported = {getattr(q, name) for name in q.__all__}
+    families = {face for face in exported if isinstance(face, type) and issubclass(face, q.Predicates)}
+    assert set(FAMILIES) == families - {q.Predicates, q.Indicators}
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_families_keep_their_contract(family: type[Predicates], size: int) -> None:
+def test_families_keep_their_contract(family: type[q.Predicates], size: int) -> None:
     check_predicates(FAMILIES[family](size)[0], size)
 
 
@@ -87,7 +69,7 @@ def defined(asked: Iterable[Any], size: int) -> Iterator[np.ndarray]:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_families_ask_what_they_are_defined_to_ask(family: type[Predicates], size: int) -> None:
+def test_families_ask_what_they_are_defined_to_ask(family: type[q.Predicates], size: int) -> None:
     predicates, asked = FAMILIES[family](size)
     vector = np.random.default_rng(0).integers(-9, 10, size).astype(float)
     found = predicates.apply(vector[:, None])[:, 0]
@@ -98,7 +80,7 @@ def test_families_ask_what_they_are_defined_to_ask(family: type[Predicates], siz
     assert predicates.count(size) == len(found)
 
 
-class Halves(Prefix):
+class Halves(q.Prefix):
     """Half of every prefix."""
 
     def apply(self, matrix: np.ndarray) -> np.ndarray:
@@ -111,13 +93,13 @@ class Halves(Prefix):
         return 0.25 * super().quadratic(form)
 
     def squares(self, size: int) -> np.ndarray:
-        return Predicates.squares(self, size)
+        return q.Predicates.squares(self, size)
 
     def column_sums(self, size: int, power: int) -> np.ndarray:
-        return Predicates.column_sums(self, size, power)
+        return q.Predicates.column_sums(self, size, power)
 
-    def spans(self, size: int) -> Spans:
-        return Predicates.spans(self, size)
+    def spans(self, size: int) -> q.Spans:
+        return q.Predicates.spans(self, size)
 
 
 def doubled(right: Any) -> Any:
@@ -160,7 +142,7 @@ def test_wrong_methods_are_found(monkeypatch: pytest.MonkeyPatch, name: str, siz
 
 def test_wrong_spans_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError, match="spans: whole"):
-        check(monkeypatch, "spans", lambda _: Prefix().spans, 3)
+        check(monkeypatch, "spans", lambda _: q.Prefix().spans, 3)
 
 
 def test_families_that_write_into_what_they_are_given_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import matrixdp as mdp
+from tests.builders import release
 from tests.refusals import Refusal
 
 
 def released(folder: Path) -> Path:
-    strategy = mdp.select(mdp.Workload(mdp.Domain({"sex": 2}), mdp.marginals(1)))
-    release = strategy.measure({"sex": [1]}, mdp.Budget(mu=1)).reconstruct()
-    return mdp.save_release(release, folder / "out")
+    return mdp.save_release(release(), folder / "out")
 
 
 def explained_damaged(folder: Path) -> object:

@@ -10,6 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.verification import explain as measured
 from matrixdp.verification.explain import Items, Table, markdown
+from tests.builders import saved
 
 DOMAIN = mdp.Domain({"sex": ["female", "male", "a|b\n*c*"], "age": {"min": 0, "max": 5}, "code": 1})
 TABLE = {"sex": ["male", "female"], "age": [0, 9], "code": [0, 0]}
@@ -20,11 +21,8 @@ def released(
     folder: Path, budget: mdp.Budget, workload: mdp.Workload = WORKLOAD, **given: Any
 ) -> mdp.Release:
     noise = "laplace" if budget.kind == "pure" else "gaussian"
-    strategy = mdp.select(workload, budget=budget, mechanism="residual", noise=noise)
-    table = {name: [workload.domain[name].value(0)] for name in workload.domain.names}
-    release = strategy.measure(TABLE if workload is WORKLOAD else table, budget, **given).reconstruct()
-    mdp.save_release(release, folder)
-    return release
+    table = TABLE if workload is WORKLOAD else None
+    return saved(folder, workload, budget, table, given, mechanism="residual", noise=noise)
 
 
 def rows(text: str, title: str) -> list[list[str]]:
@@ -82,8 +80,7 @@ def test_names_stand_as_they_are_and_break_no_table(tmp_path: Path) -> None:
     domain = mdp.Domain({**spec, "d": {"of": ["a|b"], "columns": {"e": 2}, "sql": "e"}})
     workload = mdp.Workload(domain, mdp.marginals([1, 2]))
     table_of = {"a|b": [0], "*x*\x1b[31m": ["<b>"], "e": [0]}
-    strategy = mdp.select(workload, mechanism="residual")
-    mdp.save_release(strategy.measure(table_of, mdp.Budget(rho=1)).reconstruct(), tmp_path / "out")
+    saved(tmp_path / "out", workload, mdp.Budget(rho=1), table_of, mechanism="residual")
     text = mdp.explain_release(tmp_path / "out")
     assert "\x1b" not in text
     assert "| which is | the decomposition into marginals, weight vectors optimized |" in text
@@ -128,9 +125,8 @@ def test_parts_without_matrices_and_with_row_multipliers_are_told(tmp_path: Path
     assert "Totals alone are measured" in mdp.explain_release(tmp_path / "out")
     entries = mdp.product({"a": "prefix", "b": "range"}), mdp.product({"a": "range", "b": "identity"})
     workload = mdp.Workload(mdp.Domain({"a": 6, "b": 5}), mdp.marginals([0, 1]), *entries)
-    strategy = mdp.select(workload, mechanism="residual", sub_solver="product")
-    release = strategy.measure({"a": [0], "b": [1]}, mdp.Budget(rho=1)).reconstruct()
-    text = mdp.explain_release(mdp.save_release(release, tmp_path / "weighed"))
+    saved(tmp_path / "weighed", workload, mdp.Budget(rho=1), mechanism="residual", sub_solver="product")
+    text = mdp.explain_release(tmp_path / "weighed")
     assert "rows weighted" in text
     assert "Where each row has an integer factor" in text
 

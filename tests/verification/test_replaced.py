@@ -17,7 +17,8 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.report.page import contents
 from matrixdp.selection.auto import select
 from matrixdp.storage.formats import save_strategy
-from tests.forging import forge_measurement
+from tests.builders import saved
+from tests.forging import forge_measurement, put
 from tests.test_verify_cost import found
 
 DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": 5, "code": 3})
@@ -35,14 +36,12 @@ PURE = mdp.Budget(epsilon=1, neighbours="replace")
 def released(
     folder: Path, workload: mdp.Workload = WORKLOAD, budget: mdp.Budget = BUDGET, **how: Any
 ) -> mdp.Release:
-    rule = how.pop("out_of_domain", None)
-    strategy = mdp.select(workload, budget=budget, **how)
-    table = {name: [0, 1, 2] for name in workload.domain.names} | (
-        {} if "code" not in workload.domain else TABLE
-    )
-    release = strategy.measure(table, budget, out_of_domain=rule).reconstruct()
-    mdp.save_release(release, folder)
-    return release
+    measured = {"out_of_domain": how.pop("out_of_domain", None)}
+    return saved(folder, workload, budget, TABLE if workload.domain == DOMAIN else None, measured, **how)
+
+
+def failing(folder: Path) -> set[str]:
+    return {finding.subject for finding in mdp.verify_release(folder).failed}
 
 
 @pytest.mark.parametrize(
@@ -89,23 +88,16 @@ def test_a_count_of_what_is_out_of_domain_is_paid_for_where_the_plan_leaves_noth
 @pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(3, 4), Fraction(999, 1000), Fraction(1001, 1000)])
 def test_another_cost_than_that_of_the_pairs_is_found(share: Fraction, tmp_path: Path) -> None:
     released(tmp_path / "out", mechanism="residual")
-
-    def forged(header: dict[str, Any], _: dict[str, bytes]) -> None:
-        header["authorization"]["cost"] = str(Fraction(header["authorization"]["cost"]) * share)
-
-    forge_measurement(tmp_path / "out", forged)
-    assert {finding.subject for finding in mdp.verify_release(tmp_path / "out").failed} >= {"measurement"}
+    times = lambda cost: str(Fraction(cost) * share)  # noqa: E731
+    forge_measurement(tmp_path / "out", lambda header, _: put(header, ("authorization", "cost"), times))
+    assert "measurement" in failing(tmp_path / "out")
     assert any(words.startswith("cost from the matrices") for words in found(tmp_path / "out")[1])
 
 
 def test_sizes_of_other_attributes_are_found(tmp_path: Path) -> None:
     released(tmp_path / "out", mechanism="residual")
-
-    def forged(header: dict[str, Any], _: dict[str, bytes]) -> None:
-        header["plan"]["sizes"][1] = 4
-
-    forge_measurement(tmp_path / "out", forged)
-    assert {finding.subject for finding in mdp.verify_release(tmp_path / "out").failed} >= {"measurement"}
+    forge_measurement(tmp_path / "out", lambda header, _: put(header, ("plan", "sizes", 1), lambda _: 4))
+    assert "measurement" in failing(tmp_path / "out")
     with pytest.raises(ValueError, match="a column for each combination"):
         found(tmp_path / "out")
 

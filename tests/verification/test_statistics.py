@@ -1,18 +1,17 @@
 """Whether statistics on disk follow from the measurement."""
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
 from matrixdp.language import read_entry
-from matrixdp.storage.archive import entry
+from tests.forging import forge_record, relist, with_value
 
 NAME = "statistics.parquet"
 
@@ -37,28 +36,11 @@ def replaced(released: Path, folder: Path, change: Callable[[Any], Any]) -> mdp.
         (folder / NAME).write_bytes(table)
     else:
         pq.write_table(table, folder / NAME)
-    record = json.loads((folder / "release.json").read_text())
-    record["files"].pop(NAME, None)
     if (folder / NAME).exists():
-        record["files"][NAME] = entry(folder / NAME)
-    (folder / "release.json").write_text(json.dumps(record))
+        relist(folder, NAME)
+    else:
+        forge_record(folder, lambda record: record["files"].pop(NAME))
     return mdp.verify_release(folder)
-
-
-def with_column(name: str, change: Callable[[list[Any]], None]) -> Callable[[Any], Any]:
-    def changed(table: Any) -> Any:
-        values = table[name].to_pylist()
-        change(values)
-        place = table.schema.get_field_index(name)
-        return table.set_column(place, table.schema.field(name), pa.array(values, table[name].type))
-
-    return changed
-
-
-def with_value(name: str, row: int, change: Any) -> Callable[[Any], Any]:
-    return with_column(
-        name, lambda values: values.__setitem__(row, change(values[row]) if callable(change) else change)
-    )
 
 
 def test_statistics_follow(released: Path) -> None:
@@ -75,10 +57,11 @@ def test_a_digest_that_is_not_listed_fails(released: Path, tmp_path: Path) -> No
 
 
 def test_figures_that_differ_by_rounding_follow(released: Path, tmp_path: Path) -> None:
-    def nudge(values: list[Any]) -> None:
-        values[:] = [None if value is None else value * (1 + 1e-12) for value in values]
+    def nudge(table: Any) -> Any:
+        place = table.schema.get_field_index("lower")
+        return table.set_column(place, table.schema.field(place), pc.multiply(table["lower"], 1 + 1e-12))
 
-    assert replaced(released, tmp_path / "out", with_column("lower", nudge)).holds
+    assert replaced(released, tmp_path / "out", nudge).holds
 
 
 @pytest.mark.parametrize(
@@ -127,13 +110,13 @@ def test_levels_may_have_the_names_that_earlier_versions_gave_their_columns(tmp_
         assert "band" in names
         return ["age" if name == "band" else name for name in names]
 
-    record = json.loads((folder / "release.json").read_text())
-    record["statistics"][0]["columns"] = earlier(record["statistics"][0]["columns"])
-    (folder / "release.json").write_text(json.dumps(record))
+    def as_earlier(record: dict[str, Any]) -> None:
+        record["statistics"][0]["columns"] = earlier(record["statistics"][0]["columns"])
+
+    forge_record(folder, as_earlier)
 
     def renamed(table: Any) -> Any:
-        return table.rename_columns(earlier(table.column_names)).replace_schema_metadata(
-            table.schema.metadata
-        )
+        own = table.schema.metadata
+        return table.rename_columns(earlier(table.column_names)).replace_schema_metadata(own)
 
     assert replaced(folder, tmp_path / "old", renamed).failed == ()

@@ -4,7 +4,9 @@ import copy
 import json
 import math
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.storage.formats import load_measurement
+from matrixdp.verification import Finding
 from matrixdp.verification import verify as module
 from matrixdp.verification.verify import UNFOUNDED
-from tests.forging import forge_measurement, forge_record, leaves, put, relist
+from tests.builders import saved
+from tests.forging import flip, forge_measurement, forge_record, leaves, put, relist, with_value
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "note": ["", "a\n,b"]})
 TABLE = {"sex": ["male", "female"] * 6, "age": [0, 1, 2, 3, 4, 9] * 2, "note": ["", "a\n,b", None] * 4}
@@ -30,8 +34,7 @@ BUDGET = mdp.Budget(epsilon=1, delta=1e-6, neighbours="replace", unit={"records"
 def save(
     folder: Path, budget: mdp.Budget = BUDGET, workload: mdp.Workload = WORKLOAD, **options: Any
 ) -> Path:
-    strategy = mdp.select(workload, budget=budget, mechanism="residual", noise="gaussian")
-    mdp.save_release(strategy.measure(TABLE, budget, **options).reconstruct(), folder, csv=True)
+    saved(folder, workload, budget, TABLE, options, mechanism="residual", noise="gaussian")
     return folder
 
 
@@ -64,9 +67,8 @@ def test_a_release_holds(released: Path, tmp_path: Path) -> None:
     outcomes = {finding.subject: finding.outcome for finding in found}
     checked = {"files", "measurement", "cost", "private", "statement", "answers", "record"}
     assert {name for name, outcome in outcomes.items() if outcome == "ok"} == checked
-    assert {name for name, outcome in outcomes.items() if outcome == "not checked"} == {
-        "ledger", "noise", "origin", "signature"
-    }  # fmt: skip
+    unchecked = {name for name, outcome in outcomes.items() if outcome == "not checked"}
+    assert unchecked == {"ledger", "noise", "origin", "signature"}
     assert subjects(save(tmp_path / "seeded", seed_not_private=1)) == set()
     assert subjects(save(tmp_path / "pure", mdp.Budget(rho=0.5))) == set()
 
@@ -199,8 +201,7 @@ def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.
     for name in record:
         less = {key: value for key, value in record.items() if key != name}
         monkeypatch.setattr(module, "_read_record", lambda path, less=less: less)
-        holds = mdp.verify_release(released).holds
-        assert not holds or name == "versions"
+        assert not mdp.verify_release(released).holds or name == "versions"
     more = record | {"extra": 1}
     monkeypatch.setattr(module, "_read_record", lambda path: more)
     assert {f.words for f in mdp.verify_release(released).failed} == {"extra is no part of it"}
@@ -266,17 +267,6 @@ def rewrite(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     path = folder / "answers.parquet"
     pq.write_table(change(pq.read_table(path)), path)
     relist(folder, "answers.parquet")
-
-
-def with_value(name: str, row: int, change: Any) -> Callable[[pa.Table], pa.Table]:
-    def changed(table: pa.Table) -> pa.Table:
-        values = table.column(name).to_pylist()
-        values[row] = change(values[row]) if callable(change) else change
-        place = table.schema.get_field_index(name)
-        field = table.schema.field(name).with_nullable(True)
-        return table.set_column(place, field, pa.array(values, field.type))
-
-    return changed
 
 
 def admitting_nulls(table: pa.Table) -> pa.Table:
@@ -359,16 +349,12 @@ def scaled(header: dict[str, Any], members: dict[str, bytes]) -> None:
 
 
 def another_value(header: dict[str, Any], members: dict[str, bytes]) -> None:
-    data = bytearray(members[header["values"]])
-    data[-4] ^= 0x40
-    members[header["values"]] = bytes(data)
+    flip(members, header["values"], -4, 0x40)
 
 
 def another_matrix(header: dict[str, Any], members: dict[str, bytes]) -> None:
     form = next(form for form in header["plan"]["matrices"] if "entries" in form)
-    data = bytearray(members[form["entries"]])
-    data[128 + 1] ^= 0x01
-    members[form["entries"]] = bytes(data)
+    flip(members, form["entries"], 128 + 1, 0x01)
 
 
 @pytest.mark.parametrize(
@@ -405,16 +391,16 @@ def test_a_confidence_that_is_none_is_found(forged: Path) -> None:
 
 def test_a_seeded_release_cannot_be_told_to_be_private_in_one_place(tmp_path: Path) -> None:
     folder = save(tmp_path / "out", seed_not_private=3)
-    changes: dict[str, Callable[[dict[str, Any]], object]] = {
-        "private": lambda record: record.update(private=True),
-        "privacy.private": lambda record: record["privacy"].update(private=True),
-        "warning": lambda record: record.pop("warning"),
-    }
-    for change in changes.values():
-        forged = Path(shutil.copytree(folder, tmp_path / "forged"))
-        forge_record(forged, change)
-        assert subjects(forged) & {"private", "statement"}
-        shutil.rmtree(forged)
+    record = (folder / "release.json").read_bytes()
+    changes: list[Callable[[dict[str, Any]], object]] = [
+        lambda record: record.update(private=True),
+        lambda record: record["privacy"].update(private=True),
+        lambda record: record.pop("warning"),
+    ]
+    for change in changes:
+        forge_record(folder, change)
+        assert subjects(folder) & {"private", "statement"}
+        (folder / "release.json").write_bytes(record)
     forge_measurement(folder, lambda header, _: header.update(private=True))
     assert "private" in subjects(folder)
 
@@ -439,10 +425,100 @@ def test_the_key_that_must_have_signed(released: Path, forged: Path, tmp_path: P
     assert told(forged, key=another)[::2] == ("failed", False)
     # a release that holds together in itself, and is not the one that was signed
     mdp.save_release(mdp.load_release(released), tmp_path / "again")
-    (forged / "release.json").write_bytes((tmp_path / "again" / "release.json").read_bytes())
-    (forged / "measurement.mdp").write_bytes((tmp_path / "again" / "measurement.mdp").read_bytes())
+    for name in ("release.json", "measurement.mdp"):
+        shutil.copy(tmp_path / "again" / name, forged / name)
     (forged / "answers.csv").unlink()
     assert told(forged)[::2] == ("not checked", True)
     assert told(forged, key=public)[::2] == ("failed", False)
     with pytest.raises(mdp.SignatureError, match="cannot be read"):
         mdp.verify_release(forged, key=tmp_path / "nowhere")
+
+
+# ---- the ledger that a release says it was debited to
+
+
+def debited(folder: Path, **given: Any) -> Path:
+    return save(folder, mdp.Budget(rho=0.1), ONE_OF_EACH, **given)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> mdp.Ledger:
+    return mdp.Ledger.create(tmp_path / "a.ledger", "health", mdp.Budget(rho=1))
+
+
+def of_ledger(folder: Path, ledger: Path | None) -> Finding:
+    [finding] = [f for f in mdp.verify_release(folder, ledger=ledger) if f.subject == "ledger"]
+    return finding
+
+
+def test_a_debit_is_found(ledger: mdp.Ledger, tmp_path: Path) -> None:
+    debited(tmp_path / "first", ledger=ledger)
+    folder = debited(tmp_path / "out", ledger=ledger)
+    finding = of_ledger(folder, ledger.path)
+    assert finding.outcome == "ok"
+    assert finding.words == "health holds the debit, entry 2 of 2: released"
+    assert mdp.verify_release(folder, ledger=ledger.path).holds
+    assert mdp.verify_release(folder, ledger=ledger).holds
+    assert mdp.recover_ledger(ledger.path) == mdp.recover_ledger(ledger) == ()
+    without = of_ledger(folder, None)
+    assert without.outcome == "not checked"
+    assert f"entry {ledger.entries[1].id}, which was not given" in without.words
+
+
+def test_other_ledgers_do_not_hold_it(ledger: mdp.Ledger, tmp_path: Path) -> None:
+    folder = debited(tmp_path / "out", ledger=ledger)
+    other = mdp.Ledger.create(tmp_path / "b.ledger", "health", mdp.Budget(rho=1))
+    finding = of_ledger(folder, other.path)
+    assert finding.outcome == "failed"
+    assert finding.words == f"it has no entry {ledger.entries[0].id}"
+    undebited = of_ledger(debited(tmp_path / "none"), ledger.path)
+    assert undebited.words == "the release says that it was debited to none"
+    (tmp_path / "text").write_text("no ledger")
+    assert of_ledger(folder, tmp_path / "text").outcome == "failed"
+
+
+def without_triggers(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        triggers = connection.execute(query).fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        for _, sql in triggers:
+            connection.execute(sql)
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE entries SET measurement = replace(printf('%64d', 0), ' ', 'a')", "measurement is another"),
+        ("UPDATE entries SET state = 'reserved', measurement = NULL", "its entry is reserved; expected"),
+        ("UPDATE entries SET state = 'spent by crash'", "its entry is abandoned; expected measured"),
+        ("UPDATE entries SET cost = '1/10'", "damaged or altered"),
+        ("DELETE FROM entries", "it has no entry"),
+    ],
+)
+def test_altered_entries_are_found(ledger: mdp.Ledger, tmp_path: Path, statement: str, words: str) -> None:
+    folder = debited(tmp_path / "out", ledger=ledger)
+    without_triggers(ledger.path, statement)
+    failed = [f.words for f in mdp.verify_release(folder, ledger=ledger.path).failed]
+    assert any(words in one for one in failed)
+
+
+def named(entry: dict[str, Any]) -> Any:
+    """Return what lets a measurement name another entry."""
+    return lambda header, _: header["authorization"].update(ledger=entry)
+
+
+def test_a_release_that_names_the_entry_of_another_is_found(ledger: mdp.Ledger, tmp_path: Path) -> None:
+    first = debited(tmp_path / "first", ledger=ledger)
+    second = debited(tmp_path / "second")
+    entry: dict[str, Any] = {}
+    forge_measurement(first, lambda header, _: entry.update(header["authorization"]["ledger"]))
+    forge_measurement(second, named(entry))
+    failed = {f.words for f in mdp.verify_release(second, ledger=ledger.path).failed if f.subject == "ledger"}
+    assert failed == {"the measurement is another than that of the release"}
+    for other in ({"dataset": "wealth"}, {"digest": "0" * 64}):
+        forge_measurement(first, named({**entry, **other}))
+        failed = {f.words for f in mdp.verify_release(first, ledger=ledger.path).failed}
+        assert any(words.endswith("is another than that of the release") for words in failed)

@@ -175,7 +175,7 @@ def probes(*shape: int) -> NDArray[np.float64]:
     return np.asarray(np.sin(np.arange(1.0, 1 + np.prod(shape)) ** 2)).reshape(shape)
 
 
-def require(holds: bool, what: str) -> None:
+def require(holds: object, what: str) -> None:
     """Raise AssertionError with a text unless something holds, with ``python -O`` too."""
     if not holds:
         raise AssertionError(what)
@@ -295,9 +295,9 @@ def _check_dense(predicates: Predicates, size: int) -> None:
         sums = (np.abs(rows) ** power).sum(axis=0)
         require_close(predicates.column_sums(size, power), sums, "column_sums: not those of the rows")
     spans, dense = predicates.spans(size), Spans.of_rows(rows)
-    for name, own, expected in (("first", spans.first, dense.first), ("last", spans.last, dense.last)):
-        require(bool((own == expected).all()), f"spans: {name} is not that of the rows")
-    require(bool((spans.whole == dense.whole).all()), "spans: whole is not that of the rows")
+    for name in ("first", "last", "whole"):
+        same = getattr(spans, name) == getattr(dense, name)
+        require(same.all(), f"spans: {name} is not that of the rows")
 
 
 # What every kind of plan must do: answers without bias, whose variances and costs are those of matrices.
@@ -367,12 +367,9 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
     require(plan.cost <= 1 + 1e-6, f"cost: {plan.cost:.9g}; expected at most 1")
     cost = plan.replacement_cost
     between = max(noise.column_norms(scaled - column[:, None]).max() for column in scaled.T) ** 2
-    require(
-        max(dense, between) <= cost * (1 + 1e-9), f"replacement_cost: {cost:.9g}; less than that of the rows"
-    )
-    require(
-        cost <= 4 * plan.cost * (1 + 1e-9), f"replacement_cost: {cost:.9g}; more than that of two records"
-    )
+    told = f"replacement_cost: {cost:.9g}"
+    require(max(dense, between) <= cost * (1 + 1e-9), f"{told}; less than that of the rows")
+    require(cost <= 4 * plan.cost * (1 + 1e-9), f"{told}; more than that of two records")
 
 
 def _all_cells(workload: Workload) -> Group:
@@ -570,7 +567,7 @@ def _check_release(strategy: Strategy, workload: Workload, label: str) -> None:
     exact = np.concatenate([dense_queries(group, domain) @ counts.ravel() for group in workload])
     errors = np.abs(release.answers["estimate"].to_numpy() - exact)
     deviations = release.answers["stddev"].to_numpy()
-    require(bool((errors <= 20 * deviations + 1e-9).all()), f"{label}: answers off by 20 standard errors")
+    require((errors <= 20 * deviations + 1e-9).all(), f"{label}: answers off by 20 standard errors")
     require(errors.max() > 0, f"{label}: answers without noise")
 
 
@@ -659,7 +656,7 @@ def check_noise(noise: Noise, samples: int = 20_000) -> None:
     _check_shares(noise)
     budgets = [Budget(**given) for given in _BUDGETS]
     honoured = [budget for budget in budgets if _check_budget(noise, budget)]
-    require(bool(honoured), "no kind of budget is honoured")
+    require(honoured, "no kind of budget is honoured")
     _check_tail(noise)
     for budget in honoured:
         _check_promise(noise, budget)
@@ -717,14 +714,12 @@ def _check_budget(noise: Noise, budget: Budget) -> bool:
     if not noise.honours(budget):
         refusal(f"cost: {budget} is not honoured, and", PrivacyError, lambda: noise.cost(budget))
         return False
-    halves: dict[str, Any] = {
-        name: v / 2 if isinstance(v, float) else v for name, v in budget.as_dict().items()
-    }
+    written: dict[str, Any] = budget.as_dict()
     cost = noise.cost(budget)
     require(cost.noise == noise, "cost: that of another noise")
+    halves = written | {name: v / 2 for name, v in written.items() if isinstance(v, float)}
     less = noise.cost(Budget(**halves))
     require(less.value < cost.value, f"cost: half of {budget} does not cost less")
-    written: dict[str, Any] = budget.as_dict()
     if budget.neighbours == "replace":
         alone = noise.cost(Budget(**written | {"neighbours": "add_remove"}))
         require(cost.value * 2**noise.norm == alone.value, "cost: replacing moves twice as far")
@@ -746,7 +741,7 @@ def _check_tail(noise: Noise) -> None:
     points = np.linspace(0.0, 40.0 * math.sqrt(noise.variance_factor), 2001)
     tails = np.array([_tail(noise, point) for point in points])
     require_close(tails[0], 0.5, "distribution: P(Z > 0)")
-    require(bool((np.diff(tails) <= 0).all()), "distribution: its tail rises")
+    require((np.diff(tails) <= 0).all(), "distribution: its tail rises")
     # E Z^2 = 4 integral of x P(Z > x), by Simpson's rule
     weights = np.tile([2.0, 4.0], 1001)[:2001] * points[1] / 3
     weights[[0, -1]] /= 2
@@ -789,15 +784,15 @@ def _check_promise(noise: Noise, budget: Budget) -> None:
     for one, other in ((moved, mine), (1.0 - mine, 1.0 - moved)):
         if found.pure_epsilon is not None:
             bound = math.exp(found.pure_epsilon) * other
-            require(bool((one <= bound * _SLACK + 1e-15).all()), f"{budget}: pure epsilon is not kept")
+            require((one <= bound * _SLACK + 1e-15).all(), f"{budget}: pure epsilon is not kept")
         bound = math.exp(found.epsilon) * other + float(_DELTA)
-        require(bool((one <= bound * _SLACK).all()), f"{budget}: epsilon at the reference delta is not kept")
+        require((one <= bound * _SLACK).all(), f"{budget}: epsilon at the reference delta is not kept")
         if budget.epsilon is not None and found.delta is not None:
             bound = math.exp(budget.epsilon) * other + float(found.delta)
-            require(bool((one <= bound * _SLACK + 1e-15).all()), f"{budget}: delta is not kept")
+            require((one <= bound * _SLACK + 1e-15).all(), f"{budget}: delta is not kept")
         inside = other > 1e-12
         bound = ndtr(ndtri(other[inside]) + float(found.mu))
-        require(bool((one[inside] <= bound + 1e-9).all()), f"{budget}: mu is not kept")
+        require((one[inside] <= bound + 1e-9).all(), f"{budget}: mu is not kept")
     first, second = -np.diff(moved), -np.diff(mine)
     held = (first > 1e-13) & (second > 1e-13)
     for order in (1.5, 2.0, 4.0):
@@ -814,13 +809,13 @@ def _check_filter(distribution: Distribution) -> None:
     small = np.array([1, 2, 2**20, 2**41, 2**42, 2**43, 2**50, 2**63 - 1], dtype=np.uint64)
     words = np.concatenate([small, random])
     values, proved = distribution.approximate(words.copy())
-    require(bool(proved[-len(random) :].mean() > 0.9), "approximate: it proves next to nothing")
+    require(proved[-len(random) :].mean() > 0.9, "approximate: it proves next to nothing")
     for word, value in zip(words[proved].tolist(), values[proved].tolist(), strict=True):
         low, high = Fraction(value) - distribution.epsilon, Fraction(value) + distribution.epsilon
         with ctx.workprec(200):
             above = low <= 0 or distribution.upper_tail(low) >= arb((word + 1, -64))
             below = distribution.upper_tail(max(high, Fraction(0))) <= arb((word, -64))
-        require(bool(above and below), f"approximate: {value} is not within epsilon for the word {word}")
+        require(above and below, f"approximate: {value} is not within epsilon for the word {word}")
 
 
 def _check_samples(noise: Noise, count: int) -> None:
@@ -835,13 +830,11 @@ def _check_samples(noise: Noise, count: int) -> None:
     unfiltered = {"__slots__": (), "distribution": replace(noise.distribution, approximate=None)}
     slow: Noise = type("Unfiltered", (type(noise),), unfiltered)()
     exact = slow.draw_rounded(scale, 300, source=SeededSource(1))
-    require(bool((exact == drawn[:300]).all()), "draw_rounded: the filter decides otherwise than the proof")
+    require((exact == drawn[:300]).all(), "draw_rounded: the filter decides otherwise than the proof")
     offsets, third = np.full(count, 1.0 / 3.0), Fraction(1, 3)
-    moved = noise.draw_rounded(
-        scale, count, offsets=offsets, exact_offset=lambda _: third, source=SeededSource(1)
-    )
-    rise = moved - drawn
-    require(bool(((rise == 0) | (rise == 1)).all()), "draw_rounded: an offset moves a sample by more than 1")
+    at_third: dict[str, Any] = {"offsets": offsets, "exact_offset": lambda _: third}
+    rise = noise.draw_rounded(scale, count, source=SeededSource(1), **at_third) - drawn
+    require(((rise == 0) | (rise == 1)).all(), "draw_rounded: an offset moves a sample by more than 1")
     require(abs(rise.mean() - 1 / 3) < 5 / math.sqrt(count), "draw_rounded: offsets are not added")
     for terms in (2, 8):
         sums = drawn[: count // terms * terms].reshape(-1, terms).sum(axis=1)

@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from io import StringIO
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN
 from matrixdp.sources.columns import arrow
 from matrixdp.testing.plugins import refusal, require
+
+Opener = Callable[[Any], Source]
+"""Makes the engine's own table of a `pyarrow.Table`, and opens that."""
 
 #: Attributes of every kind, with few enough cells that all of them can be counted together.
 NEIGHBOURS_DOMAIN = Domain(
@@ -135,7 +139,7 @@ def first_records(ids: Sequence[object], most: int) -> list[bool]:
     return kept
 
 
-def check_persons(open_table: Callable[[Any], Source], ids: Any) -> None:
+def check_persons(open_table: Opener, ids: Any) -> None:
     """Check that an engine counts the first records of each person, or says that it cannot.
 
     Every id has three records between those of others, one of them out of domain. The counts must be those
@@ -287,9 +291,7 @@ _SECRET = "Waldemar-4711"  # noqa: S105
 _DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
 
 
-def check_source(
-    open_table: Callable[[Any], Source], kinds: Collection[Kind] = tuple(HOSTILE_VALUES)
-) -> None:
+def check_source(open_table: Opener, kinds: Collection[Kind] = tuple(HOSTILE_VALUES)) -> None:
     """Check that an engine reads, counts, bounds what a person contributes, and refuses as every engine does.
 
     Parameters
@@ -320,7 +322,7 @@ def check_source(
     _check_refusals(open_table)
 
 
-def _check_codes(open_table: Callable[[Any], Source], kinds: Collection[Kind]) -> None:
+def _check_codes(open_table: Opener, kinds: Collection[Kind]) -> None:
     """Check the code of each value for every attribute: one more column tells the records apart.
 
     Values out of domain are counted as the first value of their attribute, and then as the last one.
@@ -342,16 +344,14 @@ def _check_codes(open_table: Callable[[Any], Source], kinds: Collection[Kind]) -
         for (_, name), counts in marginals:
             (attribute, kind), other = read[name], others[name]
             for value, row in zip(held[kind], counts, strict=True):
-                code = encode_value(attribute, value)
-                codes = [int(place) for place in np.flatnonzero(row)]
-                require(
-                    codes == [other if code is None else code] and row.sum() == 1,
-                    f"{attribute.name}: the {kind.value} {value!r} has the code {code}, and is read as "
-                    f"{codes} where {other} stands for what is out of domain",
-                )
+                code, codes = encode_value(attribute, value), np.flatnonzero(row).tolist()
+                right = codes == [other if code is None else code] and row.sum() == 1
+                read_as = f"{value!r} has the code {code}, and is read as {codes}"
+                what = f"where {other} stands for what is out of domain"
+                require(right, f"{attribute.name}: the {kind.value} {read_as} {what}")
 
 
-def _check_counts(open_table: Callable[[Any], Source]) -> None:
+def _check_counts(open_table: Opener) -> None:
     """Check marginals in any order of axes, empty ones, and what becomes of values out of domain."""
     columns = {"note": ["x"] * 5, "age": list("1120x"), "sex": ["male", "male", "f", None, "female"]}
     table = arrow.table(columns)
@@ -365,12 +365,8 @@ def _check_counts(open_table: Callable[[Any], Source]) -> None:
         expected = np.zeros((2, 4), dtype=np.int64)
         for cell in cells:
             expected[cell] += 1
-        marginals = {
-            (): expected.sum(),
-            ("age",): expected.sum(0),
-            ("sex", "age"): expected,
-            ("age", "sex"): expected.T,
-        }
+        marginals = {(): expected.sum(), ("age",): expected.sum(0)}
+        marginals |= {("sex", "age"): expected, ("age", "sex"): expected.T}
         for _ in range(2):
             found = dict(source.marginals(_DOMAIN, list(marginals), rule))
             require(set(found) == set(marginals), "a marginal is missing, or one too many")
@@ -394,20 +390,14 @@ def _check_out_of_domain(source: Source) -> None:
         (OutOfDomain({"sex": 0, "age": 3}, [None]), [0], 5),
     ):
         found = dict(source.marginals(_DOMAIN, [()], rule))
-        require(
-            found[OUT_OF_DOMAIN].tolist() == expected and found[()] == inside,
-            f"{rule}: found {found}; expected {expected} out of domain, {inside} inside",
-        )
+        right = found[OUT_OF_DOMAIN].tolist() == expected and found[()] == inside
+        require(right, f"{rule}: found {found}; expected {expected} out of domain, {inside} inside")
 
 
-def _check_derived(open_table: Callable[[Any], Source]) -> None:
+def _check_derived(open_table: Opener) -> None:
     """Check the codes of derived attributes, whichever parents are out of domain, or their refusal."""
-    records = [
-        (age, sex, letter)
-        for age in ("0", "1", "3", "9", "old")
-        for sex in ("f", "m", "x")
-        for letter in ("a", " b", "3.0", "", "c", None)
-    ]
+    letters = ("a", " b", "3.0", "", "c", None)
+    records = list(product(("0", "1", "3", "9", "old"), ("f", "m", "x"), letters))
     names = ("age", "sex", "letter")
     source = open_table(arrow.table(dict(zip(names, map(list, zip(*records, strict=True)), strict=True))))
     if not source.derives_attributes:
@@ -443,7 +433,7 @@ def _derived(others: Mapping[str, int], age: str, sex: str, letter: str | None) 
     }
 
 
-def _check_refusals(open_table: Callable[[Any], Source]) -> None:
+def _check_refusals(open_table: Opener) -> None:
     """Check that what is impossible is said by the call itself, and that it tells nothing of the records."""
     table = arrow.table({"sex": ["male", _SECRET], "age": ["1", _SECRET]})
     other = table.rename_columns(["sex", _SECRET])
@@ -477,7 +467,7 @@ _OTHERS = 29
 
 
 def check_neighbours(
-    open_table: Callable[[Any], Source],
+    open_table: Opener,
     kinds: Collection[Kind] = tuple(HOSTILE_VALUES),
     *,
     objects: bool = False,
@@ -540,7 +530,7 @@ def _arrow_table(kind: Kind, columns: Mapping[str, list[object]]) -> Any:
 
 
 def _compare(
-    open_table: Callable[[Any], Source],
+    open_table: Opener,
     make: Callable[[Mapping[str, list[object]]], Any],
     domain: Domain,
     kind: str,
@@ -562,17 +552,14 @@ def _compare(
     fewer, _, told = observe(droppers[0])
     turns = range(0, len(values), together)
     outside = {name: observe(name)[1] for name in droppers[: len(turns)]}
-    require(
-        fewer is not None and fewer.sum() == 2 + _OTHERS,
-        f"the {kind}s {usual!r} cannot be counted: {told[0]}",
-    )
+    counted = fewer is not None and fewer.sum() == 2 + _OTHERS
+    require(counted, f"the {kind}s {usual!r} cannot be counted: {told[0]}")
     for turn, start in enumerate(turns):
         added = values[start : start + together]
         dropper = droppers[turn % len(droppers)]
         more, out, also_told = observe(dropper, *added)
-        what = f"one record of the {kind} {added[0]!r:.100}"
-        if len(added) > 1:
-            what = f"{len(added)} records of {kind}s, the first {added[0]!r:.100}: that"
+        several = f"{len(added)} records of {kind}s, the first {added[0]!r:.100}: that"
+        what = f"one record of the {kind} {added[0]!r:.100}" if len(added) == 1 else several
         require(told == also_told, f"{what} changes what is told, from {told!r} to {also_told!r}")
         for axis, name in enumerate(domain.names):
             away = tuple(other for other in range(len(domain)) if other != axis)
@@ -586,7 +573,7 @@ def _compare(
 
 
 def _observe(
-    open_table: Callable[[Any], Source], table: Any, domain: Domain, dropper: str
+    open_table: Opener, table: Any, domain: Domain, dropper: str
 ) -> tuple[Any, Any, tuple[object, ...]]:
     """Return the counts of a table, those of records out of domain, and all that is told on the way."""
     counts: Any = None

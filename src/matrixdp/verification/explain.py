@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, final
 
@@ -102,11 +102,11 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
             "product, one matrix after the other."
         )
     yield f"The sensitivity s of a part is {_SUMS[norm]}: an exact integer. {computed}"
-    if matrices:
-        rows = [
-            (f"M{place}", f"{own.rows} x {own.columns}", str(own.column_power_sum(norm)), _how(own))
-            for place, own in enumerate(matrices[:_MOST], 1)
-        ]
+    rows = [
+        (f"M{place}", f"{own.rows} x {own.columns}", str(own.column_power_sum(norm)), _how(own))
+        for place, own in enumerate(matrices[:_MOST], 1)
+    ]
+    if rows:
         yield Table(("matrix", "rows x cells", "s", "how it is known"), rows)
     else:
         yield "Totals alone are measured: the matrix is 1, its sensitivity 1."
@@ -203,11 +203,10 @@ def explain_release(out: str | os.PathLike[str]) -> str:
     """
     folder = Path(out)
     release = load_release(folder)
-    promise: list[Block] = [printable(release.statement.text)]
-    if not release.private:
-        promise.insert(0, "NOT PRIVATE: the noise was seeded. Nothing below protects anybody.")
-    introduction: list[Block] = [_INTRODUCTION]
-    sections = {"": introduction, "The promise": promise, **explanation(folder, release)}
+    seeded = "NOT PRIVATE: the noise was seeded. Nothing below protects anybody."
+    promise: list[Block] = [*([] if release.private else [seeded]), printable(release.statement.text)]
+    sections: dict[str, list[Block]] = {"": [_INTRODUCTION], "The promise": promise}
+    sections |= explanation(folder, release)
     return markdown("How a release came about, and what it promises", sections)
 
 
@@ -257,24 +256,16 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
         values = attribute.label(0)
         if attribute.size > 1:
             values += f" .. {attribute.label(attribute.size - 1)}"
-        rows.append(
-            (
-                _line(name),
-                ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute),
-                f"{attribute.size:,}",
-                _line(values),
-                "the record is dropped" if code is None else f"counted as {_line(attribute.label(code))}",
-            )
-        )
+        kind = ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute)
+        becomes = "the record is dropped" if code is None else f"counted as {_line(attribute.label(code))}"
+        rows.append((_line(name), kind, f"{attribute.size:,}", _line(values), becomes))
     yield Table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)
     if len(domain) > _ATTRIBUTES:
         yield f"{len(domain) - _ATTRIBUTES} more attributes are in release.json."
-    shown = "how many there were is nowhere shown"
-    if rule.counts:
-        shown = (
-            "the number of dropped records was measured, with noise of its own, as the section on what was "
-            "measured says"
-        )
+    counted = "was measured, with noise of its own, as the section on what was measured says"
+    shown = (
+        f"the number of dropped records {counted}" if rule.counts else "how many there were is nowhere shown"
+    )
     yield f"Values out of domain are handled record by record, by this rule alone; {shown}."
 
 
@@ -283,13 +274,9 @@ def _protected(release: Release) -> Iterator[Block]:
     unit = budget.unit
     yield f"Two tables are neighbours if {_NEIGHBOURS[budget.neighbours]} ({budget.neighbours})."
     most = "1 record" if unit.records == 1 else f"{unit.records:,} records"
-    if unit.id is None:
-        yield f"A person has at most {most}: that is assumed."
-    else:
-        yield (
-            f"The column {_line(unit.id)} names the person. At most {most} of each person are counted, by a "
-            "rule that looks at no attribute."
-        )
+    bounded = f"At most {most} of each person are counted, by a rule that looks at no attribute."
+    assumed = f"A person has at most {most}: that is assumed."
+    yield assumed if unit.id is None else f"The column {_line(unit.id)} names the person. {bounded}"
     yield f"So m = {budget.moved:,} records differ between neighbours, each of which moves one count by 1."
 
 
@@ -297,7 +284,7 @@ def _asked(release: Release, record: Mapping[str, Any]) -> Iterator[Block]:
     workload = release.workload
     yield f"{workload.queries:,} counting queries in {len(workload):,} groups:"
     rows = []
-    for asked, places in list(zip(workload.entries, workload.places, strict=True))[:_ENTRIES]:
+    for asked, places in islice(zip(workload.entries, workload.places, strict=True), _ENTRIES):
         groups = workload.groups[places.start : places.stop]
         words = json.dumps(brief(asked.to_spec()), ensure_ascii=False)
         rows.append((_line(words, 120), f"{len(groups):,}", f"{sum(group.queries for group in groups):,}"))

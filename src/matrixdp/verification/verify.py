@@ -32,21 +32,8 @@ from matrixdp.model.folder import MODEL_FILES, answers_schema
 from matrixdp.model.making import tests_of
 from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
+from matrixdp.releases import record as records
 from matrixdp.releases.files import expected_in, privacy_mark
-from matrixdp.releases.record import (
-    ANSWERS,
-    ANSWERS_CSV,
-    LISTED,
-    MARKS,
-    MEASUREMENT,
-    RECORD,
-    RELEASE_FILES,
-    RELEASE_FORMAT,
-    SIGNATURE,
-    STATISTICS,
-    as_version_3,
-    document,
-)
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import refuse_leftover
@@ -57,7 +44,9 @@ from matrixdp.storage.formats import load_measurement
 
 _MOST = 10
 
+_ABOVE = "what is above failed"
 Outcome = Literal["ok", "failed", "not checked"]
+Progress = Callable[[int, int], None] | None
 
 
 @final
@@ -114,21 +103,16 @@ class Verification:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {
-            "folder": self.folder,
-            "holds": self.holds,
-            "findings": [asdict(own) for own in self.findings],
-        }
+        return {"folder": self.folder, "holds": self.holds, "findings": [asdict(own) for own in self]}
 
 
 def settled(subject: str, words: str, problems: Iterable[str]) -> Iterator[Finding]:
     """Yield what failed, the first few of it, or that all holds."""
     found = iter(problems)
-    failed = [Finding(subject, "failed", problem) for problem in islice(found, _MOST)]
+    told = list(islice(found, _MOST))
     more = sum(1 for _ in found)
-    if more:
-        failed.append(Finding(subject, "failed", f"and {more} more"))
-    yield from failed or [Finding(subject, "ok", words)]
+    told += [f"and {more} more"] * bool(more)
+    yield from [Finding(subject, "failed", one) for one in told] or [Finding(subject, "ok", words)]
 
 
 # Whether the answers on disk are those that follow from a measurement.
@@ -168,17 +152,18 @@ class AnswerFile:
         if found.num_rows < expected.num_rows:
             self.problems.append(f"{self.path.name} ends after row {self._read + found.num_rows}")
             return
-        wrong = next(_mismatches(found, pa.Table.from_batches([expected]), self._read), None)
-        if wrong is not None:
-            self.problems.append(f"{self.path.name}, {wrong}")
+        follows = pa.Table.from_batches([expected]).cast(found.schema)
+        # null where a model extrapolates
+        allowed = STANDARD_ERRORS * np.nan_to_num(_numbers(follows.column("stddev")))
+        figures = dict.fromkeys((*FIGURES, "modelled"), allowed)
+        wrong = _mismatches(found, follows, figures, RELATIVE, self._read)
+        self.problems += [f"{self.path.name}, {words}" for words in islice(wrong, 1)]
         self._read += expected.num_rows
 
     def end(self) -> None:
         """Check that nothing is left."""
-        if self.problems:
-            return
         try:
-            left = self._take(1).num_rows
+            left = 0 if self.problems else self._take(1).num_rows
         except _DAMAGED:
             left = 1
         if left:
@@ -237,46 +222,50 @@ def _csv_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def compare_answers(
-    release: Release,
-    columns: AnswerColumns,
-    files: Sequence[AnswerFile],
-    progress: Callable[[int, int], None] | None,
-) -> list[tuple[float, float]]:
-    """Compare files with the answers computed again; return each group's sum and largest of the variances."""
-    errors: list[tuple[float, float]] = []
-
-    def seen(variances: NDArray[np.float64]) -> None:
-        errors.append((float(variances.sum()), float(variances.max())))
-
+def _compared(
+    batches: Iterator[pa.RecordBatch], files: Sequence[AnswerFile], workload: Workload, progress: Progress
+) -> list[str]:
+    """Return what is wrong with files, against the answers computed again."""
     done = 0
     # as they were made
     with one_blas_thread():
-        for batch in release.batches(release.workload.groups, columns, seen):
+        for batch in batches:
             for file in files:
                 file.follow(batch)
             done += batch.num_rows
             if progress is not None:
-                progress(done, release.workload.queries)
+                progress(done, workload.queries)
     for file in files:
         file.end()
-    return errors
+    return [problem for file in files for problem in file.problems]
 
 
-def _mismatches(found: pa.Table, expected: pa.Table, first: int) -> Iterator[str]:
-    expected = expected.cast(found.schema)
-    # null where a model extrapolates
-    allowed = STANDARD_ERRORS * np.nan_to_num(expected.column("stddev").to_numpy(zero_copy_only=False))
-    for name in found.schema.names:
+def _settled_answers(workload: Workload, problems: Iterable[str]) -> Iterator[Finding]:
+    words = f"{workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
+    return settled("answers", words, problems)
+
+
+def _mismatches(
+    found: pa.Table, expected: pa.Table, allowed: Mapping[str, Array], relative: float, start: int = 0
+) -> Iterator[str]:
+    """Yield the first row of each column that differs, by more than is allowed where it has figures."""
+    for name in expected.column_names:
         one, other = found.column(name), expected.column(name)
-        if name in (*FIGURES, "modelled"):
-            wrong = _far(one.to_numpy(), other.to_numpy(), allowed, RELATIVE)
+        if name in allowed:
+            wrong = _far(_numbers(one), _numbers(other), allowed[name], relative)
         # equal texts may have other dictionaries
         elif one.equals(other) or one.cast(pa.utf8()).equals(other.cast(pa.utf8())):
             continue
         else:
-            wrong = _unequal(one, other)
-        yield from _first(wrong, name, one, other, first)
+            pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+            wrong = np.array([says != follows for says, follows in pairs], dtype=bool)
+        if wrong.any():
+            row = int(wrong.argmax())
+            yield f"row {start + row}: {name} says {one[row]}; {other[row]} follows"
+
+
+def _numbers(column: Any) -> Array:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
 
 
 def _far(found: Array, expected: Array, allowed: Array, relative: float) -> NDArray[np.bool_]:
@@ -284,17 +273,6 @@ def _far(found: Array, expected: Array, allowed: Array, relative: float) -> NDAr
     with np.errstate(invalid="ignore"):
         near = np.abs(found - expected) <= allowed + relative * np.abs(expected)
     return np.asarray(~(near | (found == expected) | (np.isnan(found) & np.isnan(expected))))
-
-
-def _unequal(found: Any, expected: Any) -> NDArray[np.bool_]:
-    pairs = zip(found.to_pylist(), expected.to_pylist(), strict=True)
-    return np.array([one != other for one, other in pairs], dtype=bool)
-
-
-def _first(wrong: NDArray[np.bool_], name: str, found: Any, expected: Any, start: int = 0) -> Iterator[str]:
-    if wrong.any():
-        row = int(wrong.argmax())
-        yield f"row {start + row}: {name} says {found[row]}; {expected[row]} follows"
 
 
 # Whether the statistics on disk are those that follow from a measurement.
@@ -305,14 +283,13 @@ _OF_INTERVAL, _OF_ITSELF = STANDARD_ERRORS, 1e-9
 
 def check_statistics(folder: Path, release: Release, there: bool) -> Iterator[Finding]:
     """Yield whether the file of statistics holds those that follow, if the workload asks for any."""
-    follow = any(one.table is not None for one in release.asked)
-    if follow != there:
-        wrong = f"{STATISTICS} is {'missing' if follow else 'there, and nothing is asked that it could hold'}"
+    name, count = records.STATISTICS, sum(one.table is not None for one in release.asked)
+    if bool(count) != there:
+        wrong = f"{name} is {'missing' if count else 'there, and nothing is asked that it could hold'}"
         yield Finding("statistics", "failed", wrong)
-    elif follow:
-        count = sum(one.table is not None for one in release.asked)
+    elif count:
         words = f"{count} table{'s follow' if count != 1 else ' follows'} from the measurement"
-        yield from settled("statistics", words, _statistic_differences(folder / STATISTICS, release))
+        yield from settled("statistics", words, _statistic_differences(folder / name, release))
 
 
 def earlier_heads(names: list[str], domain: Domain) -> list[str]:
@@ -320,42 +297,33 @@ def earlier_heads(names: list[str], domain: Domain) -> list[str]:
     return [domain.levels[name].name if name in domain.levels else name for name in names]
 
 
-def _statistic_differences(path: Path, release: Release) -> Iterator[str]:
+def _statistic_differences(path: Path, release: Release) -> list[str]:
     expected = statistics_table(release.asked)
     try:
         found = pq.read_table(path)
         found.validate(full=True)
     except _DAMAGED:
-        yield f"{path.name} cannot be read"
-        return
-    if (found.schema.metadata or {}).get(b"matrixdp") != privacy_mark(release.private):
-        yield _unmarked(path)
+        return [f"{path.name} cannot be read"]
+    marked = (found.schema.metadata or {}).get(b"matrixdp") == privacy_mark(release.private)
+    problems = [] if marked else [_unmarked(path)]
     if found.column_names == earlier_heads(expected.column_names, release.workload.domain):
         found = found.rename_columns(expected.column_names)
     if not found.schema.equals(expected.schema, check_metadata=False):
-        yield f"{path.name} has other columns than those that follow"
-        return
+        return [*problems, f"{path.name} has other columns than those that follow"]
     if found.num_rows != expected.num_rows:
-        yield f"{path.name} has {found.num_rows} rows; {expected.num_rows} follow"
-        return
-    for name in expected.column_names:
-        says, follows = found.column(name), expected.column(name)
-        if pa.types.is_floating(follows.type):
-            allowed = _OF_INTERVAL * _widths(expected, name)
-            wrong = _far(_numbers(says), _numbers(follows), allowed, _OF_ITSELF)
-        else:
-            wrong = _unequal(says, follows)
-        for words in _first(wrong, name, says, follows):
-            yield f"{path.name}, {words}"
+        return [*problems, f"{path.name} has {found.num_rows} rows; {expected.num_rows} follow"]
+    figures = {
+        own.name: _OF_INTERVAL * _widths(expected, own)
+        for own in expected.schema
+        if pa.types.is_floating(own.type)
+    }
+    wrong = _mismatches(found, expected, figures, _OF_ITSELF)
+    return problems + [f"{path.name}, {words}" for words in wrong]
 
 
-def _numbers(column: Any) -> Array:
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=float)
-
-
-def _widths(expected: pa.Table, name: str) -> Array:
+def _widths(expected: pa.Table, column: pa.Field) -> Array:
     """Return the lengths of the intervals that a column belongs to; 0 where they have no end."""
-    of = (expected.field(name).metadata or {}).get(OF)
+    of = (column.metadata or {}).get(OF)
     ends = {
         field.metadata[FIGURE]: _numbers(expected.column(field.name))
         for field in expected.schema
@@ -372,6 +340,12 @@ def _widths(expected: pa.Table, name: str) -> Array:
 
 #: Losses are sums in single precision, in an order that may differ, of differences of large numbers.
 _LOSS = 1e-2
+_FIT = Finding(
+    "fit",
+    "not checked",
+    "how the model was fitted, and whether its measurement is valid: run `matrixdp verify` on the release "
+    "with the same measurement digest",
+)
 
 
 def verify_model(
@@ -401,18 +375,14 @@ def verify_model(
     StorageError
         If there is no such folder.
     """
-    path = Path(folder)
-    if not os.path.isdir(path):  # noqa: PTH112 - no error where the path is none
-        raise StorageError(f"{path}: no such folder; expected that of a model")
+    path = _folder(folder, "a model")
     try:
         model = Model.load(path)
     except MatrixDPError as error:
-        why = "what is above failed"
-        failed = [Finding("model", "failed", str(error)), Finding("answers", "not checked", why)]
-        return Verification(str(path), (*failed, _fit_not_checked()))
+        failed = Finding("model", "failed", str(error)), Finding("answers", "not checked", _ABOVE)
+        return Verification(str(path), (*failed, _FIT))
     of = f"a model by method {model.method} of the measurement {model.measurement_digest[:16]}"
-    words = f"whole, {of}; {', '.join(MODEL_FILES)}: as listed"
-    found = [Finding("model", "ok", words)]
+    found = [Finding("model", "ok", f"whole, {of}; {', '.join(MODEL_FILES)}: as listed")]
     if not model.accepted:
         found.append(Finding("model", "ok", "it says that its own tests reject it"))
     found += _known(model)
@@ -420,47 +390,40 @@ def verify_model(
     schema = answers_schema(model)
     answers = AnswerFile(path / MODEL_ANSWERS, plain_schema(schema))
     answers.check_schema(schema, model.private)
-    done = 0
-    with one_blas_thread():
-        for batch in model.batches(model.workload.groups):
-            answers.follow(batch)
-            done += batch.num_rows
-            if progress is not None:
-                progress(done, model.workload.queries)
-    answers.end()
-    count = f"{model.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
-    found += settled("answers", count, answers.problems)
-    return Verification(str(path), (*found, _fit_not_checked()))
+    problems = _compared(model.batches(model.workload.groups), [answers], model.workload, progress)
+    return Verification(str(path), (*found, *_settled_answers(model.workload, problems), _FIT))
 
 
-def _known(model: Model) -> Iterator[Finding]:
-    """Yield whether a model keeps what its record says is publicly known."""
+def _folder(path: str | os.PathLike[str], kind: str) -> Path:
+    if not os.path.isdir(path):  # noqa: PTH112 - no error where the path is none
+        raise StorageError(f"{path}: no such folder; expected that of {kind}")
+    return Path(path)
+
+
+def _known(model: Model) -> Iterable[Finding]:
+    """Return whether a model keeps what its record says is publicly known."""
     totals, impossible = model.made.get("totals"), model.made.get("impossible")
     if totals is None and impossible is None:
-        return
+        return []
     try:
         known = Constraints.of(model.domain, totals, impossible)
         problems = list(known.broken(model.tables.marginal, model.total))
     except (TooLargeError, UnsupportedQueryError) as error:
-        yield Finding("model", "not checked", f"what is publicly known: {error}")
-        return
+        return [Finding("model", "not checked", f"what is publicly known: {error}")]
     except MatrixDPError as error:
         problems = [str(error)]
-    yield from settled(
-        "model", "it keeps the published counts and impossible combinations of its record", problems
-    )
+    words = "it keeps the published counts and impossible combinations of its record"
+    return settled("model", words, problems)
 
 
-def _tested(model: Model) -> Iterator[Finding]:
-    """Yield whether the tests of a model's fit say what its record has of them."""
+def _tested(model: Model) -> Iterable[Finding]:
+    """Return whether the tests of a model's fit say what its record has of them."""
     try:
         tests = tests_of(model)
     except (TooLargeError, UnsupportedQueryError) as error:
-        yield Finding("model", "not checked", f"the tests of its fit: {error}")
-        return
+        return [Finding("model", "not checked", f"the tests of its fit: {error}")]
     except MatrixDPError as error:
-        yield Finding("model", "failed", f"the tests of its fit: {error}")
-        return
+        return [Finding("model", "failed", f"the tests of its fit: {error}")]
     says, loss = model.accepted, model.tests.get("loss", tests.loss)
     problems = []
     if says != tests.accepted:
@@ -469,20 +432,10 @@ def _tested(model: Model) -> Iterator[Finding]:
     elif model.tests.get("degrees", tests.degrees) != tests.degrees:
         counted = f"an earlier version counted {model.tests['degrees']!r:.20} degrees of freedom"
         why = f"the loss in its record: {counted}, for {tests.degrees} now; make the model anew"
-        yield Finding("model", "not checked", why)
-        return
+        return [Finding("model", "not checked", why)]
     elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
         problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
-    yield from settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
-
-
-def _fit_not_checked() -> Finding:
-    return Finding(
-        "fit",
-        "not checked",
-        "how the model was fitted, and whether its measurement is valid: run `matrixdp verify` on the "
-        "release with the same measurement digest",
-    )
+    return settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
 
 
 # Whether a ledger holds the debit of a release.
@@ -492,30 +445,26 @@ _DURABLE = ("measured", "released")
 
 def check_ledger(
     authorization: Authorization, sha256: object, path: str | os.PathLike[str] | None
-) -> Iterator[Finding]:
+) -> Iterable[Finding]:
     """Check that a ledger holds the debit of a measurement, given by the digest of its file."""
     named: LedgerEntry | None = authorization.ledger
     if path is None:
         words = "no ledger was used, so other releases about the same people add to the cost"
         if named is not None:
             words = f"debited to that of {named.dataset}, entry {named.entry}, which was not given (--ledger)"
-        yield Finding("ledger", "not checked", words)
-        return
+        return [Finding("ledger", "not checked", words)]
     if named is None:
-        yield Finding("ledger", "failed", "the release says that it was debited to none")
-        return
+        return [Finding("ledger", "failed", "the release says that it was debited to none")]
     try:
         ledger = Ledger.open(path)
         entries = {entry.id: entry for entry in ledger.entries}
     except MatrixDPError as error:
-        yield Finding("ledger", "failed", str(error))
-        return
+        return [Finding("ledger", "failed", str(error))]
     entry = entries.get(named.entry)
     if entry is None:
-        yield Finding("ledger", "failed", f"it has no entry {named.entry}")
-        return
+        return [Finding("ledger", "failed", f"it has no entry {named.entry}")]
     words = f"{ledger.dataset} holds the debit, entry {entry.number} of {len(entries)}: {entry.state}"
-    yield from settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
+    return settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
 
 
 def _differences(
@@ -542,7 +491,7 @@ def _differences(
 def signature_finding(folder: Path, key: PublicKey | None) -> Finding:
     """Return whether the holder of a key signed a release as it stands."""
     if key is None:
-        signed = os.path.lexists(folder / SIGNATURE)
+        signed = os.path.lexists(folder / records.SIGNATURE)
         words = "there is one, and the public key was not given (--key)" if signed else "there is none"
         return Finding("signature", "not checked", words)
     try:
@@ -573,6 +522,23 @@ _SENTENCES = {
 #: In standard errors, how far the total that is computed again may lie from what is written.
 _NEAR = 1e-10
 _SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", "record", "ledger")
+#: What the files cannot show.
+_BEYOND = (
+    Finding(
+        "noise",
+        "not checked",
+        "whether the noise was random and drawn only once: only the publisher can vouch for this, by signing "
+        "the release",
+    ),
+    Finding(
+        "origin",
+        "not checked",
+        "what only the program that wrote it knew: how the strategy was chosen (mechanism, reason, "
+        "certificate), by which versions, when, and from what kind of table (what is assumed of it, whether "
+        "the records of a person were bounded); and whether domain, workload and budget were chosen without "
+        "the data",
+    ),
+)
 
 
 def verify_release(
@@ -630,145 +596,121 @@ def verify_release(
     >>> found.holds, forged.holds, forged.failed[0].words
     (True, False, 'queries says 3; 2 follows')
     """
-    folder = Path(out)
-    if not os.path.isdir(folder):  # noqa: PTH112 - no error where the path is none
-        raise StorageError(f"{folder}: no such folder; expected that of a release")
+    folder = _folder(out, "a release")
     refuse_leftover(folder)
     ledger = ledger.path if isinstance(ledger, Ledger) else ledger
     if ledger is not None and not os.path.isfile(ledger):  # noqa: PTH113 - no error where the path is none
         raise StorageError(f"{ledger}: no such file; expected the ledger that the release was debited to")
     public = key if key is None or isinstance(key, PublicKey) else PublicKey.load(key)
-    findings: list[Finding] = [signature_finding(folder, public)]
+    found = signature_finding(folder, public), *_findings(folder, ledger, progress), *_BEYOND
+    return Verification(str(folder), found)
+
+
+def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Progress) -> Iterator[Finding]:
+    """Check one subject after the other; each needs those before it."""
     try:
-        findings.extend(_Check(folder, ledger, progress).findings())
-    except _Ended as ended:
-        findings.extend(ended.findings)
-        known = {finding.subject for finding in findings}
-        why = "what is above failed"
-        findings.extend(Finding(name, "not checked", why) for name in _SUBJECTS if name not in known)
-    return Verification(str(folder), (*findings, *_beyond()))
+        record = _read_record(folder / records.RECORD)
+    except StorageError as error:
+        yield Finding("record", "failed", str(error))
+        yield from _ended("record")
+        return
+    actual = _digests(folder)
+    listed = f"{', '.join(actual)}: as listed"
+    yield from settled("files", listed, _wrong_files(record.get("files"), actual))
+    others = sorted({path.name for path in folder.iterdir()} - set(records.RELEASE_FILES))
+    if others:
+        yield Finding("files", "not checked", f"no part of the release: {', '.join(others)}")
+    try:
+        measurement, workload = load_measurement(folder / records.MEASUREMENT)
+    except MatrixDPError as error:
+        yield Finding("measurement", "failed", str(error))
+        yield from _ended("files", "measurement")
+        return
+    rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
+    yield Finding("measurement", "ok", f"whole: {rows}")
+    yield from _cost(measurement)
+    private = measurement.private
+    words = "said everywhere to be private" if private else "SEEDED, NOT PRIVATE, and said so everywhere"
+    yield from settled("private", words, _flags(record, private))
+    yield from _what_follows(folder, record, measurement, workload, actual, progress)
+    yield from check_ledger(measurement.authorization, actual[records.MEASUREMENT]["sha256"], ledger)
 
 
-def _beyond() -> Iterator[Finding]:
-    """Yield what the files cannot show."""
-    yield Finding(
-        "noise",
-        "not checked",
-        "whether the noise was random and drawn only once: only the publisher can vouch for this, by signing "
-        "the release",
-    )
-    yield Finding(
-        "origin",
-        "not checked",
-        "what only the program that wrote it knew: how the strategy was chosen (mechanism, reason, "
-        "certificate), by which versions, when, and from what kind of table (what is assumed of it, whether "
-        "the records of a person were bounded); and whether domain, workload and budget were chosen without "
-        "the data",
-    )
+def _ended(*known: str) -> Iterator[Finding]:
+    """Yield what could not be checked, as something failed that all else needs."""
+    for name in _SUBJECTS:
+        if name not in known:
+            yield Finding(name, "not checked", _ABOVE)
 
 
-class _Ended(Exception):  # noqa: N818 - it ends the checks that need what failed
-    """What was found before something failed that all else needs."""
+def _what_follows(
+    folder: Path,
+    record: dict[str, Any],
+    measurement: Measurement,
+    workload: Workload,
+    actual: dict[str, Any],
+    progress: Progress,
+) -> Iterator[Finding]:
+    """Compare answers, statement and record with those that follow from the measurement."""
+    try:
+        release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
+        listed = {name: own for name, own in actual.items() if name != records.RECORD}
+        columns, problems, errors = _answers(folder, release, actual, progress)
+        document = records.document(release, errors, listed, columns, _limit(record, workload))
+        follows = json.loads(json.dumps(document))
+        if record["format_version"] == 3:
+            follows = records.as_version_3(follows)
+    except (MatrixDPError, KeyError, TypeError, AttributeError) as error:
+        yield Finding("answers", "failed", f"none follow from the measurement ({error})")
+        return
+    leave = {*UNFOUNDED, *_sentences(record, follows)}
+    exact = [
+        problem
+        for name in EXACT
+        for problem in differences(record.get(name), follows.get(name), (name,), exact=True, leave=leave)
+    ]
+    words = "every clause, parameter and figure follows from the measurement; how they are worded is free"
+    yield from settled("statement", words, exact)
+    if columns is None:
+        yield Finding("answers", "not checked", "none were written; the measurement serves them")
+    else:
+        yield from _settled_answers(workload, problems)
+    yield from check_statistics(folder, release, records.STATISTICS in actual)
+    _near(record.get("size"), follows["size"])
+    said = record.get("statistics")
+    pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
+    for says, one in pairs:
+        # what could not be computed has no columns
+        earlier = earlier_heads(one["columns"], workload.domain) if "columns" in one else None
+        if earlier is not None and isinstance(says, dict) and says.get("columns") == earlier:
+            one["columns"] = says["columns"]
+    rest = differences(record, follows, leave=leave | {(name,) for name in EXACT})
+    yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
 
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__()
-        self.findings = findings
 
+def _answers(
+    folder: Path, release: Release, actual: Mapping[str, object], progress: Progress
+) -> tuple[AnswerColumns | None, list[str], list[tuple[float, float]]]:
+    """Return columns, what is wrong with the answers, and each group's sum and largest of the variances."""
+    workload = release.workload
+    if records.ANSWERS not in actual and records.ANSWERS_CSV not in actual:
+        totals = [release.analysis.group(group) for group in workload]
+        return None, [], [(error.total, error.largest) for error in totals]
+    columns = AnswerColumns(workload.domain, workload.groups)
+    files: list[AnswerFile] = []
+    if records.ANSWERS in actual:
+        nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
+        files.append(AnswerFile(folder / records.ANSWERS, nullable))
+        files[0].check_schema(columns.schema, release.private)
+    if records.ANSWERS_CSV in actual:
+        files.append(AnswerFile(folder / records.ANSWERS_CSV, plain_schema(columns.schema)))
+    errors: list[tuple[float, float]] = []
 
-@final
-@dataclass
-class _Check:
-    folder: Path
-    ledger: str | os.PathLike[str] | None
-    progress: Callable[[int, int], None] | None
+    def seen(variances: Array) -> None:
+        errors.append((float(variances.sum()), float(variances.max())))
 
-    def findings(self) -> list[Finding]:
-        """Check one subject after the other; each needs those before it."""
-        found: list[Finding] = []
-        try:
-            record = _read_record(self.folder / RECORD)
-        except StorageError as error:
-            raise _Ended([Finding("record", "failed", str(error))]) from None
-        actual = _digests(self.folder)
-        found += settled("files", _listed(actual), _wrong_files(record.get("files"), actual))
-        found += _others(self.folder)
-        try:
-            measurement, workload = load_measurement(self.folder / MEASUREMENT)
-        except MatrixDPError as error:
-            raise _Ended([*found, Finding("measurement", "failed", str(error))]) from None
-        rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
-        found.append(Finding("measurement", "ok", f"whole: {rows}"))
-        found += _cost(measurement)
-        found += settled(
-            "private", _origin_of_noise(measurement.private), _flags(record, measurement.private)
-        )
-        found += self._what_follows(record, measurement, workload, actual)
-        found += check_ledger(measurement.authorization, actual[MEASUREMENT]["sha256"], self.ledger)
-        return found
-
-    def _what_follows(
-        self, record: dict[str, Any], measurement: Measurement, workload: Workload, actual: dict[str, Any]
-    ) -> Iterator[Finding]:
-        """Compare answers, statement and record with those that follow from the measurement."""
-        try:
-            release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
-            files = {name: actual[name] for name in actual if name != RECORD}
-            columns, problems, errors = self._answers(release, actual)
-            follows = json.loads(
-                json.dumps(document(release, errors, files, columns, _limit(record, workload)))
-            )
-            if record["format_version"] == 3:
-                follows = as_version_3(follows)
-        except (MatrixDPError, KeyError, TypeError, AttributeError) as error:
-            yield Finding("answers", "failed", f"none follow from the measurement ({error})")
-            return
-        leave = {*UNFOUNDED, *_sentences(record, follows)}
-        exact = [
-            problem
-            for name in EXACT
-            for problem in differences(record.get(name), follows.get(name), (name,), exact=True, leave=leave)
-        ]
-        words = "every clause, parameter and figure follows from the measurement; how they are worded is free"
-        yield from settled("statement", words, exact)
-        if columns is None:
-            yield Finding("answers", "not checked", "none were written; the measurement serves them")
-        else:
-            count = (
-                f"{release.workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
-            )
-            yield from settled("answers", count, problems)
-        yield from check_statistics(self.folder, release, STATISTICS in actual)
-        leave |= {(name,) for name in EXACT}
-        _near(record.get("size"), follows["size"])
-        said = record.get("statistics")
-        pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
-        for says, one in pairs:
-            # what could not be computed has no columns
-            earlier = earlier_heads(one["columns"], workload.domain) if "columns" in one else None
-            if earlier is not None and isinstance(says, dict) and says.get("columns") == earlier:
-                one["columns"] = says["columns"]
-        rest = differences(record, follows, leave=leave)
-        yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
-
-    def _answers(
-        self, release: Release, actual: Mapping[str, object]
-    ) -> tuple[AnswerColumns | None, list[str], list[tuple[float, float]]]:
-        """Return the columns, what is wrong with the answers, and the errors of each group."""
-        workload = release.workload
-        files: list[AnswerFile] = []
-        if ANSWERS not in actual and ANSWERS_CSV not in actual:
-            errors = [release.analysis.group(group) for group in workload]
-            return None, [], [(error.total, error.largest) for error in errors]
-        columns = AnswerColumns(workload.domain, workload.groups)
-        if ANSWERS in actual:
-            nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
-            parquet = AnswerFile(self.folder / ANSWERS, nullable)
-            parquet.check_schema(columns.schema, release.private)
-            files.append(parquet)
-        if ANSWERS_CSV in actual:
-            files.append(AnswerFile(self.folder / ANSWERS_CSV, plain_schema(columns.schema)))
-        errors_found = compare_answers(release, columns, files, self.progress)
-        return columns, [problem for file in files for problem in file.problems], errors_found
+    batches = release.batches(workload.groups, columns, seen)
+    return columns, _compared(batches, files, workload, progress), errors
 
 
 def _sentences(said: Any, follows: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
@@ -796,9 +738,9 @@ def _near(said: object, follows: dict[str, Any]) -> None:
 
 
 def _read_record(path: Path) -> dict[str, Any]:
-    record = read_strictly(plain_content(path), RECORD)
-    if record.get("format") != RELEASE_FORMAT:
-        raise StorageError(f"{RECORD} is not the record of a release")
+    record = read_strictly(plain_content(path), records.RECORD)
+    if record.get("format") != records.RELEASE_FORMAT:
+        raise StorageError(f"{records.RECORD} is not the record of a release")
     return record
 
 
@@ -810,21 +752,13 @@ def _limit(record: Mapping[str, Any], workload: Workload) -> int | None:
 
 def _digests(folder: Path) -> dict[str, dict[str, object]]:
     """Return the size and digest of every file that a record lists, or that ought not to be there."""
-    found: dict[str, dict[str, object]] = {}
-    for name in sorted((*LISTED, *MARKS)):
-        path = folder / name
-        if path.is_file():
-            found[name] = entry(path)
-    return found
-
-
-def _listed(actual: Mapping[str, object]) -> str:
-    return f"{', '.join(actual)}: as listed"
+    names = sorted((*records.LISTED, *records.MARKS))
+    return {name: entry(folder / name) for name in names if (folder / name).is_file()}
 
 
 def _wrong_files(listed: object, actual: Mapping[str, object]) -> Iterator[str]:
     if not isinstance(listed, dict):
-        yield f"{RECORD} lists no files"
+        yield f"{records.RECORD} lists no files"
         return
     for name in sorted({*listed, *actual}):
         if name not in actual:
@@ -833,12 +767,6 @@ def _wrong_files(listed: object, actual: Mapping[str, object]) -> Iterator[str]:
             yield f"{name} is there and not listed"
         elif listed[name] != actual[name]:
             yield f"{name} has another digest or size than is listed"
-
-
-def _others(folder: Path) -> Iterator[Finding]:
-    others = sorted({path.name for path in folder.iterdir()} - set(RELEASE_FILES))
-    if others:
-        yield Finding("files", "not checked", f"no part of the release: {', '.join(others)}")
 
 
 def _cost(measurement: Measurement) -> Iterator[Finding]:
@@ -859,10 +787,6 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
         f"{share:.6%} of what {authorization.budget!r} allows"
     )
     yield from settled("cost", words, problems)
-
-
-def _origin_of_noise(private: bool) -> str:
-    return "said everywhere to be private" if private else "SEEDED, NOT PRIVATE, and said so everywhere"
 
 
 def _flags(record: Mapping[str, Any], private: bool) -> Iterator[str]:
