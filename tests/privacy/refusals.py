@@ -13,6 +13,8 @@ from matrixdp.privacy.conversions import exact_positive, root_below
 from tests.refusals import Refusal
 
 NO_NUMBERS = [0, -1, -0.5, math.nan, math.inf, -math.inf, True, "0.5", Decimal("NaN"), 1j, [1]]
+#: Numbers that Python does not write.
+LONG = {"an integer": -(10**5000), "a fraction": Fraction(-1, 10**5000)}
 SEVERAL: list[dict[str, object]] = [
     {},
     dict.fromkeys(("rho", "mu", "epsilon", "delta")),
@@ -87,7 +89,11 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
         for name, conversions in CONVERSIONS.items()
     },
     ("out-of-range", "the name"): {
-        f"a number {bad!r}": converted(exact_positive, "the name", bad) for bad in (*NO_NUMBERS, *OTHERS)
+        **{f"a number {bad!r}": converted(exact_positive, "the name", bad) for bad in (*NO_NUMBERS, *OTHERS)},
+        **{
+            f"{kind} below 0 of many digits": converted(exact_positive, "the name", LONG[kind])
+            for kind in LONG
+        },
     },
     ("not-supported", "budget.delta"): {
         "the mu of a pure budget": lambda: Budget(epsilon=1).mu,

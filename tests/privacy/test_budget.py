@@ -68,6 +68,10 @@ def test_a_budget_is_frozen_and_takes_names_only():
         Budget(1)  # type: ignore[call-arg]
 
 
+def test_a_budget_may_have_more_digits_than_python_writes():
+    assert Budget(rho=10**5000).rho == 10**5000
+
+
 @pytest.mark.parametrize("needed", [1e-5, 0.3, 1.0, 1.0000004, 77.7])
 def test_the_least_budget_is_enough_and_a_smaller_one_is_not(needed: float):
     found = LeastBudget("mu").least(lambda budget: float(budget.mu), needed)
