@@ -87,6 +87,13 @@ def test_states_are_in_order(ledger: Ledger, way: str, following: set[str]):
                 ledger.advance(entry, state, known)
 
 
+#: The first entry once more, with another number, name, state and measurement.
+COPY = (
+    "{} INTO entries SELECT {}, time, {}, noise, cost, budget, version, release, {}, digest "
+    "FROM entries WHERE number = 1"
+)
+
+
 def raw(ledger: Ledger) -> sqlite3.Connection:
     return sqlite3.connect(ledger.path, isolation_level=None)
 
@@ -97,13 +104,7 @@ def raw(ledger: Ledger) -> sqlite3.Connection:
         "DELETE FROM entries",
         "DELETE FROM ledger",
         "UPDATE ledger SET terms = '{}'",
-        "UPDATE entries SET cost = '1/1000'",
-        "UPDATE entries SET id = '1' WHERE number = 1",
-        "UPDATE entries SET number = 9",
-        "UPDATE entries SET budget = ''",
-        "UPDATE entries SET time = '2000-01-01'",
-        "UPDATE entries SET release = 'elsewhere'",
-        "UPDATE entries SET digest = 'x'",
+        *(f"UPDATE entries SET {column} = 9 WHERE number = 1" for column in database.KEPT),  # noqa: S608
         "UPDATE entries SET state = 'released'",
         "UPDATE entries SET state = 'reserved'",
         "UPDATE entries SET state = 'forgiven'",
@@ -111,14 +112,10 @@ def raw(ledger: Ledger) -> sqlite3.Connection:
         "UPDATE entries SET state = 'released', measurement = replace(measurement, 'a', 'b')",
         "UPDATE entries SET measurement = NULL WHERE number = 2",
         "UPDATE entries SET measurement = NULL, state = 'abandoned' WHERE number = 2",
-        "INSERT OR REPLACE INTO entries SELECT 1, id, time, state, noise, cost, budget, version, release, "
-        "measurement, digest FROM entries WHERE number = 1",
-        "INSERT INTO entries SELECT 3, 'x', time, 'measured', noise, cost, budget, version, release, "
-        "budget || budget, digest FROM entries WHERE number = 1",
-        "INSERT INTO entries SELECT 7, 'x', time, state, noise, cost, budget, version, release, "
-        "measurement, digest FROM entries WHERE number = 1",
-        "INSERT OR REPLACE INTO entries SELECT 3, id, time, state, noise, cost, budget, version, release, "
-        "measurement, digest FROM entries WHERE number = 1",
+        COPY.format("INSERT OR REPLACE", "1, id", "state", "measurement"),
+        COPY.format("INSERT", "3, 'x'", "'measured'", "budget || budget"),
+        COPY.format("INSERT", "7, 'x'", "state", "measurement"),
+        COPY.format("INSERT OR REPLACE", "3, id", "state", "measurement"),
     ],
 )
 def test_the_file_itself_refuses_to_forget(ledger: Ledger, statement: str):
@@ -246,15 +243,14 @@ def test_a_journal_beside_it_removes_no_other_file(ledger: Ledger, tmp_path: Pat
     other = tmp_path / "elsewhere" / "thesis.txt"
     other.parent.mkdir()
     other.write_text("years of work\n")
-    journal = tmp_path / "people.ledger-journal"
+    journal, link = tmp_path / "people.ledger-journal", tmp_path / "link"
     hostile = journal_naming(ledger.path, other)
-    (tmp_path / "link").symlink_to(ledger.path)
+    link.symlink_to(ledger.path)
     journal.write_bytes(hostile)
-    for path in (ledger.path, tmp_path / "link"):
+    uses = lambda: Ledger.open(ledger.path), lambda: Ledger.open(link), lambda: ledger.reserve(COST, TENTH)
+    for use in uses:
         with pytest.raises(StorageError, match="-journal: names another file"):
-            Ledger.open(path)
-    with pytest.raises(StorageError, match="-journal: names another file"):
-        ledger.reserve(COST, TENTH)
+            use()
     assert other.exists()
     assert journal.read_bytes() == hostile
     # it is what SQLite takes it for
@@ -286,11 +282,11 @@ def driver(execute: Callable[..., Any]) -> Driver:
 
 def failing(statement: str, code: str) -> Driver:
     """A driver whose connections fail at the statement that begins with a text, by an error of SQLite's."""
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorcode = getattr(sqlite3, code)
 
     def execute(real, sql, *values):
         if sql.startswith(statement):
-            error = sqlite3.OperationalError("it failed")
-            error.sqlite_errorcode = getattr(sqlite3, code)
             raise error
         return real.execute(sql, *values)
 

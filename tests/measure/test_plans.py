@@ -1,13 +1,9 @@
 """Measuring every kind of plan with either noise: cost, distribution, and what is saved."""
 
-from dataclasses import replace
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from matrixdp.errors import StorageError
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import Budget
@@ -17,14 +13,10 @@ from tests.measure.plans import DOMAIN, TABLE, WORKLOAD, plan
 
 
 def test_laplace_noise_serves_budgets_in_every_definition():
-    for budget, epsilon in (
-        (Budget(epsilon=2), 2.0),
-        (Budget(rho=2), 2.0),
-        (Budget(epsilon=2, delta=1e-6), 2.0),
-    ):
+    for budget in (Budget(epsilon=2), Budget(rho=2), Budget(epsilon=2, delta=1e-6)):
         measured = measure(plan("direct"), open_source(TABLE), budget)
-        assert float(measured.authorization.cost.value) == pytest.approx(epsilon)
-        assert measured.scales[0].variance == pytest.approx(2 * 80**2 / epsilon**2, rel=1e-6)
+        assert float(measured.authorization.cost.value) == pytest.approx(2)
+        assert measured.scales[0].variance == pytest.approx(2 * 80**2 / 2**2, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -72,12 +64,3 @@ def test_measurements_are_saved_whole(kind, tmp_path):
         np.testing.assert_array_equal(left, right)
     for group in WORKLOAD:
         np.testing.assert_array_equal(again.estimates.answers(group), measured.estimates.answers(group))
-
-
-def test_a_measurement_that_costs_more_than_it_says_is_refused(tmp_path):
-    measured = measure(plan("direct"), open_source(TABLE), Budget(epsilon=1))
-    scales = tuple(replace(scale, steps=scale.steps * Fraction(9, 10)) for scale in measured.scales)
-    forged = replace(measured, scales=scales)
-    save_measurement(tmp_path / "m.mdp", forged, WORKLOAD)
-    with pytest.raises(StorageError, match="costs more"):
-        load_measurement(tmp_path / "m.mdp")

@@ -100,7 +100,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
         "the Gaussian cost of a pure budget": lambda: GAUSSIAN.cost(Budget(epsilon=1)),
     },
     ("not-converged", ""): {
-        "an epsilon beyond all bounds": converted(epsilon_of, 10**30, Fraction(1, 10**6)),
+        "an epsilon beyond all bounds": converted(epsilon_of, 10**30, Fraction(1, 10**6))
     },
     ("wrong-type", "budget.unit.id"): {
         f"an id {bad!r}": converted(Unit, 1, bad) for bad in ("", 3, ["person"], b"person", "person \udcff")

@@ -96,11 +96,7 @@ _OWN: list[tuple[str, str, Callable[..., Any]]] = [
     ("out-of-range", "shares[1]", parted([_SEX, _ALL], shares=[1, 0])),
     ("wrong-type", "parts[0].share", parted([{"marginals": 1, "share": "half"}])),
     *(("wrong-type", "parts", parted(none)) for none in _NO_PARTS),
-    (
-        "unknown-key",
-        "strategy[1]",
-        given(_MISSPELT),
-    ),
+    ("unknown-key", "strategy[1]", given(_MISSPELT)),
     ("unknown-key", "parts", given("parts: []\n")),
     ("empty", "strategy", given("strategy: []\n")),
 ]
