@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from matrixdp.exact import DeficientMatrix, GridTree, IntegerMatrix, MergedMatrix, apply_kronecker
-from tests.refusals import numbered
+from tests.refusals import calling, numbered
 
 _ONE = np.array(1)
 _EYE = IntegerMatrix(np.eye(2, dtype=np.int64))
@@ -20,14 +20,8 @@ _SINGULAR = [
     *([[1, 2], [2, 4]], [[0]], [[1, 0, 0], [0, 1, 0], [1, 1, 0]]),
     *([*entries, *entries[:extra]] for entries in _NEARLY for extra in (0, 1)),
 ]
-
-
-def _made(rows: list[list[int]]) -> Callable[[], Any]:
-    return lambda: IntegerMatrix(np.array(rows))
-
-
 _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
-    *(("not-converged", "", _made(rows)) for rows in _SINGULAR),
+    *(("not-converged", "", calling(IntegerMatrix, np.array(rows))) for rows in _SINGULAR),
     ("not-converged", "", lambda: IntegerMatrix(np.eye(2, dtype=np.int32))),
     ("not-converged", "", lambda: IntegerMatrix(np.array([[1, 0, 0], [0, 1, 0]]))),
     ("not-converged", "", lambda: IntegerMatrix(np.array([[1, 0], [1, 0]]))),

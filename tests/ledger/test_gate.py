@@ -11,11 +11,10 @@ import matrixdp as mdp
 from matrixdp.errors import PrivacyError, SourceError
 from matrixdp.ledger import Ledger
 from matrixdp.measure import measurement
-from matrixdp.measure.measurement import Authorization, authorize
 from matrixdp.noise import GAUSSIAN
 from matrixdp.sources import open_source
 from matrixdp.sources.base import Source
-from matrixdp.storage.formats import load_measurement, save_measurement, write_authorization
+from matrixdp.storage.formats import load_measurement, save_measurement
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"]})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.marginals(1))
@@ -159,12 +158,6 @@ def test_seeded_noise_is_not_debited(strategy: mdp.Strategy, ledger: Ledger, tmp
     assert measured.measurement.authorization.ledger is None
     mdp.save_release(measured.reconstruct(), tmp_path / "out")
     assert ledger.entries == ()
-
-
-def test_an_authorization_is_that_of_its_entry(ledger: Ledger):
-    record = ledger.reserve(cost := GAUSSIAN.cost(HALF), HALF).record
-    assert write_authorization(Authorization(cost, HALF, "2026-01-01", record))["ledger"] == record.as_dict()
-    assert authorize(cost, HALF, ledger).ledger is None
 
 
 @pytest.mark.parametrize(

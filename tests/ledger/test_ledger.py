@@ -16,7 +16,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, StorageError
-from matrixdp.ledger import SQLITE, Driver, Ledger, LedgerEntry, database, report
+from matrixdp.ledger import SQLITE, Driver, Ledger, database, report
 from matrixdp.ledger.ledger import chained
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget, Unit
@@ -378,11 +378,6 @@ def test_processes_at_once_never_spend_more_than_the_total(tmp_path: Path):
         made = pool.map(reserve_somewhere, [ledger.path] * 48, chunksize=1)
     assert sum(made) == 20 == len({entry.id for entry in ledger.entries})
     assert ledger.account.within
-
-
-def test_what_a_release_says_of_its_entry(ledger: Ledger):
-    record = ledger.reserve(COST, TENTH).record
-    assert LedgerEntry.read(json.loads(json.dumps(record.as_dict()))) == record
 
 
 def test_a_total_is_shown_as_it_was_given(tmp_path):

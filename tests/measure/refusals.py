@@ -19,7 +19,7 @@ from matrixdp.plan import Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
 from tests.measure.plans import BUDGETS, DOMAIN, parts
-from tests.refusals import Refusal
+from tests.refusals import Refusal, calling
 
 Attempt = Callable[[], object]
 ONE, MU = Cost(Fraction(1), GAUSSIAN), Budget(mu=1)
@@ -48,10 +48,6 @@ class Forgetful(Source):
 def plan(noise: Any = GAUSSIAN, variance: float = 8.0) -> Direct:
     one: Part = replace(parts("local")[1], variance=variance)
     return Direct(DOMAIN, (one,), noise)
-
-
-def authorized(cost: Any, budget: Any = MU) -> Attempt:
-    return lambda: authorize(cost, budget)
 
 
 def costing(value: Any, budget: Budget = MU) -> Attempt:
@@ -111,8 +107,8 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
             for value in (0.5, math.nan, math.inf, -math.inf, None, True, "1")
         },
         **{f"an authorization of {value!r}": built(value) for value in (None, True, 0.5, Fraction(1))},
-        **{f"a budget {budget!r}": authorized(ONE, budget) for budget in (None, 1, {"rho": 1})},
-        "a cost without its noise": authorized(Fraction(1)),
+        **{f"a budget {budget!r}": calling(authorize, ONE, budget) for budget in (None, 1, {"rho": 1})},
+        "a cost without its noise": calling(authorize, Fraction(1), MU),
         "a statement of a cost that is a float": told(0.5),
     },
     ("budget-exceeded", ""): {

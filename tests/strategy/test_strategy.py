@@ -94,21 +94,6 @@ def test_a_strategy_tells_its_error_before_any_data(strategy: mdp.Strategy):
     assert variance == pytest.approx(strategy.covariance(sexes, 0, sexes, 0, mdp.Budget(mu=2)) * 4)
 
 
-def test_a_saved_strategy_measures_alike(strategy: mdp.Strategy, tmp_path):
-    strategy.save(tmp_path / "s.mdp")
-    again = mdp.Strategy.load(tmp_path / "s.mdp")
-    budget = mdp.Budget(rho=0.3)
-    assert again.rmse(budget) == pytest.approx(strategy.rmse(budget))
-    first = strategy.measure(COLUMNS, budget, seed_not_private=1)
-    second = again.measure(COLUMNS, budget, seed_not_private=1)
-    for left, right in zip(first.measurement.values, second.measurement.values, strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-def test_a_strategy_is_checked_against_another_workload(strategy: mdp.Strategy):
-    strategy.check_workload(mdp.Workload(DOMAIN, mdp.marginals([0, 1]), mdp.dense(np.eye(2), ["sex"])))
-
-
 def test_noise_is_fresh_every_time(strategy: mdp.Strategy):
     budget = mdp.Budget(rho=1)
     first, second = (strategy.measure(COLUMNS, budget).reconstruct().answers for _ in range(2))
