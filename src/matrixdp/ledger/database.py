@@ -422,7 +422,9 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
         _make_durable(path, found)
         with found.transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
             if new:
-                _make_tables(found)
+                kind = f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"
+                for statement in (*TABLES, *kind):
+                    found.rows(statement)
             else:
                 _check_tables(path, found)
             yield found
@@ -480,9 +482,3 @@ def _check_tables(path: Path, found: Session) -> None:
         raise file_error(path, "damaged or altered: its tables are not those of a ledger")
     if found.value("integrity_check(1)") != "ok":
         raise file_error(path, "damaged: SQLite finds its pages inconsistent")
-
-
-def _make_tables(found: Session) -> None:
-    """Make the tables of a new ledger."""
-    for statement in (*TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"):
-        found.rows(statement)

@@ -299,9 +299,7 @@ def delta_of(mu: Number, epsilon: Number) -> Fraction:
             mantissa, exponent = (int(part) for part in curve.upper().man_exp())
         # Keep 64 bits, rounded up.
         surplus = max(0, mantissa.bit_length() - 64)
-        mantissa = -(-mantissa >> surplus)
-        exponent += surplus
-        value = Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+        value = -(-mantissa >> surplus) * Fraction(2) ** (exponent + surplus)
         return min(value, Fraction(1))
     raise NumericalError("delta could not be enclosed for this mu and epsilon")
 
