@@ -5,11 +5,9 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
@@ -20,6 +18,7 @@ from matrixdp.ledger import SQLITE, Driver, Ledger, database, report
 from matrixdp.ledger.ledger import chained
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget, Unit
+from tests.ledger.faults import changed
 
 TENTH = Budget(rho=0.1)
 COST = GAUSSIAN.cost(TENTH)
@@ -266,20 +265,6 @@ def test_another_ledger_in_its_place_is_noticed(ledger: Ledger, tmp_path: Path):
         ledger.reserve(COST, TENTH)
 
 
-def driver(execute: Callable[..., Any]) -> Driver:
-    """A driver whose connections run statements by a function of the true connection and the statement."""
-
-    class Changed:
-        def __init__(self, path: Path) -> None:
-            self.real = SQLITE.open(path)
-            self.close = self.real.close
-
-        def execute(self, *statement):
-            return execute(self.real, *statement)
-
-    return replace(SQLITE, open=Changed)
-
-
 def failing(statement: str, code: str) -> Driver:
     """A driver whose connections fail at the statement that begins with a text, by an error of SQLite's."""
     error = sqlite3.OperationalError("it failed")
@@ -290,7 +275,7 @@ def failing(statement: str, code: str) -> Driver:
             raise error
         return real.execute(sql, *values)
 
-    return driver(execute)
+    return changed(SQLITE, execute)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +334,7 @@ def test_sqlite_that_cannot_be_durable_is_refused(ledger: Ledger):
         return real.execute(sql.replace("EXTRA", "OFF"), *values)
 
     with pytest.raises(StorageError, match="cannot be kept durably"):
-        Ledger.open(ledger.path, driver=driver(lax))
+        Ledger.open(ledger.path, driver=changed(SQLITE, lax))
 
 
 def test_the_same_statements_run_on_another_sqlite(ledger: Ledger):
