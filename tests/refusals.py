@@ -30,6 +30,11 @@ class Refusal:
     line: int | None = None
 
 
+def calling(function: Callable[..., Any], *given: Any, **named: Any) -> Callable[[], Any]:
+    """Return the attempt to call a function; what is given need not be what it takes."""
+    return lambda: function(*given, **named)
+
+
 def numbered(kind: str, rows: Iterable[tuple[str, str, Callable[..., Any]]]) -> list[Refusal]:
     """Return the refusals of a table of codes, places and attempts, named by the first two."""
     seen: Counter[str] = Counter()

@@ -7,7 +7,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from decimal import Decimal
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import cache
 from inspect import get_annotations, getdoc
 from numbers import Integral, Real
@@ -74,9 +76,9 @@ def describe_value(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return repr(value) if len(value) <= 60 else f"{value[:60]!r}..."
-    if isinstance(value, int) and value.bit_length() > 10_000:
-        return "an integer of thousands of digits"  # which Python does not write
-    if isinstance(value, Real):
+    if isinstance(value, int | Fraction) and max(abs(value.numerator), value.denominator) >= 2**10_000:
+        return "a number of thousands of digits"  # which Python does not write
+    if isinstance(value, Real | Decimal):
         text = format(value)
         return text if len(text) <= 40 else f"{text[:40]}..."
     if isinstance(value, Mapping):

@@ -6,8 +6,8 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -35,29 +35,32 @@ def driver_of(disk: FaultyDisk, synchronous: str | None = None) -> Driver:
     """
 
     def opened(path: Path) -> Connection:
-        connection = apsw.Connection(str(path), vfs=disk.name, flags=apsw.SQLITE_OPEN_READWRITE)
-        return connection if synchronous is None else _Careless(connection, synchronous)
+        return apsw.Connection(str(path), vfs=disk.name, flags=apsw.SQLITE_OPEN_READWRITE)
 
     def code(error: apsw.Error) -> int:
         return int(getattr(error, "result", apsw.SQLITE_IOERR))
 
-    return Driver(lambda path: disk.create(str(path)), opened, apsw.Error, code, lambda _: None)
-
-
-@final
-class _Careless:
-    """A connection that is less durable than it says."""
-
-    def __init__(self, connection: apsw.Connection, synchronous: str) -> None:
-        self._connection, self._synchronous = connection, synchronous
-
-    def execute(self, sql: str, *values: Sequence[Any]) -> Iterable[Any]:
+    def careless(real: Connection, sql: str, *values: Any) -> Any:
         if sql == "PRAGMA synchronous":
             return [(3,)]
-        return self._connection.execute(sql.replace("EXTRA", self._synchronous), *values)
+        return real.execute(sql.replace("EXTRA", str(synchronous)), *values)
 
-    def close(self) -> None:
-        self._connection.close()
+    honest = Driver(lambda path: disk.create(str(path)), opened, apsw.Error, code, lambda _: None)
+    return honest if synchronous is None else changed(honest, careless)
+
+
+def changed(driver: Driver, execute: Callable[..., Any]) -> Driver:
+    """A driver whose connections run statements by a function of the true connection and the statement."""
+
+    class Changed:
+        def __init__(self, path: Path) -> None:
+            self.real = driver.open(path)
+            self.close = self.real.close
+
+        def execute(self, *statement: Any) -> Any:
+            return execute(self.real, *statement)
+
+    return replace(driver, open=Changed)
 
 
 @final

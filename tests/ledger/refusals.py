@@ -146,7 +146,7 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
         "a budget for other neighbours": added(RHO, Budget(rho=0.1, neighbours="replace")),
     },
     ("conflict", "budget.unit"): {
-        "a budget for another unit": added(Budget(rho=1, unit=Unit(records=3)), LITTLE),
+        "a budget for another unit": added(Budget(rho=1, unit=Unit(records=3)), LITTLE)
     },
     ("budget-exceeded", ""): {"a cost above its own budget": added(RHO, LITTLE, Cost(Fraction(1), GAUSSIAN))},
     ("budget-exceeded", "ledger"): {

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
@@ -59,16 +60,12 @@ def test_what_is_left_can_be_spent_and_no_more(total, spent):
     account = account_of(total, spent)
     left = account.left
     noises = [noise for noise in (GAUSSIAN, LAPLACE) if noise.honours(total)]
-    if left is None:
-        least = {"rho": Budget(rho=1e-9), "mu": Budget(mu=1e-9), "pure": Budget(epsilon=1e-9)}
-        tried = least.get(total.kind, Budget(epsilon=1e-9, delta=1e-6))
-        assert not any(account.plus(noise.cost(tried), tried).within for noise in noises)
-        return
-    assert any(account.plus(noise.cost(left), left).within for noise in noises)
     name = total.kind if total.kind in ("rho", "mu") else "epsilon"
-    value = left.mu if name == "mu" else getattr(left, name)
-    more = {name: value * (1 + Fraction(1, 10**12))} | ({"delta": left.delta} if left.delta else {})
-    larger = Budget(**more)  # type: ignore[arg-type]
+    more: Any = total.given | {name: Fraction(1, 10**9)}
+    if left is not None:
+        assert any(account.plus(noise.cost(left), left).within for noise in noises)
+        more = left.given | {name: left.given[name] * (1 + Fraction(1, 10**12))}
+    larger = Budget(**more)
     assert not any(account.plus(noise.cost(larger), larger).within for noise in noises)
 
 
@@ -98,9 +95,8 @@ def test_what_was_spent_is_no_less_than_the_sums(total, spent):
     if told.kind == "mu":
         assert 0 <= told.mu**2 - account.sums[0] <= told.mu**2 / 2**70
     if told.kind == "approx" and account.sums[1] is None:
-        assert delta_of(math.sqrt(account.sums[0] or 0), told.epsilon) <= told.delta * (
-            1 + Fraction(1, 10**9)
-        )
+        most = told.delta * (1 + Fraction(1, 10**9))
+        assert delta_of(math.sqrt(account.sums[0] or 0), told.epsilon) <= most
     one_more = account_of(total, [*spent, (LAPLACE, Fraction(1, 10))]).spent
     assert (one_more.epsilon or one_more.rho or one_more.mu) >= (told.epsilon or told.rho or told.mu)
 
@@ -112,14 +108,11 @@ def test_what_was_spent_is_no_less_than_the_sums(total, spent):
 def test_one_release_may_spend_the_whole_total_and_not_a_hair_more(total, noise, neighbours, unit):
     total = Budget(**total.given, neighbours=neighbours, unit=unit)
     if not noise.honours(total):
-        whole = LAPLACE.cost(total)
-        assert Account.empty(total).plus(whole, total).within
-        return
-    whole = noise.cost(total)
-    account = Account.empty(total).plus(whole, total)
+        noise = LAPLACE
+    account = Account.empty(total).plus(noise.cost(total), total)
     assert account.within
-    tiny = noise.cost(Budget(rho=1e-300, neighbours=neighbours, unit=unit))
-    more = account.plus(tiny, Budget(rho=1e-300, neighbours=neighbours, unit=unit))
+    tiny = Budget(rho=1e-300, neighbours=neighbours, unit=unit)
+    more = account.plus(noise.cost(tiny), tiny)
     # the square root that Laplace noise may cost under rho, and mu through epsilon, are rounded down
     slack = noise.norm == 1 and total.kind in ("rho", "mu")
     assert slack or not more.within

@@ -5,21 +5,20 @@ import multiprocessing
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, StorageError
-from matrixdp.ledger import SQLITE, Driver, Ledger, LedgerEntry, database, report
+from matrixdp.ledger import SQLITE, Driver, Ledger, database, report
 from matrixdp.ledger.ledger import chained
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget, Unit
+from tests.ledger.faults import changed
 
 TENTH = Budget(rho=0.1)
 COST = GAUSSIAN.cost(TENTH)
@@ -87,6 +86,13 @@ def test_states_are_in_order(ledger: Ledger, way: str, following: set[str]):
                 ledger.advance(entry, state, known)
 
 
+#: The first entry once more, with another number, name, state and measurement.
+COPY = (
+    "{} INTO entries SELECT {}, time, {}, noise, cost, budget, version, release, {}, digest "
+    "FROM entries WHERE number = 1"
+)
+
+
 def raw(ledger: Ledger) -> sqlite3.Connection:
     return sqlite3.connect(ledger.path, isolation_level=None)
 
@@ -97,13 +103,7 @@ def raw(ledger: Ledger) -> sqlite3.Connection:
         "DELETE FROM entries",
         "DELETE FROM ledger",
         "UPDATE ledger SET terms = '{}'",
-        "UPDATE entries SET cost = '1/1000'",
-        "UPDATE entries SET id = '1' WHERE number = 1",
-        "UPDATE entries SET number = 9",
-        "UPDATE entries SET budget = ''",
-        "UPDATE entries SET time = '2000-01-01'",
-        "UPDATE entries SET release = 'elsewhere'",
-        "UPDATE entries SET digest = 'x'",
+        *(f"UPDATE entries SET {column} = 9 WHERE number = 1" for column in database.KEPT),  # noqa: S608
         "UPDATE entries SET state = 'released'",
         "UPDATE entries SET state = 'reserved'",
         "UPDATE entries SET state = 'forgiven'",
@@ -111,14 +111,10 @@ def raw(ledger: Ledger) -> sqlite3.Connection:
         "UPDATE entries SET state = 'released', measurement = replace(measurement, 'a', 'b')",
         "UPDATE entries SET measurement = NULL WHERE number = 2",
         "UPDATE entries SET measurement = NULL, state = 'abandoned' WHERE number = 2",
-        "INSERT OR REPLACE INTO entries SELECT 1, id, time, state, noise, cost, budget, version, release, "
-        "measurement, digest FROM entries WHERE number = 1",
-        "INSERT INTO entries SELECT 3, 'x', time, 'measured', noise, cost, budget, version, release, "
-        "budget || budget, digest FROM entries WHERE number = 1",
-        "INSERT INTO entries SELECT 7, 'x', time, state, noise, cost, budget, version, release, "
-        "measurement, digest FROM entries WHERE number = 1",
-        "INSERT OR REPLACE INTO entries SELECT 3, id, time, state, noise, cost, budget, version, release, "
-        "measurement, digest FROM entries WHERE number = 1",
+        COPY.format("INSERT OR REPLACE", "1, id", "state", "measurement"),
+        COPY.format("INSERT", "3, 'x'", "'measured'", "budget || budget"),
+        COPY.format("INSERT", "7, 'x'", "state", "measurement"),
+        COPY.format("INSERT OR REPLACE", "3, id", "state", "measurement"),
     ],
 )
 def test_the_file_itself_refuses_to_forget(ledger: Ledger, statement: str):
@@ -246,15 +242,14 @@ def test_a_journal_beside_it_removes_no_other_file(ledger: Ledger, tmp_path: Pat
     other = tmp_path / "elsewhere" / "thesis.txt"
     other.parent.mkdir()
     other.write_text("years of work\n")
-    journal = tmp_path / "people.ledger-journal"
+    journal, link = tmp_path / "people.ledger-journal", tmp_path / "link"
     hostile = journal_naming(ledger.path, other)
-    (tmp_path / "link").symlink_to(ledger.path)
+    link.symlink_to(ledger.path)
     journal.write_bytes(hostile)
-    for path in (ledger.path, tmp_path / "link"):
+    uses = lambda: Ledger.open(ledger.path), lambda: Ledger.open(link), lambda: ledger.reserve(COST, TENTH)
+    for use in uses:
         with pytest.raises(StorageError, match="-journal: names another file"):
-            Ledger.open(path)
-    with pytest.raises(StorageError, match="-journal: names another file"):
-        ledger.reserve(COST, TENTH)
+            use()
     assert other.exists()
     assert journal.read_bytes() == hostile
     # it is what SQLite takes it for
@@ -270,31 +265,17 @@ def test_another_ledger_in_its_place_is_noticed(ledger: Ledger, tmp_path: Path):
         ledger.reserve(COST, TENTH)
 
 
-def driver(execute: Callable[..., Any]) -> Driver:
-    """A driver whose connections run statements by a function of the true connection and the statement."""
-
-    class Changed:
-        def __init__(self, path: Path) -> None:
-            self.real = SQLITE.open(path)
-            self.close = self.real.close
-
-        def execute(self, *statement):
-            return execute(self.real, *statement)
-
-    return replace(SQLITE, open=Changed)
-
-
 def failing(statement: str, code: str) -> Driver:
     """A driver whose connections fail at the statement that begins with a text, by an error of SQLite's."""
+    error = sqlite3.OperationalError("it failed")
+    error.sqlite_errorcode = getattr(sqlite3, code)
 
     def execute(real, sql, *values):
         if sql.startswith(statement):
-            error = sqlite3.OperationalError("it failed")
-            error.sqlite_errorcode = getattr(sqlite3, code)
             raise error
         return real.execute(sql, *values)
 
-    return driver(execute)
+    return changed(SQLITE, execute)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +334,7 @@ def test_sqlite_that_cannot_be_durable_is_refused(ledger: Ledger):
         return real.execute(sql.replace("EXTRA", "OFF"), *values)
 
     with pytest.raises(StorageError, match="cannot be kept durably"):
-        Ledger.open(ledger.path, driver=driver(lax))
+        Ledger.open(ledger.path, driver=changed(SQLITE, lax))
 
 
 def test_the_same_statements_run_on_another_sqlite(ledger: Ledger):
@@ -382,11 +363,6 @@ def test_processes_at_once_never_spend_more_than_the_total(tmp_path: Path):
         made = pool.map(reserve_somewhere, [ledger.path] * 48, chunksize=1)
     assert sum(made) == 20 == len({entry.id for entry in ledger.entries})
     assert ledger.account.within
-
-
-def test_what_a_release_says_of_its_entry(ledger: Ledger):
-    record = ledger.reserve(COST, TENTH).record
-    assert LedgerEntry.read(json.loads(json.dumps(record.as_dict()))) == record
 
 
 def test_a_total_is_shown_as_it_was_given(tmp_path):

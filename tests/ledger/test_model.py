@@ -8,16 +8,8 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import (
-    Bundle,
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    multiple,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis import HealthCheck, Phase, settings, stateful
+from hypothesis.stateful import Bundle, initialize, invariant, rule
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, StorageError
@@ -27,6 +19,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 TOTALS = (mdp.Budget(rho=1), mdp.Budget(mu=2), mdp.Budget(epsilon=1))
 AMOUNTS = tuple(Fraction(n, 64) for n in (1, 8, 16, 21, 32, 64))
 SHAS = ("a" * 64, "b" * 64)
+HANDLES = st.integers(0, 1)
 
 
 @dataclass
@@ -47,7 +40,7 @@ def units(total: mdp.Budget, cost: Cost) -> Fraction:
     return cost.value
 
 
-class LedgerMachine(RuleBasedStateMachine):
+class LedgerMachine(stateful.RuleBasedStateMachine):
     debits: Bundle = Bundle("debits")
 
     @initialize(total=st.sampled_from(TOTALS))
@@ -76,19 +69,14 @@ class LedgerMachine(RuleBasedStateMachine):
             for refused in (ledger.check, ledger.reserve):
                 with pytest.raises(PrivacyError, match="ledger: found"):
                     refused(cost, budget)
-            return multiple()
+            return stateful.multiple()
         ledger.check(cost, budget)
         held = ledger.reserve(cost, budget)
         debit = Debit(held.record.entry, cost, held=held)
         self.plain.append(debit)
         return debit
 
-    @rule(
-        debit=debits,
-        handle=st.integers(0, 1),
-        state=st.sampled_from(STATES),
-        sha=st.sampled_from([None, *SHAS]),
-    )
+    @rule(debit=debits, handle=HANDLES, state=st.sampled_from(STATES), sha=st.sampled_from([None, *SHAS]))
     def advance(self, debit: Debit, handle: int, state: str, sha: str | None) -> None:
         """Do the same on both sides; the plain one knows what may follow on what."""
         if (sha is None) != (state == "abandoned"):
@@ -163,10 +151,6 @@ def test_the_machine_can_fail(monkeypatch: pytest.MonkeyPatch):
         return real(self, cost if self.entries else Cost(cost.value / 2, cost.noise), budget, release)
 
     monkeypatch.setattr(Ledger, "reserve", forgetful)
+    once = settings(max_examples=50, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
     with pytest.raises((AssertionError, pytest.fail.Exception)):
-        run_state_machine_as_test(
-            LedgerMachine,
-            settings=settings(
-                max_examples=50, deadline=None, database=None, derandomize=True, phases=[Phase.generate]
-            ),
-        )
+        stateful.run_state_machine_as_test(LedgerMachine, settings=once)

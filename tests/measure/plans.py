@@ -9,10 +9,12 @@ import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan import Block, Direct, Local, Part, Pooled
+from matrixdp.privacy import Budget
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3})
 TABLE = {"a": np.arange(500) % 4, "b": (np.arange(500) * 7 // 3) % 3}
 TALL = IntegerMatrix(np.vstack([40 * np.eye(4, dtype=np.int64), [[10, 20, 30, 40]]]))
+BUDGETS = [Budget(rho=0.1), Budget(mu=0.3, neighbours="replace"), Budget(epsilon=1, delta=1e-6)]
 WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.marginals([0, 1]))
 
 

@@ -11,29 +11,18 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.measure import measurement
-from matrixdp.measure.measurement import (
-    Authorization,
-    NoiseScale,
-    OutOfDomainCounts,
-    authorize,
-    calibrate,
-    count_scale,
-    measure,
-    measured_cost,
-    plan_cost,
-)
+from matrixdp.measure.measurement import NoiseScale, authorize, count_scale, measure
 from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.papers.dawa import dawa
 from matrixdp.plan import Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
-from tests.measure.plans import DOMAIN, parts
-from tests.refusals import Refusal
+from tests.measure.plans import BUDGETS, DOMAIN, parts
+from tests.refusals import Refusal, calling
 
 Attempt = Callable[[], object]
 ONE, MU = Cost(Fraction(1), GAUSSIAN), Budget(mu=1)
-BUDGETS = [Budget(rho=0.1), Budget(mu=0.3, neighbours="replace"), Budget(epsilon=1, delta=1e-6)]
 COUNTED = mdp.OutOfDomain(counts=[None])
 LINE = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
 SCALE = NoiseScale(Fraction(5000), 0, GAUSSIAN)
@@ -61,16 +50,12 @@ def plan(noise: Any = GAUSSIAN, variance: float = 8.0) -> Direct:
     return Direct(DOMAIN, (one,), noise)
 
 
-def authorized(cost: Any, budget: Any = MU) -> Attempt:
-    return lambda: authorize(cost, budget)
-
-
 def costing(value: Any, budget: Budget = MU) -> Attempt:
     return lambda: authorize(Cost(value, GAUSSIAN), budget)
 
 
 def built(cost: Any) -> Attempt:
-    return lambda: Authorization(cost, MU, "2024-01-01T00:00:00+00:00")
+    return lambda: measurement.Authorization(cost, MU, "2024-01-01T00:00:00+00:00")
 
 
 def told(cost: Any, budget: Budget = MU, private: Any = True) -> Attempt:
@@ -78,11 +63,11 @@ def told(cost: Any, budget: Budget = MU, private: Any = True) -> Attempt:
 
 
 def calibrated(allowed: Fraction, noise: Any = GAUSSIAN, variance: float = 8.0, records: int = 9) -> Attempt:
-    return lambda: calibrate(plan(noise, variance), Cost(allowed, noise), records)
+    return lambda: measurement.calibrate(plan(noise, variance), Cost(allowed, noise), records)
 
 
 def with_scale(**changes: Any) -> Attempt:
-    return lambda: plan_cost(plan(), (replace(SCALE, **changes),))
+    return lambda: measurement.plan_cost(plan(), (replace(SCALE, **changes),))
 
 
 def unfit(attempt: Attempt, *names: str) -> Attempt:
@@ -122,8 +107,8 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
             for value in (0.5, math.nan, math.inf, -math.inf, None, True, "1")
         },
         **{f"an authorization of {value!r}": built(value) for value in (None, True, 0.5, Fraction(1))},
-        **{f"a budget {budget!r}": authorized(ONE, budget) for budget in (None, 1, {"rho": 1})},
-        "a cost without its noise": authorized(Fraction(1)),
+        **{f"a budget {budget!r}": calling(authorize, ONE, budget) for budget in (None, 1, {"rho": 1})},
+        "a cost without its noise": calling(authorize, Fraction(1), MU),
         "a statement of a cost that is a float": told(0.5),
     },
     ("budget-exceeded", ""): {
@@ -146,18 +131,20 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
         f"at most {bound} records": measured(max_records=bound) for bound in (0, -1, 2.0**33, True, None)
     },
     ("conflict", ""): {
-        "Laplace counts beside a Gaussian plan": lambda: measured_cost(
-            plan(), (SCALE,), OutOfDomainCounts((None,), replace(SCALE, noise=LAPLACE), np.zeros(1))
+        "Laplace counts beside a Gaussian plan": lambda: measurement.measured_cost(
+            plan(),
+            (SCALE,),
+            measurement.OutOfDomainCounts((None,), replace(SCALE, noise=LAPLACE), np.zeros(1)),
         ),
         "costs of two noises in one sum": lambda: ONE + Cost(Fraction(1), LAPLACE),
         "costs of two noises compared": lambda: Cost(Fraction(1), LAPLACE) >= ONE,
         "Laplace noise in a Gaussian plan": with_scale(noise=LAPLACE),
-        "Gaussian noise in a Laplace plan": lambda: plan_cost(plan(LAPLACE), (SCALE,)),
+        "Gaussian noise in a Laplace plan": lambda: measurement.plan_cost(plan(LAPLACE), (SCALE,)),
     },
     ("privacy", "out_of_domain.count"): {
         "counts of a mechanism that measures none": lambda: dawa(
             LINE, {"a": [1]}, Budget(epsilon=1), out_of_domain=COUNTED
-        ),
+        )
     },
     ("not-converged", ""): {
         "a marginal that is not counted": forgotten(),
@@ -171,7 +158,7 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
         "noise that never fits its counts": unfit(lambda: count_scale(1, ONE), "counts_cost"),
     },
     ("not-supported", "out_of_domain.count"): {
-        "counts of an engine that has none": measured(out_of_domain=COUNTED),
+        "counts of an engine that has none": measured(out_of_domain=COUNTED)
     },
 }
 REFUSALS = [Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()]

@@ -13,14 +13,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.measure.measurement import (
-    NoiseScale,
-    OutOfDomainCounts,
-    count_scale,
-    counts_cost,
-    measured_cost,
-    plan_cost,
-)
+from matrixdp.measure import measurement
+from matrixdp.measure.measurement import NoiseScale, measured_cost, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.sources import open_source
@@ -43,12 +37,9 @@ BUDGETS = [
 
 @pytest.fixture(scope="module")
 def measured() -> list[mdp.MeasuredStrategy]:
-    found = [
-        mdp.select(WORKLOAD, budget=budget, mechanism="identity").measure(
-            TABLE, budget, out_of_domain=COUNTED
-        )
-        for budget in BUDGETS
-    ]
+    strategies = [mdp.select(WORKLOAD, budget=budget, mechanism="identity") for budget in BUDGETS]
+    pairs = zip(strategies, BUDGETS, strict=True)
+    found = [strategy.measure(TABLE, budget, out_of_domain=COUNTED) for strategy, budget in pairs]
     assert {one.strategy.noise for one in found} == {"gaussian", "laplace"}
     return found
 
@@ -57,10 +48,10 @@ def measured() -> list[mdp.MeasuredStrategy]:
 @pytest.mark.parametrize("allowed", [Fraction(1), Fraction(1, 3), Fraction(10**4), Fraction(1, 10**9)])
 def test_counts_share_exactly_what_the_plan_costs(noise, allowed):
     for number in (1, 2, 3, 7):
-        scale = count_scale(number, Cost(allowed, noise))
+        scale = measurement.count_scale(number, Cost(allowed, noise))
         # written out: so many rows, each with an entry 1 for a record that is in all of them
-        exact = number / scale.exact**noise.norm
-        assert allowed * Fraction(999_999, 1_000_000) < exact <= counts_cost(scale, number).value <= allowed
+        exact, cost = number / scale.exact**noise.norm, measurement.counts_cost(scale, number).value
+        assert allowed * Fraction(999_999, 1_000_000) < exact <= cost <= allowed
         assert 2**12 <= scale.steps < 2**13 + 1
 
 
@@ -71,7 +62,7 @@ def test_the_cost_is_the_larger_of_the_two():
     assert plan_cost(plan, scales).value == 1 == measured_cost(plan, scales, None).value
     for steps, cost in ((8192, 1), (4096, 2), (2048, 8)):
         scale = NoiseScale(Fraction(steps), -12, GAUSSIAN)
-        counts = OutOfDomainCounts((None, "sex"), scale, np.zeros(2))
+        counts = measurement.OutOfDomainCounts((None, "sex"), scale, np.zeros(2))
         assert measured_cost(plan, scales, counts).value == cost
 
 
@@ -130,9 +121,8 @@ def test_estimates_are_unbiased_and_as_far_off_as_they_say():
 def test_a_laplace_count_has_its_own_interval(measured):
     found = measured[1].reconstruct().out_of_domain_counts["sex"]
     # P(|X| > q b) = exp(-q); the variance is 2 b^2
-    assert (found.upper - found.estimate) / found.stddev == pytest.approx(
-        -math.log(0.05) / math.sqrt(2), rel=1e-4
-    )
+    multiplier = (found.upper - found.estimate) / found.stddev
+    assert multiplier == pytest.approx(-math.log(0.05) / math.sqrt(2), rel=1e-4)
 
 
 def test_records_beyond_those_of_a_person_are_in_no_count():

@@ -10,7 +10,7 @@ import numpy as np
 from matrixdp.noise import GAUSSIAN, LAPLACE, Laplace, SeededSource, SystemSource, noise_named, register_noise
 from matrixdp.testing import RecordedSource
 from tests.noise.exact import draw, unfiltered
-from tests.refusals import Refusal
+from tests.refusals import Refusal, calling
 
 Attempt = Callable[[], object]
 SCALES: dict[str, list[object]] = {
@@ -71,18 +71,6 @@ def nothing(source: str) -> Attempt:
     return lambda: attempt()
 
 
-def seeded(seed: Any) -> Attempt:
-    return lambda: SeededSource(seed)
-
-
-def named(name: Any) -> Attempt:
-    return lambda: noise_named(name)
-
-
-def registered(noise: Any) -> Attempt:
-    return lambda: register_noise(noise)
-
-
 REJECTED: dict[str, dict[str, Attempt]] = {
     "out-of-range": {
         **{f"a scale of {type(one).__name__} {str(one)[:9]}": drawn(one) for one in SCALES["out-of-range"]},
@@ -90,7 +78,7 @@ REJECTED: dict[str, dict[str, Attempt]] = {
         **{f"offsets of {one[1]}": drawn(offsets=one, exact_offset=zero) for one in OFFSETS["out-of-range"]},
         "a source of bits out of range": drawn(source=Source(np.zeros(3, dtype=np.uint64), 1 << 64)),
         "a seed below 0": lambda: SeededSource(-1),
-        "a noise of another norm": registered(Third()),
+        "a noise of another norm": calling(register_noise, Third()),
     },
     "wrong-type": {
         **{f"a scale of {one!r}": drawn(one) for one in SCALES["wrong-type"]},
@@ -99,7 +87,7 @@ REJECTED: dict[str, dict[str, Attempt]] = {
             for place, one in enumerate(OFFSETS["wrong-type"])
         },
         **{f"an exact offset of {exact}": offset(exact) for exact in (0.25, None)},
-        "what is no noise": registered("logistic"),
+        "what is no noise": calling(register_noise, "logistic"),
     },
     "privacy": {
         "offsets without their exact values": drawn(offsets=np.zeros(3)),
@@ -110,13 +98,14 @@ REJECTED: dict[str, dict[str, Attempt]] = {
             for words in (np.zeros(2, dtype=np.uint64), np.zeros(3, dtype=np.int64), None)
         },
         "a source of constant bits": drawn(source=Source(np.zeros(3, dtype=np.uint64))),
-        **{f"a seed of {seed!r}": seeded(seed) for seed in (None, 1.5, "1", True)},
+        **{f"a seed of {seed!r}": calling(SeededSource, seed) for seed in (None, 1.5, "1", True)},
         **{f"too few bytes for {name}": nothing(name) for name in ("bits64", "more_bits")},
     },
-    "conflict": {"a noise of a name that is taken": registered(Second())},
+    "conflict": {"a noise of a name that is taken": calling(register_noise, Second())},
 }
 REFUSALS = [
     Refusal(name, code, "", attempt) for code, own in REJECTED.items() for name, attempt in own.items()
 ] + [
-    Refusal(f"a noise called {name!r}", "unknown-name", "noise", named(name)) for name in ("uniform", None, 1)
+    Refusal(f"a noise called {name!r}", "unknown-name", "noise", calling(noise_named, name))
+    for name in ("uniform", None, 1)
 ]

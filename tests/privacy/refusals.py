@@ -10,9 +10,11 @@ import numpy as np
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget, Clause, LeastBudget, Unit, delta_of, epsilon_of, mu_of_rho, rho_of_mu
 from matrixdp.privacy.conversions import exact_positive, root_below
-from tests.refusals import Refusal
+from tests.refusals import Refusal, calling
 
 NO_NUMBERS = [0, -1, -0.5, math.nan, math.inf, -math.inf, True, "0.5", Decimal("NaN"), 1j, [1]]
+#: Numbers that Python does not write.
+LONG = {"an integer": -(10**5000), "a fraction": Fraction(-1, 10**5000)}
 SEVERAL: list[dict[str, object]] = [
     {},
     dict.fromkeys(("rho", "mu", "epsilon", "delta")),
@@ -22,60 +24,52 @@ SEVERAL: list[dict[str, object]] = [
 ]
 
 
-def budget(**given: object) -> Callable[[], object]:
-    return lambda: Budget(**given)  # type: ignore[arg-type]
-
-
 def least(needed: float, reached: float = 0.0) -> Callable[[], object]:
     return lambda: LeastBudget("rho").least(lambda tried: reached or float(tried.rho or 0), needed)
-
-
-def converted(convert: Callable[..., object], *given: object) -> Callable[[], object]:
-    return lambda: convert(*given)
 
 
 OTHERS = [0.0, -0.0, -1e-300, False, None, b"1", Decimal("sNaN"), Decimal("Infinity"), np.bool_(True)]
 #: Every parameter of a conversion, by its name: 1 stands for the others.
 CONVERSIONS: dict[str, list[Callable[[object], Callable[[], object]]]] = {
     "mu": [
-        lambda bad: converted(rho_of_mu, bad),
-        lambda bad: converted(delta_of, bad, 1),
-        lambda bad: converted(epsilon_of, bad, 0.5),
+        lambda bad: calling(rho_of_mu, bad),
+        lambda bad: calling(delta_of, bad, 1),
+        lambda bad: calling(epsilon_of, bad, 0.5),
     ],
-    "rho": [lambda bad: converted(mu_of_rho, bad)],
-    "epsilon": [lambda bad: converted(delta_of, 1, bad or -1)],
-    "delta": [lambda bad: converted(epsilon_of, 1, bad)],
+    "rho": [lambda bad: calling(mu_of_rho, bad)],
+    "epsilon": [lambda bad: calling(delta_of, 1, bad or -1)],
+    "delta": [lambda bad: calling(epsilon_of, 1, bad)],
 }
 REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
     **{
         ("out-of-range", f"budget.{name}"): {
-            f"a {name} of {bad!r}": budget(**{name: bad}) for bad in NO_NUMBERS
+            f"a {name} of {bad!r}": calling(Budget, **{name: bad}) for bad in NO_NUMBERS
         }
         for name in ("rho", "mu", "epsilon")
     },
     ("out-of-range", "budget.delta"): {
-        f"a delta of {bad!r}": budget(epsilon=1, delta=bad)
+        f"a delta of {bad!r}": calling(Budget, epsilon=1, delta=bad)
         for bad in (*NO_NUMBERS, 1, 2, 1.0, Fraction(1), -0.1)
     },
-    ("conflict", "budget"): {f"a budget of {given}": budget(**given) for given in SEVERAL},
+    ("conflict", "budget"): {f"a budget of {given}": calling(Budget, **given) for given in SEVERAL},
     ("conflict", "budget.delta"): {
-        "a delta alone": budget(delta=0.1),
-        "a delta beside rho": budget(rho=1, delta=0.1),
-        "a delta beside mu": budget(mu=1, delta=0.1),
+        "a delta alone": calling(Budget, delta=0.1),
+        "a delta beside rho": calling(Budget, rho=1, delta=0.1),
+        "a delta beside mu": calling(Budget, mu=1, delta=0.1),
         "a delta beside the least mu": lambda: LeastBudget("mu", delta=1e-6),
     },
     ("unknown-name", "budget.neighbours"): {
-        f"neighbours {bad!r}": budget(rho=1, neighbours=bad)
+        f"neighbours {bad!r}": calling(Budget, rho=1, neighbours=bad)
         for bad in ("both", "", None, 1, ["replace"], "Replace", "replce")
     },
     ("unknown-name", "budget.least"): {"the least sigma": lambda: LeastBudget("sigma")},
     ("out-of-range", ""): {
         **{f"an error scale of {needed}": least(needed) for needed in (0, -1.0, math.inf, math.nan)},
         "an error scale that no budget reaches": least(1.0, reached=0.5),
-        "the root of a negative number": converted(root_below, Fraction(-1)),
+        "the root of a negative number": calling(root_below, Fraction(-1)),
     },
     ("out-of-range", "budget.unit.records"): {
-        f"{bad!r} records a person": converted(Unit, bad)
+        f"{bad!r} records a person": calling(Unit, bad)
         for bad in (0, -1, 1.0, True, "3", None, np.int64(3), 2**53)
     },
     **{
@@ -87,24 +81,25 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
         for name, conversions in CONVERSIONS.items()
     },
     ("out-of-range", "the name"): {
-        f"a number {bad!r}": converted(exact_positive, "the name", bad) for bad in (*NO_NUMBERS, *OTHERS)
+        **{f"a number {bad!r}": calling(exact_positive, "the name", bad) for bad in (*NO_NUMBERS, *OTHERS)},
+        **{
+            f"{kind} below 0 of many digits": calling(exact_positive, "the name", LONG[kind]) for kind in LONG
+        },
     },
     ("not-supported", "budget.delta"): {
         "the mu of a pure budget": lambda: Budget(epsilon=1).mu,
         "the Gaussian cost of a pure budget": lambda: GAUSSIAN.cost(Budget(epsilon=1)),
     },
-    ("not-converged", ""): {
-        "an epsilon beyond all bounds": converted(epsilon_of, 10**30, Fraction(1, 10**6)),
-    },
+    ("not-converged", ""): {"an epsilon beyond all bounds": calling(epsilon_of, 10**30, Fraction(1, 10**6))},
     ("wrong-type", "budget.unit.id"): {
-        f"an id {bad!r}": converted(Unit, 1, bad) for bad in ("", 3, ["person"], b"person", "person \udcff")
+        f"an id {bad!r}": calling(Unit, 1, bad) for bad in ("", 3, ["person"], b"person", "person \udcff")
     },
     ("wrong-type", "budget.unit"): {
-        f"a unit {bad!r}": converted(Unit.of, bad)
+        f"a unit {bad!r}": calling(Unit.of, bad)
         for bad in (3, "person", {}, {"id": "person"}, {"records": 1, "max": 2}, [3])
     },
     ("wrong-type", ""): {
-        f"a clause called {bad!r}": converted(Clause, bad, "A sentence.")
+        f"a clause called {bad!r}": calling(Clause, bad, "A sentence.")
         for bad in ("", "Randomness", "two words", "a--b", "-a", "a-", "a\n", 3, None)
     },
 }

@@ -8,15 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from matrixdp.privacy import delta_of, epsilon_of, mu_of_rho, rho_of_mu
-from matrixdp.privacy.conversions import (
-    exact_positive,
-    float_above,
-    float_below,
-    largest_mu,
-    root_above,
-    root_below,
-)
+from matrixdp.errors import NumericalError
+from matrixdp.privacy import conversions, delta_of, epsilon_of, mu_of_rho, rho_of_mu
+from matrixdp.privacy.conversions import exact_positive, float_above, float_below, largest_mu
 
 MUS = st.fractions(Fraction(1, 1000), 50, max_denominator=1000)
 EPSILONS = st.fractions(Fraction(1, 1000), 100, max_denominator=1000)
@@ -66,9 +60,8 @@ def test_epsilon_and_back_returns_within_the_rounding(mu, delta):
 @given(MUS, MUS, EPSILONS, EPSILONS, DELTAS, DELTAS)
 @settings(deadline=None, max_examples=60)
 def test_everything_is_monotone(mu1, mu2, epsilon1, epsilon2, delta1, delta2):
-    (mu1, mu2), (epsilon1, epsilon2), (delta1, delta2) = map(
-        sorted, ((mu1, mu2), (epsilon1, epsilon2), (delta1, delta2))
-    )
+    pairs = ((mu1, mu2), (epsilon1, epsilon2), (delta1, delta2))
+    (mu1, mu2), (epsilon1, epsilon2), (delta1, delta2) = map(sorted, pairs)
     assert delta_of(mu1, epsilon1) <= delta_of(mu2, epsilon1)
     assert delta_of(mu1, epsilon2) <= delta_of(mu1, epsilon1)
     assert epsilon_of(mu1, delta1) <= epsilon_of(mu2, delta1)
@@ -139,8 +132,51 @@ def test_what_no_float_can_hold_keeps_its_side():
 
 @given(st.fractions(min_value=0) | st.fractions(0, 1).map(lambda f: f**40))
 def test_roots_are_rounded_to_the_stated_side(value):
-    low, high = root_below(value), root_above(value)
+    low, high = conversions.root_below(value), conversions.root_above(value)
     assert low**2 <= value <= high**2
     assert high - low <= high / 2**78
     if low**2 == value:
         assert low == high
+
+
+# What ball arithmetic cannot prove is not claimed.
+
+ONE, TINY = Fraction(1), Fraction(1, 10**6)
+
+
+@pytest.fixture
+def undecided(monkeypatch: pytest.MonkeyPatch):
+    """No precision is tried, so every question stays open."""
+    monkeypatch.setattr(conversions, "_PRECISIONS", ())
+    caches = (conversions._at_most, conversions.largest_mu, conversions.epsilon_of_gdp)
+    for cached in caches:
+        cached.cache_clear()
+    yield
+    for cached in caches:
+        cached.cache_clear()
+
+
+def test_an_undecided_ball_proves_nothing(undecided: None):
+    assert conversions._at_most(ONE, ONE, Fraction(1, 2)) is False
+    assert conversions._pure_is_gdp(Fraction(1, 100), Fraction(100)) is False
+
+
+@pytest.mark.parametrize(
+    ("convert", "given"),
+    [
+        (conversions.largest_mu, (ONE, TINY)),
+        (conversions.delta_of, (ONE, ONE)),
+        (conversions.epsilon_of, (ONE, TINY)),
+        (conversions.epsilon_of_gdp, (ONE,)),
+    ],
+)
+def test_what_cannot_be_proved_is_refused(undecided: None, convert, given):
+    with pytest.raises(NumericalError):
+        convert(*given)
+
+
+def test_a_noise_level_that_every_bound_admits_is_refused(monkeypatch: pytest.MonkeyPatch):
+    """A curve below any delta however large mu is: no largest mu could be certified."""
+    monkeypatch.setattr(conversions, "_at_most", lambda _mu, _epsilon, _delta: True)
+    with pytest.raises(NumericalError, match="no noise level could be certified"):
+        conversions.largest_mu.__wrapped__(ONE, TINY)

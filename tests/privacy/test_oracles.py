@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from functools import reduce
 
 import opendp.prelude as opendp
 import pytest
@@ -34,9 +35,8 @@ def measurements():
 
 @pytest.mark.parametrize(("mu", "delta"), POINTS)
 def test_the_gaussian_curve_is_that_of_dp_accounting(mu, delta):
-    assert float(epsilon_of(mu, delta)) == pytest.approx(
-        gaussian_mechanism.get_epsilon_gaussian(1 / mu, delta), rel=1e-6
-    )
+    expected = gaussian_mechanism.get_epsilon_gaussian(1 / mu, delta)
+    assert float(epsilon_of(mu, delta)) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1, 1e-6), (4, 1e-9), (0.01, 0.1), (10, 0.5)])
@@ -60,17 +60,15 @@ def test_the_exact_curve_lies_below_the_bounds_through_renyi_divergences(mu, del
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("scale", [0.75, 2.0, 13.5])
 def test_the_cost_of_one_count_is_that_of_opendp(noise, scale, measurements):
-    (part,) = mdp.select(
-        mdp.Workload(mdp.Domain({"one": 1}), mdp.marginals(1)), noise=noise.name
-    ).selection.plan.parts
+    workload = mdp.Workload(mdp.Domain({"one": 1}), mdp.marginals(1))
+    (part,) = mdp.select(workload, noise=noise.name).selection.plan.parts
     cost = noise.exact_cost([(part, Fraction(scale))])
     promise = noise.promise(cost, Budget(epsilon=1, delta=DELTA), DELTA)
     measured = measurements[noise](scale)
-    if noise is GAUSSIAN:
-        assert float(promise.rho) == pytest.approx(measured.map(1.0), rel=1e-12)
-    else:
+    if noise is LAPLACE:
         assert float(promise.pure_epsilon or 0) == pytest.approx(measured.map(1.0), rel=1e-12)
-        assert float(promise.rho) == pytest.approx(opendp.c.make_pureDP_to_zCDP(measured).map(1.0), rel=1e-12)
+        measured = opendp.c.make_pureDP_to_zCDP(measured)
+    assert float(promise.rho) == pytest.approx(measured.map(1.0), rel=1e-12)
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
@@ -81,15 +79,12 @@ def test_the_statement_of_a_release_covers_the_composition_of_its_parts(noise):
     budget = Budget(epsilon=0.8) if noise is LAPLACE else Budget(rho=0.1)
     measurement = strategy.measure(table, budget).measurement
     statement = strategy.measure(table, budget).reconstruct().statement
-    composed = None
+    losses = []
     for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True):
         sensitivity = float(noise.power_sum(part)) ** (1 / noise.norm)
-        one = (
-            loss_distribution.from_laplace_mechanism(float(scale.exact), sensitivity)
-            if noise is LAPLACE
-            else loss_distribution.from_gaussian_mechanism(float(scale.exact), sensitivity)
-        )
-        composed = one if composed is None else composed.compose(one)
+        law = getattr(loss_distribution, f"from_{noise}_mechanism")
+        losses.append(law(float(scale.exact), sensitivity))
+    composed = reduce(lambda one, other: one.compose(other), losses)
     numerical = composed.get_epsilon_for_delta(float(DELTA))
     stated = statement.epsilon_at_reference_delta
     if noise is GAUSSIAN:

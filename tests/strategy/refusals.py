@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +14,7 @@ import scipy.sparse
 import matrixdp as mdp
 from matrixdp.specification import load_given
 from tests.builders import strategy
-from tests.refusals import Refusal, numbered
+from tests.refusals import Refusal, calling, numbered
 
 _DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
 _HALVES = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 1, 0]])
@@ -29,12 +30,8 @@ class Unread:
         raise AssertionError(f"{name} was read")
 
 
-def made(attributes: Any, matrix: Any, **options: Any) -> Callable[[], object]:
-    return lambda: mdp.Strategy.from_matrix(_DOMAIN, attributes, matrix, **options)
-
-
-def parted(parts: Any, **options: Any) -> Callable[[], object]:
-    return lambda: mdp.Strategy.from_parts(_DOMAIN, parts, **options)
+made = partial(calling, mdp.Strategy.from_matrix, _DOMAIN)
+parted = partial(calling, mdp.Strategy.from_parts, _DOMAIN)
 
 
 def too_large() -> None:
@@ -96,11 +93,7 @@ _OWN: list[tuple[str, str, Callable[..., Any]]] = [
     ("out-of-range", "shares[1]", parted([_SEX, _ALL], shares=[1, 0])),
     ("wrong-type", "parts[0].share", parted([{"marginals": 1, "share": "half"}])),
     *(("wrong-type", "parts", parted(none)) for none in _NO_PARTS),
-    (
-        "unknown-key",
-        "strategy[1]",
-        given(_MISSPELT),
-    ),
+    ("unknown-key", "strategy[1]", given(_MISSPELT)),
     ("unknown-key", "parts", given("parts: []\n")),
     ("empty", "strategy", given("strategy: []\n")),
 ]

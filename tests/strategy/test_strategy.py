@@ -1,7 +1,11 @@
+"""Strategies in Python: from a table to a release, and of one's own, from matrices and parts."""
+
 import math
 import subprocess
 import sys
-from typing import Any
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import narwhals as nw
@@ -10,9 +14,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 
 import matrixdp as mdp
 from matrixdp.errors import SourceError
+from matrixdp.noise import LAPLACE
+from matrixdp.plan import Pooled
 
 RECORDS = 500
 COLUMNS: dict[str, list[Any]] = {
@@ -87,21 +94,6 @@ def test_a_strategy_tells_its_error_before_any_data(strategy: mdp.Strategy):
     assert variance == pytest.approx(strategy.covariance(sexes, 0, sexes, 0, mdp.Budget(mu=2)) * 4)
 
 
-def test_a_saved_strategy_measures_alike(strategy: mdp.Strategy, tmp_path):
-    strategy.save(tmp_path / "s.mdp")
-    again = mdp.Strategy.load(tmp_path / "s.mdp")
-    budget = mdp.Budget(rho=0.3)
-    assert again.rmse(budget) == pytest.approx(strategy.rmse(budget))
-    first = strategy.measure(COLUMNS, budget, seed_not_private=1)
-    second = again.measure(COLUMNS, budget, seed_not_private=1)
-    for left, right in zip(first.measurement.values, second.measurement.values, strict=True):
-        np.testing.assert_array_equal(left, right)
-
-
-def test_a_strategy_is_checked_against_another_workload(strategy: mdp.Strategy):
-    strategy.check_workload(mdp.Workload(DOMAIN, mdp.marginals([0, 1]), mdp.dense(np.eye(2), ["sex"])))
-
-
 def test_noise_is_fresh_every_time(strategy: mdp.Strategy):
     budget = mdp.Budget(rho=1)
     first, second = (strategy.measure(COLUMNS, budget).reconstruct().answers for _ in range(2))
@@ -140,3 +132,94 @@ def test_select_is_the_function_whatever_was_imported_before():
         "import matrixdp as mdp; from matrixdp import select; print(mdp.select.__module__, select.__module__)"
     )
     assert run(code).split() == ["matrixdp.strategy.strategy", "matrixdp.strategy.strategy"]
+
+
+# Strategies of one's own.
+
+OWN = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
+HALVES = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 1, 0]])
+PREFIXES = mdp.Workload(OWN, mdp.product(age="prefix"))
+
+
+def entries_of(strategy):
+    return strategy.selection.plan.parts[0].blocks[0].matrix.entries
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        HALVES,
+        HALVES / 3.0,
+        HALVES.tolist(),
+        scipy.sparse.csr_array(HALVES),
+        np.array([[Fraction(int(x), 7) for x in row] for row in HALVES]),
+        [[Fraction(int(x), 3**20) for x in row] for row in HALVES],
+    ],
+    ids=["integers", "thirds", "lists", "sparse", "fractions", "large denominators"],
+)
+def test_a_matrix_of_any_kind_is_measured_as_the_same_integers(matrix):
+    strategy = mdp.Strategy.from_matrix(OWN, "age", matrix, workload=PREFIXES)
+    np.testing.assert_array_equal(entries_of(strategy), HALVES)
+
+
+def test_decimals_are_measured_as_they_are_written():
+    hundredths = np.array([[17, 0, 131, 0], [0, 23, 0, 29], [11, 0, 0, 0], [0, 0, 13, 1009]])
+    strategy = mdp.Strategy.from_matrix(OWN, "age", hundredths / 100.0)
+    np.testing.assert_array_equal(entries_of(strategy), hundredths)
+
+
+def test_a_file_is_as_good_as_its_matrix(tmp_path: Path):
+    np.save(tmp_path / "own.npy", HALVES)
+    strategy = mdp.Strategy.from_matrix(OWN, ["age"], tmp_path / "own.npy", workload=PREFIXES)
+    np.testing.assert_array_equal(entries_of(strategy), HALVES)
+
+
+def test_columns_are_cells_in_the_order_of_the_attributes():
+    by_age = mdp.Strategy.from_matrix(OWN, ["age", "sex"], np.diag(np.arange(1.0, 9.0)))
+    found = np.diagonal(entries_of(by_age).reshape(8, 8)[:, [0, 4, 1, 5, 2, 6, 3, 7]])
+    assert found.tolist() == list(range(1, 9))
+    assert by_age.workload.queries == 8
+
+
+def test_a_release_of_a_loaded_strategy_answers_without_bias(tmp_path: Path):
+    parts = [{"product": {"age": {"matrix": HALVES}}, "share": 2}, mdp.marginals([["sex", "age"]])]
+    workload = mdp.Workload(OWN, mdp.marginals([0, 1, 2]), mdp.product(age="range"))
+    mdp.Strategy.from_parts(OWN, parts, workload=workload).save(tmp_path / "own.mdp")
+    strategy = mdp.Strategy.load(tmp_path / "own.mdp")
+    assert (strategy.mechanism, strategy.noise) == ("given", "gaussian")
+    assert strategy.certificate.gap > 0
+    table = {"sex": ["female", "male"] * 100, "age": np.arange(200) % 4}
+    budget = mdp.Budget(mu=1000)
+    release = strategy.measure(table, budget, seed_not_private=3).reconstruct()
+    totals = [row["estimate"] for row in release.answers.to_pylist() if row["group"] == "sex"]
+    assert totals == pytest.approx([100.0, 100.0], abs=6 * strategy.max_stddev(budget))
+    assert "given" in str(strategy.origin)
+
+
+def test_parts_share_the_cost_as_they_are_told():
+    entries = [mdp.marginals([["sex"]]), mdp.marginals([["age"], ["sex", "age"]])]
+    strategy = mdp.Strategy.from_parts(OWN, entries, shares=[1, 3])
+    plan = strategy.selection.plan
+    assert isinstance(plan, Pooled)
+    assert [1 / part.variance for part in plan.parts] == pytest.approx([2 / 8, 3 / 8, 3 / 8])
+
+
+def test_the_noise_with_narrower_intervals_is_taken():
+    loose, tight = mdp.Budget(epsilon=1, delta=1e-9), mdp.Budget(epsilon=1)
+    by_budget = mdp.Strategy.from_matrix(OWN, "age", np.eye(4), budget=loose)
+    other = mdp.Strategy.from_matrix(OWN, "age", np.eye(4), noise="gaussian")
+    assert by_budget.noise == "laplace"
+    assert "% narrower intervals than gaussian noise" in by_budget.noise_reason
+    assert by_budget.rmse(loose) < other.rmse(loose)
+    assert mdp.Strategy.from_matrix(OWN, "age", np.eye(4), budget=tight).noise == "laplace"
+    # of a larger sensitivity Laplace noise still has less error, but its intervals are wider
+    tall = np.repeat(np.eye(4), 8, axis=0)
+    close = mdp.Budget(epsilon=1, delta=1e-6)
+    for objective in ("sum", "max"):
+        rmse, given = {}, cast("Any", {"budget": close, "objective": objective})
+        for noise in ("gaussian", "laplace", "auto"):
+            rmse[noise] = mdp.Strategy.from_matrix(OWN, "age", tall, noise=noise, **given).rmse(close)
+        assert rmse["laplace"] < rmse["gaussian"] == rmse["auto"]
+        assert rmse["laplace"] * LAPLACE.largest_quantile(0.95) > 1.96 * rmse["gaussian"]
+    most = mdp.Strategy.from_matrix(OWN, "age", np.eye(4), budget=loose, objective="max")
+    assert most.noise == "laplace"

@@ -31,34 +31,28 @@ class ExactMatrix(Protocol):
     @property
     def max_entry(self) -> int:
         """The largest absolute entry."""
-        ...
 
     @property
     def max_row_sum(self) -> int:
         """The largest sum of absolute entries over a row."""
-        ...
 
     def multiply(self, array: Array) -> Array:
         """Return the matrix times ``array``, shape (columns, k) in, (rows, k) out.
 
         Every product and partial sum must be exact while ``max_row_sum * max|array| < 2^53``.
         """
-        ...
 
 
 def _carry(pieces: list[Array], bits: int) -> list[Array]:
     """Bring all limbs but the last into [0, 2^bits); append one where the last is too large."""
     base = float(2**bits)
     limbs = []
-    carry: Array | None = None
+    carry = np.zeros(())
     for piece in pieces:
-        total = piece if carry is None else np.add(piece, carry, out=carry)
-        carry = np.asarray(total * (1.0 / base))  # exact, as divisions by powers of two are
-        np.floor(carry, out=carry)
-        own = np.asarray(carry * base)
-        limbs.append(np.asarray(np.subtract(total, own, out=own)))
-    limbs.append(np.asarray(carry))
-    return limbs
+        total = np.asarray(piece + carry)
+        carry = np.floor(total * (1.0 / base))  # exact, as divisions by powers of two are
+        limbs.append(np.asarray(total - carry * base))
+    return [*limbs, carry]
 
 
 @dataclass(frozen=True)
@@ -75,12 +69,13 @@ class IntegerTensor:
     limbs: list[Array]
     bits: int
 
+    def value(self, i: int) -> int:
+        """Return the entry at a place, row-major."""
+        return sum(int(limb.flat[i]) << (k * self.bits) for k, limb in enumerate(self.limbs))
+
     def values(self) -> list[int]:
         """Return the entries as Python integers, row-major."""
-        flat = [limb.ravel() for limb in self.limbs]
-        return [
-            sum(int(limb[i]) << (k * self.bits) for k, limb in enumerate(flat)) for i in range(flat[0].size)
-        ]
+        return [self.value(i) for i in range(self.limbs[0].size)]
 
     def split(self, power: int) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:
         """Return floor(value / 2^power), the remaining fraction within 2^-53 in [0, 1], and that of entry i.
@@ -96,10 +91,8 @@ class IntegerTensor:
                 quotient += limb.astype(np.int64) << (k * self.bits - power)
             return quotient, np.zeros(limbs[0].size), lambda _: Fraction(0)
         whole, rest = divmod(power, self.bits)
-        while len(limbs) < whole + 1:
-            top = limbs.pop()
-            carry = np.floor(top / 2.0**self.bits)
-            limbs += [top - carry * 2.0**self.bits, carry]
+        while len(limbs) <= whole:
+            limbs[-1:] = _carry(limbs[-1:], self.bits)
         step = float(2**rest)
         high = np.floor(limbs[whole] / step)
         fraction = (limbs[whole] - high * step) / step
@@ -108,12 +101,7 @@ class IntegerTensor:
             quotient += limbs[k].astype(np.int64) << ((k - whole) * self.bits - rest)
         for k in range(whole - 1, -1, -1):
             fraction = fraction + limbs[k] * 2.0 ** (k * self.bits - power)
-
-        def exact(i: int) -> Fraction:
-            value = sum(int(limb[i]) << (k * self.bits) for k, limb in enumerate(limbs))
-            return Fraction(value % (1 << power), 1 << power)
-
-        return quotient, fraction, exact
+        return quotient, fraction, lambda i: Fraction(self.value(i) % (1 << power), 1 << power)
 
 
 def apply_kronecker(
@@ -142,31 +130,25 @@ def apply_kronecker(
     bits = min(_MAX_LIMB, _MANTISSA - 1 - largest_row.bit_length())
     if bits < 4:
         raise TooLargeError(f"exact products: a row sums to {largest_row}; at most 2^48 can be multiplied")
-    bound = max_records
-    limbs = [np.asarray(counts, dtype=np.float64)]
+    bound, whole = max_records, np.asarray(counts, dtype=np.int64)
+    limbs = [whole.astype(np.float64)]
     if bound >= 2**_MANTISSA:
-        base = 2**bits
-        whole = np.asarray(counts, dtype=np.int64)
-        limbs = [np.asarray(whole % base, dtype=np.float64)]
-        rest = whole // base
-        for _ in range((bound.bit_length() - 1) // bits):
-            limbs.append(np.asarray(rest % base, dtype=np.float64))
-            rest = rest // base
+        places = range(0, bound.bit_length(), bits)
+        limbs = [np.asarray(whole >> place & 2**bits - 1, dtype=np.float64) for place in places]
     maps: list[tuple[int, Callable[[Array], Array]]] = [
         (matrix.max_entry, partial(along, matrix.multiply, axis)) for axis, matrix in enumerate(matrices)
     ]
     if multipliers is not None:
         factor = np.asarray(multipliers, dtype=np.float64)
         maps.append((int(multipliers.max()), lambda limb: limb * factor))
-    single = bound < 2**_MANTISSA
     for largest, multiply in maps:
         before, bound = bound, bound * largest
-        if single and bound < 2**_MANTISSA:
-            limbs = [multiply(limbs[0])]
-            continue
-        if single:
-            limbs, single = _spread(limbs, before, bits), False
-        limbs = _spread([multiply(limb) for limb in limbs], bound, bits)
+        wide = bound >= 2**_MANTISSA
+        if wide and before < 2**_MANTISSA:
+            limbs = _spread(limbs, before, bits)
+        limbs = [multiply(limb) for limb in limbs]
+        if wide:
+            limbs = _spread(limbs, bound, bits)
     return IntegerTensor(limbs, bits)
 
 

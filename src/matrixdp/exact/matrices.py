@@ -39,11 +39,9 @@ def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
         exact = entries.astype(np.float64) if len(entries) * int(size.max()) ** 2 < 2**53 else entries
         return np.asarray(exact.T @ exact).astype(entries.dtype)
     signs = np.sign(entries)
-    columns = range(entries.shape[1])
-    return np.array(
-        [(np.minimum(size, size[:, [j]]) * (signs == signs[:, [j]])).sum(axis=0) for j in columns],
-        dtype=entries.dtype,
-    )
+    alike = (signs == signs[:, [j]] for j in range(entries.shape[1]))
+    rows = [(np.minimum(size, size[:, [j]]) * same).sum(axis=0) for j, same in enumerate(alike)]
+    return np.array(rows, dtype=entries.dtype)
 
 
 def complement(inside: Array) -> Array | None:
@@ -132,9 +130,9 @@ class MeasuredMatrix(ABC):
         """
         return np.asarray(self.solve(np.eye(self.rows)).T @ queries)
 
-    @abstractmethod
     def magnitudes(self) -> NDArray[np.int64]:
         """Return the absolute entries, one row each; one of several equal columns may stand for them."""
+        return np.abs(self.written()).astype(np.int64)
 
     @abstractmethod
     def digest(self) -> str:
@@ -192,9 +190,6 @@ class IdentityMatrix(_Square):
     def covariance(self) -> Array:
         return np.eye(self.size)
 
-    def magnitudes(self) -> NDArray[np.int64]:
-        return np.eye(self.size, dtype=np.int64)
-
     def digest(self) -> str:
         return f"identity {self.size}"
 
@@ -232,11 +227,6 @@ class CenteredMatrix(_Square):
     def covariance(self) -> Array:
         return np.asarray((np.eye(self.size) - 1.0 / self.size) / self.size**2)
 
-    def magnitudes(self) -> NDArray[np.int64]:
-        entries = np.ones((self.size, self.size), dtype=np.int64)
-        np.fill_diagonal(entries, self.size - 1)
-        return entries
-
     def digest(self) -> str:
         return f"centered {self.size}"
 
@@ -260,16 +250,15 @@ class ExplicitMatrix(MeasuredMatrix):
 
     entries: NDArray[np.int64]
 
-    def _check_range(self) -> None:
+    def _freeze(self) -> None:
         """Refuse entries whose sensitivities 64 bits do not hold: they would wrap to small ones."""
         if self.entries.dtype != np.int64:
             raise NumericalError(f"a measured matrix holds {self.entries.dtype}; expected int64")
         largest = max(int(self.entries.max()), -int(self.entries.min()))
-        if self.entries.shape[0] * largest * largest >= _MOST_SQUARED:
-            raise NumericalError(
-                f"a measured matrix of {self.entries.shape[0]} rows has an entry of {largest}, too large for "
-                "exact sensitivities"
-            )
+        if self.rows * largest * largest >= _MOST_SQUARED:
+            told = f"a measured matrix of {self.rows} rows has an entry of {largest}"
+            raise NumericalError(f"{told}, too large for exact sensitivities")
+        self.entries.setflags(write=False)
 
     @cached_property
     def _float(self) -> Array:
@@ -374,11 +363,9 @@ class IntegerMatrix(ExplicitMatrix):
 
     def __post_init__(self, near: Array | None) -> None:
         if self.entries.ndim != 2 or self.entries.shape[0] < self.entries.shape[1]:
-            raise NumericalError(
-                f"a matrix of full column rank has no more columns than rows; found {self.entries.shape}"
-            )
-        self._check_range()
-        self.entries.setflags(write=False)
+            told = f"found {self.entries.shape}"
+            raise NumericalError(f"a matrix of full column rank has no more columns than rows; {told}")
+        self._freeze()
         if _measures_every_cell(self.entries):
             return
         if not (near is not None and self._is_left_inverse(near)) and not self._is_left_inverse(self.inverse):
@@ -513,16 +500,17 @@ class DeficientMatrix(ExplicitMatrix):
     def __post_init__(self) -> None:
         if self.entries.ndim != 2 or not self.entries.any():
             raise NumericalError("a measured matrix must have an entry other than 0")
-        self._check_range()
-        self.entries.setflags(write=False)
+        self._freeze()
         values = self._decomposed[1]
         if ((values > _DROPPED * values[0]) & (values <= _KEPT * values[0])).any():
             raise NumericalError("the rank of a measured matrix is not clear from its singular values")
 
     @cached_property
     def _decomposed(self) -> tuple[Array, Array, Array]:
-        left, values, right = scipy.linalg.svd(self._float, full_matrices=False, check_finite=False)
-        return left, values, right
+        found: tuple[Array, Array, Array] = scipy.linalg.svd(
+            self._float, full_matrices=False, check_finite=False
+        )
+        return found
 
     @cached_property
     def rank(self) -> int:

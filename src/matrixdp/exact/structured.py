@@ -77,11 +77,9 @@ class MergedMatrix(MeasuredMatrix):
                 raise NumericalError("groups of values: expected the number of the group of each value")
             if group.max() >= len(group) or not np.bincount(group).all():
                 raise NumericalError("groups of values: one of them is empty")
-        if math.prod(self.merged_sizes) != self.matrix.columns:
-            raise NumericalError(
-                f"a matrix over {self.matrix.columns} groups of cells; its groups of values make "
-                f"{math.prod(self.merged_sizes)}"
-            )
+        cells, made = self.matrix.columns, math.prod(self.merged_sizes)
+        if cells != made:
+            raise NumericalError(f"a matrix over {cells} groups of cells; its groups of values make {made}")
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -96,10 +94,8 @@ class MergedMatrix(MeasuredMatrix):
     @cached_property
     def indicators(self) -> tuple[Array, ...]:
         """Which values are in which group, shape (groups, values) for each attribute."""
-        return tuple(
-            (group == np.arange(count)[:, None]).astype(np.float64)
-            for group, count in zip(self.groups, self.merged_sizes, strict=True)
-        )
+        pairs = zip(self.groups, self.merged_sizes, strict=True)
+        return tuple((group == np.arange(count)[:, None]).astype(np.float64) for group, count in pairs)
 
     @cached_property
     def spreads(self) -> tuple[Array, ...]:
@@ -247,16 +243,11 @@ class GridTree(MeasuredMatrix):
     weights: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        height = len(self.weights) - 1
+        height, tree = len(self.weights) - 1, f"a tree over {self.sizes[0]} x {self.sizes[1]} cells"
         if min(self.sizes) < 1 or self.branching < 2 or not 0 <= height <= _MOST_LEVELS:
-            raise NumericalError(
-                f"a tree over {self.sizes} of branching {self.branching} and {height} levels"
-            )
+            raise NumericalError(f"{tree} of branching {self.branching} and {height} levels")
         if max(self.sizes) > MAX_WRITTEN_CELLS:
-            raise TooLargeError(
-                f"a tree over {self.sizes[0]} x {self.sizes[1]} cells; the limit is {MAX_WRITTEN_CELLS:,} "
-                "along each side"
-            )
+            raise TooLargeError(f"{tree}; the limit is {MAX_WRITTEN_CELLS:,} along each side")
         if not max(self.sizes) <= self.branching**height < _WIDEST:
             raise NumericalError(f"{height} levels of branching {self.branching} do not fit {self.sizes}")
         if min(self.weights) < 0 or self.weights[-1] < 1 or sum(self.weights) >= 2**30:
@@ -300,12 +291,10 @@ class GridTree(MeasuredMatrix):
     def _levels(self, tensor: Array) -> Iterator[tuple[int, Array]]:
         """Yield the levels and the sums over their rectangles, from the cells to the whole grid."""
         for level in range(len(self.weights) - 1, -1, -1):
-            if level < len(self.weights) - 1:
-                for axis in (0, 1):
-                    tensor = np.add.reduceat(
-                        tensor, np.arange(0, tensor.shape[axis], self.branching), axis=axis
-                    )
             yield level, tensor
+            for axis in (0, 1):
+                starts = np.arange(0, tensor.shape[axis], self.branching)
+                tensor = np.add.reduceat(tensor, starts, axis=axis)
 
     def multiply(self, array: Array) -> Array:
         sums = [
@@ -349,11 +338,9 @@ class GridTree(MeasuredMatrix):
             if whole[0] and whole[1]:
                 terms.append((-float(share[0, 0] * field[0, 0] ** 2), blocks[0], blocks[1]))
             if whole[0] and whole[1] < self.sizes[1]:
-                end = _square(field[0], whole[1])
-                terms.append((-float(share[0, -1]), blocks[0], end))
+                terms.append((-float(share[0, -1]), blocks[0], _square(field[0], whole[1])))
             if whole[1] and whole[0] < self.sizes[0]:
-                end = _square(field[:, 0], whole[0])
-                terms.append((-float(share[-1, 0]), end, blocks[1]))
+                terms.append((-float(share[-1, 0]), _square(field[:, 0], whole[0]), blocks[1]))
             if whole[0] < self.sizes[0] and whole[1] < self.sizes[1]:
                 corner = field.copy()
                 corner[: whole[0]] = 0.0
@@ -377,15 +364,10 @@ class GridTree(MeasuredMatrix):
     def written(self) -> Array:
         return self.multiply(self._cells("its entries"))
 
-    def magnitudes(self) -> NDArray[np.int64]:
-        return self.written().astype(np.int64)
-
     def _cells(self, what: str) -> Array:
         if self.columns > MAX_WRITTEN_CELLS:
-            raise TooLargeError(
-                f"a tree over a grid of {self.columns:,} cells: {what} are not written out past "
-                f"{MAX_WRITTEN_CELLS:,}"
-            )
+            told = f"a tree over a grid of {self.columns:,} cells: {what}"
+            raise TooLargeError(f"{told} are not written out past {MAX_WRITTEN_CELLS:,}")
         return np.eye(self.columns)
 
     def digest(self) -> str:

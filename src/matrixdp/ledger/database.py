@@ -123,8 +123,7 @@ class Account:
     @property
     def limits(self) -> tuple[Fraction, ...]:
         """What each sum may come to."""
-        total = self.total
-        names = MEASURES[total.kind]
+        names, total = MEASURES[self.total.kind], self.total
         return tuple(total.mu**2 if name == "squared_mu" else getattr(total, name) for name in names)
 
     @property
@@ -357,10 +356,6 @@ class Driver:
     run: Callable[[Path], Running | None] = Running
 
 
-def _create(path: Path) -> None:
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
-
-
 def _open(path: Path) -> Connection:
     if not os.path.isfile(path):  # noqa: PTH113 - no error where the path is none
         told = "no such file; expected a ledger, which `matrixdp ledger init` makes"
@@ -370,7 +365,12 @@ def _open(path: Path) -> Connection:
 
 
 #: The SQLite of Python's standard library.
-SQLITE = Driver(_create, _open, sqlite3.Error, lambda error: getattr(error, "sqlite_errorcode", 1))
+SQLITE = Driver(
+    lambda path: path.touch(exist_ok=False),
+    _open,
+    sqlite3.Error,
+    lambda error: getattr(error, "sqlite_errorcode", 1),
+)
 
 
 @final
@@ -422,7 +422,9 @@ def session(path: Path, driver: Driver, *, write: bool, new: bool = False) -> It
         _make_durable(path, found)
         with found.transaction("BEGIN IMMEDIATE" if write else "BEGIN"):
             if new:
-                _make_tables(found)
+                kind = f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"
+                for statement in (*TABLES, *kind):
+                    found.rows(statement)
             else:
                 _check_tables(path, found)
             yield found
@@ -480,9 +482,3 @@ def _check_tables(path: Path, found: Session) -> None:
         raise file_error(path, "damaged or altered: its tables are not those of a ledger")
     if found.value("integrity_check(1)") != "ok":
         raise file_error(path, "damaged: SQLite finds its pages inconsistent")
-
-
-def _make_tables(found: Session) -> None:
-    """Make the tables of a new ledger."""
-    for statement in (*TABLES, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {VERSION}"):
-        found.rows(statement)

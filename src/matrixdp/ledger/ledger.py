@@ -7,30 +7,20 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import ROUND_FLOOR
+from fractions import Fraction
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, final
 
 from matrixdp.errors import PrivacyError, StorageError, reading
-from matrixdp.ledger.database import (
-    KEPT,
-    MEASURES,
-    SQLITE,
-    Account,
-    Driver,
-    Running,
-    Session,
-    file_error,
-    in_words,
-    running_path,
-    session,
-)
+from matrixdp.ledger import database
+from matrixdp.ledger.database import KEPT, MEASURES, SQLITE, Account, Driver, Session, file_error, session
 from matrixdp.locks import whole_path
 from matrixdp.noise import Cost, Noise, noise_named
 from matrixdp.privacy import Budget
@@ -126,18 +116,9 @@ class Entry:
             raise PrivacyError("its digest is wrong", code="damaged-file")
         if not _ID.fullmatch(name) or not (measurement is None or _SHA256.fullmatch(measurement)):
             raise PrivacyError("its name or the digest of its measurement is none", code="damaged-file")
-        return Entry(
-            number=number,
-            id=name,
-            time=time,
-            state=state,
-            cost=Cost(exact_number(cost), noise_named(noise)),
-            budget=exact_budget(json.loads(budget)),
-            version=version,
-            release=None if release is None else str(json.loads(release)),
-            measurement=measurement,
-            digest=digest,
-        )
+        spent, allowed = Cost(exact_number(cost), noise_named(noise)), exact_budget(json.loads(budget))
+        place = None if release is None else str(json.loads(release))
+        return Entry(number, name, time, state, spent, allowed, version, place, measurement, digest)
 
     def as_dict(self) -> dict[str, object]:
         """Return the entry as JSON has it; the exact cost is text, numerator/denominator."""
@@ -195,9 +176,7 @@ class LedgerEntry:
             if not sums or not set(sums) <= set(_SUMS):
                 told = "ledger: found other sums than of rho, squared mu or epsilon"
                 raise PrivacyError(told, "damaged-file")
-            for text in sums.values():
-                if text is not None:
-                    exact_number(text)
+            _exact(sums.values())
 
     def check(self, cost: Cost, budget: Budget) -> None:
         """Check that this is the entry of a cost within a budget, and that the total is kept.
@@ -210,8 +189,7 @@ class LedgerEntry:
         names = MEASURES[self.total.kind]
         if set(self.before) != set(names):
             raise PrivacyError("ledger: found sums of another kind than the total", code="damaged-file")
-        known = (self.before[name] for name in names)
-        before = Account(self.total, tuple(None if text is None else exact_number(text) for text in known))
+        before = Account(self.total, _exact(self.before[name] for name in names))
         after = before.plus(cost, budget)
         if after.as_dict() != self.after or not after.within:
             told = "ledger: found an entry of another cost, or one above the total"
@@ -240,6 +218,10 @@ class LedgerEntry:
         before, after = dict(written["spent_before"]), dict(written["spent_after"])
         total = exact_budget(written["total"])
         return LedgerEntry(written["dataset"], written["entry"], total, before, after, written["digest"])
+
+
+def _exact(texts: Iterable[str | None]) -> tuple[Fraction | None, ...]:
+    return tuple(None if text is None else exact_number(text) for text in texts)
 
 
 def now() -> str:
@@ -509,7 +491,7 @@ class Ledger:
             name = chained(last, time.time_ns(), os.getpid())[:32]
             own = (len(entries) + 1, name, now(), cost.noise.name, spent, terms, version(), place)
             digest = chained(last, *own)
-            run = self._driver.run(running_path(self.path, name))
+            run = self._driver.run(database.running_path(self.path, name))
             found.rows(_DEBIT, *own, digest)
             record = LedgerEntry(self.dataset, name, self.total, before.as_dict(), after.as_dict(), digest)
         return Reservation(self, record, run)
@@ -553,14 +535,14 @@ class Ledger:
         """Return the account after a cost; refuse it above the total."""
         after = account.plus(cost, budget)
         if not after.within:
-            left, of = account.left, f"{in_words(self.total.as_dict())} for {self.dataset}"
+            left, of = account.left, f"{database.in_words(self.total.as_dict())} for {self.dataset}"
             expected = f"no more release: all of {of} is spent"
             if left is not None:
-                most = in_words(left.as_dict(), ROUND_FLOOR)
+                most = database.in_words(left.as_dict(), ROUND_FLOOR)
                 most += " with the noise that it allows most" if self.total.kind == "approx" else ""
                 expected = f"at most {most}, which is what {self.path} has left of {of}"
             bounded = any(one is not None for one in after.sums)
-            given = in_words(budget.as_dict())
+            given = database.in_words(budget.as_dict())
             found = f"{given} with {cost.noise} noise" if bounded else f"{cost.noise} noise"
             raise PrivacyError.at(("ledger",), found, expected, code="budget-exceeded")
         return after
@@ -599,15 +581,13 @@ class Reservation:
 
     ledger: Ledger
     record: LedgerEntry
-    run: Running | None = field(default=None, repr=False, compare=False)
+    run: database.Running | None = field(default=None, repr=False, compare=False)
 
     @property
     def note(self) -> str:
         """What to say when something fails after the debit."""
-        entry, ledger = self.record.entry, self.ledger
-        return (
-            f"The ledger {ledger.path} was debited for {self.record.dataset}: entry {entry} counts as spent"
-        )
+        debited = f"The ledger {self.ledger.path} was debited for {self.record.dataset}"
+        return f"{debited}: entry {self.record.entry} counts as spent"
 
     def measured(self, sha256: str) -> None:
         """Write down that the file of the measurement is on the disk; nothing once it is released.

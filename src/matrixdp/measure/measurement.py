@@ -86,10 +86,7 @@ def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScal
 
 
 def plan_cost(
-    plan: Plan,
-    scales: tuple[NoiseScale, ...],
-    neighbours: str = "add_remove",
-    outside: Cost | None = None,
+    plan: Plan, scales: tuple[NoiseScale, ...], neighbours: str = "add_remove", outside: Cost | None = None
 ) -> Cost:
     """Return the privacy cost of measuring a plan with given noise, or a bound just above it.
 

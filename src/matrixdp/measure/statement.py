@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matrixdp.errors import PrivacyError
+from matrixdp.ledger import LedgerEntry
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
 from matrixdp.privacy.budget import exact_text
 from matrixdp.privacy.conversions import float_above
-
-if TYPE_CHECKING:
-    from matrixdp.ledger import LedgerEntry
 
 REFERENCE_DELTA = Fraction(1, 10**6)
 
@@ -144,9 +142,9 @@ class PrivacyStatement:
     @property
     def text(self) -> str:
         """The promise in a few sentences for a reader without training in the field."""
-        if self.private:
-            opening = f"These figures carry random noise that protects {self._protected}."
-        else:
+        protected, changed, assumption = _persons_in_words(self.budget)
+        opening = f"These figures carry random noise that protects {protected}."
+        if not self.private:
             opening = (
                 "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoever knows or guesses the seed can remove the "
                 "noise. With noise from the operating system it would carry the following promise."
@@ -166,10 +164,10 @@ class PrivacyStatement:
         shown = "shown with noise, within the same limits" if self.counted else "not shown"
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
-            f"{opening} Whatever a reader already knows, {self._changed} changes the "
+            f"{opening} Whatever a reader already knows, {changed} changes the "
             f"probability of any outcome only within the limits of {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
-            f"It assumes {self._assumption}; records outside the declared domain are handled by a public "
+            f"It assumes {assumption}; records outside the declared domain are handled by a public "
             f"rule, and their number is {shown}.{together} It does not cover side channels such as "
             f"timing, or {_others(self.ledger)}."
         ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
@@ -178,37 +176,6 @@ class PrivacyStatement:
     def unit(self) -> Unit:
         """How many records a person has at most, and the column that names the person."""
         return self.budget.unit
-
-    @property
-    def _protected(self) -> str:
-        records = self.unit.records
-        if self.unit.id is not None:
-            counted = "one was counted" if records == 1 else f"{records:,} were counted"
-            return (
-                f"each person, of whose records at most {counted}: the first in the order of the table, "
-                "whatever they say"
-            )
-        if records == 1:
-            return "each single record"
-        return f"each person, who has at most {records:,} records in the table"
-
-    @property
-    def _changed(self) -> str:
-        one, another = "all records of one person", "those of another"
-        if self.unit == Unit():
-            one, another = "one record", "another"
-        return (
-            f"replacing {one} by {another}" if self.neighbours == "replace" else f"adding or removing {one}"
-        )
-
-    @property
-    def _assumption(self) -> str:
-        if self.unit.id is not None:
-            return (
-                f"that the column {self.unit.id!r} names one and the same person in all records of a person"
-            )
-        records = self.unit.records
-        return "one record a person" if records == 1 else f"at most {_records(records)} a person"
 
     @property
     def guarantees(self) -> list[dict[str, Any]]:
@@ -260,8 +227,27 @@ def _guarantee(definition: str, **parameters: Fraction) -> dict[str, Any]:
     }
 
 
-def _records(number: int, one: str = "1") -> str:
-    return f"{one} record" if number == 1 else f"{number:,} records"
+def _records(number: int) -> str:
+    return "one record" if number == 1 else f"{number:,} records"
+
+
+def _persons_in_words(budget: Budget) -> tuple[str, str, str]:
+    """Say who is protected, how neighbours differ, and what is assumed of the records of a person."""
+    unit, records = budget.unit, budget.unit.records
+    one, another = "all records of one person", "those of another"
+    protected = f"each person, who has at most {records:,} records in the table"
+    assumption = f"at most {records:,} records a person"
+    if unit.id is not None:
+        counted = "one was counted" if records == 1 else f"{records:,} were counted"
+        first = "the first in the order of the table, whatever they say"
+        protected = f"each person, of whose records at most {counted}: {first}"
+        assumption = f"that the column {unit.id!r} names one and the same person in all records of a person"
+    elif records == 1:
+        one, another = "one record", "another"
+        protected, assumption = "each single record", "one record a person"
+    replaced = budget.neighbours == "replace"
+    changed = f"replacing {one} by {another}" if replaced else f"adding or removing {one}"
+    return protected, changed, assumption
 
 
 def _above(value: Fraction | None) -> float | None:
@@ -286,7 +272,7 @@ def _persons(unit: Unit) -> Clause:
     """Say what is assumed of the records of one person."""
     if unit.id is None:
         text = (
-            f"Each person contributes at most {_records(unit.records, 'one')}; with k times as many, "
+            f"Each person contributes at most {_records(unit.records)}; with k times as many, "
             "multiply mu and a pure epsilon by k and rho by k squared."
         )
     else:

@@ -96,10 +96,9 @@ def round_exactly(
         tail.extend()
     # With n = sign * K and p = sign * offset, K is the answer if and only if
     # (n - 1/2 - p) / scale < |Z| < (n + 1/2 - p) / scale.
-    shifted = -offset if negative else offset
+    shifted, half = -offset if negative else offset, Fraction(1, 2)
     logarithm = math.log(tail.value) - tail.length * math.log(2)
-    candidate = math.floor(shifted + scale * Fraction(guess(logarithm)) + Fraction(1, 2))
-    half = Fraction(1, 2)
+    candidate = math.floor(shifted + scale * Fraction(guess(logarithm)) + half)
     while not exceeds(tail, (candidate - half - shifted) / scale, upper_tail):
         candidate -= 1
     while exceeds(tail, (candidate + half - shifted) / scale, upper_tail):
@@ -112,6 +111,8 @@ LARGEST_SCALE = 1 << 20
 CHUNK = 1 << 15
 #: From so many chunks on they are drawn by at most so many threads.
 _MOST_ALONE, THREADS = 8, 2
+#: The places, words and signs of samples of a chunk that the filter does not decide.
+_Left = tuple[list[int], list[int], list[bool]]
 _SIGN = np.uint64(63)
 _MAGNITUDE = np.uint64((1 << 63) - 1)
 
@@ -190,8 +191,8 @@ def draw(
     limit = _decision_limit(distribution, exact_scale)
     result = np.empty(size, dtype=np.int64)
 
-    def sample(start: int) -> tuple[list[int], list[int], list[bool]]:
-        """Draw a chunk; return the places, words and signs of samples that are left to be decided."""
+    def sample(start: int) -> _Left:
+        """Draw a chunk; return what is left of it to be decided."""
         out = result[start : start + CHUNK]
         bits = source.bits64(len(out))
         if not isinstance(bits, np.ndarray) or bits.dtype != np.uint64 or bits.shape != out.shape:
@@ -211,21 +212,17 @@ def draw(
             undecided = np.flatnonzero(~decided)
         return (undecided + start).tolist(), lower[undecided].tolist(), negative[undecided].tolist()
 
+    ways = distribution.upper_tail, distribution.guess
     for left in _in_order(sample, range(0, size, CHUNK), source):
         for place, word, minus in zip(*left, strict=True):
             offset = Fraction(0)
             if exact_offset is not None and offsets is not None:
                 offset = _checked_offset(exact_offset(place), float(offsets[place]))
-            tail = LazyTail(word, 64, source)
-            result[place] = round_exactly(
-                tail, minus, exact_scale, offset, distribution.upper_tail, distribution.guess
-            )
+            result[place] = round_exactly(LazyTail(word, 64, source), minus, exact_scale, offset, *ways)
     return result
 
 
-def _in_order(
-    sample: Callable[[int], tuple[list[int], list[int], list[bool]]], starts: range, source: RandomSource
-) -> Iterator[tuple[list[int], list[int], list[bool]]]:
+def _in_order(sample: Callable[[int], _Left], starts: range, source: RandomSource) -> Iterator[_Left]:
     """Yield what is left of each chunk; many chunks of the operating system's bits are drawn by threads."""
     # no other source need serve two threads, nor give each chunk the same words whichever comes first
     threads = 1 if len(starts) < _MOST_ALONE else min(THREADS, processors())

@@ -54,8 +54,7 @@ def logarithm_table() -> LogarithmTable:
     """Return the table, made by ball arithmetic at its first use; its arrays are read-only."""
     centre = 0.5 + (np.arange(CELLS) + 0.5) / (2 * CELLS)
     with ctx.workprec(160):
-        balls = [-arb(c).log() for c in centre.tolist()]
-        logarithm = np.array([_nearest(ball) for ball in balls])
+        logarithm = np.array([_nearest(-arb(c).log()) for c in centre.tolist()])
         unit = _nearest(arb(2).log())
     inverse = 1.0 / centre
     for array in (centre, inverse, logarithm):
@@ -129,11 +128,9 @@ def largest_quantile(confidence: float) -> float:
     >>> 2.118 < largest_quantile(0.95) < 2.25  # one Laplace variable: 2.118; normal: 1.960
     True
     """
-    target = 1.0 - confidence
-    high = 1.0
+    target, low, high = 1.0 - confidence, 1e-3, 1.0
     while _bound(high) > target:
         high *= 2.0
-    low = 1e-3
     if _bound(low) <= target:
         return low
     return bisect(lambda x: _bound(x) <= target, high, low, 1e-12)[0] * (1.0 + 1e-9)
@@ -183,22 +180,20 @@ def combination_quantiles(shares: Array, confidence: float) -> Array:
     """
     limit = min(largest_quantile(confidence), 0.999 * _HALF_PERIOD)
     result = np.empty(len(shares))
-    frequencies = math.pi * np.arange(1, _TERMS + 1) / _HALF_PERIOD
+    terms = math.pi * np.arange(1, _TERMS + 1)
+    frequencies = terms / _HALF_PERIOD
     step = max(1, _CHUNK // (_TERMS * 2))
     for start in range(0, len(shares), step):
         block = shares[start : start + step]
         logarithm = np.zeros((len(block), _TERMS))
-        squares = frequencies**2 / 2.0
         for column in block.T:
-            logarithm -= np.log1p(column[:, None] * squares)
-        weights = np.exp(logarithm) * (2.0 / (math.pi * np.arange(1, _TERMS + 1)))
+            logarithm -= np.log1p(column[:, None] * (frequencies**2 / 2.0))
+        weights = np.exp(logarithm) * (2.0 / terms)
         low, high = np.zeros(len(block)), np.full(len(block), limit)
         for _ in range(40):
             middle = (low + high) / 2.0
-            inside = middle / _HALF_PERIOD + np.einsum(
-                "qk,qk->q", weights, np.sin(middle[:, None] * frequencies)
-            )
-            below = inside < confidence
+            waves = np.einsum("qk,qk->q", weights, np.sin(middle[:, None] * frequencies))
+            below = middle / _HALF_PERIOD + waves < confidence
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         result[start : start + step] = high
     return result * (1.0 + _OUTWARD)

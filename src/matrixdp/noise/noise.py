@@ -23,29 +23,6 @@ from matrixdp.noise.drawing import Distribution, draw, exact_number
 from matrixdp.noise.source import RandomSource
 from matrixdp.privacy import Budget
 
-# Tails of noise, from its quantiles.
-
-#: The logarithm of the least tail that is told from 0.
-_LEAST = -35.0
-
-
-def tail_of(quantile: Callable[[float], float], multiplier: float) -> float:
-    """Return one less the largest confidence whose quantile is at most the multiplier; 0 beyond 1e-15.
-
-    Examples
-    --------
-    >>> round(tail_of(lambda confidence: confidence, 0.95), 6)  # of a uniform variable
-    0.05
-    """
-    low, high = _LEAST, 0.0  # of the logarithm
-    if quantile(-math.expm1(low)) <= multiplier:
-        return 0.0
-    while high - low > 1e-9:
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if quantile(-math.expm1(middle)) <= multiplier else (middle, high)
-    return math.exp(high)
-
-
 Array = NDArray[np.float64]
 #: What accounts across releases add up.
 Measure = Literal["rho", "squared_mu", "epsilon"]
@@ -171,7 +148,14 @@ class Noise(ABC):
         >>> round(GAUSSIAN.largest_tail(1.959963984540054), 9), LAPLACE.largest_tail(2.0) > 0.05
         (0.05, True)
         """
-        return tail_of(self.largest_quantile, multiplier)
+        low, high = -35.0, 0.0  # of the logarithm
+        if self.largest_quantile(-math.expm1(low)) <= multiplier:
+            return 0.0
+        while high - low > 1e-9:
+            middle = (low + high) / 2.0
+            covers = self.largest_quantile(-math.expm1(middle)) <= multiplier
+            low, high = (low, middle) if covers else (middle, high)
+        return math.exp(high)
 
     def combination_quantiles(self, shares: Array, confidence: float) -> Array | None:
         """Return the quantile of |X| for each combination, or None where only the largest one is known.

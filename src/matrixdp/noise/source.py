@@ -28,15 +28,12 @@ class RandomSource(Protocol):
     @property
     def private(self) -> bool:
         """Whether the bits are unpredictable, so that noise made from them protects anyone."""
-        ...
 
     def bits64(self, count: int) -> NDArray[np.uint64]:
         """Return `count` words of 64 independent fair bits, shape (count,)."""
-        ...
 
     def more_bits(self, count: int) -> int:
         """Return `count` fresh fair bits as an integer in [0, 2**count)."""
-        ...
 
 
 class SystemSource:
@@ -117,8 +114,7 @@ class SeededSource:
 
     def more_bits(self, count: int) -> int:
         """Return the next `count` bits of the second stream as an integer in [0, 2**count)."""
-        value = 0
-        words = (count + 63) // 64
+        value, words = 0, (count + 63) // 64
         for _ in range(words):
             value = value << 64 | int(self._further.random_raw())
         return value >> (64 * words - count)

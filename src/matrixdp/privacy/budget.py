@@ -16,6 +16,7 @@ from matrixdp.privacy.conversions import (
     Number,
     bisect,
     exact_positive,
+    float_above,
     float_below,
     largest_mu,
     root_below,
@@ -32,9 +33,6 @@ MOST_RECORDS = 2**53 - 1
 
 def _refusal(found: str, expected: str, code: str, *steps: str) -> PrivacyError:
     return PrivacyError.at(("budget", *steps), found, expected, code=code)
-
-
-_EXPECTED_UNIT = "Unit(records=k), Unit(records=k, id='column'), or a mapping with these keys"
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +97,8 @@ class Unit:
         if given is None or isinstance(given, cls):
             return given or cls()
         if not isinstance(given, Mapping) or not {"records"} <= set(given) <= {"records", "id"}:
-            raise _refusal(describe_value(given), _EXPECTED_UNIT, "wrong-type", "unit")
+            expected = "Unit(records=k), Unit(records=k, id='column'), or a mapping with these keys"
+            raise _refusal(describe_value(given), expected, "wrong-type", "unit")
         return cls(**given)
 
     def as_dict(self) -> dict[str, int | str]:
@@ -201,12 +200,13 @@ class Budget:
         if not isinstance(neighbours, str) or neighbours not in NEIGHBOURS:
             found = describe_value(neighbours)
             raise _refusal(found, "add_remove or replace", "unknown-name", "neighbours")
-        kind = given[0] if given != ["epsilon"] else "pure" if delta is None else "approx"
-        exact = {
-            name: None if value is None else exact_positive(f"budget.{name}", value)
-            for name, value in values.items()
-        }
-        exact["delta"] = None if delta is None else exact_positive("budget.delta", delta, below=1)
+        (kind,) = given
+        if kind == "epsilon":
+            kind = "pure" if delta is None else "approx"
+        exact: dict[str, object] = dict.fromkeys(("rho", "mu", "epsilon", "delta"))
+        exact |= {name: exact_positive(f"budget.{name}", values[name]) for name in given}
+        if delta is not None:
+            exact["delta"] = exact_positive("budget.delta", delta, below=1)
         exact["_mu"] = exact.pop("mu")
         rest = {"kind": kind, "neighbours": neighbours, "unit": Unit.of(unit)}
         for name, value in (exact | rest).items():
@@ -271,12 +271,8 @@ class Budget:
 
 def _nearest(value: Fraction) -> float:
     """Return the float64 nearest to a parameter, or the one below if the nearest would claim more."""
-    below = float_below(value)
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return below
-    return nearest if exact_positive("budget", nearest, zero=True) <= value else below
+    below, above = float_below(value), float_above(value)
+    return above if math.isfinite(above) and exact_positive("budget", above) <= value else below
 
 
 # Sentences of a privacy statement, with identifiers and parameters for machines.
@@ -321,8 +317,8 @@ class Clause(str):
     def __new__(cls, id: str, text: str, parameters: Mapping[str, Any] | None = None) -> Self:  # noqa: A002
         """Make the sentence."""
         if not isinstance(id, str) or _IDENTIFIER.fullmatch(id) is None:
-            told = f"the identifier of a sentence: found {id!r}; expected small letters, digits and hyphens"
-            raise PrivacyError(told, "wrong-type")
+            found = f"the identifier of a sentence: found {id!r}"
+            raise PrivacyError(f"{found}; expected small letters, digits and hyphens", "wrong-type")
         clause = super().__new__(cls, text)
         clause.id, clause.parameters = id, dict(parameters or {})
         return clause

@@ -15,12 +15,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral, Rational, Real
+from numbers import Rational, Real
 from typing import TypeVar
 
 from flint import arb, ctx, fmpq
 
 from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.forms import describe_value
 
 # Exact numbers for privacy parameters: reading them strictly, and rounding them to a stated side.
 
@@ -28,15 +29,6 @@ Number = int | float | Fraction | Decimal
 N = TypeVar("N", float, Fraction)
 
 _ROOT_BITS = 80
-
-
-def _found(value: object) -> str:
-    """Describe a privacy parameter that was refused (never a value from the data)."""
-    if isinstance(value, str):
-        return f"the text {value!r}"
-    if isinstance(value, bool | int | float | Decimal):
-        return str(value) if len(str(value)) < 40 else f"a {type(value).__name__} out of range"
-    return "none" if value is None else f"a {type(value).__name__}"
 
 
 def exact_positive(
@@ -60,25 +52,18 @@ def exact_positive(
         ...
     matrixdp.errors.PrivacyError: budget.rho: found -1; expected a finite number above 0
     """
-    least = "of at least 0" if zero else "above 0"
-    expected = f"a finite number {least}" if below is None else f"a number {least} and below {below}"
-    refusal = PrivacyError.at(tuple(name.split(".")), _found(value), expected, code="out-of-range")
-    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
-        raise refusal
-    if isinstance(value, Integral):
-        exact = Fraction(int(value))
-    elif isinstance(value, Rational):
+    exact = Fraction(-1)  # what is no number is refused as one out of range is
+    if isinstance(value, Rational) and not isinstance(value, bool):
         exact = Fraction(int(value.numerator), int(value.denominator))
-    elif not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
-        raise refusal
-    elif isinstance(value, Decimal):
+    elif isinstance(value, Decimal) and value.is_finite():
         exact = Fraction(value)
-    else:
-        binary = float(value)
-        readings = Fraction(binary), Fraction(repr(binary))
+    elif isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
+        readings = Fraction(float(value)), Fraction(repr(float(value)))
         exact = max(readings) if larger else min(readings)
     if exact < 0 or (exact == 0 and not zero) or (below is not None and exact >= below):
-        raise refusal
+        least = "of at least 0" if zero else "above 0"
+        expected = f"a finite number {least}" if below is None else f"a number {least} and below {below}"
+        raise PrivacyError.at(tuple(name.split(".")), describe_value(value), expected, code="out-of-range")
     return exact
 
 
@@ -314,9 +299,7 @@ def delta_of(mu: Number, epsilon: Number) -> Fraction:
             mantissa, exponent = (int(part) for part in curve.upper().man_exp())
         # Keep 64 bits, rounded up.
         surplus = max(0, mantissa.bit_length() - 64)
-        mantissa = -(-mantissa >> surplus)
-        exponent += surplus
-        value = Fraction(mantissa << exponent) if exponent >= 0 else Fraction(mantissa, 1 << -exponent)
+        value = -(-mantissa >> surplus) * Fraction(2) ** (exponent + surplus)
         return min(value, Fraction(1))
     raise NumericalError("delta could not be enclosed for this mu and epsilon")
 

@@ -138,7 +138,11 @@ def release(
     if table is None:
         expected = "the path of a table, here or by --data"
         raise SpecificationError.at(("data",), "nothing", expected, code="missing-key")
-    debited = _ledger(specification, ledger, seed_not_private)
+    debited = specification.ledger if ledger is None else ledger
+    if seed_not_private is not None:
+        debited = None
+    elif debited is not None and not isinstance(debited, Ledger):
+        debited = Ledger.open(debited)
     if debited is not None and strategy is None and specification.least is None:
         # spares minutes of selection; a saved strategy has its own noise
         debited.check_any(reference, possible_noises(noise, reference, mechanism)[0])
@@ -148,18 +152,13 @@ def release(
     source.check(specification.domain, specification.out_of_domain, specification.unit)
     with transaction(out, force=force, spends=str(specification.budget or "a budget")) as run:
         if strategy is None:
-            strategy = select(
-                specification.workload,
-                noise=noise,
-                budget=reference,
-                mechanism=mechanism,
-                objective=objective,
-                targets=specification.targets or None,
-                progress=progress,
-                **(options or {}),
-            )
+            asked, goals, more = specification.workload, specification.targets or None, options or {}
+            strategy = select(asked, noise, None, mechanism, reference, objective, goals, progress, **more)
         elif not isinstance(strategy, Strategy):
-            strategy = _load_strategy(strategy, specification)
+            path, strategy = Path(strategy), Strategy.load(strategy)
+            if strategy.workload.domain != specification.domain:
+                told = "found a strategy for another domain than that of the specification"
+                raise StorageError(f"{path}: {told}", "domain-mismatch")
         _check_questions(strategy, specification, expect)
         budget = reference
         if specification.least is not None:
@@ -191,8 +190,8 @@ def _check_results(expect: object, max_answers: object, key: object) -> None:
     check_expect(expect)
     if type(max_answers) is not int or max_answers < 0:
         code = "out-of-range" if type(max_answers) is int else "wrong-type"
-        expected = "an integer of at least 0"
-        raise SpecificationError.at(("max_answers",), describe_value(max_answers), expected, code=code)
+        found, expected = describe_value(max_answers), "an integer of at least 0"
+        raise SpecificationError.at(("max_answers",), found, expected, code=code)
     if key is not None and not isinstance(key, SigningKey):
         # what was given may be a secret
         found = f"a {type(key).__name__}"
@@ -202,26 +201,6 @@ def _check_results(expect: object, max_answers: object, key: object) -> None:
 def _python_integer(number: Any) -> Any:
     """Return an integer of NumPy as one of Python's, which JSON can hold; anything else as it is."""
     return int(number) if isinstance(number, np.integer) else number
-
-
-def _ledger(
-    specification: Specification, given: Ledger | str | os.PathLike[str] | None, seed: int | None
-) -> Ledger | None:
-    """Return what is debited; seeded noise is not."""
-    given = specification.ledger if given is None else given
-    if given is None or seed is not None:
-        return None
-    return given if isinstance(given, Ledger) else Ledger.open(given)
-
-
-def _load_strategy(path: str | os.PathLike[str], specification: Specification) -> Strategy:
-    strategy = Strategy.load(path)
-    if strategy.workload.domain != specification.domain:
-        raise StorageError(
-            f"{Path(path)}: found a strategy for another domain than that of the specification",
-            "domain-mismatch",
-        )
-    return strategy
 
 
 def _check_questions(strategy: Strategy, specification: Specification, expect: int | None) -> None:

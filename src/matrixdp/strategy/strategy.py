@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Rational
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -211,28 +212,17 @@ class Strategy(Displayed):
             each(lambda part: part.entry.expand(domain), given)
         own = Workload(domain, *(part.entry for part in given))
         asked = own if workload is None else workload
-        _check(domain, asked, budget)
+        _check(asked, budget, domain)
         groups, weights = [], []
         for part, places in zip(given, own.places, strict=True):
             groups += [own.groups[place] for place in places]
             weights += [part.share / len(places)] * len(places)
         noises, reason = possible_noises(noise, budget, "auto")
-        made = [
-            evaluate_given(
-                asked,
-                groups,
-                weights,
-                noise=kind,
-                neighbours=neighbours or ("add_remove" if budget is None else budget.neighbours),
-                objective=objective,
-                targets=targets,
-            )
-            for kind in noises
-        ]
-        if len(made) == 1 or budget is None:
-            return cls(certified(made[0]), reason)
-        best, reason = preferred(made, budget, targets)
-        return cls(certified(made[best]), reason)
+        neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
+        made_for = partial(evaluate_given, asked, groups, weights, objective=objective, targets=targets)
+        made = [made_for(noise=kind, neighbours=neighbours) for kind in noises]
+        best, reason = preferred(made, reason, budget, targets)
+        return cls(certified(best), reason)
 
     @property
     def noise(self) -> str:
@@ -431,8 +421,7 @@ class Strategy(Displayed):
         UnsupportedQueryError
             If the strategy does not determine a query.
         """
-        if workload.domain != self.workload.domain:
-            raise WorkloadError("workload: found another domain than that of the strategy")
+        _check(workload, None, self.workload.domain)
         analysis = self.selection.analysis
         with advised(analysis, self.workload, workload.groups):
             for group in workload:
@@ -597,8 +586,7 @@ class Strategy(Displayed):
         return first, f"{parts} with {selection.noise} noise for {selection.neighbours} neighbours; {proved}"
 
     def _preview(self) -> Preview:
-        groups = self.selection.workload.groups
-        rows = []
+        groups, rows = self.selection.workload.groups, []
         for group in groups[:MAX_ROWS]:
             error = self.selection.analysis.group(group)
             figures = math.sqrt(error.total / group.queries), math.sqrt(error.largest)
@@ -656,10 +644,10 @@ class MeasuredStrategy(Displayed):
         return self.strategy._preview()
 
 
-def _check(domain: Domain, asked: object, budget: object) -> None:
+def _check(asked: object, budget: object, domain: Domain | None = None) -> None:
     if not isinstance(asked, Workload):
         raise WorkloadError(f"workload: found a {type(asked).__name__}; expected a Workload")
-    if asked.domain != domain:
+    if domain not in (None, asked.domain):
         raise WorkloadError("workload: found another domain than that of the strategy")
     if budget is not None and not isinstance(budget, Budget):
         raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
@@ -668,7 +656,7 @@ def _check(domain: Domain, asked: object, budget: object) -> None:
 def _numbers(matrix: object) -> Any:
     """Return what holds a matrix as an array may be given: sparse ones written out, fractions as integers."""
     if hasattr(matrix, "toarray"):
-        entries = math.prod(matrix.shape) if hasattr(matrix, "shape") else 0
+        entries = math.prod(getattr(matrix, "shape", ()))
         if entries > MAX_EXPLICIT_ENTRIES:
             raise TooLargeError(f"matrix: {entries} entries; the limit is {MAX_EXPLICIT_ENTRIES}")
         return matrix.toarray()
@@ -703,12 +691,14 @@ def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[
 
 
 def preferred(
-    selections: Sequence[Selection], budget: Budget, targets: Mapping[str, float] | None
-) -> tuple[int, str]:
-    """Return which of several selections is best at a budget, each for a noise of its own, and why.
+    selections: Sequence[Selection], reason: str, budget: Budget | None, targets: Mapping[str, float] | None
+) -> tuple[Selection, str]:
+    """Return the best of several selections at a budget, each for a noise of its own, and why.
 
-    It has the narrowest intervals, or meets targets with the least epsilon.
+    It has the narrowest intervals, or meets targets with the least epsilon. One alone has its own reason.
     """
+    if len(selections) == 1 or budget is None:
+        return selections[0], reason
     if targets is None:
         what = "narrower intervals"
         values = [interval(one.certificate.loss, one.noise, budget) for one in selections]
@@ -719,7 +709,7 @@ def preferred(
             values.append(float(needed.epsilon or 0))
     best, other, *_ = sorted(range(len(values)), key=values.__getitem__)
     share = 100 * (1 - values[best] / values[other])
-    return best, f"{share:.3g}% {what} than {selections[other].noise} noise"
+    return selections[best], f"{share:.3g}% {what} than {selections[other].noise} noise"
 
 
 # Selection for a budget: which noise, and the strategy.
@@ -791,37 +781,20 @@ def select(
     >>> round(strategy.rmse(mdp.Budget(mu=1)), 3)
     1.0
     """
-    if not isinstance(workload, Workload):
-        raise WorkloadError(f"workload: found a {type(workload).__name__}; expected a Workload")
-    if budget is not None and not isinstance(budget, Budget):
-        raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget")
+    _check(workload, budget)
     check_mechanism(mechanism, options)
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
+    goal = partial(select_strategy, workload, mechanism=mechanism, objective=objective, targets=targets)
+    selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify)
     selections: list[Selection] = []
     for kind in noises:
         tried = mechanism == "auto" and objective == "sum" and targets is None
         if selections and tried and _hopeless(kind, selections[0], budget):
             reason = f"a quick trial of {kind.title} noise gave wider intervals"
             continue
-        selections.append(
-            select_strategy(
-                workload,
-                noise=kind,
-                neighbours=neighbours,
-                mechanism=mechanism,
-                objective=objective,
-                targets=targets,
-                progress=progress,
-                certify=certify,
-                **options,
-            )
-        )
-    if len(selections) == 1:
-        return Strategy(selections[0], reason)
-    assert budget is not None
-    best, reason = preferred(selections, budget, targets)
-    return Strategy(selections[best], reason)
+        selections.append(selected(noise=kind, **options))
+    return Strategy(*preferred(selections, reason, budget, targets))
 
 
 def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:
@@ -854,10 +827,8 @@ def meet_targets(
         return budget
     if noise.error_scale(limit) >= largest_ratio(errors) ** 2:
         return limit  # rounding up alone has taken the least budget past it
-    tightest = max(
-        (error for error in errors if error.target is not None),
-        key=lambda error: error.stddev / (error.target or 1.0),
-    )
+    targeted = [error for error in errors if error.target is not None]
+    tightest = max(targeted, key=lambda error: error.stddev / (error.target or 1.0))
     factor = largest_ratio(errors) / math.sqrt(noise.error_scale(limit))
     raise PrivacyError(
         f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
