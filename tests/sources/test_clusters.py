@@ -69,7 +69,7 @@ def test_a_partition_that_fails_does_not_tell_its_values():
         raise ValueError("Waldemar-4711")
 
     frame = dd.from_pandas(FRAME, npartitions=1).map_partitions(fails, meta=FRAME[:0])
-    with pytest.raises(SourceError, match=r"could not count the table \(ValueError; ") as caught:
+    with pytest.raises(SourceError, match=r"could not count the table \(the engine") as caught:
         list(open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain()))
     assert "Waldemar" not in str(caught.value)
     assert caught.value.__context__ is None

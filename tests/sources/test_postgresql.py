@@ -15,7 +15,6 @@ from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source, postgresql
 from matrixdp.sources.base import COMPUTED, INFERRED, Request
-from matrixdp.sources.postgresql import Counting
 from tests import servers
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
@@ -358,6 +357,7 @@ def test_no_message_tells_a_password(address, monkeypatch):
         open_source(address, table_name="people").marginals(DOMAIN, [()], OutOfDomain())
     told = [str(caught.value), repr(caught.value), *getattr(caught.value, "__notes__", [])]
     assert not any(SECRET in text or "ann" in text for text in told)
+    assert "  " not in told[0]
     assert caught.value.__cause__ is None
     source = open_source(f"postgresql://ann:{SECRET}@localhost/people")
     assert repr(source) == "PostgreSQLSource('postgresql://localhost/people')"
@@ -404,7 +404,7 @@ def test_the_columns_and_what_they_hold():
 )
 def test_numbers_of_cells_are_short_where_all_of_them_fit(size, subsets, short):
     domain = Domain({"a": {"min": 0, "max": size - 1}, "b": 1})
-    [counting] = Counting.of(Request(domain, tuple(subsets), OutOfDomain()))
-    statement = counting.statement("SELECT 0 AS c0, 0 AS c1")
+    request = Request(domain, tuple(subsets), OutOfDomain())
+    statement = postgresql.counting(request, postgresql.blocks(domain, subsets), "SELECT 0 AS c0, 0 AS c1")
     assert ("AS integer)" in statement) is short
     assert ("CAST(0 AS bigint)" in statement) is not short

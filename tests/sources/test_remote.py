@@ -11,7 +11,7 @@ import pytest
 from matrixdp.domain import Domain
 from matrixdp.errors import SourceError
 from matrixdp.privacy import Unit
-from matrixdp.sources import open_source, remote
+from matrixdp.sources import open_source, paths
 from matrixdp.sources.base import INFERRED, QUOTES_CLOSED
 from tests.sources.ways import cells, counts, csv, parquet
 
@@ -22,14 +22,14 @@ PEOPLE = pa.table({"sex": ["male", "female", "male"], "age": [3, 1, 9]})
 @pytest.fixture
 def network(tmp_path, monkeypatch):
     """Addresses below ``https://host/`` are those of files in the folder that is returned."""
-    given = remote.RemoteSource.__init__
+    given = paths.RemoteSource.__init__
 
     def named(self, address, **options):
         given(self, address, **options)
         self._address = address.replace("https://host", str(tmp_path))
 
-    monkeypatch.setattr(remote.RemoteSource, "__init__", named)
-    monkeypatch.setattr(remote, "_load", lambda connection: None)
+    monkeypatch.setattr(paths.RemoteSource, "__init__", named)
+    monkeypatch.setattr(paths, "_load", lambda connection: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     return tmp_path

@@ -58,7 +58,7 @@ def test_columns_are_checked_without_reading_a_record(way, tmp_path, monkeypatch
 def test_objects_are_not_looked_at_when_columns_are_checked():
     columns = {"sex": Unread(["male"]), "age": Unread([1])}
     open_source(columns).check(DOMAIN)
-    with pytest.raises(SourceError, match="AssertionError"):
+    with pytest.raises(SourceError, match="could not read"):
         next(iter(open_source(columns).marginals(DOMAIN, [()], OutOfDomain())))
     frame = pd.DataFrame({"sex": ["male"], "age": pd.Series([1], dtype=object)})
     open_source(frame).check(DOMAIN)
@@ -137,9 +137,14 @@ def test_a_panic_is_held_and_an_interrupt_is_not():
     def act(error):
         raise error
 
-    with pytest.raises(SourceError, match=r"could not read the table \(Panic;") as caught:
-        guarded(lambda: act(Panic(SECRET)), "read the table")
-    assert SECRET not in everything(caught.value)
+    told = set()
+    # which class an engine raises may depend on a value
+    for failure in (Panic(SECRET), ValueError(SECRET), type(SECRET, (MemoryError,), {})()):
+        with pytest.raises(SourceError) as caught:
+            guarded(partial(act, failure))
+        assert SECRET not in everything(caught.value)
+        told.add(str(caught.value))
+    assert len(told) == 1
     for error in (KeyboardInterrupt, SystemExit, GeneratorExit):
         with pytest.raises(error):
             guarded(partial(act, error()), "read the table")
@@ -167,8 +172,8 @@ def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
         assert secret not in everything(caught.value)
         assert caught.value.__context__ is None
         told.append(str(caught.value))
-    # which thread of Polars fails first decides the class of its error
-    assert kind == "lazy" or told[0] == told[1]
+    # which thread of Polars fails first decides the class of its error, and a value may
+    assert len({text.replace(str(tmp_path / f"{i}.duckdb"), "") for i, text in enumerate(told)}) == 1
 
 
 def test_counting_leaves_no_table_and_no_files(tmp_path, monkeypatch):
@@ -186,7 +191,7 @@ def test_an_engine_that_does_not_go_with_ibis_is_told_by_the_call(monkeypatch, t
 
     source = WAYS["ibis"].opens(TABLE, tmp_path)
     monkeypatch.setattr(Table, "to_pyarrow_batches", fails)
-    with pytest.raises(SourceError, match=r"could not read the table \(AttributeError; "):
+    with pytest.raises(SourceError, match=r"could not read the table \(the engine"):
         source.marginals(DOMAIN, [()], OutOfDomain())
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib import import_module
 from os import PathLike
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn, cast, final
 
 import numpy as np
@@ -114,8 +114,7 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
             break
         opens: Any = engine.opens
         if isinstance(opens, str):
-            module, _, attribute = opens.partition(":")
-            opens = getattr(import_module(module), attribute)
+            opens = resolve_name(opens)
         if quoted_newlines:
             opens = partial(opens, quoted_newlines=True)
         return cast("Source", opens(table, table_name) if engine.named else opens(table))
@@ -183,7 +182,7 @@ for _name, _takes, _opens, _named in (
     ("address", _is_address(), "engines:_no_such_scheme", True),
     ("postgresql", _is_address("postgresql", "postgres"), "postgresql:PostgreSQLSource", True),
     ("sqlite", _is_address("sqlite"), "sqlite:SQLiteSource", True),
-    ("remote", _is_address("https", "http", "s3"), "remote:RemoteSource", False),
+    ("remote", _is_address("https", "http", "s3"), "paths:RemoteSource", False),
 ):
     register_source(_name, _takes, f"{__package__}.{_opens}", named=_named)
 

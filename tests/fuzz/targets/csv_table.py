@@ -43,7 +43,7 @@ def opened(folder: Path) -> Case:
             (_, counts), *_ = source.marginals(domain, [("sex", "age")], replaced)
             records = int(counts.sum())
         else:
-            _, stream = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
+            _, (stream,) = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
             records = guarded(stream.read_all, "read").num_rows
         lines = data.count(b"\n") + 1
         if way != 3 and not 0 <= records <= lines:
