@@ -81,17 +81,13 @@ class Request:
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
         if self.unit.id in (*self.domain.names, *self.domain.columns):
-            found = f"the attribute {self.unit.id!r}"
-            raise DomainError.at(
-                ("unit", "id"), found, "a column that is no attribute of the domain", code="conflict"
-            )
+            found, expected = f"the attribute {self.unit.id!r}", "a column that is no attribute of the domain"
+            raise DomainError.at(("unit", "id"), found, expected, code="conflict")
         for subset in self.subsets:
             cells = self.domain.cells(subset)
             if cells > MOST_CELLS:
-                raise TooLargeError(
-                    f"the marginal on {', '.join(subset)} has {cells} cells; "
-                    f"at most {MOST_CELLS} can be counted"
-                )
+                told = f"the marginal on {', '.join(subset)} has {cells} cells"
+                raise TooLargeError(f"{told}; at most {MOST_CELLS} can be counted")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -326,12 +322,9 @@ class Source(ABC):
             found = "a table whose records have no determined order"
             raise SourceError.at(("unit", "id"), found, UNORDERED, code="not-supported")
         if out_of_domain.counts and not self.counts_out_of_domain:
-            raise SourceError.at(
-                ("out_of_domain", "count"),
-                "a table whose engine does not count what is out of domain",
-                "files, a DuckDB database or relation, a data frame, or arrays",
-                code="not-supported",
-            )
+            found = "a table whose engine does not count what is out of domain"
+            expected = "files, a DuckDB database or relation, a data frame, or arrays"
+            raise SourceError.at(("out_of_domain", "count"), found, expected, code="not-supported")
         derived = next(iter(domain.parents), None)
         if derived is not None and not self.derives_attributes:
             expected = "attributes that the table has, in this engine; convert the table, or name its file"

@@ -22,7 +22,7 @@ from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import SourceError
 from matrixdp.sources import engines
 from matrixdp.sources.base import FAILED, ComputedSource, Marginal, OrderedSource, Request, guarded
-from matrixdp.sources.columns import PLACE, arrow, is_text, listed, plain, plain_type
+from matrixdp.sources.columns import arrow, is_text, listed, plain, plain_type, stream
 from matrixdp.sources.counting import Read, check, count, encode
 from matrixdp.sources.sql import DUCKDB
 
@@ -204,68 +204,55 @@ def encode_batches(
 
     Texts may be dictionaries. Batches are read when the relation is counted, and once.
     """
-    types = dict(zip(request.columns, schema.types, strict=False))
-    texts = [own for own in request.domain.readings if is_text(types[own.column])]
-    rules = {own.name: rule for own in texts if (rule := own.rule(Kind.TEXT)) is not None}
-    fields = [
-        arrow.int64() if own.name in rules else plain_type(types[own.column])
-        for own in request.domain.readings
-    ]
+    position = {name: place for place, name in enumerate(request.columns)}
+    readings = request.domain.readings
+    read = [(position[own.column], own.rule(Kind.TEXT)) for own in readings]
+    read = [(place, rule if is_text(schema.types[place]) else None) for place, rule in read]
+    coded = [own.name for own, (_, rule) in zip(readings, read, strict=True) if rule is not None]
     if request.unit.id is not None:
-        fields += [plain_type(types[request.unit.id]), PLACE.type]
-    own = arrow.schema([(f"a{index}", held) for index, held in enumerate(fields)])
-    coded = arrow.RecordBatchReader.from_batches(own, _coded(request, rules, batches, own))
-    return encode_codes(request, coded, rules, connection)
+        # Behind all others stand the id and the place.
+        read += [(len(request.columns) - 1, None), (len(request.columns), None)]
+    fields = [arrow.int64() if rule else plain_type(schema.types[place]) for place, rule in read]
+
+    def codes() -> Iterator[list[Any]]:
+        with closing(engines.connect_to_kept()) as kept:
+            changed = [(place, _coder(rule, kept) if rule else plain) for place, rule in read]
+            for batch in batches:
+                yield [change(batch.column(place)) for place, change in changed]
+
+    return encode_codes(request, stream(fields, [(0, codes())], placed=False), coded, connection)
 
 
-def _coded(request: Request, rules: dict[str, Rule], batches: Iterable[Any], schema: Any) -> Iterator[Any]:
-    place = {name: index for index, name in enumerate(request.columns)}
-    with closing(engines.connect_to_kept()) as connection:
-        coders = {name: _Coder(rule, connection) for name, rule in rules.items()}
-        for batch in batches:
-            columns = []
-            for attribute in request.domain.readings:
-                column = batch.column(place[attribute.column])
-                coder = coders.get(attribute.name)
-                columns.append(plain(column) if coder is None else coder.codes(column))
-            if request.unit.id is not None:
-                columns += [plain(batch.column(place[request.unit.id])), batch.columns[-1]]
-            yield arrow.record_batch(columns, schema=schema)
+def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any], NDArray[np.int64]]:
+    """Return what gives the codes of a column of texts, which may be a dictionary; -1 out of domain."""
+    values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
+    known: dict[str, int] = {}
 
+    def computed(texts: Any) -> NDArray[np.int64]:
+        held = connection.from_arrow(arrow.table({"text": texts})).project(", ".join(values))
+        codes = held.project(f"coalesce(CAST({code} AS BIGINT), -1) AS code").fetchnumpy()
+        return np.asarray(codes["code"])
 
-@final
-class _Coder:
-    """Texts to codes by one rule; -1 where they are out of domain."""
+    def remembered(texts: list[str]) -> NDArray[np.int64]:
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        new = [text for text in texts if text not in known]
+        if new:
+            found = computed(arrow.array(new, arrow.large_string()))
+            known.update(zip(new, found.tolist(), strict=True))
+        return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
 
-    def __init__(self, rule: Rule, connection: duckdb.DuckDBPyConnection) -> None:
-        values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
-        self._values, self._code = ", ".join(values), f"coalesce(CAST({code} AS BIGINT), -1) AS code"
-        self._connection = connection
-        self._known: dict[str, int] = {}
-        self._missing = self._computed(arrow.nulls(1, arrow.large_string()))
+    missing = computed(arrow.nulls(1, arrow.large_string()))
 
-    def codes(self, column: Any) -> NDArray[np.int64]:
-        """Return the codes of a column of texts, which may be a dictionary."""
+    def codes(column: Any) -> NDArray[np.int64]:
         column = listed(column)
         texts = column.dictionary
-        found = self._computed(texts) if len(texts) > _FEW else self._remembered(texts.to_pylist())
+        found = computed(texts) if len(texts) > _FEW else remembered(texts.to_pylist())
         # What is missing stands behind all texts.
         places: NDArray[np.int32] = column.indices.fill_null(len(texts)).to_numpy()
-        return np.append(found, self._missing)[places]
+        return np.append(found, missing)[places]
 
-    def _remembered(self, texts: list[str]) -> NDArray[np.int64]:
-        if len(self._known) > _MOST_KNOWN:
-            self._known = {}
-        new = [text for text in texts if text not in self._known]
-        if new:
-            codes = self._computed(arrow.array(new, arrow.large_string()))
-            self._known.update(zip(new, codes.tolist(), strict=True))
-        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
-
-    def _computed(self, texts: Any) -> NDArray[np.int64]:
-        held = self._connection.from_arrow(arrow.table({"text": texts}))
-        codes: NDArray[np.int64] = held.project(self._values).project(self._code).fetchnumpy()["code"]
-        return codes
+    return codes
 
 
 # Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come.
@@ -286,11 +273,9 @@ class PolarsSource(ComputedSource):
         import polars as pl
 
         if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
-            raise SourceError(
-                f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
-                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer",
-                code="not-supported",
-            )
+            told = f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record"
+            cure = f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer"
+            raise SourceError(f"{told}; {cure}", code="not-supported")
         schema = guarded(self._table.collect_schema)
         request.check_columns(schema.names())
         chosen = self._table.select(pl.selectors.by_name(*request.columns))
