@@ -132,10 +132,6 @@ def _no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  #
     raise SourceError.at(("data",), shown(address), expected, code="unknown-name")
 
 
-def _is_path(table: object) -> bool:
-    return isinstance(table, str | PathLike)
-
-
 def _is_address(*schemes: str) -> Callable[[object], bool]:
     return lambda table: has_scheme(table, *schemes)
 
@@ -175,7 +171,7 @@ for _name, _takes, _opens, _named in (
     ("spark", _is_lazy("pyspark", "DataFrame"), "clusters:SparkSource", False),
     ("relation", _is_relation, "memory:RelationSource", False),
     ("arrays", _is_arrays, "memory:ArraysSource", False),
-    ("path", _is_path, "paths:open_path", True),
+    ("path", lambda table: isinstance(table, str | PathLike), "paths:open_path", True),
     ("address", _is_address(), "engines:_no_such_scheme", True),
     ("postgresql", _is_address("postgresql", "postgres"), "postgresql:PostgreSQLSource", True),
     ("sqlite", _is_address("sqlite"), "sqlite:SQLiteSource", True),

@@ -355,10 +355,9 @@ class PostgreSQLSource(base.TableSource):
             stack.callback(_close, cursor)
             path = base.guarded(partial(_begin, cursor), doing)
             if path.replace(" ", "") != _PATH.replace(" ", ""):
-                expected = (
-                    f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
-                )
-                raise SourceError.at(("data",), "a connection with another search_path", expected)
+                cure = f"let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+                found = "a connection with another search_path"
+                raise SourceError.at(("data",), found, f"{_PATH}: {cure}")
             yield cursor
 
     def _find(self, cursor: Any) -> base.Table:
