@@ -31,13 +31,13 @@ _KNOWN = 2**16
 _ROWIDS = ("rowid", "_rowid_", "oid")
 
 
-def _known(code: Callable[[object], int | None]) -> Callable[[object], int | None]:
+def _known(code: Callable[[object], int | None], most: int | None) -> Callable[[object], int | None]:
     """Return what gives the codes of raw values of SQLite, whose texts are bytes."""
 
     def of_raw(raw: object) -> int | None:
         return code(raw.decode(errors="replace") if isinstance(raw, bytes) else raw)
 
-    return lru_cache(_KNOWN)(of_raw)
+    return lru_cache(most)(of_raw)
 
 
 @final
@@ -85,8 +85,9 @@ class SQLiteSource(TableSource):
         self, query: str, request: Request, connection: duckdb.DuckDBPyConnection
     ) -> duckdb.DuckDBPyRelation:
         placed = request.unit.id is not None
-        codes = [_known(partial(encode_value, attribute)) for attribute in request.domain.readings]
-        codes += [_known(person_numbers())] if placed else []
+        codes = [_known(partial(encode_value, attribute), _KNOWN) for attribute in request.domain.readings]
+        # Never forgotten: one person has one number.
+        codes += [_known(person_numbers(), None)] if placed else []
         held = stream([arrow.int64()] * len(codes), [(0, self._columns(query, codes))], placed)
         return encode_codes(request, held, request.domain.readings.names, connection)
 
