@@ -60,7 +60,6 @@ ATTRIBUTES = Domain(
     {
         **{f"by {unit}": {**SPAN, "by": unit, "null": "none"} for unit in UNITS},
         "any weekday": {"by": "weekday"},
-        "one month": {"from": "1970-01-02", "to": "1970-01-30", "by": "month"},
         "case": {"categories": ["sK", "É", "1E2", "no"], "case": "ignore", "null": "none"},
         "as text": {"categories": ["x", "1e2"], "type": "text", "case": "ignore", "trim": True},
         "floor": {"min": -2, "max": 2, "round": "floor", "trim": True},
@@ -156,6 +155,12 @@ def test_days_beyond_those_that_python_has_are_out_of_domain(way, capfd):
     domain = Domain({"day": ["2020-01-31", "10000-01-01", "+10000-01-01", "0000-12-31"]})
     assert counts(MATRIX[way].opens(pa.table({"day": days}), Path()), domain) == [1, 0, 0, 0]
     assert capfd.readouterr().err == ""
+
+
+def test_a_month_of_one_code():
+    domain = Domain({"day": {"from": "1970-01-02", "to": "1970-01-30", "by": "month"}})
+    table = {"day": ["1970-01-01", "1970-01-02", "1970-01-30", "1970-01-31"]}
+    assert counts(table, domain) == counts(pa.table(table), domain) == [2]
 
 
 @pytest.mark.parametrize("way", [way for way in (*IN_MEMORY, "parquet") if way != "relation"])
