@@ -731,7 +731,7 @@ def shown(address: str) -> str:
     --------
     >>> shown("postgresql://ann:secret@localhost/people?sslpassword=x"), shown("postgresql://ann:s/e@host/d")
     ('postgresql://localhost/people', 'postgresql://...')
-    >>> shown("jdbc:postgresql://ann:secret@localhost/people")
+    >>> shown(" jdbc:postgresql://ann:secret@localhost/people")
     'jdbc:postgresql://localhost/people'
     """
     found = _ADDRESS.fullmatch(address)
@@ -739,7 +739,7 @@ def shown(address: str) -> str:
         return address
     place = re.split(r"[?#]", found[2], maxsplit=1)[0]
     plain = _PLAIN.fullmatch(place)
-    return f"{found[1]}://{'...' if plain is None else plain[1]}"
+    return f"{found[1].lstrip()}://{'...' if plain is None else plain[1]}"
 
 
 def names_secret(address: str) -> bool:

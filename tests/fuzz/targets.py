@@ -245,7 +245,7 @@ def csv_table(folder: Path) -> Case:
             (_, counts), *_ = source.marginals(domain, [("sex", "age")], replaced)
             records = int(counts.sum())
         else:
-            _, stream = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
+            _, (stream,) = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
             records = guarded(stream.read_all, "read").num_rows
         lines = data.count(b"\n") + 1
         hold(way == 3 or 0 <= records <= lines, f"{records} records in {lines} lines")

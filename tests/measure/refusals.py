@@ -146,7 +146,7 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
             LINE, {"a": [1]}, Budget(epsilon=1), out_of_domain=COUNTED
         )
     },
-    ("not-converged", ""): {
+    ("source", ""): {
         "a marginal that is not counted": forgotten(),
         "counts out of domain that are not counted": forgotten(
             (("a",), np.zeros(4, np.int64)), out_of_domain=COUNTED

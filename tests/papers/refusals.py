@@ -89,7 +89,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("not-converged", ""): {
         "a strategy that does not support every query": call(factor_of, np.ones((1, 4)), np.eye(4), GAUSSIAN),
         **{f"edges {edges}": call(Partition, np.array(edges)) for edges in ([0], [1, 2], [0, 2, 2])},
-        "a source that returns nothing": without_a_marginal,
     },
+    ("source", ""): {"a source that returns nothing": without_a_marginal},
 }
 REFUSALS = [Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()]

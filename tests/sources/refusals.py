@@ -1,8 +1,6 @@
 """What sources reject, by names and types alone; a table of files is made in the folder of an attempt."""
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,11 @@ from matrixdp.privacy import Unit
 from matrixdp.sources import open_source, register_format, register_source
 from matrixdp.sources.engines import THREADS
 from tests.refusals import Refusal
+from tests.sources.test_sqlite import database as made_by_sqlite
 from tests.sources.ways import database, parquet
 
 AGE = Domain({"age": 4})
+PERSON = Unit(id="person")
 SPAN = {"from": "2020-01-01", "to": "2020-12-31"}
 READ = Domain({"age": {"min": 0, "max": 3, "column": "Age, years"}})
 PEOPLE = "CREATE TABLE people AS SELECT 1 AS age, 'ann' AS person"
@@ -55,21 +55,22 @@ def asked(name: str, made: dict[str, str], domain=AGE, unit=None, **options: Any
     return lambda folder: opened(name, made, **options)(folder).check(domain, unit=unit)
 
 
-def sqlite(table_name: str | None, *statements: str, unit=None) -> Callable[[Path], Any]:
+def sqlite(name: str | None, *statements: str, unit: Unit | None = None) -> Callable[[Path], Any]:
     def attempt(folder: Path) -> None:
-        with closing(sqlite3.connect(folder / "t.sqlite")) as connection, connection:
-            for statement in statements:
-                connection.execute(statement)
-        open_source(f"sqlite:///{folder / 't.sqlite'}", table_name=table_name).check(AGE, unit=unit)
+        open_source(made_by_sqlite(folder, *statements), table_name=name).check(AGE, unit=unit)
 
     return attempt
+
+
+def counted(table: Any) -> Any:
+    return open_source(table).marginals(AGE, [("age",)], OutOfDomain())
 
 
 def granted(variable: str, text: str) -> Callable[[], Any]:
     def attempt() -> None:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv(variable, text)
-            open_source({"age": [1]}).marginals(AGE, [("age",)], OutOfDomain())
+            counted({"age": [1]})
 
     return attempt
 
@@ -78,7 +79,7 @@ def lazily(version: str) -> Callable[[], Any]:
     def attempt() -> None:
         with pytest.MonkeyPatch.context() as environment:
             environment.setattr(pl, "__version__", version)
-            open_source(pl.LazyFrame({"age": [1]})).marginals(AGE, [()], OutOfDomain())
+            counted(pl.LazyFrame({"age": [1]}))
 
     return attempt
 
@@ -87,14 +88,12 @@ def unread(_: pl.DataFrame) -> pl.DataFrame:
     raise AssertionError("the data was touched")
 
 
-def header(
-    head: bytes, act: Callable[[Any], Any] = lambda source: source.check(AGE)
-) -> Callable[[Path], Any]:
-    """Return what reads a CSV file that begins with some bytes."""
+def header(head: bytes) -> Callable[[Path], Any]:
+    """Return what checks a CSV file that begins with some bytes."""
 
     def attempt(folder: Path) -> Any:
         (folder / "t.csv").write_bytes(head)
-        return act(open_source(folder / "t.csv"))
+        return open_source(folder / "t.csv").check(AGE)
 
     return attempt
 
@@ -103,10 +102,6 @@ def stored(column: Any, **others: Any) -> Callable[[Path], Any]:
     return lambda folder: open_source(parquet(pa.table({"age": column, **others}), folder)).check(
         Domain({"age": 4, **{name: ["x"] for name in others}})
     )
-
-
-def taken(engine: str) -> Callable[[], Any]:
-    return lambda: register_source(engine, callable, "nothing:nothing")
 
 
 CSV = {"t.csv": "age,person\n1,ann\n"}
@@ -125,7 +120,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "a header in Windows-1252": header("age,größe\n".encode("cp1252")),
         "a header cut within a letter": header(b"age,\xe2\x82\n"),
         "a header in UTF-16": header("age\n3\n".encode("utf-16")),
-        "columns in UTF-16": header("age\n3\n".encode("utf-16-be"), lambda source: source.columns()),
+        "a header in UTF-16 without a mark": header("age\n3\n".encode("utf-16-be")),
     },
     ("empty", ""): {"an empty file": header(b""), "an empty gzip file": asked("t.csv.gz", {"t.csv.gz": ""})},
     ("engine-failed", ""): {
@@ -161,12 +156,10 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         for table in (None, 3, [1, 2], object(), np.zeros((2, 2)), pd.Series([1]), pl.Series([1]))
     },
     ("duplicate", ""): {
-        "an engine twice": taken("path"),
+        "an engine twice": lambda: register_source("path", callable, "nothing:nothing"),
         "a column twice": asked("t.csv", {"t.csv": "age,age\n1,2\n"}),
-        "an id twice": asked("t.csv", {"t.csv": "age,person,person\n0,Waldemar,1\n"}, unit=Unit(id="person")),
-        "a column to draft twice": lambda folder: opened("t.csv", {"t.csv": "sex,age,sex\n"})(
-            folder
-        ).columns(),
+        "an id twice": asked("t.csv", {"t.csv": "age,person,person\n0,Waldemar,1\n"}, unit=PERSON),
+        "a column to draft twice": lambda folder: opened("t.csv", {"t.csv": "a,b,a\n"})(folder).columns(),
     },
     ("duplicate", "endings"): {
         "an ending that another format has": lambda: register_format("x", ".csv", reader=id),
@@ -177,7 +170,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "no columns": checked(pa.table({"Age": [1]}), Domain({"sex": ["f"], "age": 4})),
         "no column of another name": checked({"age": [1]}, READ),
         "no id": person({"age": [0]}),
-        "no id in a file": asked("t.csv", {"t.csv": "age,name\n0,Waldemar\n"}, unit=Unit(id="person")),
+        "no id in a file": asked("t.csv", {"t.csv": "age,name\n0,Waldemar\n"}, unit=PERSON),
     },
     ("wrong-size", ""): {
         "arrays of two lengths": checked(
@@ -207,27 +200,27 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     ("not-supported", "unit.id"): {
         "ids of a lazy frame": person(pl.LazyFrame({"age": [0], "person": ["ann"]}).map_batches(unread)),
         "ids of a relation": person(duckdb.sql("SELECT error('read') AS age, 1 AS person")),
-        "ids of a view": asked(
-            "t.db",
-            {"t.db": f"{PEOPLE}; CREATE VIEW v AS FROM people"},
-            unit=Unit(id="person"),
-            table_name="v",
-        ),
-        "ids beside a column 'rowid'": asked(
-            "t.db",
-            {"t.db": "CREATE TABLE t AS SELECT 1 AS age, 1 AS person, 1 AS RowId"},
-            unit=Unit(id="person"),
-        ),
-        "ids that a database computes": asked(
-            "t.db",
-            {"t.db": "CREATE TABLE t (age INT, name TEXT, person TEXT GENERATED ALWAYS AS (lower(name)))"},
-            unit=Unit(id="person"),
-        ),
+        **{
+            f"ids of {name}": asked("t.db", {"t.db": made}, unit=PERSON, table_name=table)
+            for name, table, made in (
+                ("a view", "v", f"{PEOPLE}; CREATE VIEW v AS FROM people"),
+                (
+                    "a table beside a column 'rowid'",
+                    None,
+                    "CREATE TABLE t AS SELECT 1 AS age, 1 AS person, 1 AS RowId",
+                ),
+                (
+                    "a table that computes them",
+                    None,
+                    "CREATE TABLE t (age INT, name TEXT, person TEXT AS (lower(name)))",
+                ),
+            )
+        },
         "ids of a view of SQLite": sqlite(
-            "v", "CREATE TABLE t (person, age)", "CREATE VIEW v AS SELECT * FROM t", unit=Unit(id="person")
+            "v", "CREATE TABLE t (person, age)", "CREATE VIEW v AS SELECT * FROM t", unit=PERSON
         ),
         **{
-            f"ids of SQLite, {table}": sqlite(None, f"CREATE TABLE t {table}", unit=Unit(id="person"))
+            f"ids of SQLite, {table}": sqlite(None, f"CREATE TABLE t {table}", unit=PERSON)
             for table in (
                 "(person PRIMARY KEY, age) WITHOUT ROWID",
                 "(person, age, rowid, _rowid_, oid)",

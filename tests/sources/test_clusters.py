@@ -6,52 +6,43 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import SourceError
-from matrixdp.sources import Request, open_source
-from matrixdp.sources import clusters as partitions
-from matrixdp.sources.clusters import Counter, marginals, merge
+import matrixdp as mdp
+from matrixdp.sources import Request, clusters, open_source
 
-DOMAIN = Domain({"sex": ["f", "m"], "age": 3})
-REQUEST = Request(DOMAIN, (("sex",), ("age", "sex"), ()), OutOfDomain())
-COUNTER = Counter(REQUEST)
+DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": 3})
+REQUEST = Request(DOMAIN, (("sex",), ("age", "sex"), ()), mdp.OutOfDomain())
+COUNTER = clusters.Counter(REQUEST)
 FRAME = pd.DataFrame({"sex": ["f", "m", "m", "x"], "age": [0, 2, 2, 1]})
 COUNTS = [[1, 2], [[1, 0], [0, 0], [0, 2]], 3]
 
 
 def counted(tables):
-    return [counts.tolist() for _, counts in marginals(REQUEST, lambda: merge(tables))]
+    return [counts.tolist() for _, counts in clusters.marginals(REQUEST, lambda: clusters.merge(tables))]
 
 
 def test_parts_add_up():
     parts = [COUNTER.frame(FRAME[start : start + 1]) for start in range(4)]
     assert parts[3].num_rows == 0
+    # what a worker sends is integers alone
+    assert parts[0].schema == clusters.COUNTS
+    assert parts[0].to_pylist()[:1] == [{"marginal": 0, "key": 0, "records": 1}]
     assert counted(parts) == COUNTS
     batches = pa.Table.from_pandas(FRAME).to_batches(max_chunksize=3)
     assert counted([pa.Table.from_batches(COUNTER.batches(batches))]) == COUNTS
     assert list(COUNTER.batches([])) == []
 
 
-def test_what_a_worker_sends_is_integers_alone():
-    sent = COUNTER.frame(FRAME)
-    assert sent.schema == partitions.COUNTS
-    assert sent.to_pylist()[:2] == [
-        {"marginal": 0, "key": 0, "records": 1},
-        {"marginal": 0, "key": 1, "records": 2},
-    ]
-
-
 @pytest.mark.parametrize("frame", [FRAME.drop(columns="age"), 7])
 def test_a_worker_that_cannot_count_says_so_and_no_more(frame):
     failed = COUNTER.frame(frame)
     assert failed.to_pylist() == [{"marginal": -1, "key": 0, "records": 0}]
-    with pytest.raises(SourceError, match="a worker could not count its part of the table; every"):
+    with pytest.raises(mdp.SourceError, match="a worker could not count its part of the table; every"):
         counted([COUNTER.frame(FRAME), failed])
 
 
 def test_workers_have_the_same_version(monkeypatch):
-    monkeypatch.setattr(partitions, "version", lambda _: "0")
-    with pytest.raises(SourceError, match="every worker must have this version of matrixdp"):
+    monkeypatch.setattr(clusters, "version", lambda _: "0")
+    with pytest.raises(mdp.SourceError, match="every worker must have this version of matrixdp"):
         counted([COUNTER.frame(FRAME)])
 
 
@@ -60,7 +51,7 @@ def test_dask_counts_partitions_and_objects(parts):
     table = pd.concat([FRAME] * 20, ignore_index=True).astype({"sex": object})
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.from_pandas(table, npartitions=parts)
-        found = open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain())
+        found = open_source(frame).marginals(DOMAIN, REQUEST.subsets, mdp.OutOfDomain())
         assert [(counts // 20).tolist() for _, counts in found] == COUNTS
 
 
@@ -69,8 +60,8 @@ def test_a_partition_that_fails_does_not_tell_its_values():
         raise ValueError("Waldemar-4711")
 
     frame = dd.from_pandas(FRAME, npartitions=1).map_partitions(fails, meta=FRAME[:0])
-    with pytest.raises(SourceError, match=r"could not count the table \(ValueError; ") as caught:
-        list(open_source(frame).marginals(DOMAIN, REQUEST.subsets, OutOfDomain()))
+    with pytest.raises(mdp.SourceError, match=r"could not count the table \(the engine") as caught:
+        list(open_source(frame).marginals(DOMAIN, REQUEST.subsets, mdp.OutOfDomain()))
     assert "Waldemar" not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -79,22 +70,17 @@ class Panic(BaseException):
     """What engines in Rust raise is no Exception."""
 
 
-@pytest.mark.parametrize("kind", [Panic, GeneratorExit, MemoryError])
-def test_whatever_happens_on_a_worker_stays_there(kind, monkeypatch):
+@pytest.mark.parametrize("kind", [Panic, GeneratorExit, MemoryError, KeyboardInterrupt])
+def test_whatever_happens_on_a_worker_stays_there_but_for_an_interrupt(kind, monkeypatch):
     def fails(*_, **__):
         raise kind("Waldemar-4711")
 
-    monkeypatch.setattr(partitions, "groups", fails)
+    monkeypatch.setattr(clusters, "groups", fails)
+    if kind is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            COUNTER.frame(FRAME)
+        return
     failed = COUNTER.frame(FRAME).to_pylist()
     assert failed == [{"marginal": -1, "key": 0, "records": 0}]
     batches = pa.Table.from_pandas(FRAME).to_batches()
     assert [row for batch in COUNTER.batches(batches) for row in batch.to_pylist()] == failed
-
-
-def test_a_worker_can_be_interrupted(monkeypatch):
-    def fails(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(partitions, "groups", fails)
-    with pytest.raises(KeyboardInterrupt):
-        COUNTER.frame(FRAME)

@@ -7,31 +7,24 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from matrixdp.domain import Domain, OutOfDomain, encode_value
-from matrixdp.privacy import Unit
-from matrixdp.sources import counting, open_source
+import matrixdp as mdp
+from matrixdp.domain import encode_value
+from matrixdp.sources import Request, counting, open_source
 from matrixdp.sources import memory as coding
-from matrixdp.sources.base import Request
 
-DOMAIN = Domain({"sex": ["f", "m"], "age": {"min": 0, "max": 9}, "place": 300, "hour": 24, "code": 70})
+DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": {"min": 0, "max": 9}, "place": 300, "hour": 24, "code": 70})
 SUBSETS = [(), ("sex",), ("place", "age"), ("hour", "place", "code"), ("age", "sex", "place", "code")]
 RECORDS = 5_000
 
 
-@pytest.fixture(scope="module")
-def columns():
+@pytest.mark.parametrize("unit", [mdp.Unit(), mdp.Unit(records=2, id="person")])
+def test_marginals_at_once_and_one_after_the_other(unit, monkeypatch):
     rng = np.random.default_rng(4)
     # some values beyond the domain, and some that are missing
     found = {name: rng.integers(-1, DOMAIN[name].size + 1, RECORDS) for name in DOMAIN.names}
     table = {name: pa.array(found[name]) for name in DOMAIN.names}
     table["sex"] = pa.array([("f", "m", "x", None)[code] for code in found["sex"]])
     table["person"] = pa.array(rng.integers(0, 900, RECORDS))
-    return table, found
-
-
-@pytest.mark.parametrize("unit", [Unit(), Unit(records=2, id="person")])
-def test_marginals_at_once_and_one_after_the_other(columns, unit, monkeypatch):
-    table, found = columns
     inside = np.logical_and.reduce([(found[n] >= 0) & (found[n] < DOMAIN[n].size) for n in DOMAIN.names])
     if unit.id:
         seen = dict.fromkeys(range(900), 0)
@@ -42,7 +35,7 @@ def test_marginals_at_once_and_one_after_the_other(columns, unit, monkeypatch):
     source = open_source(pa.table(table))
     for most in (2**24, 0):
         monkeypatch.setattr(counting, "_MOST_AT_ONCE", most)
-        counted = dict(source.marginals(DOMAIN, SUBSETS, OutOfDomain(), unit))
+        counted = dict(source.marginals(DOMAIN, SUBSETS, mdp.OutOfDomain(), unit))
         assert list(counted) == SUBSETS
         for subset in SUBSETS:
             expected = np.array(inside.sum())
@@ -53,25 +46,20 @@ def test_marginals_at_once_and_one_after_the_other(columns, unit, monkeypatch):
 
 
 def test_codes_of_texts_are_the_same_whether_they_are_remembered_or_not(monkeypatch):
-    domain = Domain(
-        {
-            "a": {"min": 0, "max": 99},
-            "b": {"edges": [0, 5, 50]},
-            "c": {"categories": ["x", 7, "true"], "null": "none"},
-        }
-    )
+    spec = {"a": {"min": 0, "max": 99}, "b": {"edges": [0, 5, 50]}}
+    domain = mdp.Domain({**spec, "c": {"categories": ["x", 7, "true"], "null": "none"}})
     texts = [None, "", "x", "7", "7.0", "TRUE", " 12", "oops", "49.9", "0", "\ufffd", "x\x00"]
     a, b, c = (list(column) for column in zip(*itertools.product(texts, repeat=3), strict=True))
     table = pa.table({"a": a, "b": b, "c": c})
     batches = [*table.slice(0, 900).to_batches(max_chunksize=50), *table.slice(900).to_batches()]
-    request = Request(domain, (("a", "b", "c"),), OutOfDomain())
+    request = Request(domain, (("a", "b", "c"),), mdp.OutOfDomain())
     read = partial(coding.encode_batches, request, table.schema, batches)
-    ((_, remembered),) = counting.count(request, read)
-    monkeypatch.setattr(coding, "_MOST_KNOWN", 0)
-    ((_, forgotten),) = counting.count(request, read)
+    found = [next(counting.count(request, read))[1]]
+    for name in ("_MOST_KNOWN", "_FEW"):
+        monkeypatch.setattr(coding, name, 0)
+        found.append(next(counting.count(request, read))[1])
+    remembered, forgotten, computed = found
     np.testing.assert_array_equal(remembered, forgotten)
-    monkeypatch.setattr(coding, "_FEW", 0)
-    ((_, computed),) = counting.count(request, read)
     np.testing.assert_array_equal(remembered, computed)
     inside = [sum(encode_value(attribute, text) is not None for text in texts) for attribute in domain]
     assert remembered.sum() == np.prod(inside)

@@ -13,15 +13,14 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import StorageError
+import matrixdp as mdp
 from matrixdp.exact.resources import MEMORY_LIMIT
 from matrixdp.locks import private_folder
 from matrixdp.sources import open_source
 from matrixdp.sources.engines import THREADS, connect
 from tests.sources.ways import counts
 
-DOMAIN = Domain({"age": 10})
+DOMAIN = mdp.Domain({"age": 10})
 
 
 def setting(name, **options):
@@ -42,8 +41,6 @@ def test_the_environment_grants_memory_and_threads(monkeypatch):
 
 FORKS = """
 import os, sys
-import subprocess
-import sys
 
 import numpy as np
 from matrixdp.domain import Domain, OutOfDomain
@@ -163,5 +160,5 @@ def test_a_copy_of_the_process_leaves_the_folder_alone(temporary):
 def test_a_temporary_folder_that_cannot_be_used_is_told_before_anything_is_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     source = open_source({"age": np.arange(100_000) % 10})
-    with pytest.raises(StorageError, match=r"temporary folder cannot be used .*TMPDIR"):
-        source.marginals(DOMAIN, [("age",)], OutOfDomain())
+    with pytest.raises(mdp.StorageError, match=r"temporary folder cannot be used .*TMPDIR"):
+        source.marginals(DOMAIN, [("age",)], mdp.OutOfDomain())

@@ -13,8 +13,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.domain import encode_value
 from matrixdp.domain.rules import Kind
-from matrixdp.errors import SourceError
-from matrixdp.privacy import Clause, Unit
+from matrixdp.privacy import Clause
 from matrixdp.sources import (
     Source,
     engine_names,
@@ -47,12 +46,8 @@ class LedgerSource(Source):
         codes = [code for record in self.records if (code := self._codes(request, record))]
         for subset in request.subsets:
             places = [request.domain.index(name) for name in subset]
-            keys = [
-                int(np.ravel_multi_index([code[place] for place in places], request.shape(subset)))
-                if subset
-                else 0
-                for code in codes
-            ]
+            chosen = [[code[place] for place in places] for code in codes]
+            keys = [int(np.ravel_multi_index(own, request.shape(subset))) if own else 0 for own in chosen]
             yield subset, request.array(subset, np.array(keys, dtype=int), np.ones(len(keys), dtype=int))
 
     def _codes(self, request, record):
@@ -86,7 +81,7 @@ def test_the_last_engine_is_asked_first(registered):
 
 
 def test_the_name_of_a_table_is_for_engines_that_take_one(registered):
-    with pytest.raises(SourceError, match="the name of a table"):
+    with pytest.raises(mdp.SourceError, match="the name of a table"):
         open_source(Ledger([]), table_name="people")
     register_source("named", lambda table: table == 7, lambda *given: cast("Source", given), named=True)
     assert cast("object", open_source(7, table_name="people")) == (7, "people")
@@ -153,21 +148,22 @@ def test_files_of_a_pattern_hold_one_table_with_one_order(lines, tmp_path):
     source = open_source(tmp_path / "*.jsonl")
     domain = mdp.Domain({"age": 4})
     for most, expected in ((1, [1, 1, 0, 0]), (2, [1, 1, 1, 1]), (9, [1, 1, 1, 2])):
-        assert counts(source, domain, unit=Unit(most, "who")) == expected
+        assert counts(source, domain, unit=mdp.Unit(most, "who")) == expected
     assert ASSUMED in source.assumptions(domain)
     assert source.columns() == {"age": Kind.INTEGER, "who": Kind.TEXT}
 
 
 def test_checks_and_messages_know_it(lines, tmp_path):
     path = write_lines(tmp_path / "t.jsonl", pa.table({"age": [1]}))
-    with pytest.raises(SourceError) as missing:
-        open_source(path).check(mdp.Domain({"sex": 2}))
-    assert missing.value.code == "missing-column"
-    with pytest.raises(SourceError) as quotes:
-        open_source(path, quoted_newlines=True)
-    assert quotes.value.code == "conflict"
+    for code, attempt in (
+        ("missing-column", lambda: open_source(path).check(mdp.Domain({"sex": 2}))),
+        ("conflict", lambda: open_source(path, quoted_newlines=True)),
+    ):
+        with pytest.raises(mdp.SourceError) as caught:
+            attempt()
+        assert caught.value.code == code
     assert formats.format_names() == "CSV, Parquet, DuckDB or Lines of JSON"
     (tmp_path / "t.xlsx").touch()
     for name in (tmp_path / "t.xlsx", "https://host/t.xlsx"):
-        with pytest.raises(SourceError, match=r"\.jsonl"):
+        with pytest.raises(mdp.SourceError, match=r"\.jsonl"):
             open_source(name)

@@ -3,7 +3,6 @@
 import gzip
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -72,31 +71,8 @@ def test_a_malformed_record_changes_no_other(tmp_path, case):
     assert cells(path) == sorted([(0, 1), (0, 2), (0, 3), *meant])
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_quotes_hold_line_ends_where_that_is_said(tmp_path, end):
-    lines = [
-        "age,sex,note",
-        '3,male,"two',
-        'male,9,x"',
-        '4,female,"a',
-        'b"',
-        '5,male,"never closed',
-        "6,male,x",
-    ]
-    path = write(tmp_path / "t.csv", end.join(lines))
-    assert cells(path, quoted_newlines=True) == [(0, 4), (1, 3), (1, 5)]
-    assert cells(path) == [(0, 4), (1, 3), (1, 5), (1, 6)]
-
-
 def test_columns_without_a_name_are_left_out(tmp_path):
     assert list(open_source(write(tmp_path / "u.csv", "sex;age;;\n")).columns()) == ["sex", "age"]
-
-
-def test_no_body_of_a_csv_file_raises(tmp_path):
-    rng = np.random.default_rng(1)
-    noise = np.frombuffer(b'\x00\xff",\n\rab3"', np.uint8)
-    for body in (b"", b'"', b"\n\n", b",,,,,,\n", b'"a""\n', b"\\\n", *rng.choice(noise, (30, 300))):
-        assert cells(write(tmp_path / "t.csv", b"sex,age\nmale,3\n" + bytes(body)))[:1] == [(1, 3)]
 
 
 def test_a_pattern_counts_every_file_once(tmp_path):
@@ -127,36 +103,20 @@ def test_a_database_of_several_tables(tmp_path):
         assert cells(path, table_name=name) == [(0, 4), (1, 3)]
 
 
-HELD = [
-    pa.array([1, None], pa.int8()),
-    pa.array([1, None], pa.uint64()),
-    pa.array([1.5, None], pa.float32()),
-    pa.array([1.5, None], pa.float64()),
-    pa.array([True, None]),
-    pa.array(["a", None]),
-    pa.array(["a", None], pa.large_string()),
-    pa.array(["a", None]).dictionary_encode(),
-    pa.array([1, None]).dictionary_encode(),
-    pa.array([18_000, None], pa.date32()),
-]
-OTHERS = [
-    pa.array([1, None], pa.timestamp("ns")),
-    pa.array([1, None], pa.timestamp("us", "UTC")),
-    pa.array([1, None], pa.time64("us")),
-    pa.array([1, None], pa.duration("us")),
-    pa.array([1, None], pa.decimal128(9, 2)),
-    pa.array([[1], None]),
-    pa.array([b"a", None]),
-    pa.nulls(2),
-]
+TOLD = (
+    pa.int8(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
+    pa.date32(), pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int32(), pa.int64()),
+)  # fmt: skip
+OTHERS = (
+    pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.time64("us"), pa.duration("us"), pa.decimal128(9, 2),
+    pa.list_(pa.int64()), pa.binary(), pa.null(),
+)  # fmt: skip
 
 
-def test_parquet_tells_what_its_columns_hold_as_duckdb_does(tmp_path):
-    names = [f"c{i}" for i in range(len(HELD))]
-    path = parquet(pa.table(HELD, names=names), tmp_path)
-    assert parquet_kinds([str(path)], names) == open_source(path).columns()
-    for array in OTHERS:
-        assert parquet_kinds([str(parquet(pa.table({"c": array}), tmp_path))], ["c"]) is None, array.type
+@pytest.mark.parametrize("held", [*TOLD, *OTHERS], ids=str)
+def test_parquet_tells_what_its_columns_hold_as_duckdb_does_or_leaves_it_to_it(held, tmp_path):
+    path = parquet(pa.table({"c": pa.nulls(2, held)}), tmp_path)
+    assert parquet_kinds([str(path)], ["c"]) == (open_source(path).columns() if held in TOLD else None)
 
 
 def test_files_that_differ_are_left_to_duckdb(tmp_path):

@@ -8,28 +8,26 @@ import tempfile
 import pyarrow as pa
 import pytest
 
-from matrixdp.domain import Domain
-from matrixdp.errors import SourceError
-from matrixdp.privacy import Unit
-from matrixdp.sources import open_source, remote
+import matrixdp as mdp
+from matrixdp.sources import open_source, paths
 from matrixdp.sources.base import INFERRED, QUOTES_CLOSED
 from tests.sources.ways import cells, counts, csv, parquet
 
-DOMAIN = Domain({"sex": ["female", "male"], "age": 4})
+DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": 4})
 PEOPLE = pa.table({"sex": ["male", "female", "male"], "age": [3, 1, 9]})
 
 
 @pytest.fixture
 def network(tmp_path, monkeypatch):
     """Addresses below ``https://host/`` are those of files in the folder that is returned."""
-    given = remote.RemoteSource.__init__
+    given = paths.RemoteSource.__init__
 
     def named(self, address, **options):
         given(self, address, **options)
         self._address = address.replace("https://host", str(tmp_path))
 
-    monkeypatch.setattr(remote.RemoteSource, "__init__", named)
-    monkeypatch.setattr(remote, "_load", lambda connection: None)
+    monkeypatch.setattr(paths.RemoteSource, "__init__", named)
+    monkeypatch.setattr(paths, "_load", lambda connection: None)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     return tmp_path
@@ -49,7 +47,7 @@ def test_files_are_fetched_and_read_as_at_a_path(name, network):
 def test_several_files_are_read_in_the_order_of_their_names(network):
     for place, sex in enumerate(["female", "male", "male"]):
         parquet(pa.table({"sex": [sex], "age": [place], "who": ["ann"]}), network, f"{place}.parquet")
-    unit = Unit(id="who", records=2)
+    unit = mdp.Unit(id="who", records=2)
     open_source("https://host/*.parquet").check(DOMAIN, unit=unit)
     assert cells("https://host/*.parquet", DOMAIN, unit=unit) == [(0, 0), (1, 1)]
 
@@ -62,14 +60,14 @@ def test_texts_that_are_not_utf_8_are_their_own_records_affair(network):
 
 def test_columns_are_checked_from_the_metadata(network):
     parquet(PEOPLE.drop_columns("age"), network, "people.parquet")
-    with pytest.raises(SourceError, match="no column 'age'"):
-        open_source("https://host/people.parquet").check(DOMAIN)
-    with pytest.raises(SourceError, match="no column 'age'"):
-        counts("https://host/people.parquet", DOMAIN)
+    for attempt in (lambda source: source.check(DOMAIN), lambda source: counts(source, DOMAIN)):
+        with pytest.raises(mdp.SourceError, match="no column 'age'"):
+            attempt(open_source("https://host/people.parquet"))
     assert not list((network / "temporary").iterdir())
 
 
-def test_what_is_assumed():
+def test_what_is_assumed_and_shown():
+    assert repr(open_source("https://host/a.csv?key=secret")) == "RemoteSource('https://host/a.csv')"
     assert open_source("https://host/a.parquet").assumptions(DOMAIN) == (INFERRED,)
     assert open_source("https://host/a.csv").assumptions(DOMAIN) == ()
     assert open_source("s3://bucket/a.csv", quoted_newlines=True).assumptions(DOMAIN) == (QUOTES_CLOSED,)
@@ -77,9 +75,5 @@ def test_what_is_assumed():
 
 def test_the_extension_is_named_and_not_downloaded(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(SourceError, match=r"needs DuckDB's extension httpfs.*INSTALL httpfs"):
+    with pytest.raises(mdp.SourceError, match=r"needs DuckDB's extension httpfs.*INSTALL httpfs"):
         counts("https://host/people.parquet?key=secret", DOMAIN)
-
-
-def test_the_source_shows_no_key():
-    assert repr(open_source("https://host/a.csv?key=secret")) == "RemoteSource('https://host/a.csv')"

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import matrixdp as mdp
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import DomainError, SourceError
-from matrixdp.privacy import Unit
 from matrixdp.sources import open_source
 from matrixdp.sources.base import guarded
 from tests.sources.ways import TYPED, WAYS, Table, counts, database
@@ -47,18 +46,18 @@ def test_columns_are_checked_without_reading_a_record(way, tmp_path, monkeypatch
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", read)
     monkeypatch.setattr(pl.LazyFrame, "collect", read)
     source.check(DOMAIN)
-    with pytest.raises(SourceError, match="no column 'Age'"):
+    with pytest.raises(mdp.SourceError, match="no column 'Age'"):
         source.check(Domain({"sex": ["male"], "Age": 3}))
-    with pytest.raises(SourceError, match="no column 'person'"):
-        open_source(TABLE).check(DOMAIN, None, Unit(2, "person"))
-    with pytest.raises(DomainError, match="code 7"):
+    with pytest.raises(mdp.SourceError, match="no column 'person'"):
+        open_source(TABLE).check(DOMAIN, None, mdp.Unit(2, "person"))
+    with pytest.raises(mdp.DomainError, match="code 7"):
         source.check(DOMAIN, OutOfDomain({"sex": 7}))
 
 
 def test_objects_are_not_looked_at_when_columns_are_checked():
     columns = {"sex": Unread(["male"]), "age": Unread([1])}
     open_source(columns).check(DOMAIN)
-    with pytest.raises(SourceError, match="AssertionError"):
+    with pytest.raises(mdp.SourceError, match="could not read"):
         next(iter(open_source(columns).marginals(DOMAIN, [()], OutOfDomain())))
     frame = pd.DataFrame({"sex": ["male"], "age": pd.Series([1], dtype=object)})
     open_source(frame).check(DOMAIN)
@@ -79,7 +78,7 @@ FIRST_LINES = {
 @pytest.mark.parametrize("case", sorted(FIRST_LINES))
 def test_a_first_line_that_is_no_header_is_not_quoted(case, tmp_path):
     (tmp_path / "t.csv").write_bytes(FIRST_LINES[case])
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(mdp.SourceError) as caught:
         open_source(tmp_path / "t.csv").marginals(DOMAIN, [()], OutOfDomain())
     told = everything(caught.value).replace("\\x00", "").replace("\x00", "")
     assert "4711" not in told
@@ -103,7 +102,7 @@ def test_a_type_that_holds_values_is_not_quoted(case, tmp_path):
             if case == "an enumeration":
                 assert counts(source, DOMAIN, ()) == 0
                 continue
-            with pytest.raises(SourceError) as caught:
+            with pytest.raises(mdp.SourceError) as caught:
                 source.marginals(DOMAIN, [()], OutOfDomain())
             assert caught.value.code == "wrong-kind"
             assert SECRET not in everything(caught.value)
@@ -122,13 +121,6 @@ def everything(error):
     return "\n".join([*texts, *traceback.format_exception(error)])
 
 
-def test_an_engines_error_leaves_nothing_behind():
-    with pytest.raises(SourceError) as caught:
-        guarded(lambda: int(SECRET), "read the table")
-    assert SECRET not in everything(caught.value)
-    assert caught.value.__context__ is None
-
-
 class Panic(BaseException):
     """As an engine written in Rust raises it."""
 
@@ -137,9 +129,15 @@ def test_a_panic_is_held_and_an_interrupt_is_not():
     def act(error):
         raise error
 
-    with pytest.raises(SourceError, match=r"could not read the table \(Panic;") as caught:
-        guarded(lambda: act(Panic(SECRET)), "read the table")
-    assert SECRET not in everything(caught.value)
+    told = set()
+    # which class an engine raises may depend on a value
+    for failure in (Panic(SECRET), ValueError(SECRET), type(SECRET, (MemoryError,), {})()):
+        with pytest.raises(mdp.SourceError) as caught:
+            guarded(partial(act, failure))
+        assert SECRET not in everything(caught.value)
+        assert caught.value.__context__ is None
+        told.add(str(caught.value))
+    assert len(told) == 1
     for error in (KeyboardInterrupt, SystemExit, GeneratorExit):
         with pytest.raises(error):
             guarded(partial(act, error()), "read the table")
@@ -162,13 +160,13 @@ def test_an_engine_that_fails_on_a_value_does_not_tell_it(kind, tmp_path):
             "database": path,
         }
         source = open_source(tables[kind], table_name="people" if kind == "database" else None)
-        with pytest.raises(SourceError, match="could not") as caught:
+        with pytest.raises(mdp.SourceError, match="could not") as caught:
             list(source.marginals(DOMAIN, [("sex",)], OutOfDomain()))
         assert secret not in everything(caught.value)
         assert caught.value.__context__ is None
         told.append(str(caught.value))
-    # which thread of Polars fails first decides the class of its error
-    assert kind == "lazy" or told[0] == told[1]
+    # which thread of Polars fails first decides the class of its error, and a value may
+    assert len({text.replace(str(tmp_path / f"{i}.duckdb"), "") for i, text in enumerate(told)}) == 1
 
 
 def test_counting_leaves_no_table_and_no_files(tmp_path, monkeypatch):
@@ -186,7 +184,7 @@ def test_an_engine_that_does_not_go_with_ibis_is_told_by_the_call(monkeypatch, t
 
     source = WAYS["ibis"].opens(TABLE, tmp_path)
     monkeypatch.setattr(Table, "to_pyarrow_batches", fails)
-    with pytest.raises(SourceError, match=r"could not read the table \(AttributeError; "):
+    with pytest.raises(mdp.SourceError, match=r"could not read the table \(the engine"):
         source.marginals(DOMAIN, [()], OutOfDomain())
 
 
@@ -202,8 +200,8 @@ def test_a_lazy_frame_runs_once_and_not_before_it_is_counted(engine):
     if engine == "polars":
         frame: Any = pl.LazyFrame(columns).map_batches(seen)
     else:
-        frame = dd.from_pandas(pd.DataFrame(columns), npartitions=1)
-        frame = frame.map_partitions(seen, meta=pd.DataFrame(columns)[:0])
+        whole = pd.DataFrame(columns)
+        frame = dd.from_pandas(whole, npartitions=1).map_partitions(seen, meta=whole[:0])
     found = open_source(frame).marginals(DOMAIN, [(), ("age",)], OutOfDomain())
     assert not ran
     assert [int(counts.sum()) for _, counts in found] == [2, 2]

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import SourceError
+import matrixdp as mdp
 from matrixdp.sources import open_source
 from matrixdp.sources.base import COMPUTED, INFERRED, QUOTES_CLOSED
+from tests.sources.test_sqlite import database as sqlite
 from tests.sources.ways import PEOPLE, TYPED, WAYS, cells, counts, database, parquet
 
-SEXES = Domain({"sex": ["female", "male"]})
+SEXES = mdp.Domain({"sex": ["female", "male"]})
 
 
 def texts(values, kind):
@@ -57,7 +57,7 @@ def test_parquet_files_of_different_types(tmp_path):
     for index, columns in enumerate(tables):
         parquet(pa.table(columns), tmp_path, f"{index}.parquet")
     assert cells(tmp_path / "*.parquet") == [(0, 4), (1, 3), (1, 5)]
-    assert counts(tmp_path / "*.parquet", PEOPLE, (), OutOfDomain({"sex": 0, "age": 0})) == 7
+    assert counts(tmp_path / "*.parquet", PEOPLE, (), mdp.OutOfDomain({"sex": 0, "age": 0})) == 7
 
 
 def with_enumeration(path: Path, name: str) -> None:
@@ -77,7 +77,7 @@ def test_enumerations_of_parquet_are_texts_beside_texts_and_alone(tmp_path):
     with_enumeration(path, "sex")
     assert pq.read_schema(path).field("sex").type == pa.binary()
     assert counts(path, SEXES) == [1, 2]
-    assert counts(path, Domain({"sex": ["female", "male"], "note": ["x"]})) == [[1], [2]]
+    assert counts(path, mdp.Domain({"sex": ["female", "male"], "note": ["x"]})) == [[1], [2]]
     parquet(table, tmp_path, "u.parquet", **options)
     assert counts(tmp_path / "*.parquet", SEXES) == [2, 4]
 
@@ -99,9 +99,9 @@ REFUSED: dict[str, tuple[Any, Any]] = {
 def test_types_that_cannot_be_read_are_refused_whatever_the_records_are(way, case, tmp_path):
     column, spec = REFUSED[case]
     source = WAYS[way].opens(pa.table({"other": ["\x00"] * len(column), "held": column}), tmp_path)
-    for domain in (Domain({"held": spec}), Domain({"other": ["x"], "held": spec})):
-        for attempt in (source.check, lambda asked: source.marginals(asked, [()], OutOfDomain())):
-            with pytest.raises(SourceError, match="column 'held' holds ") as caught:
+    for domain in (mdp.Domain({"held": spec}), mdp.Domain({"other": ["x"], "held": spec})):
+        for attempt in (source.check, lambda asked: source.marginals(asked, [()], mdp.OutOfDomain())):
+            with pytest.raises(mdp.SourceError, match="column 'held' holds ") as caught:
                 attempt(domain)
             assert caught.value.code == "wrong-kind"
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_told_before_records_that_cannot_be_read_either(t
     footer = int.from_bytes(held[-8:-4], "little") + 8
     path.write_bytes(held[:4] + b"\xff" * (len(held) - footer - 4) + held[-footer:])
     for domain, code in ((SEXES, "engine-failed"), (PEOPLE, "wrong-kind")):
-        with pytest.raises(SourceError) as caught:
+        with pytest.raises(mdp.SourceError) as caught:
             counts(path, domain)
         assert caught.value.code == code
 
@@ -122,33 +122,33 @@ def test_what_cannot_be_read_is_told_before_records_that_cannot_be_read_either(t
 @pytest.mark.parametrize("way", WAYS)
 def test_types_may_have_been_inferred_everywhere_but_in_files_of_texts(way, tmp_path):
     source = WAYS[way].opens(pa.table({"sex": ["male"], "age": ["3"]}), tmp_path)
-    expected: tuple[str, ...] = (INFERRED,)
-    if WAYS[way].engine in ("dask", "ibis", "polars lazy", "relation"):
-        expected = (COMPUTED, INFERRED)
+    computed = WAYS[way].engine in ("dask", "ibis", "polars lazy", "relation")
+    expected: tuple[str, ...] = (COMPUTED, INFERRED) if computed else (INFERRED,)
     if "csv" in way or way in ("tsv", "gzip"):
         expected = (QUOTES_CLOSED,) if "quoted" in way else ()
     assert source.assumptions(PEOPLE) == expected
 
 
-def test_columns_that_a_database_computes_are_assumed_to_be_computed_record_by_record(tmp_path):
-    path = database(
-        tmp_path / "t.duckdb",
+@pytest.mark.parametrize("engine", ["DuckDB", "SQLite"])
+def test_columns_that_a_database_computes_are_assumed_to_be_computed_record_by_record(engine, tmp_path):
+    made = (
         "CREATE TABLE people (sex VARCHAR, raw VARCHAR, age INTEGER AS (CAST(raw AS INTEGER)))",
         "INSERT INTO people (sex, raw) VALUES ('male', '3')",
         "CREATE VIEW seen AS SELECT sex FROM people",
     )
+    path = database(tmp_path / "t.duckdb", *made) if engine == "DuckDB" else sqlite(tmp_path, *made)
     assert cells(path, table_name="people") == [(1, 3)]
     for name, domain, computed in (("people", PEOPLE, True), ("people", SEXES, False), ("seen", SEXES, True)):
-        assert (COMPUTED in open_source(path, table_name=name).assumptions(domain)) == computed
+        expected = (COMPUTED, INFERRED) if computed else (INFERRED,)
+        assert open_source(path, table_name=name).assumptions(domain) == expected
 
 
-@pytest.mark.parametrize("case", ["a lazy file", "a lazy cast"])
-def test_a_lazy_frame_that_fails_on_one_record_reads_it_as_text(case, tmp_path):
+def test_a_lazy_frame_that_fails_on_one_record_reads_it_as_text(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("sex,age\n" + "male,3\n" * 200 + "male,x\n")
     frame = pl.scan_csv(path, infer_schema=False)
-    failing = pl.scan_csv(path) if case == "a lazy file" else frame.with_columns(pl.col("age").cast(pl.Int64))
-    with pytest.raises(SourceError, match=r"its engine failed on a") as caught:
-        counts(failing, PEOPLE)
-    assert caught.value.code == "engine-failed"
+    for failing in (pl.scan_csv(path), frame.with_columns(pl.col("age").cast(pl.Int64))):
+        with pytest.raises(mdp.SourceError, match=r"its engine failed on a") as caught:
+            counts(failing, PEOPLE)
+        assert caught.value.code == "engine-failed"
     assert np.sum(counts(frame, PEOPLE)) == 200

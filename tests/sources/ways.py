@@ -83,11 +83,12 @@ def csv(table: pa.Table, folder: Path, name: str = "t.csv", delimiter: str = ","
     # A line end would make two records of one.
     columns = [pc.replace_substring(column.cast(pa.string()), "\n", " ") for column in table.columns]
     texts = pa.table(columns, names=table.column_names)
-    with (
+    opened = (
         pa.CompressedOutputStream(folder / name, "gzip")
         if name.endswith("gz")
-        else (folder / name).open("wb") as file
-    ):
+        else (folder / name).open("wb")
+    )
+    with opened as file:
         pa.csv.write_csv(texts, file, pa.csv.WriteOptions(delimiter=delimiter))
     return open_source(folder / name)
 
@@ -116,10 +117,6 @@ def objects(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
         for place, value in enumerate(values):
             series[name].array[place] = value
     return pd.DataFrame(series)
-
-
-def pandas(change: Callable[[pd.DataFrame], Any]) -> Callable[[Any, Path], Source]:
-    return lambda table, _: open_source(change(table.to_pandas()))
 
 
 def nullable(table: pa.Table) -> pd.DataFrame:
@@ -200,9 +197,9 @@ SHAPES = {
     "gzip": Way("path", lambda table, folder: csv(table, folder, "t.csv.gz"), TEXT),
     "several csv": Way("path", several_csv, TEXT),
     "several parquet": Way("path", several_parquet),
-    "pandas of numpy": Way("frame", pandas(lambda frame: frame)),
-    "pandas of mixed objects": Way("frame", pandas(lambda frame: frame.astype(object))),
-    "pandas of categories": Way("frame", pandas(lambda frame: frame.astype("category"))),
+    "pandas of numpy": Way("frame", lambda table, _: open_source(table.to_pandas())),
+    "pandas of mixed objects": Way("frame", lambda table, _: open_source(table.to_pandas().astype(object))),
+    "pandas of categories": Way("frame", lambda table, _: open_source(table.to_pandas().astype("category"))),
     "pandas of arrow": Way("frame", lambda table, _: open_source(of_arrow(table))),
     "polars categories": Way(
         "frame",

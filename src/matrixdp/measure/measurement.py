@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import MatrixDPError, NumericalError, PrivacyError, SafeNote
+from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
@@ -638,7 +638,7 @@ def _noisy_answers(
                 if progress is not None:
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):
-        raise NumericalError("the source did not return every marginal that was asked for")
+        raise SourceError("the source did not return every marginal that was asked for")
     return tuple(values[i] for i in range(len(scales))), outside
 
 
@@ -652,7 +652,7 @@ def _noisy_counts(
     """Return the counts of records out of domain with noise."""
     number = len(rules.counts)
     if counts is None or counts.shape != (number,):
-        raise NumericalError("the source did not return the counts out of domain that were asked for")
+        raise SourceError("the source did not return the counts out of domain that were asked for")
     bound = max(max_records, DEFAULT_MAX_RECORDS)
     while int(counts.max()) > bound:
         bound *= 2

@@ -8,10 +8,9 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +23,8 @@ from matrixdp.privacy import Clause, Unit
 OUT_OF_DOMAIN: tuple[str, ...] = ("",)
 """In the place of the attributes of a marginal, none of which is so called: the counts out of domain."""
 
-_FROM_CATEGORIES = "categories are compared with texts, numbers, booleans or dates"
-_FROM_TEXTS = "categories of type text are compared with texts as they stand"
-_FROM_MOMENTS = "it is read from dates, timestamps, or texts such as 2020-01-31 or 2020-01-31T17:30"
-_FROM_HOURS = "hours are read from timestamps, or texts such as 2020-01-31T17:30"
-_FROM_NUMBERS = "a numeric attribute is read from numbers, booleans or texts of numbers"
-
-_HOLDS = {
-    Kind.DATE: "dates",
-    Kind.BOOLEAN: "booleans",
-    Kind.INTEGER: "integers",
-    Kind.FLOAT: "numbers",
-    Kind.TIMESTAMP: "timestamps",
-    Kind.NANOSECONDS: "timestamps",
-    Kind.INSTANT: "timestamps",
-}
-
+_HOLDS = {Kind.DATE: "dates", Kind.BOOLEAN: "booleans", Kind.INTEGER: "integers", Kind.FLOAT: "numbers"}
+_HOLDS |= dict.fromkeys((Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT), "timestamps")
 _MOST_LISTED = 20
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
@@ -96,17 +81,13 @@ class Request:
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
         if self.unit.id in (*self.domain.names, *self.domain.columns):
-            found = f"the attribute {self.unit.id!r}"
-            raise DomainError.at(
-                ("unit", "id"), found, "a column that is no attribute of the domain", code="conflict"
-            )
+            found, expected = f"the attribute {self.unit.id!r}", "a column that is no attribute of the domain"
+            raise DomainError.at(("unit", "id"), found, expected, code="conflict")
         for subset in self.subsets:
             cells = self.domain.cells(subset)
             if cells > MOST_CELLS:
-                raise TooLargeError(
-                    f"the marginal on {', '.join(subset)} has {cells} cells; "
-                    f"at most {MOST_CELLS} can be counted"
-                )
+                told = f"the marginal on {', '.join(subset)} has {cells} cells"
+                raise TooLargeError(f"{told}; at most {MOST_CELLS} can be counted")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -178,11 +159,9 @@ class Request:
             kind = kinds[attribute.column]
             rule = attribute.rule(kind)
             if rule is None:
-                expected = _expected(attribute)
-                holds = _HOLDS.get(kind, "values of another kind")
                 column = self.domain.readings[attribute.name].column
-                message = f"column {column!r} holds {holds}; {expected}, so convert it first"
-                raise SourceError(message, code="wrong-kind")
+                holds = f"column {column!r} holds {_HOLDS.get(kind, 'values of another kind')}"
+                raise SourceError(f"{holds}; {_expected(attribute)}, so convert it first", code="wrong-kind")
             rules[attribute.name] = rule
         return rules
 
@@ -191,12 +170,15 @@ _NAMED = "names are compared letter by letter, and `column: name` is for attribu
 
 
 def _expected(attribute: Attribute) -> str:
-    """Return what an attribute is read from."""
     if isinstance(attribute, Dates):
-        return _FROM_HOURS if attribute.by == "hour" else _FROM_MOMENTS
+        if attribute.by == "hour":
+            return "hours are read from timestamps, or texts such as 2020-01-31T17:30"
+        return "it is read from dates, timestamps, or texts such as 2020-01-31 or 2020-01-31T17:30"
     if attribute.numeric:
-        return _FROM_NUMBERS
-    return _FROM_TEXTS if getattr(attribute, "type", None) == "text" else _FROM_CATEGORIES
+        return "a numeric attribute is read from numbers, booleans or texts of numbers"
+    if getattr(attribute, "type", None) == "text":
+        return "categories of type text are compared with texts as they stand"
+    return "categories are compared with texts, numbers, booleans or dates"
 
 
 COMPUTED = Clause(
@@ -230,9 +212,7 @@ UNORDERED = (
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
-
-
-Connection = TypeVar("Connection")
+Result = TypeVar("Result")
 
 
 class Source(ABC):
@@ -342,12 +322,9 @@ class Source(ABC):
             found = "a table whose records have no determined order"
             raise SourceError.at(("unit", "id"), found, UNORDERED, code="not-supported")
         if out_of_domain.counts and not self.counts_out_of_domain:
-            raise SourceError.at(
-                ("out_of_domain", "count"),
-                "a table whose engine does not count what is out of domain",
-                "files, a DuckDB database or relation, a data frame, or arrays",
-                code="not-supported",
-            )
+            found = "a table whose engine does not count what is out of domain"
+            expected = "files, a DuckDB database or relation, a data frame, or arrays"
+            raise SourceError.at(("out_of_domain", "count"), found, expected, code="not-supported")
         derived = next(iter(domain.parents), None)
         if derived is not None and not self.derives_attributes:
             expected = "attributes that the table has, in this engine; convert the table, or name its file"
@@ -463,7 +440,7 @@ class Table:
             raise SourceError.at(("unit", "id"), found, "a column that is stored", code="not-supported")
 
 
-class TableSource(Source, Generic[Connection]):
+class TableSource(Source):
     """A table of a database: the one that is named, or the only one.
 
     Parameters
@@ -485,11 +462,11 @@ class TableSource(Source, Generic[Connection]):
         return f"{type(self).__name__}({self._where!r})"
 
     @abstractmethod
-    def _connect(self) -> AbstractContextManager[Connection]:
-        """Return a connection that reads one state of the database."""
+    def _connect(self) -> Any:
+        """Return, for a `with`, a connection that reads one state of the database."""
 
     @abstractmethod
-    def _find(self, connection: Connection) -> Table:
+    def _find(self, connection: Any) -> Table:
         """Return the table that is meant; no record is read."""
 
     def table(self) -> Table:
@@ -528,53 +505,20 @@ def native(table: Any) -> Any:
     return nw.to_native(table, pass_through=True)
 
 
-# The codes of derived attributes, looked up by those of what they are derived from, in SQL of any server.
+def started(marginals: Iterator[Any]) -> Iterator[Any]:
+    """Run a generator up to its first ``yield``, by which all is checked, and return what comes then.
 
-
-def attribute_codes(domain: Domain, out_of_domain: OutOfDomain, read: Mapping[str, str]) -> dict[str, str]:
-    """Return the expression for the code of each attribute of a domain, NULL where it is out of domain.
-
-    Parameters
-    ----------
-    domain : Domain
-    out_of_domain : OutOfDomain
-        Has been carried out on what was read; it is here on what is derived from this.
-    read : mapping of str to str
-        The columns of codes, NULL where a value is out of domain, by the names of `Domain.readings`.
-
-    Examples
-    --------
-    >>> domain = Domain({"age": 3, "minor": {"of": ["age"], "map": {0: "yes"}, "otherwise": "no"}})
-    >>> print(attribute_codes(domain, OutOfDomain(), {"age": "c0"})["minor"])
-    CAST(substr('011', CAST(1 + 1 * (CAST(c0 AS BIGINT) * 1) AS INTEGER), 1) AS INTEGER)
+    What it opened until then stays open until all is counted.
     """
-    found = {}
-    for attribute in domain:
-        derivation = attribute.codebook.derivation
-        if derivation is None:
-            found[attribute.name] = read[attribute.name]
-            continue
-        names, step = domain.parents[attribute.name], 1
-        terms = []
-        for name in reversed(names):
-            terms.append(f"CAST({read[name]} AS BIGINT) * {step}")
-            step *= domain.readings[name].size
-        # Every code as a text of one width, which every server finds by its place without looking at others.
-        width = len(str(attribute.size - 1))
-        table = "".join(f"{code:0{width}d}" for code in derivation.codes)
-        place = f"CAST(1 + {width} * ({' + '.join(reversed(terms))}) AS INTEGER)"
-        code = f"CAST(substr('{table}', {place}, {width}) AS INTEGER)"
-        other = out_of_domain.code(attribute.name)
-        found[attribute.name] = code if other is None else f"coalesce({code}, {other})"
-    return found
+    next(marginals)
+    return marginals
 
 
 # Errors of engines, without what they say.
 #
-# An engine's message may quote the table. So the engine's error is dropped altogether, with its message, its
-# cause and its context; only the name of its type is kept. Whoever asks for it in the environment is shown it
-# on standard error, behind a warning, and nowhere else: what is raised in its place, and may be written down,
-# is the same.
+# An engine's message may quote the table, and which class of error it raises may depend on a value. So the
+# engine's error is dropped altogether. Whoever asks for it in the environment is shown it on standard error,
+# behind a warning, and nowhere else: what is raised in its place, and may be written down, is the same.
 
 _WARNING = (
     f"WARNING: {DEBUG} IS SET. WHAT FOLLOWS MAY QUOTE THE TABLE, AND NO NOISE PROTECTS IT: show it to nobody "
@@ -582,31 +526,27 @@ _WARNING = (
 )
 _END = f"WARNING: THE ABOVE MAY QUOTE THE TABLE. Unset {DEBUG} where others see what is printed."
 
-Result = TypeVar("Result")
 
-
-def guarded(action: Callable[[], Result], doing: str, hint: str = "") -> Result:
+def guarded(action: Callable[[], Result], doing: str = "read the table", hint: str = "") -> Result:
     """Return what an action returns, or raise an error that says nothing about the data.
 
     Examples
     --------
     >>> try:
-    ...     guarded(lambda: int("a secret"), "read the table")
+    ...     guarded(lambda: int("a secret"))
     ... except SourceError as error:
-    ...     print(str(error)[:35])
-    could not read the table (ValueErro
+    ...     print(str(error)[:45])
+    could not read the table (the engine's own me
     """
-    failure: str
     try:
         return action()
     except (MatrixDPError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  a panic of an engine is no Exception
-        failure = type(error).__name__
         if os.environ.get(DEBUG):
             said = "".join(traceback.format_exception(error))
             sys.stderr.write(f"{_WARNING}\n{said}{_END}\n")
     # Raised outside the handler, so that the engine's error is not even the context of this one.
-    withheld = f"what it says may quote the data and is withheld; {DEBUG}=1 shows it on standard error"
-    message = f"could not {doing} ({failure}; {withheld})" + (f"; {hint}" if hint else "")
-    raise SourceError(message, code="engine-failed")
+    withheld = "the engine's own message may quote the data and is withheld"
+    message = f"could not {doing} ({withheld}; {DEBUG}=1 shows it on standard error)"
+    raise SourceError(f"{message}; {hint}" if hint else message, code="engine-failed")

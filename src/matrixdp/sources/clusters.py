@@ -58,10 +58,8 @@ class Counter:
         started = iter(batches)
         first = next(started, None)
         if first is not None:
-            held = chain((first,), started)
-            yield from self._counts(
-                lambda: partial(encode_batches, self.request, first.schema, held)
-            ).to_batches()
+            read = partial(encode_batches, self.request, first.schema, chain((first,), started))
+            yield from self._counts(lambda: read).to_batches()
 
     def _counts(self, reader: Callable[[], Read]) -> Any:
         try:
@@ -69,10 +67,8 @@ class Counter:
                 return _FAILED
             found = [COUNTS.empty_table()]
             # Workers count next to each other; each takes one core.
-            counted = groups(self.request, reader(), few=True, threads=1)
-            for index, (_, keys, records) in enumerate(counted):
-                place = np.full(len(keys), index, dtype=np.int32)
-                order = np.argsort(keys)
+            for index, (_, keys, records) in enumerate(groups(self.request, reader(), few=True, threads=1)):
+                place, order = np.full(len(keys), index, dtype=np.int32), np.argsort(keys)
                 found.append(arrow.table([place, keys[order], records[order]], schema=COUNTS))
             return arrow.concat_tables(found)
         except (KeyboardInterrupt, SystemExit):
@@ -83,12 +79,9 @@ class Counter:
 
 def merge(tables: Sequence[Any]) -> Any:
     """Add up counts, of no part too; that a worker failed stays as it is."""
-    added = (
-        arrow.concat_tables([COUNTS.empty_table(), *tables])
-        .group_by(["marginal", "key"])
-        .aggregate([("records", "sum")])
-    )
-    return added.rename_columns({"records_sum": "records"}).select(COUNTS.names).cast(COUNTS)
+    grouped = arrow.concat_tables([COUNTS.empty_table(), *tables]).group_by(["marginal", "key"])
+    added = grouped.aggregate([("records", "sum")]).rename_columns({"records_sum": "records"})
+    return added.select(COUNTS.names).cast(COUNTS)
 
 
 def marginals(request: Request, run: Callable[[], Any]) -> Iterator[Marginal]:
@@ -122,7 +115,7 @@ class DaskSource(ComputedSource):
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
         # A frame without records that has the types of every partition.
-        check(request, read_frame(request, guarded(lambda: self._table._meta, "read the table")))
+        check(request, read_frame(request, guarded(lambda: self._table._meta)))
         return marginals(request, partial(self._counts, request))
 
     def _counts(self, request: Request) -> Any:
@@ -195,14 +188,13 @@ class SparkSource(ComputedSource):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        names = guarded(lambda: list(self._table.columns), "read the table")
+        names = guarded(lambda: list(self._table.columns))
         request.check_columns(names)
         # Spark does not tell upper from lower case, and reads a point in a name as a field of a column.
         wanted = [f"a{names.index(name)}" for name in request.columns]
-        chosen = guarded(
-            lambda: self._table.toDF(*[f"a{i}" for i in range(len(names))]).select(*wanted), "read the table"
-        )
-        schema = guarded(lambda: chosen.limit(0).toArrow().schema, "read the table")
+        renamed = [f"a{i}" for i in range(len(names))]
+        chosen = guarded(lambda: self._table.toDF(*renamed).select(*wanted))
+        schema = guarded(lambda: chosen.limit(0).toArrow().schema)
         check(request, partial(encode_batches, request, schema, iter(())))
         return marginals(request, partial(self._counts, request, chosen))
 

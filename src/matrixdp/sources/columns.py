@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -82,17 +82,29 @@ def listed(column: Any) -> Any:
     return arrow.DictionaryArray.from_arrays(column.indices.cast(arrow.int32()), texts)
 
 
-def numbered(batches: Iterable[Any], first: int = 0) -> Iterator[Any]:
-    """Yield batches with one more column: the place of each record, where that of the first one is given."""
-    for batch in batches:
-        places = arrow.array(np.arange(first, first + batch.num_rows, dtype=np.int64))
-        yield arrow.record_batch([*batch.columns, places], schema=batch.schema.append(PLACE))
-        first += batch.num_rows
+def stream(types: Sequence[Any], parts: Iterable[tuple[int, Iterable[list[Any]]]], placed: bool) -> Any:
+    """Return columns of some types, many records at a time, as a stream of batches.
+
+    The parts of a table are given with the place of the first record of each. Where records are to be
+    `placed` the batches have one more column, with the place of each.
+    """
+    schema = arrow.schema([(f"a{i}", held) for i, held in enumerate(types)])
+    schema = schema.append(PLACE) if placed else schema
+
+    def batches() -> Iterator[Any]:
+        for first, part in parts:
+            for columns in part:
+                if placed:
+                    end = first + len(columns[0])
+                    columns, first = [*columns, arrow.array(np.arange(first, end))], end
+                yield arrow.record_batch(columns, schema=schema)
+
+    return arrow.RecordBatchReader.from_batches(schema, batches())
 
 
 def read_parquet(
     files: Sequence[str], wanted: Sequence[str], placed: bool = False
-) -> tuple[list[str], list[Any]]:
+) -> tuple[list[list[str]], list[Any]]:
     """Return the names of all columns of Parquet files, and streams of the wanted ones, their texts `LISTED`.
 
     There is one stream for all files in which these are of the same types. There is none where DuckDB reads
@@ -101,18 +113,24 @@ def read_parquet(
     the place of each record among those of all files.
     """
     names: Counter[str] = Counter()
-    alike: dict[tuple[Any, ...], list[str]] = {}
+    alike: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
     written = [parquet.read_metadata(file) for file in files]
     starts = accumulate((one.num_rows for one in written), initial=0)
-    first = dict(zip(files, starts, strict=False)) if placed else {}
-    for file, schema in zip(files, (one.schema for one in written), strict=True):
-        held = schema.to_arrow_schema()
+    for file, one, first in zip(files, written, starts, strict=False):
+        held = one.schema.to_arrow_schema()
         names |= Counter(held.names)
-        alike.setdefault(tuple(_type(schema, held, name) for name in wanted), []).append(file)
+        types = tuple(_type(one.schema, held, name) for name in wanted)
+        alike.setdefault(types, []).append((first, file))
     plainly = not any(_is_changed(getattr(own, "value_type", own)) for types in alike for own in types)
+    told = [list(names.elements())]
     if plainly and not placed and len({name.casefold() for name in names}) == len(names):
-        return list(names.elements()), []
-    return list(names.elements()), [_stream(own, wanted, types, first) for types, own in alike.items()]
+        return told, []
+    streams = []
+    for types, own in alike.items():
+        parts = [(first, _columns(file, wanted, types)) for first, file in own]
+        kept = [LISTED if is_text(held) else plain_type(held) for held in types]
+        streams.append(stream(kept, parts, placed))
+    return told, streams
 
 
 def parquet_kinds(files: Sequence[str], wanted: Sequence[str]) -> dict[str, Kind] | None:
@@ -125,15 +143,11 @@ def parquet_kinds(files: Sequence[str], wanted: Sequence[str]) -> dict[str, Kind
     for file in files:
         held = parquet.read_schema(file)
         for name in wanted:
-            kind = _kind(held.field(name).type) if held.names.count(name) == 1 else None
+            type_ = held.field(name).type if held.names.count(name) == 1 else None
+            kind = next((kind for is_kind, kind in _KINDS if type_ and is_kind(type_)), None)
             if kind is None or found.setdefault(name, kind) is not kind:
                 return None
     return found
-
-
-def _kind(held: Any) -> Kind | None:
-    """Return what an Arrow type of Parquet's common ones holds, as DuckDB reads it; None for others."""
-    return next((kind for is_kind, kind in _KINDS if is_kind(held)), None)
 
 
 def _type(written: Any, held: Any, name: str) -> Any:
@@ -146,28 +160,15 @@ def _type(written: Any, held: Any, name: str) -> Any:
     return arrow.string() if listed else own
 
 
-def _stream(
-    files: Sequence[str], wanted: Sequence[str], types: Sequence[Any], first: Mapping[str, int]
-) -> Any:
-    fields = [LISTED if is_text(held) else plain_type(held) for held in types]
-    schema = arrow.schema([(f"a{i}", held) for i, held in enumerate(fields)])
-    read = {file: _batches(file, wanted, types, schema) for file in files}
-    if not first:
-        return arrow.RecordBatchReader.from_batches(schema, chain.from_iterable(read.values()))
-    placed = (numbered(batches, first[file]) for file, batches in read.items())
-    return arrow.RecordBatchReader.from_batches(schema.append(PLACE), chain.from_iterable(placed))
-
-
-def _batches(file: str, wanted: Sequence[str], types: Sequence[Any], schema: Any) -> Iterator[Any]:
+def _columns(file: str, wanted: Sequence[str], types: Sequence[Any]) -> Iterator[list[Any]]:
     texts = [name for name, held in zip(wanted, types, strict=True) if is_text(held)]
     with parquet.ParquetFile(file, read_dictionary=texts) as held:
         present = [name for name in wanted if name in held.schema_arrow.names]
         for batch in held.iter_batches(_BATCH, columns=present):
-            columns = [
+            yield [
                 _as(batch.column(name), own) if name in present else arrow.nulls(batch.num_rows)
                 for name, own in zip(wanted, types, strict=True)
             ]
-            yield arrow.record_batch(columns, schema=schema)
 
 
 def _as(column: Any, held: Any) -> Any:

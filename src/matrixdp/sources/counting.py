@@ -6,8 +6,10 @@ after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed
 from matrixdp.errors import SourceError
-from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, attribute_codes, guarded, strides
+from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, guarded, started, strides
 from matrixdp.sources.engines import connect, connect_to_kept
 from matrixdp.sources.sql import DUCKDB, identifier, outside
 
@@ -35,11 +37,8 @@ _CANONICAL = Listed((*BOOLEANS, "0"))
 def _id_values(name: str, column: str, stored: str) -> list[str]:
     """Return the expressions from a raw id, in a quoted column, to its canonical text and its number."""
     if DUCKDB.kind(stored) not in _IDS:
-        raise SourceError(
-            f"column {name!r} holds values of another kind; ids are texts, numbers, booleans or dates, so "
-            "convert it first",
-            code="wrong-kind",
-        )
+        expected = "ids are texts, numbers, booleans or dates, so convert it first"
+        raise SourceError(f"column {name!r} holds values of another kind; {expected}", code="wrong-kind")
     found = DUCKDB.values(_CANONICAL, column, stored)
     text, number = found.get("t", "CAST(NULL AS VARCHAR)"), found.get("n", "CAST(NULL AS DOUBLE)")
     return [f"{text} AS id_text", f"{number} AS id_number"]
@@ -103,21 +102,17 @@ def encode(
         request.check_columns(names)
     stored = {name: str(type_) for name, type_ in zip(names, relation.types, strict=False)}
     own = {name: identifier(column) for name, column in zip(names, held, strict=True)}
-    values, codes, read = DUCKDB.encoded(request, encoders or request.domain.readings, stored, own)
-    own_codes = attribute_codes(request.domain, request.out_of_domain, read)
+    values, codes, own_codes = DUCKDB.encoded(request, encoders or request.domain.readings, stored, own)
     inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [
         f"CAST({own_codes[name]} AS {_code_type(request.domain[name].size)}) AS c{position}"
         for position, name in enumerate(request.used)
     ]
-    used = used or ["CAST(0 AS UTINYINT) AS c0"]
-    used.append(f"{inside} AS inside")
+    used = [*(used or ["CAST(0 AS UTINYINT) AS c0"]), f"{inside} AS inside"]
     used += [f"{missing} AS out{i}" for i, missing in enumerate(outside(request, own_codes, inside))]
     if person is not None:
-        values += [
-            *_id_values(person, own[person], stored[person]),
-            f"{identifier(relation.columns[-1])} AS place",
-        ]
+        values += _id_values(person, own[person], stored[person])
+        values.append(f"{identifier(relation.columns[-1])} AS place")
         codes += [*_ID_COLUMNS, "place"]
         used += ["id_text", "id_number", "place"]
     encoded = relation.project(", ".join(values)).project(", ".join(codes))
@@ -143,7 +138,13 @@ def count(
 def check(request: Request, read: Read) -> None:
     """Reject what the columns of a table make impossible; `read` is given what has them and no records."""
     with connect_to_kept() as connection:
-        guarded(lambda: bounded(read(connection), request), "read the table")
+        _read(connection, request, read)
+
+
+def _read(
+    connection: duckdb.DuckDBPyConnection, request: Request, read: Read, reading: str = "read the table"
+) -> duckdb.DuckDBPyRelation:
+    return guarded(lambda: bounded(read(connection), request), reading)
 
 
 def groups(
@@ -156,49 +157,34 @@ def groups(
     threads: int | None = None,
 ) -> Iterator[Groups]:
     """Count the cells that hold records of each marginal; what is impossible is raised by the call."""
-    connection = connect_to_kept() if few and _fits(request) else connect(threads)
-    try:
-        encoded = guarded(lambda: bounded(read(connection), request), reading)
-    except BaseException:
-        connection.close()
-        raise
-    return _marginals(connection, encoded, request, hint)
+    return started(_run(request, read, reading, hint, few=few, threads=threads))
 
 
-def _fits(request: Request) -> bool:
-    """Whether all marginals are counted at once, so that nothing is written."""
-    return sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE
-
-
-def _marginals(
-    connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request, hint: str
-) -> Iterator[Groups]:
-    position = {name: index for index, name in enumerate(request.used)}
-    found: Iterable[Groups] = ()
-    try:
-        if _fits(request):
-            found = guarded(partial(_at_once, encoded, request, position), _COUNTING, hint)
+def _run(
+    request: Request, read: Read, reading: str, hint: str, *, few: bool, threads: int | None
+) -> Iterator[Any]:
+    # What is counted at once is written nowhere.
+    at_once = sum(map(request.domain.cells, request.subsets)) <= _MOST_AT_ONCE
+    found: list[Groups] = []
+    with closing(connect_to_kept() if few and at_once else connect(threads)) as connection:
+        encoded = _read(connection, request, read, reading)
+        yield None
+        if at_once:
+            found = guarded(partial(_at_once, encoded, request), _COUNTING, hint)
         else:
-            yield from _one_by_one(connection, encoded, request, position, hint)
-    finally:
-        connection.close()
+            yield from _one_by_one(connection, encoded, request, hint)
     # what was counted at once needs no database: a copy of this process could not close it
     del connection, encoded
     yield from found
 
 
 def _one_by_one(
-    connection: duckdb.DuckDBPyConnection,
-    encoded: duckdb.DuckDBPyRelation,
-    request: Request,
-    position: Mapping[str, int],
-    hint: str,
+    connection: duckdb.DuckDBPyConnection, encoded: duckdb.DuckDBPyRelation, request: Request, hint: str
 ) -> Iterator[Groups]:
     """Keep the codes in a table, and count one marginal after the other."""
     guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
     for subset in request.subsets:
-        steps = zip(subset, strides(request.shape(subset)), strict=True)
-        key = " + ".join(f"CAST(c{position[name]} AS BIGINT) * {step}" for name, step in steps)
+        key = " + ".join(f"CAST(c{place} AS BIGINT) * {step}" for place, step in _steps(request, subset))
         # Every name in the statement is made here; none comes from the table or its user.
         query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} WHERE inside GROUP BY key"  # noqa: S608
         yield subset, *guarded(partial(_groups, connection, query), _COUNTING)
@@ -209,19 +195,19 @@ def _one_by_one(
         yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
 
 
-def _at_once(encoded: duckdb.DuckDBPyRelation, request: Request, position: Mapping[str, int]) -> list[Groups]:
+def _at_once(encoded: duckdb.DuckDBPyRelation, request: Request) -> list[Groups]:
     """Count all marginals while the codes pass by."""
-    counted = []
-    for subset in request.subsets:
-        steps = [(position[n], step) for n, step in zip(subset, strides(request.shape(subset)), strict=True)]
-        counted.append((steps, np.zeros(request.domain.cells(subset), dtype=np.int64)))
+    counted = [
+        (subset, _steps(request, subset), np.zeros(request.domain.cells(subset), dtype=np.int64))
+        for subset in request.subsets
+    ]
     first_outside = encoded.columns.index("inside") + 1
     outside = np.zeros(len(request.out_of_domain.counts), dtype=np.int64)
     for batch in encoded.to_arrow_reader(_BATCH):
         outside += np.array([flags.true_count for flags in batch.columns[first_outside:]], dtype=np.int64)
         batch = batch.filter(batch.column("inside"))
         codes = [column.to_numpy().astype(np.int64) for column in batch.columns[: first_outside - 1]]
-        for steps, records in counted:
+        for _, steps, records in counted:
             keys = np.zeros(batch.num_rows, dtype=np.int64)
             for place, step in steps:
                 keys += codes[place] * step
@@ -229,13 +215,16 @@ def _at_once(encoded: duckdb.DuckDBPyRelation, request: Request, position: Mappi
                 records += np.bincount(keys, minlength=records.size)
             else:
                 np.add.at(records, keys, 1)
-    found = []
-    for subset, (_, records) in zip(request.subsets, counted, strict=True):
-        keys = np.flatnonzero(records)
-        found.append((subset, keys, records[keys]))
+    found = [(subset, keys := np.flatnonzero(records), records[keys]) for subset, _, records in counted]
     if request.out_of_domain.counts:
         found.append((OUT_OF_DOMAIN, np.arange(len(outside)), outside))
     return found
+
+
+def _steps(request: Request, subset: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the place of the codes of each attribute, and how far one step of it goes in the marginal."""
+    places = map(request.used.index, subset)
+    return list(zip(places, strides(request.shape(subset)), strict=True))
 
 
 def _groups(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -25,7 +25,7 @@ from typing import IO, Any, final
 import numpy as np
 import pyarrow.csv as arrow_csv
 
-from matrixdp.sources.columns import LISTED, PLACE, arrow, listed, numbered
+from matrixdp.sources.columns import LISTED, arrow, listed, stream
 from matrixdp.sources.headers import MARK, opened_text, read_header, read_rows
 
 _BATCH = 2**16
@@ -38,22 +38,17 @@ _PARSED = arrow.dictionary(arrow.int32(), arrow.string())
 
 def read_texts(
     files: Sequence[str], wanted: Sequence[str], quoted_newlines: bool, placed: bool = False
-) -> tuple[list[list[str]], Any]:
-    """Return the headers of CSV files and their records as a stream, each column `LISTED`.
+) -> tuple[list[list[str]], list[Any]]:
+    """Return the headers of CSV files and one stream of their records, each column `LISTED`.
 
     Records that are `placed` have the place of each as a last column.
     """
     found = [read_header(file, wanted, quoted_newlines) for file in files]
-    schema = arrow.schema([(f"a{index}", LISTED) for index in range(len(wanted))])
-    batches = (
-        arrow.record_batch(columns, schema=schema)
+    columns = chain.from_iterable(
+        _read(file, _Layout(delimiter, header, wanted), quoted_newlines)
         for file, (delimiter, header) in zip(files, found, strict=True)
-        for columns in _read(file, _Layout(delimiter, header, wanted), quoted_newlines)
     )
-    headers = [header for _, header in found]
-    if placed:
-        return headers, arrow.RecordBatchReader.from_batches(schema.append(PLACE), numbered(batches))
-    return headers, arrow.RecordBatchReader.from_batches(schema, batches)
+    return [header for _, header in found], [stream([LISTED] * len(wanted), [(0, columns)], placed)]
 
 
 @final
@@ -73,17 +68,10 @@ class _Layout:
 
     def columns(self, rows: Iterable[list[str]]) -> Iterator[list[Any]]:
         """Yield the wanted columns of many records at a time."""
-        positions, rows = self.positions, iter(rows)
+        rows = iter(rows)
         while some := list(islice(rows, _BATCH)):
             kept = [row for row in some if row]
-            yield [
-                listed(
-                    arrow.array(
-                        [row[at][:_LONGEST] if at < len(row) else None for row in kept], arrow.large_string()
-                    )
-                )
-                for at in positions
-            ]
+            yield [listed(arrow.array(_fields(kept, at), arrow.large_string())) for at in self.positions]
 
     def quotes_whole_fields(self, block: bytes) -> bool:
         """Return whether all quotes are around whole fields, which hold neither quotes nor line ends."""
@@ -93,10 +81,9 @@ class _Layout:
             return False
         opened, closed = places[::2], places[1::2]
         before, after = held[opened[opened > 0] - 1], held[closed[closed < len(held) - 1] + 1]
-        if not np.isin(before, (ord(self.delimiter), ord("\n"))).all():
-            return False
+        ends = [ord(self.delimiter), ord("\n")]
         # A carriage return stands before a line end here.
-        if not np.isin(after, (ord(self.delimiter), ord("\n"), ord("\r"))).all():
+        if not (np.isin(before, ends).all() and np.isin(after, [*ends, ord("\r")]).all()):
             return False
         marks = held[np.sort(np.concatenate((places, np.flatnonzero(held == ord("\n")))))] == ord('"')
         return not (np.cumsum(marks)[~marks] % 2).any()
@@ -127,6 +114,10 @@ class _Layout:
         except arrow.ArrowInvalid:
             return None
         return ([listed(column) for column in batch.columns] for batch in table.to_batches())
+
+
+def _fields(rows: Iterable[list[str]], at: int) -> list[str | None]:
+    return [row[at][:_LONGEST] if at < len(row) else None for row in rows]
 
 
 def _read(file: str, layout: _Layout, quoted_newlines: bool) -> Iterator[list[Any]]:

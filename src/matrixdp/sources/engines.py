@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib import import_module
 from os import PathLike
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn, cast, final
 
 import numpy as np
@@ -34,6 +34,10 @@ class _Engine:
 
 
 _ENGINES: dict[str, _Engine] = {}
+_TABLES = (
+    "give a path, a pandas, Polars or PyArrow table, a lazy frame of Polars, Dask, PySpark or Ibis, "
+    "a DuckDB relation, or a mapping of names to arrays"
+)
 _SCHEMES = ("postgresql", "sqlite", "https", "s3")
 
 
@@ -112,32 +116,20 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
             quoted_newlines and name not in ("path", "remote")
         ):
             break
-        opens: Any = engine.opens
-        if isinstance(opens, str):
-            module, _, attribute = opens.partition(":")
-            opens = getattr(import_module(module), attribute)
-        if quoted_newlines:
-            opens = partial(opens, quoted_newlines=True)
-        return cast("Source", opens(table, table_name) if engine.named else opens(table))
+        opens: Any = resolve_name(engine.opens) if isinstance(engine.opens, str) else engine.opens
+        options = {"quoted_newlines": True} if quoted_newlines else {}
+        return cast("Source", opens(*((table, table_name) if engine.named else (table,)), **options))
     if table_name is not None:
-        message = "the name of a table goes with the path or the address of a database only"
-        raise SourceError(message, code="conflict")
+        told = "the name of a table goes with the path or the address of a database only"
+        raise SourceError(told, code="conflict")
     if quoted_newlines:
         raise SourceError("quoted_newlines goes with the path of CSV files only", code="conflict")
-    raise SourceError(
-        f"a {type(table).__name__} is not a table; give a path, a pandas, Polars or PyArrow table, a lazy "
-        "frame of Polars, Dask, PySpark or Ibis, a DuckDB relation, or a mapping of names to arrays",
-        code="wrong-type",
-    )
+    raise SourceError(f"a {type(table).__name__} is not a table; {_TABLES}", code="wrong-type")
 
 
 def _no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  # noqa: ARG001
     expected = "a path, or an address that starts with " + ", ".join(f"{scheme}://" for scheme in _SCHEMES)
     raise SourceError.at(("data",), shown(address), expected, code="unknown-name")
-
-
-def _is_path(table: object) -> bool:
-    return isinstance(table, str | PathLike)
 
 
 def _is_address(*schemes: str) -> Callable[[object], bool]:
@@ -179,11 +171,11 @@ for _name, _takes, _opens, _named in (
     ("spark", _is_lazy("pyspark", "DataFrame"), "clusters:SparkSource", False),
     ("relation", _is_relation, "memory:RelationSource", False),
     ("arrays", _is_arrays, "memory:ArraysSource", False),
-    ("path", _is_path, "paths:open_path", True),
+    ("path", lambda table: isinstance(table, str | PathLike), "paths:open_path", True),
     ("address", _is_address(), "engines:_no_such_scheme", True),
     ("postgresql", _is_address("postgresql", "postgres"), "postgresql:PostgreSQLSource", True),
     ("sqlite", _is_address("sqlite"), "sqlite:SQLiteSource", True),
-    ("remote", _is_address("https", "http", "s3"), "remote:RemoteSource", False),
+    ("remote", _is_address("https", "http", "s3"), "paths:RemoteSource", False),
 ):
     register_source(_name, _takes, f"{__package__}.{_opens}", named=_named)
 
@@ -270,12 +262,9 @@ def _without_progress(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyC
     return connection
 
 
-def settings(threads: int | None = None) -> dict[str, str | bool | int | float | list[str]]:
+def settings(threads: int | None = None) -> dict[str, Any]:
     """Return how DuckDB is set up, with what the environment grants; `SourceError` as for `connect`."""
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": "",
-        "autoinstall_known_extensions": False,
-    }
+    config: dict[str, Any] = {"temp_directory": "", "autoinstall_known_extensions": False}
     granted, number = granted_memory(), os.environ.get(THREADS, "")
     if number and not re.fullmatch("[1-9][0-9]{0,3}", number):
         raise SourceError.at((THREADS,), repr(number), "a number of threads, such as 4")

@@ -5,52 +5,28 @@ A new format is one call of `register_format`: paths and addresses read it, and 
 
 from __future__ import annotations
 
-import glob
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, Protocol, final
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, final
 
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
-from matrixdp.sources.base import INFERRED
+from matrixdp.sources.base import INFERRED, QUOTES_CLOSED
 from matrixdp.sources.headers import column_names, read_header
-from matrixdp.sources.sql import identifier
 
-if TYPE_CHECKING:
-    import duckdb
-
-#: The most bytes of text that one thread counts sooner than a database is made.
-_SMALL = 2**20
 #: Records of the file at a position have their places from this multiple of it.
 _PLACES = 2**40
 
-
-class Files(Protocol):
-    """Files of one format that hold one table, in the order given."""
-
-    def kinds(self, wanted: Sequence[str]) -> Mapping[str, Kind] | None:
-        """Return what columns hold where the files say so by themselves; None where that takes an engine."""
-
-    def is_small(self) -> bool:
-        """Return whether one thread reads these files sooner than a database is made."""
-
-    def read(self, wanted: Sequence[str], placed: bool = False) -> tuple[list[list[str]], list[Any]]:
-        """Return the names of columns, in lists where none may be missing or stand twice, and streams.
-
-        A stream has the wanted columns, in that order, and with `placed` the place of each record. There are
-        none where DuckDB reads `relation` without failing on any value.
-        """
-
-    def relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        """Return all columns of the table as a relation that is not yet computed."""
+Read = Callable[[Sequence[str], Sequence[str], bool], tuple[list[list[str]], list[Any]]]
+Kinds = Callable[[Sequence[str], Sequence[str]], Mapping[str, Kind] | None]
 
 
 @final
 @dataclass(frozen=True)
 class Format:
-    """A format of files.
+    """A format of files. Those that hold one table are given in its order.
 
     Parameters
     ----------
@@ -58,16 +34,29 @@ class Format:
         Its name in messages.
     endings : tuple of str
         The endings of its files, in small letters, each with its point.
-    opens : callable or None
-        Returns the `Files` of paths; None for a database, which has tables of its own.
     assumptions : tuple of str
         What the guarantee assumes of its tables.
+    read : callable
+        Takes files, the columns that are wanted, and whether their records are to be placed. Returns the
+        names of columns, in lists where none may be missing or stand twice, and streams of the wanted columns
+        in that order, with the place of each record where that is asked. There are none where DuckDB reads
+        the files without failing on any value.
+    kinds : callable
+        Takes files and columns, and returns what these hold where the files say so by themselves; None where
+        that takes an engine.
+    names : callable or None
+        Returns the names of the columns of a file; None where DuckDB reads all columns itself.
+    is_database : bool
+        Whether a file has tables of its own; it is then not read as above.
     """
 
     name: str
     endings: tuple[str, ...]
-    opens: Callable[..., Files] | None
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str, ...] = (INFERRED,)
+    read: Read = lambda *_: ([], [])
+    kinds: Kinds = lambda *_: None
+    names: Callable[[str], list[str]] | None = None
+    is_database: bool = False
 
 
 def register_format(
@@ -107,12 +96,16 @@ def register_format(
     if taken or not endings:
         found = f"{taken[0]!r}, which another format has" if taken else "no ending"
         raise SourceError.at(("endings",), found, "endings of this format alone", code="duplicate")
-    _FORMATS.append(Format(name, endings, partial(_ArrowFiles, reader), tuple(assumptions)))
+    opened = partial(_opened, reader)
+    read = partial(_read_arrow, opened)
+    _FORMATS.append(
+        Format(name, endings, tuple(assumptions), read, names=lambda file: opened(file).schema.names)
+    )
 
 
 def format_names(remote: bool = False) -> str:
     """Return the names of all formats in words; without databases where files are `remote`."""
-    names = [one.name for one in _FORMATS if one.opens or not remote]
+    names = [one.name for one in _FORMATS if not (remote and one.is_database)]
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
@@ -122,7 +115,7 @@ def find_format(name: str, remote: bool = False) -> tuple[Format, str] | None:
         (one, ending)
         for one in _FORMATS
         for ending in one.endings
-        if name.lower().endswith(ending) and (one.opens or not remote)
+        if name.lower().endswith(ending) and not (remote and one.is_database)
     )
     return next(found, None)
 
@@ -133,115 +126,59 @@ def expected_endings(remote: bool = False) -> str:
 
 
 def _endings(remote: bool = False) -> list[str]:
-    return [ending for one in _FORMATS if one.opens or not remote for ending in one.endings]
+    return [ending for one in _FORMATS if not (remote and one.is_database) for ending in one.endings]
 
 
-@final
-class _CSVFiles:
-    def __init__(self, files: Sequence[str], quoted_newlines: bool = False) -> None:
-        self._files = files
-        self._quoted_newlines = quoted_newlines
+def _opened(reader: Callable[[str], Any], file: str) -> Any:
+    held = reader(file)
+    return held.to_reader() if hasattr(held, "to_reader") else held
 
-    def kinds(self, wanted: Sequence[str]) -> Mapping[str, Kind] | None:
-        headers = [read_header(file, wanted, self._quoted_newlines)[1] for file in self._files]
+
+def _read_arrow(
+    opened: Callable[[str], Any], files: Sequence[str], wanted: Sequence[str], placed: bool
+) -> tuple[list[list[str]], list[Any]]:
+    from matrixdp.sources.columns import plain, plain_type, stream
+
+    readers = [opened(file) for file in files]
+    headers = [list(reader.schema.names) for reader in readers]
+    if any(header.count(name) != 1 for header in headers for name in wanted):
+        return headers, []
+    streams = []
+    for i, reader in enumerate(readers):
+        types = [plain_type(reader.schema.field(name).type) for name in wanted]
+        columns = ([plain(batch.column(name)) for name in wanted] for batch in reader)
+        streams.append(stream(types, [(_PLACES * i, columns)], placed))
+    return headers, streams
+
+
+def _later(name: str) -> Callable[..., Any]:
+    """Return a function of a module that is imported when it is called: it needs PyArrow."""
+    return lambda *given: resolve_name(f"{__package__}.{name}")(*given)
+
+
+def _csv(quoted_newlines: bool) -> Format:
+    def kinds(files: Sequence[str], wanted: Sequence[str]) -> Mapping[str, Kind] | None:
+        headers = [read_header(file, wanted, quoted_newlines)[1] for file in files]
         once = all(header.count(name) == 1 for header in headers for name in wanted)
         return dict.fromkeys(wanted, Kind.TEXT) if once else None
 
-    def is_small(self) -> bool:
-        return sum(map(os.path.getsize, self._files)) <= _SMALL
+    def read(files: Sequence[str], wanted: Sequence[str], placed: bool) -> Any:
+        return _later("csv:read_texts")(files, wanted, quoted_newlines, placed)
 
-    def read(self, wanted: Sequence[str], placed: bool = False) -> tuple[list[list[str]], list[Any]]:
-        from matrixdp.sources.csv import read_texts
-
-        headers, records = read_texts(self._files, wanted, self._quoted_newlines, placed)
-        return headers, [records]
-
-    def relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        names = column_names(self._files[0], self._quoted_newlines)
-        return _relation(self, [name for name in dict.fromkeys(names) if name], connection)
+    plain = (".csv", ".tsv", ".txt")
+    endings = (*plain, *(f"{ending}.gz" for ending in plain))
+    assumptions = (QUOTES_CLOSED,) if quoted_newlines else ()
+    return Format("CSV", endings, assumptions, read, kinds, lambda file: column_names(file, quoted_newlines))
 
 
-@final
-class _ParquetFiles:
-    def __init__(self, files: Sequence[str]) -> None:
-        self._files = files
+CSV, QUOTED = _csv(quoted_newlines=False), _csv(quoted_newlines=True)
+"""CSV where every line is a record, and where quotes may hold line ends."""
 
-    def kinds(self, wanted: Sequence[str]) -> Mapping[str, Kind] | None:
-        from matrixdp.sources.columns import parquet_kinds
-
-        return parquet_kinds(self._files, wanted)
-
-    def is_small(self) -> bool:
-        return False
-
-    def read(self, wanted: Sequence[str], placed: bool = False) -> tuple[list[list[str]], list[Any]]:
-        from matrixdp.sources.columns import read_parquet
-
-        names, streams = read_parquet(self._files, wanted, placed)
-        return [names], streams
-
-    def relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        # A bracket in the name of a file that exists is not a pattern any more.
-        return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
-
-
-@final
-class _ArrowFiles:
-    """Files of a format that was registered with a reader of its own."""
-
-    def __init__(self, reader: Callable[[str], Any], files: Sequence[str]) -> None:
-        self._reader = reader
-        self._files = files
-
-    def kinds(self, wanted: Sequence[str]) -> Mapping[str, Kind] | None:
-        return None
-
-    def is_small(self) -> bool:
-        return False
-
-    def read(self, wanted: Sequence[str], placed: bool = False) -> tuple[list[list[str]], list[Any]]:
-        readers = [self._opened(file) for file in self._files]
-        headers = [list(reader.schema.names) for reader in readers]
-        once = all(header.count(name) == 1 for header in headers for name in wanted)
-        own = enumerate(readers if once else ())
-        return headers, [_stream(reader, wanted, _PLACES * i if placed else None) for i, reader in own]
-
-    def relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        return _relation(self, self._opened(self._files[0]).schema.names, connection)
-
-    def _opened(self, file: str) -> Any:
-        held = self._reader(file)
-        return held.to_reader() if hasattr(held, "to_reader") else held
-
-
-def _stream(reader: Any, wanted: Sequence[str], first: int | None) -> Any:
-    """Return the wanted columns as a stream; with the places of records, where that of the first is given."""
-    from matrixdp.sources.columns import PLACE, arrow, numbered, plain, plain_type
-
-    held = [reader.schema.field(name).type for name in wanted]
-    schema = arrow.schema([(f"a{i}", plain_type(type_)) for i, type_ in enumerate(held)])
-
-    def batches() -> Iterator[Any]:
-        for batch in reader:
-            columns = [plain(batch.column(name)) for name in wanted]
-            yield arrow.record_batch(columns, schema=schema)
-
-    if first is None:
-        return arrow.RecordBatchReader.from_batches(schema, batches())
-    return arrow.RecordBatchReader.from_batches(schema.append(PLACE), numbered(batches(), first))
-
-
-def _relation(
-    files: Files, names: Sequence[str], connection: duckdb.DuckDBPyConnection
-) -> duckdb.DuckDBPyRelation:
-    relations = map(connection.from_arrow, files.read(names)[1])
-    held = reduce(lambda first, second: first.union(second), relations)
-    own = zip(held.columns, names, strict=True)
-    return held.project(", ".join(f"{identifier(column)} AS {identifier(name)}" for column, name in own))
-
-
-_TEXTS = (".csv", ".tsv", ".txt")
-CSV = Format("CSV", (*_TEXTS, *(f"{ending}.gz" for ending in _TEXTS)), _CSVFiles, ())
-PARQUET = Format("Parquet", (".parquet", ".pq"), _ParquetFiles, (INFERRED,))
-DUCKDB = Format("DuckDB", (".duckdb", ".ddb", ".db"), None, (INFERRED,))
+PARQUET = Format(
+    "Parquet",
+    (".parquet", ".pq"),
+    read=_later("columns:read_parquet"),
+    kinds=_later("columns:parquet_kinds"),
+)
+DUCKDB = Format("DuckDB", (".duckdb", ".ddb", ".db"), is_database=True)
 _FORMATS = [CSV, PARQUET, DUCKDB]

@@ -6,7 +6,7 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -37,17 +37,14 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
     The delimiter is the one that gives the most of the wanted names, or of any where none are given.
     """
     _check_encoding(file)
-    best: tuple[str, list[str]] | None = None
-    most = -1
+    rows: dict[str, list[str]] = {}
     for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
         with opened_text(file) as data:
-            names = next(read_rows(data, delimiter, quoted_newlines), [])
-        found = len(names) if wanted is None else len(set(names) & set(wanted))
-        if found > most:
-            best, most = (delimiter, names), found
-    if best is None or not best[1]:
+            rows[delimiter] = next(read_rows(data, delimiter, quoted_newlines), [])
+    best = max(rows, key=lambda own: len(rows[own] if wanted is None else set(rows[own]) & set(wanted)))
+    if not rows[best]:
         raise SourceError(f"{file!r} is empty; its first line must name the columns", code="empty")
-    return best
+    return best, rows[best]
 
 
 def _check_encoding(file: str) -> None:
@@ -58,11 +55,10 @@ def _check_encoding(file: str) -> None:
     if marked or b"\0" in line:
         coding, found = "UTF-16", "is UTF-16" if marked else "has zero bytes, as UTF-16 has"
     else:
-        try:
+        with suppress(UnicodeDecodeError):
             line.decode()
             return
-        except UnicodeDecodeError:
-            coding, found = "WINDOWS-1252", "is not UTF-8 (but Windows-1252, perhaps)"
+        coding, found = "WINDOWS-1252", "is not UTF-8 (but Windows-1252, perhaps)"
     raise SourceError(
         f"{file!r}: the first line, which names the columns, {found}; save the table as CSV UTF-8, or "
         f"convert it by `iconv -f {coding} -t UTF-8 OLD > NEW`"

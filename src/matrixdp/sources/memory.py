@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, final
 
 import duckdb
@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import SourceError
-from matrixdp.sources import engines as database
+from matrixdp.sources import engines
 from matrixdp.sources.base import FAILED, ComputedSource, Marginal, OrderedSource, Request, guarded
-from matrixdp.sources.columns import PLACE, arrow, is_text, listed, plain, plain_type
+from matrixdp.sources.columns import arrow, is_text, listed, plain, plain_type, stream
 from matrixdp.sources.counting import Read, check, count, encode
-from matrixdp.sources.engines import connect_to_kept
 from matrixdp.sources.sql import DUCKDB
 
-_READING = "read the table"
 _SHORTER = ("ns", "ps", "fs", "as")
 """The units of NumPy whose moments are no Python objects."""
 
@@ -41,11 +39,11 @@ class FrameSource(OrderedSource):
 
     def check_columns(self, request: Request) -> None:
         """Reject a frame that lacks columns, or has some that cannot be read."""
-        check(request, read_frame(request, guarded(lambda: self._frame.head(0), _READING)))
+        check(request, read_frame(request, guarded(lambda: self._frame.head(0))))
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        few = guarded(lambda: len(self._frame), _READING) <= database.FEW
+        few = guarded(lambda: len(self._frame)) <= engines.FEW
         return count(request, read_frame(request, self._frame), few=few)
 
 
@@ -60,7 +58,7 @@ class ArraysSource(OrderedSource):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        few = max(self._check_lengths(request), default=0) <= database.FEW
+        few = max(self._check_lengths(request), default=0) <= engines.FEW
         return count(request, partial(_encoded, request, lambda name: _array(self._arrays[name])), few=few)
 
     def check_columns(self, request: Request) -> None:
@@ -70,7 +68,7 @@ class ArraysSource(OrderedSource):
 
     def _check_lengths(self, request: Request) -> set[int]:
         request.check_columns(self._arrays)
-        lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns}, _READING)
+        lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns})
         if len(lengths) > 1:
             raise SourceError("the arrays of the table must have one length", code="wrong-size")
         return lengths
@@ -82,11 +80,11 @@ class RelationSource(ComputedSource):
 
     def check_columns(self, request: Request) -> None:
         """Reject a relation that lacks columns, or has some that cannot be read."""
-        guarded(lambda: encode(self._table, request), _READING)
+        guarded(lambda: encode(self._table, request))
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        reader = guarded(lambda: encode(self._table, request).to_arrow_reader(), _READING)
+        reader = guarded(lambda: encode(self._table, request).to_arrow_reader())
         return count(request, lambda connection: connection.from_arrow(reader), hint=FAILED, few=True)
 
 
@@ -104,8 +102,8 @@ def _array(values: Any, *, empty: bool = False) -> Any:
 
 def read_frame(request: Request, frame: Any) -> Read:
     """Return what reads a frame in memory of any engine; missing columns are rejected here."""
-    held: nw.DataFrame[Any] = guarded(lambda: nw.from_native(frame, eager_only=True), _READING)
-    request.check_columns(guarded(lambda: list(held.columns), _READING))
+    held: nw.DataFrame[Any] = guarded(lambda: nw.from_native(frame, eager_only=True))
+    request.check_columns(guarded(lambda: list(held.columns)))
     return partial(_encoded, request, partial(_column, held))
 
 
@@ -162,13 +160,6 @@ def person_numbers() -> Callable[[object], int | None]:
     return number
 
 
-def _code(attribute: Attribute, value: object) -> int | None:
-    try:
-        return encode_value(attribute, value)
-    except Exception:  # noqa: BLE001  whatever a value does, it is its own record's affair
-        return None
-
-
 def _holds_objects(series: nw.Series[Any]) -> bool:
     """Return whether the values are Python objects, which may differ in type from one record to the next."""
     if series.dtype == nw.Object:
@@ -176,25 +167,24 @@ def _holds_objects(series: nw.Series[Any]) -> bool:
     if not series.implementation.is_pandas_like():
         return False
     dtype = getattr(series.to_native(), "dtype", None)
-    listed = getattr(getattr(dtype, "categories", None), "dtype", None)
+    categories = getattr(getattr(dtype, "categories", None), "dtype", None)
     # Texts that pandas holds as Python objects may have no form in UTF-8.
-    return any(str(d) == "object" or getattr(d, "storage", None) == "python" for d in (dtype, listed))
+    return any(str(d) == "object" or getattr(d, "storage", None) == "python" for d in (dtype, categories))
 
 
 def _codes(attribute: Attribute, values: Sequence[object]) -> Any:
     """Return the codes of Python objects, null where one is out of domain."""
-    known: dict[tuple[type, object], int | None] = {}
-    codes: list[int | None] = []
-    for value in values:
-        # An object of another type, even one derived from these, may do anything when it is compared.
-        if type(value) not in (str, int, float, bool):
-            codes.append(_code(attribute, value))
-            continue
-        key = type(value), value
-        if key not in known:
-            known[key] = _code(attribute, value)
-        codes.append(known[key])
-    return arrow.array(codes, type=arrow.int64())
+
+    def code(value: object) -> int | None:
+        try:
+            return encode_value(attribute, value)
+        except Exception:  # noqa: BLE001  whatever a value does, it is its own record's affair
+            return None
+
+    known = lru_cache(None, typed=True)(code)
+    # An object of another type, even one derived from these, may do anything when it is compared.
+    found = ((known if type(value) in (str, int, float, bool) else code)(value) for value in values)
+    return arrow.array(found, type=arrow.int64())
 
 
 # Texts become codes by their dictionaries: what stands in many records is encoded once a batch.
@@ -214,70 +204,55 @@ def encode_batches(
 
     Texts may be dictionaries. Batches are read when the relation is counted, and once.
     """
-    types = dict(zip(request.columns, schema.types, strict=False))
-    fields = []
-    rules: dict[str, Rule] = {}
-    for attribute in request.domain.readings:
-        held = types[attribute.column]
-        rule = attribute.rule(Kind.TEXT) if is_text(held) else None
-        if rule is not None:
-            rules[attribute.name] = rule
-        fields.append(plain_type(held) if rule is None else arrow.int64())
+    position = {name: place for place, name in enumerate(request.columns)}
+    readings = request.domain.readings
+    read = [(position[own.column], own.rule(Kind.TEXT)) for own in readings]
+    read = [(place, rule if is_text(schema.types[place]) else None) for place, rule in read]
+    coded = [own.name for own, (_, rule) in zip(readings, read, strict=True) if rule is not None]
     if request.unit.id is not None:
-        fields += [plain_type(types[request.unit.id]), PLACE.type]
-    own = arrow.schema([(f"a{index}", held) for index, held in enumerate(fields)])
-    coded = arrow.RecordBatchReader.from_batches(own, _coded(request, rules, batches, own))
-    return encode_codes(request, coded, rules, connection)
+        # Behind all others stand the id and the place.
+        read += [(len(request.columns) - 1, None), (len(request.columns), None)]
+    fields = [arrow.int64() if rule else plain_type(schema.types[place]) for place, rule in read]
+
+    def codes() -> Iterator[list[Any]]:
+        with closing(engines.connect_to_kept()) as kept:
+            changed = [(place, _coder(rule, kept) if rule else plain) for place, rule in read]
+            for batch in batches:
+                yield [change(batch.column(place)) for place, change in changed]
+
+    return encode_codes(request, stream(fields, [(0, codes())], placed=False), coded, connection)
 
 
-def _coded(request: Request, rules: dict[str, Rule], batches: Iterable[Any], schema: Any) -> Iterator[Any]:
-    place = {name: index for index, name in enumerate(request.columns)}
-    with closing(connect_to_kept()) as connection:
-        coders = {name: _Coder(rule, connection) for name, rule in rules.items()}
-        for batch in batches:
-            columns = []
-            for attribute in request.domain.readings:
-                column = batch.column(place[attribute.column])
-                coder = coders.get(attribute.name)
-                columns.append(plain(column) if coder is None else coder.codes(column))
-            if request.unit.id is not None:
-                columns += [plain(batch.column(place[request.unit.id])), batch.columns[-1]]
-            yield arrow.record_batch(columns, schema=schema)
+def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any], NDArray[np.int64]]:
+    """Return what gives the codes of a column of texts, which may be a dictionary; -1 out of domain."""
+    values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
+    known: dict[str, int] = {}
 
+    def computed(texts: Any) -> NDArray[np.int64]:
+        held = connection.from_arrow(arrow.table({"text": texts})).project(", ".join(values))
+        codes = held.project(f"coalesce(CAST({code} AS BIGINT), -1) AS code").fetchnumpy()
+        return np.asarray(codes["code"])
 
-@final
-class _Coder:
-    """Texts to codes by one rule; -1 where they are out of domain."""
+    def remembered(texts: list[str]) -> NDArray[np.int64]:
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        new = [text for text in texts if text not in known]
+        if new:
+            found = computed(arrow.array(new, arrow.large_string()))
+            known.update(zip(new, found.tolist(), strict=True))
+        return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
 
-    def __init__(self, rule: Rule, connection: duckdb.DuckDBPyConnection) -> None:
-        values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
-        self._values, self._code = ", ".join(values), f"coalesce(CAST({code} AS BIGINT), -1) AS code"
-        self._connection = connection
-        self._known: dict[str, int] = {}
-        self._missing = self._computed(arrow.nulls(1, arrow.large_string()))
+    missing = computed(arrow.nulls(1, arrow.large_string()))
 
-    def codes(self, column: Any) -> NDArray[np.int64]:
-        """Return the codes of a column of texts, which may be a dictionary."""
+    def codes(column: Any) -> NDArray[np.int64]:
         column = listed(column)
         texts = column.dictionary
-        found = self._computed(texts) if len(texts) > _FEW else self._remembered(texts.to_pylist())
+        found = computed(texts) if len(texts) > _FEW else remembered(texts.to_pylist())
         # What is missing stands behind all texts.
         places: NDArray[np.int32] = column.indices.fill_null(len(texts)).to_numpy()
-        return np.append(found, self._missing)[places]
+        return np.append(found, missing)[places]
 
-    def _remembered(self, texts: list[str]) -> NDArray[np.int64]:
-        if len(self._known) > _MOST_KNOWN:
-            self._known = {}
-        new = [text for text in texts if text not in self._known]
-        if new:
-            codes = self._computed(arrow.array(new, arrow.large_string()))
-            self._known.update(zip(new, codes.tolist(), strict=True))
-        return np.fromiter(map(self._known.__getitem__, texts), np.int64, len(texts))
-
-    def _computed(self, texts: Any) -> NDArray[np.int64]:
-        held = self._connection.from_arrow(arrow.table({"text": texts}))
-        codes: NDArray[np.int64] = held.project(self._values).project(self._code).fetchnumpy()["code"]
-        return codes
+    return codes
 
 
 # Lazy frames whose engine hands over rows in batches, Polars and Ibis; DuckDB counts them as they come.
@@ -298,18 +273,16 @@ class PolarsSource(ComputedSource):
         import polars as pl
 
         if tuple(map(int, re.findall(r"\d+", pl.__version__)[:3])) < _RELIABLE:
-            raise SourceError(
-                f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record; "
-                f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer",
-                code="not-supported",
-            )
-        schema = guarded(self._table.collect_schema, _READING)
+            told = f"Polars {pl.__version__} does not reliably tell of a lazy frame that fails on a record"
+            cure = f"collect it first, or use Polars {'.'.join(map(str, _RELIABLE))} or newer"
+            raise SourceError(f"{told}; {cure}", code="not-supported")
+        schema = guarded(self._table.collect_schema)
         request.check_columns(schema.names())
         chosen = self._table.select(pl.selectors.by_name(*request.columns))
         # Arrow has no such integers; numbers are compared as doubles all the same.
         wide = [name for name in request.columns if str(schema[name]) in ("Int128", "UInt128")]
         chosen = chosen.with_columns(pl.selectors.by_name(*wide).cast(pl.Float64))
-        held = guarded(lambda: pl.DataFrame(schema=chosen.collect_schema()).to_arrow().schema, _READING)
+        held = guarded(lambda: pl.DataFrame(schema=chosen.collect_schema()).to_arrow().schema)
 
         def batches() -> Iterator[Any]:
             for frame in chosen.collect_batches(engine="streaming"):
@@ -324,11 +297,11 @@ class IbisSource(ComputedSource):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
-        request.check_columns(guarded(lambda: self._table.columns, _READING))
-        chosen = guarded(lambda: self._table.select(*request.columns), _READING)
-        held = guarded(lambda: chosen.schema().to_pyarrow(), _READING)
+        request.check_columns(guarded(lambda: self._table.columns))
+        chosen = guarded(lambda: self._table.select(*request.columns))
+        held = guarded(lambda: chosen.schema().to_pyarrow())
         # An engine that does not go with this version of Ibis says so now, and nothing is spent.
-        guarded(lambda: list(chosen.limit(0).to_pyarrow_batches()), _READING)
+        guarded(lambda: list(chosen.limit(0).to_pyarrow_batches()))
         return _count_batches(request, held, chosen.to_pyarrow_batches)
 
 

@@ -1,38 +1,42 @@
-"""Tables at a path: files of the formats of `matrixdp.sources.formats`, and DuckDB databases.
+"""Tables at a path or an address: files of the formats of `matrixdp.sources.formats`, and DuckDB databases.
 
-Engines are imported once records are counted; that they can be is mostly told without.
+Engines are imported once records are counted; that they can be is mostly told without. What lies at an
+address, ``https://`` or ``s3://``, is fetched whole by DuckDB, and then read as files at a path are: DuckDB's
+own reader of remote Parquet files would fail on a text that is not UTF-8, and so tell of it. The copies lie
+in a temporary folder that nobody else can open, and go when all is counted.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
+from matrixdp.forms import shown
+from matrixdp.locks import private_folder
 from matrixdp.privacy import Unit
-from matrixdp.sources.base import (
-    FAILED,
-    QUOTES_CLOSED,
-    UNORDERED,
-    Marginal,
-    OrderedSource,
-    Request,
-    Table,
-    TableSource,
-    guarded,
-)
+from matrixdp.sources import base, formats
 from matrixdp.sources.engines import connect, connect_to_kept, settings
-from matrixdp.sources.formats import CSV, DUCKDB, Files, expected_endings, find_format
 from matrixdp.sources.sql import column_kind, identifier, literal
 
 if TYPE_CHECKING:
     import duckdb
+
+_NOT_CSV = "is not CSV, so quoted_newlines does not apply to it"
+#: The most bytes of text that one thread counts sooner than a database is made.
+_SMALL = 2**20
+_NEEDED = (
+    "reading https:// and s3:// needs DuckDB's extension httpfs, which nothing here downloads by itself; "
+    "install it once: python -c \"import duckdb; duckdb.sql('INSTALL httpfs')\""
+)
+_conflict = partial(SourceError, code="conflict")
 
 
 def open_path(
@@ -56,28 +60,26 @@ def open_path(
     """
     name = os.fspath(path)
     files = _files(name)
-    formats = [find_format(file) for file in files]
-    unknown = next((file for file, found in zip(files, formats, strict=True) if found is None), None)
-    if unknown is not None:
-        raise SourceError.at((), repr(unknown), expected_endings(), code="unknown-name")
-    held, *others = dict.fromkeys(found[0] for found in formats if found)
+    found = [formats.find_format(file) for file in files]
+    if None in found:
+        unknown = repr(files[found.index(None)])
+        raise SourceError.at((), unknown, formats.expected_endings(), code="unknown-name")
+    held, *others = dict.fromkeys(one[0] for one in found if one)
     if others:
-        raise SourceError(f"{name!r} matches files of several formats; name files of one", code="conflict")
-    if held is not DUCKDB and table_name is not None:
-        raise SourceError(f"{name!r} is no database, so it has no table to choose", code="conflict")
-    if held is not CSV and quoted_newlines:
-        raise SourceError(f"{name!r} is not CSV, so quoted_newlines does not apply to it", code="conflict")
-    if held.opens is None:
-        if len(files) > 1:
-            raise SourceError(f"{name!r} matches several databases; name one", code="conflict")
+        raise _conflict(f"{name!r} matches files of several formats; name files of one")
+    if table_name is not None and not held.is_database:
+        raise _conflict(f"{name!r} is no database, so it has no table to choose")
+    if quoted_newlines and held is not formats.CSV:
+        raise _conflict(f"{name!r} {_NOT_CSV}")
+    if held.is_database and len(files) > 1:
+        raise _conflict(f"{name!r} matches several databases; name one")
+    if held.is_database:
         return DatabaseSource(files[0], table_name)
-    if quoted_newlines:
-        return FileSource(name, held.opens(files, quoted_newlines=True), (QUOTES_CLOSED,))
-    return FileSource(name, held.opens(files), held.assumptions)
+    return FileSource(name, files, formats.QUOTED if quoted_newlines else held)
 
 
 @final
-class FileSource(OrderedSource):
+class FileSource(base.OrderedSource):
     """A table in files of one format, counted by DuckDB.
 
     The columns of CSV files are texts, and nothing about their form is guessed from their records: the first
@@ -85,63 +87,74 @@ class FileSource(OrderedSource):
     `matrixdp.sources.csv` for what makes a record.
     """
 
-    def __init__(self, path: str, files: Files, assumptions: tuple[str, ...]) -> None:
+    def __init__(self, path: str, files: Sequence[str], form: formats.Format) -> None:
         self._path = path
         self._reading = f"read {path!r}"
         self._files = files
-        self._assumptions = assumptions
+        self._format = form
 
     def __repr__(self) -> str:
         return f"FileSource({self._path!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the guarantee assumes of the table."""
-        return self._assumptions
+        return self._format.assumptions
 
     def columns(self) -> Mapping[str, Kind]:
         """Return the names of the table's columns and what they hold, by its storage types."""
-        open_database = connect_to_kept if guarded(self._files.is_small, self._reading) else connect
-        return guarded(lambda: _columns(self, open_database()), self._reading)
+        open_database = connect_to_kept if self._is_small() else connect
+        return base.guarded(lambda: _columns(self, open_database()), self._reading)
+
+    def _is_small(self) -> bool:
+        """Return whether one thread reads these files sooner than a database is made."""
+        if self._format not in (formats.CSV, formats.QUOTED):
+            return False
+        return base.guarded(lambda: sum(map(os.path.getsize, self._files)), self._reading) <= _SMALL
 
     def records(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """Return all columns of the table as a relation that is not yet computed.
 
         Its records are for nobody who may not see them: it is for tables that are public, and for types.
         """
-        return self._files.relation(connection)
+        if self._format.names is None:
+            # A bracket in the name of a file that exists is not a pattern any more.
+            return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
+        names = [name for name in dict.fromkeys(self._format.names(self._files[0])) if name]
+        held = _union(map(connection.from_arrow, self._format.read(self._files, names, False)[1]))
+        own = zip(held.columns, names, strict=True)
+        return held.project(", ".join(f"{identifier(column)} AS {identifier(name)}" for column, name in own))
 
-    def check_columns(self, request: Request) -> None:
+    def check_columns(self, request: base.Request) -> None:
         """Reject what `count` rejects; what files say of their columns themselves is mostly enough."""
         settings()
         kinds = None
         if request.unit.id is None:
-            kinds = guarded(partial(self._files.kinds, request.columns), self._reading)
+            kinds = base.guarded(partial(self._format.kinds, self._files, request.columns), self._reading)
         if kinds is None or any(own.rule(kinds[own.column]) is None for own in request.domain.readings):
             self.count(request)
 
-    def count(self, request: Request) -> Iterator[Marginal]:
+    def count(self, request: base.Request) -> Iterator[base.Marginal]:
         """Return every marginal of a request, with its counts."""
         from matrixdp.sources.counting import count
 
-        few = guarded(self._files.is_small, self._reading)
-        return count(request, partial(self._codes, request), self._reading, few=few)
+        return count(request, partial(self._codes, request), self._reading, few=self._is_small())
 
-    def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    def _codes(self, request: base.Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         from matrixdp.sources.counting import encode
         from matrixdp.sources.memory import encode_batches
 
-        headers, streams = self._files.read(request.columns, request.unit.id is not None)
+        placed = request.unit.id is not None
+        headers, streams = self._format.read(self._files, request.columns, placed)
         for header in headers:
             request.check_columns(header)
         if streams:
-            codes = [encode_batches(request, stream.schema, stream, connection) for stream in streams]
-            return reduce(lambda first, second: first.union(second), codes)
-        stored = self._files.relation(connection)
+            return _union(encode_batches(request, held.schema, held, connection) for held in streams)
+        stored = self.records(connection)
         return encode(stored, request, columns=stored.columns)
 
 
 @final
-class DatabaseSource(TableSource["duckdb.DuckDBPyConnection"]):
+class DatabaseSource(base.TableSource):
     """A table of a DuckDB database."""
 
     bounds_contributions = True
@@ -151,20 +164,20 @@ class DatabaseSource(TableSource["duckdb.DuckDBPyConnection"]):
 
     def columns(self) -> Mapping[str, Kind]:
         """Return the names of the table's columns and what they hold, by its storage types."""
-        return guarded(lambda: _columns(self, connect()), self._reading)
+        return base.guarded(lambda: _columns(self, connect()), self._reading)
 
     def records(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """Return all columns of the table as a relation, as `FileSource.records` does."""
         return self._stored(connection, Unit())
 
-    def count(self, request: Request) -> Iterator[Marginal]:
+    def count(self, request: base.Request) -> Iterator[base.Marginal]:
         """Return every marginal of a request, with its counts."""
         from matrixdp.sources.counting import count
 
-        hint = FAILED if self.table().computes(request.domain) else ""
+        hint = base.FAILED if self.table().computes(request.domain) else ""
         return count(request, partial(self._codes, request), self._reading, hint)
 
-    def _codes(self, request: Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    def _codes(self, request: base.Request, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         from matrixdp.sources.counting import encode
 
         return encode(self._stored(connection, request.unit), request)
@@ -177,31 +190,37 @@ class DatabaseSource(TableSource["duckdb.DuckDBPyConnection"]):
             return stored
         names = [name.lower() for name in stored.columns]
         if table.computed or "rowid" in names:
-            found = "a view" if table.computed else "a table with a column 'rowid'"
-            raise SourceError.at(
-                ("unit", "id"), f"{found}, whose records have no order", UNORDERED, code="not-supported"
-            )
+            what = "a view" if table.computed else "a table with a column 'rowid'"
+            found = f"{what}, whose records have no order"
+            raise SourceError.at(("unit", "id"), found, base.UNORDERED, code="not-supported")
         table.check_id(unit.id)
         place = next(f"place{i}" for i in range(len(names) + 1) if f"place{i}" not in names)
         return connection.sql(f"SELECT *, rowid AS {place} FROM {table.name}")  # noqa: S608
 
-    def _find(self, connection: duckdb.DuckDBPyConnection) -> Table:
+    def _find(self, connection: duckdb.DuckDBPyConnection) -> base.Table:
         connection.execute(f"ATTACH {literal(self._where)} AS source (READ_ONLY)")
-        tables = connection.execute(
-            "SELECT schema_name, table_name, false FROM duckdb_tables() "
-            "WHERE database_name = 'source' AND NOT internal UNION ALL "
-            "SELECT schema_name, view_name, true FROM duckdb_views() "
-            "WHERE database_name = 'source' AND NOT internal ORDER BY ALL"
-        ).fetchall()
+        tables = connection.execute(_TABLES).fetchall()
         schema, name, is_view = self.choose(tables, "main")
-        generated = connection.execute(
-            "SELECT column_name FROM duckdb_columns() WHERE database_name = 'source' "
-            "AND schema_name = ? AND table_name = ? AND is_generated",
-            [schema, name],
-        ).fetchall()
+        generated = connection.execute(_GENERATED, [schema, name]).fetchall()
         # Quoted identifiers cannot end the statement.
         quoted = f"source.{identifier(schema)}.{identifier(name)}"
-        return Table(quoted, is_view, {}, [column for (column,) in generated])
+        return base.Table(quoted, is_view, {}, [column for (column,) in generated])
+
+
+_TABLES = """
+SELECT schema_name, table_name, false FROM duckdb_tables() WHERE database_name = 'source' AND NOT internal
+UNION ALL
+SELECT schema_name, view_name, true FROM duckdb_views() WHERE database_name = 'source' AND NOT internal
+ORDER BY ALL
+"""
+_GENERATED = """
+SELECT column_name FROM duckdb_columns()
+WHERE database_name = 'source' AND schema_name = ? AND table_name = ? AND is_generated
+"""
+
+
+def _union(relations: Iterable[duckdb.DuckDBPyRelation]) -> duckdb.DuckDBPyRelation:
+    return reduce(lambda first, second: first.union(second), relations)
 
 
 def _columns(source: FileSource | DatabaseSource, connection: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
@@ -223,3 +242,97 @@ def _files(path: str) -> list[str]:
     if glob.has_magic(path):
         raise SourceError(f"no file matches {path!r}", code="file-missing")
     raise SourceError(f"there is no file {path!r}", code="file-missing")
+
+
+@final
+class RemoteSource(base.OrderedSource):
+    """A file of a format of `matrixdp.sources.formats` at an address; with ``s3://`` a pattern of files too.
+
+    Parameters
+    ----------
+    address : str
+        The address.
+    quoted_newlines : bool
+        Whether quotes in CSV files may hold line ends.
+
+    Raises
+    ------
+    SourceError
+        If the ending is that of no format.
+    """
+
+    def __init__(self, address: str, *, quoted_newlines: bool = False) -> None:
+        self._address = address
+        self._quoted_newlines = quoted_newlines
+        found = formats.find_format(shown(address), remote=True)
+        if found is None:
+            expected = formats.expected_endings(remote=True)
+            raise SourceError.at(("data",), shown(address), expected, code="unknown-name")
+        self._format, self._ending = found
+        if quoted_newlines and self._format is not formats.CSV:
+            raise _conflict(f"{shown(address)} {_NOT_CSV}")
+
+    def __repr__(self) -> str:
+        return f"RemoteSource({shown(self._address)!r})"
+
+    def assumptions(self, domain: Domain) -> tuple[str, ...]:
+        """Return what the guarantee assumes of the table."""
+        return (formats.QUOTED if self._quoted_newlines else self._format).assumptions
+
+    def check_columns(self, request: base.Request) -> None:
+        """Reject a Parquet file that lacks columns, by its metadata; others are not fetched for that."""
+        from matrixdp.sources.counting import encode
+
+        with closing(self._connect()) as connection:
+            if self._format is formats.PARQUET:
+                described = base.guarded(lambda: connection.read_parquet(self._address), self._reading)
+                names = described.columns
+                if request.unit.id is not None:
+                    described = described.project("*, 0 AS place")
+                request.check_columns(names)
+                encode(described, request, columns=names)
+
+    def count(self, request: base.Request) -> Iterator[base.Marginal]:
+        """Return every marginal of a request, with its counts."""
+        return base.started(self._counted(request))
+
+    def _counted(self, request: base.Request) -> Iterator[Any]:
+        with self._fetched() as source:
+            marginals = source.count(request)
+            yield None
+            yield from marginals
+
+    @property
+    def _reading(self) -> str:
+        return f"read {shown(self._address)}"
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        connection = connect()
+        try:
+            _load(connection)
+        except duckdb.Error:
+            connection.close()
+            raise SourceError(_NEEDED, code="missing-library") from None
+        return connection
+
+    @contextmanager
+    def _fetched(self) -> Iterator[FileSource | DatabaseSource]:
+        """Fetch the files, in the order of their names."""
+        with private_folder() as folder:
+            with closing(self._connect()) as connection:
+                base.guarded(lambda: self._fetch(connection, folder), self._reading)
+            yield open_path(f"{folder}/*{self._ending}", quoted_newlines=self._quoted_newlines)
+
+    def _fetch(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        found = connection.execute("SELECT filename FROM read_blob(?) ORDER BY filename", [self._address])
+        for place, (name,) in enumerate(found.fetchall()):
+            # Quoted literals cannot end the statement.
+            copy = literal(str(folder / f"{place:09}{self._ending}"))
+            content = f"SELECT content FROM read_blob({literal(str(name))})"  # noqa: S608
+            connection.execute(f"COPY ({content}) TO {copy} (FORMAT blob, COMPRESSION none)")
+
+
+def _load(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("LOAD httpfs")

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Any, final
@@ -18,42 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.domain.rules import (
-    DAYS,
-    MOMENT,
-    NUMERAL,
-    WHITESPACE,
-    Categories,
-    IntegerRange,
-    Kind,
-    Listed,
-    Numbers,
-    Rule,
-    Timestamps,
-)
+from matrixdp.domain.rules import NUMERAL, Categories, IntegerRange, Kind, Listed, Numbers, Rule
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
-from matrixdp.sources.base import (
-    FAILED,
-    OUT_OF_DOMAIN,
-    Marginal,
-    Request,
-    Table,
-    TableSource,
-    attribute_codes,
-    guarded,
-    strides,
-)
-from matrixdp.sources.sql import (
-    LONGEST_TEXT,
-    Dialect,
-    canonical_texts,
-    days,
-    double,
-    identifier,
-    literal,
-    outside,
-)
+from matrixdp.sources import base, sql
+from matrixdp.sources.sql import double, identifier, literal
 
 # Counting many marginals in one statement of a server: few blocks of attributes first, marginals from
 # those.
@@ -67,13 +35,8 @@ _AT_ONCE = 32
 _MOST_SHORT = 2**31
 
 
-@final
-@dataclass(frozen=True)
-class Block:
-    """Some attributes, and the marginals that are counted from the marginal on all of them."""
-
-    names: tuple[str, ...]
-    subsets: tuple[tuple[str, ...], ...]
+Block = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Some attributes, and the marginals that are counted from the marginal on all of them."""
 
 
 def blocks(domain: Domain, subsets: Sequence[tuple[str, ...]], cells: int = _CELLS) -> list[Block]:
@@ -83,10 +46,10 @@ def blocks(domain: Domain, subsets: Sequence[tuple[str, ...]], cells: int = _CEL
     --------
     >>> for block in blocks(Domain({"a": 2, "b": 3, "c": 4}), [("a", "b"), ("c",), ("b", "a"), ()], 12):
     ...     print(block)
-    Block(names=('a', 'b'), subsets=(('a', 'b'), ('b', 'a'), ()))
-    Block(names=('c',), subsets=(('c',),))
+    (('a', 'b'), [('a', 'b'), ('b', 'a'), ()])
+    (('c',), [('c',)])
     """
-    gathered: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = []
+    gathered: list[Block] = []
     for subset in sorted(dict.fromkeys(subsets), key=lambda subset: -domain.cells(subset)):
         joined = [domain.sort({*names, *subset}) for names, _ in gathered]
         growth = [
@@ -99,99 +62,77 @@ def blocks(domain: Domain, subsets: Sequence[tuple[str, ...]], cells: int = _CEL
             gathered[best] = joined[best], [*gathered[best][1], subset]
         else:
             gathered.append((domain.sort(subset), [subset]))
-    return [Block(names, tuple(members)) for names, members in gathered]
+    return gathered
 
 
-@final
-@dataclass(frozen=True)
-class Counting:
-    """Some blocks that are counted by one statement.
+def _ends(domain: Domain, subsets: Sequence[tuple[str, ...]]) -> list[int]:
+    return list(accumulate(map(domain.cells, subsets), initial=0))
+
+
+def counting(request: base.Request, parts: Sequence[Block], codes: str) -> str:
+    """Return the statement that counts, of a subquery with a column ``c0``, ``c1``, ... an attribute.
+
+    Its rows are a number that says which marginal and cell, and the number of records there.
+    """
+    ends = _ends(request.domain, [names for names, _ in parts])
+    starts = _ends(request.domain, [subset for _, subsets in parts for subset in subsets])
+    # Short integers are packed and grouped sooner.
+    kind = "integer" if max(ends[-1], starts[-1]) < _MOST_SHORT else "bigint"
+
+    def packed(subset: tuple[str, ...], codes: Mapping[str, str], start: int) -> str:
+        steps = zip(subset, base.strides(request.shape(subset)), strict=True)
+        terms = [f"CAST({codes[name]} AS {kind}) * {step}".removesuffix(" * 1") for name, step in steps]
+        return " + ".join([f"CAST({start} AS {kind})", *terms])
+
+    keys, marginals, own_starts = [], [], iter(starts)
+    for i, ((names, subsets), first, end) in enumerate(zip(parts, ends, ends[1:], strict=False)):
+        own = {name: f"c{request.domain.index(name)}" for name in names}
+        keys.append(f"{packed(names, own, first)} AS b{i}")
+        shape = request.shape(names)
+        places = zip(names, base.strides(shape), shape, strict=True)
+        held = {name: f"(block - {first}) / {step} % {size}" for name, step, size in places}
+        inside = f"FROM blocks WHERE block >= {first} AND block < {end}"
+        for subset in subsets:
+            key = packed(subset, held, next(own_starts))
+            if len(subset) == len(names):
+                marginals.append(f"SELECT {key} AS cell, records {inside}")
+            else:
+                added = "CAST(sum(records) AS bigint) AS records"
+                marginals.append(f"SELECT {key} AS cell, {added} {inside} GROUP BY 1")
+    sets = [f"b{i}" for i in range(len(keys))]
+    counted = (
+        f"SELECT coalesce({', '.join(sets)}) AS block, count(*) AS records "  # noqa: S608
+        f"FROM (SELECT {', '.join(keys)} FROM ({codes}) AS codes OFFSET 0) AS keys "
+        f"GROUP BY GROUPING SETS (({'), ('.join(sets)}))"
+    )
+    return f"WITH blocks AS MATERIALIZED ({counted}) " + " UNION ALL ".join(marginals)
+
+
+def counted_marginals(
+    request: base.Request, parts: Sequence[Block], keys: NDArray[np.int64], counts: NDArray[np.int64]
+) -> Iterator[base.Marginal]:
+    """Yield the marginals of the rows of a statement of `counting`.
 
     Examples
     --------
     >>> from matrixdp.domain import OutOfDomain
-    >>> request = Request(Domain({"a": 2, "b": 3}), (("b",), ("a", "b")), OutOfDomain())
-    >>> (counting,) = Counting.of(request)
-    >>> counting.parts
-    (Block(names=('a', 'b'), subsets=(('a', 'b'), ('b',))),)
+    >>> request = base.Request(Domain({"a": 2, "b": 3}), (("b",), ("a", "b")), OutOfDomain())
+    >>> parts = blocks(request.domain, request.subsets)
+    >>> parts
+    [(('a', 'b'), [('a', 'b'), ('b',)])]
     >>> keys, counts = np.array([2, 5, 8]), np.array([1, 4, 5])
-    >>> for subset, marginal in counting.marginals(keys, counts):
+    >>> for subset, marginal in counted_marginals(request, parts, keys, counts):
     ...     print(subset, marginal.tolist())
     ('a', 'b') [[0, 0, 1], [0, 0, 4]]
     ('b',) [0, 0, 5]
     """
-
-    request: Request
-    parts: tuple[Block, ...]
-
-    @classmethod
-    def of(cls, request: Request) -> list[Counting]:
-        """Return the blocks of a request, as many at once as a statement may have."""
-        found = blocks(request.domain, request.subsets)
-        return [cls(request, tuple(found[i : i + _AT_ONCE])) for i in range(0, len(found), _AT_ONCE)]
-
-    def statement(self, codes: str) -> str:
-        """Return the statement that counts, of a subquery with a column ``c0``, ``c1``, ... an attribute.
-
-        Its rows are a number that says which marginal and cell, and the number of records there.
-        """
-        ends = self._ends([block.names for block in self.parts])
-        keys = []
-        for i, (block, first) in enumerate(zip(self.parts, ends, strict=False)):
-            held = [f"c{self.request.domain.index(name)}" for name in block.names]
-            keys.append(f"{self._packed(block.names, held, first)} AS b{i}")
-        sets = [f"b{i}" for i in range(len(keys))]
-        counted = (
-            f"SELECT coalesce({', '.join(sets)}) AS block, count(*) AS records "  # noqa: S608
-            f"FROM (SELECT {', '.join(keys)} FROM ({codes}) AS codes OFFSET 0) AS keys "
-            f"GROUP BY GROUPING SETS (({'), ('.join(sets)}))"
-        )
-        starts = iter(self._ends(self._subsets()))
-        marginals = [
-            self._of_block(block.names, subset, first, end, next(starts))
-            for block, first, end in zip(self.parts, ends, ends[1:], strict=False)
-            for subset in block.subsets
-        ]
-        return f"WITH blocks AS MATERIALIZED ({counted}) " + " UNION ALL ".join(marginals)
-
-    def marginals(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[Marginal]:
-        """Yield the marginals of the statement's rows."""
-        order = np.argsort(keys, kind="stable")
-        keys, counts = keys[order], counts[order]
-        subsets = self._subsets()
-        starts = self._ends(subsets)
-        places = np.searchsorted(keys, np.array(starts, dtype=np.int64))
-        for subset, start, first, end in zip(subsets, starts, places, places[1:], strict=False):
-            yield subset, self.request.array(subset, keys[first:end] - start, counts[first:end])
-
-    def _subsets(self) -> list[tuple[str, ...]]:
-        return [subset for block in self.parts for subset in block.subsets]
-
-    def _ends(self, subsets: Sequence[tuple[str, ...]]) -> list[int]:
-        return list(accumulate(map(self.request.domain.cells, subsets), initial=0))
-
-    def _packed(self, names: Sequence[str], codes: Sequence[str], start: int) -> str:
-        # Short integers are packed and grouped sooner.
-        most = max(self._ends([block.names for block in self.parts])[-1], self._ends(self._subsets())[-1])
-        kind = "integer" if most < _MOST_SHORT else "bigint"
-        steps = strides(self.request.shape(names))
-        terms = [f"CAST({code} AS {kind}) * {step}" for code, step in zip(codes, steps, strict=True)]
-        return " + ".join([f"CAST({start} AS {kind})", *(term.removesuffix(" * 1") for term in terms)])
-
-    def _of_block(
-        self, names: tuple[str, ...], subset: tuple[str, ...], first: int, end: int, start: int
-    ) -> str:
-        """Return the query from the groups of a block, whose keys start at `first`, to a marginal."""
-        shape = self.request.shape(names)
-        code = {
-            name: f"(block - {first}) / {step} % {size}"
-            for name, step, size in zip(names, strides(shape), shape, strict=True)
-        }
-        key = self._packed(subset, [code[name] for name in subset], start)
-        inside = f"FROM blocks WHERE block >= {first} AND block < {end}"
-        if len(subset) == len(names):
-            return f"SELECT {key} AS cell, records {inside}"
-        return f"SELECT {key} AS cell, CAST(sum(records) AS bigint) AS records {inside} GROUP BY 1"
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    subsets = [subset for _, held in parts for subset in held]
+    starts = _ends(request.domain, subsets)
+    places = np.searchsorted(keys, np.array(starts, dtype=np.int64))
+    for subset, start, first, end in zip(subsets, starts, places, places[1:], strict=False):
+        yield subset, request.array(subset, keys[first:end] - start, counts[first:end])
 
 
 # The rules of `matrixdp.domain.rules` in PostgreSQL's SQL.
@@ -209,7 +150,6 @@ _KINDS = {
     "timestamp": Kind.TIMESTAMP,
     "timestamptz": Kind.INSTANT,
 }
-_SPACE = "E'" + "".join(f"\\x{ord(character):02x}" for character in WHITESPACE) + "'"
 #: No numeral has more bytes.
 _LONGEST_NUMERAL = 100
 #: Above half of the least double: numbers of smaller size are nearest to 0, and casting them is an error.
@@ -217,31 +157,21 @@ _LEAST = "2.48e-324"
 
 
 @final
-class _PostgreSQL(Dialect):
+class _PostgreSQL(sql.Dialect):
     cast = "CAST"
     divide = "/"
 
     def kind(self, stored: str) -> Kind:
         return _KINDS.get(stored, Kind.OTHER)
 
-    def text(self, rule: Rule, column: str) -> str:
-        text = f'(CAST({column} AS text) COLLATE "C")'
-        cleaned = self.trimmed(text) if rule.trim else text
-        if rule.folded[0]:
-            cleaned = f"translate({cleaned}, {literal(rule.folded[0])}, {literal(rule.folded[1])})"
-        return text if cleaned == text else self.within(LONGEST_TEXT, text, cleaned)
-
-    def trimmed(self, text: str) -> str:
-        return f"btrim({text}, {_SPACE})"
-
     def within(self, longest: int, text: str, value: str) -> str:
         return f"CASE WHEN octet_length({text}) <= {longest} THEN {value} END"
 
     def numeral(self, text: str, otherwise: str = "NULL") -> str:
-        numeral = self.trimmed(text)
+        numeral = sql.trimmed(text)
         number = f"WHEN {numeral} ~ {literal(NUMERAL)} THEN CAST({numeral} AS double precision)"
         number = self.within(_LONGEST_NUMERAL, numeral, f"CASE {number} ELSE {otherwise} END")
-        return self.within(LONGEST_TEXT, text, number)
+        return self.within(sql.LONGEST_TEXT, text, number)
 
     def finite(self, column: str, stored: str) -> str:
         value = f"CAST({column} AS double precision)"
@@ -252,55 +182,39 @@ class _PostgreSQL(Dialect):
         small = f"abs({column}) < CAST('{_LEAST}' AS numeric)"
         return f"CASE WHEN {small} THEN 0 WHEN {column} BETWEEN -{largest} AND {largest} THEN {value} END"
 
+    def is_nan(self, column: str) -> str:
+        return f"{column} = 'NaN'"
+
     def integer(self, rule: Rule, column: str) -> str:
         return f"CAST({column} AS {'bigint' if isinstance(rule, IntegerRange) else 'double precision'})"
 
     def day(self, column: str) -> str:
         return f"to_char(CAST({column} AS timestamp), 'YYYY-MM-DD')"
 
-    def hours(self, rule: Timestamps, column: str, kind: Kind) -> str:
-        if kind is Kind.TEXT:
-            text = self.text(rule, column)
-            return self.within(LONGEST_TEXT, text, _hours_of_text(rule, self.trimmed(text)))
-        first, last = (day.isoformat() for day in DAYS)
+    def days_of_text(self, text: str) -> str:
+        places = ((1, 4), (6, 2), (9, 2))
+        year, month, day = (f"CAST(substr({text}, {at}, {length}) AS integer)" for at, length in places)
+        leap = f"CASE WHEN {year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0) THEN 29 ELSE 28 END"
+        last = f"CASE {month} WHEN 2 THEN {leap} WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30"
+        dated = f"{month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND {last} ELSE 31 END"
+        return f"CASE WHEN {dated} THEN {sql.days(f'make_date({year}, {month}, {day})')} END"
+
+    def hours(self, column: str, kind: Kind) -> str:
         zone, offset = ("timestamptz", "+00") if kind is Kind.INSTANT else ("timestamp", "")
         moment = f"({column} AT TIME ZONE 'UTC')" if kind is Kind.INSTANT else column
-        ends = f"{zone} '{first} 00:00:00{offset}' AND {zone} '{last} 23:59:59.999999{offset}'"
+        ends = f"{zone} '0001-01-01 00:00:00{offset}' AND {zone} '9999-12-31 23:59:59.999999{offset}'"
         hour = f"CAST(extract(hour FROM {moment}) AS integer)"
-        return f"CASE WHEN {column} BETWEEN {ends} THEN {days(f'CAST({moment} AS date)')} * 24 + {hour} END"
-
-    def missing(self, rule: Rule, column: str, kind: Kind) -> str:
-        if kind is Kind.TEXT:
-            return f"{column} IS NULL OR coalesce({self.text(rule, column)} = '', false)"
-        return f"{column} IS NULL" + (f" OR {column} = 'NaN'" if kind is Kind.FLOAT else "")
+        days = sql.days(f"CAST({moment} AS date)")
+        return f"CASE WHEN {column} BETWEEN {ends} THEN {days} * 24 + {hour} END"
 
     def code_of_text(self, rule: Categories, text: str) -> str:
         # No text of PostgreSQL's holds the character 0.
-        texts = {held: code for held, code in canonical_texts(rule).items() if "\0" not in held}
+        texts = {held: code for held, code in sql.canonical_texts(rule).items() if "\0" not in held}
         return _position(text, texts, literal)
 
     def code_of_number(self, rule: Listed | Numbers, number: str) -> str:
         numbers = {listed: code for listed, code in rule.codes.items() if isinstance(listed, float)}
         return _position(number, numbers, double)
-
-
-def _hours_of_text(rule: Timestamps, text: str) -> str:
-    year, month, day, hour, minute = (
-        f"CAST(substr({text}, {place}, {length}) AS integer)"
-        for place, length in ((1, 4), (6, 2), (9, 2), (12, 2), (15, 2))
-    )
-    leap = f"CASE WHEN {year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0) THEN 29 ELSE 28 END"
-    last = f"CASE {month} WHEN 2 THEN {leap} WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30"
-    dated = f"{month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND {last} ELSE 31 END"
-    since = days(f"make_date({year}, {month}, {day})")
-    zone = f"substring(substr({text}, 17) FROM '[+-].*')"
-    apart = f"CAST(substr({zone}, 2, 2) AS integer) * 60 + "
-    apart += f"CAST('0' || replace(substr({zone}, 4), ':', '') AS integer)"
-    ahead = f"coalesce(CASE substr({zone}, 1, 1) WHEN '+' THEN {apart} WHEN '-' THEN -({apart}) END, 0)"
-    timed = f"({since} * 1440 + {hour} * 60 + {minute} - {ahead}) / 60"
-    alone = "NULL" if rule.timed else f"{since} * 24"
-    found = f"CASE WHEN {dated} THEN CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END END"
-    return f"CASE WHEN {text} ~ {literal(MOMENT)} THEN {found} END"
 
 
 def _position(value: str, codes: Mapping[Any, int], write: Callable[[Any], str]) -> str:
@@ -373,7 +287,7 @@ WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = """.format(children=_
 
 
 @final
-class PostgreSQLSource(TableSource[Any]):
+class PostgreSQLSource(base.TableSource):
     """A table of a PostgreSQL database.
 
     The server reads the table in one transaction that can write nothing, and sees one state of it.
@@ -394,29 +308,34 @@ class PostgreSQLSource(TableSource[Any]):
         """Return the names of the table's columns and what they hold."""
         return {name: POSTGRESQL.kind(type_name) for name, type_name in self.table().types.items()}
 
-    def check_columns(self, request: Request) -> None:
+    def check_columns(self, request: base.Request) -> None:
         """Reject a table that lacks columns, or has some that cannot be read."""
         _codes(request, self.table())
 
-    def count(self, request: Request) -> Iterator[Marginal]:
+    def count(self, request: base.Request) -> Iterator[base.Marginal]:
         """Return every marginal of a request, with its counts."""
-        with ExitStack() as stack:
-            cursor = stack.enter_context(self._connect())
-            codes = _codes(request, guarded(partial(self._find, cursor), self._reading))
-            return self._marginals(stack.pop_all(), cursor, codes, request)
+        return base.started(self._counted(request))
 
-    def _marginals(self, stack: ExitStack, cursor: Any, codes: str, request: Request) -> Iterator[Marginal]:
-        with stack:
+    def _counted(self, request: base.Request) -> Iterator[Any]:
+        with self._connect() as cursor:
+            codes = _codes(request, base.guarded(partial(self._find, cursor), self._reading))
+            yield None
             inside = " AND ".join(f"c{i} IS NOT NULL" for i in range(len(request.domain)))
             if request.out_of_domain.counts:
                 asked = partial(_rows, cursor, _outside(request, codes, inside))
-                ((*counts,),) = guarded(asked, _COUNTING, FAILED)
+                ((*counts,),) = base.guarded(asked, _COUNTING, base.FAILED)
                 places = np.arange(len(counts))
-                yield OUT_OF_DOMAIN, request.array(OUT_OF_DOMAIN, places, np.array(counts, dtype=np.int64))
+                yield (
+                    base.OUT_OF_DOMAIN,
+                    request.array(base.OUT_OF_DOMAIN, places, np.array(counts, dtype=np.int64)),
+                )
             kept = f"SELECT * FROM ({codes}) AS encoded WHERE {inside}"  # noqa: S608
-            for counting in Counting.of(request):
-                found = guarded(partial(_groups, cursor, counting.statement(kept)), _COUNTING, FAILED)
-                yield from counting.marginals(*found)
+            gathered = blocks(request.domain, request.subsets)
+            for first in range(0, len(gathered), _AT_ONCE):
+                parts = gathered[first : first + _AT_ONCE]
+                statement = counting(request, parts, kept)
+                found = base.guarded(partial(_groups, cursor, statement), _COUNTING, base.FAILED)
+                yield from counted_marginals(request, parts, *found)
 
     @contextmanager
     def _connect(self) -> Iterator[Any]:
@@ -428,21 +347,20 @@ class PostgreSQLSource(TableSource[Any]):
             raise SourceError(needed, code="missing-library") from None
         doing = f"connect to {self._where}"
         with ExitStack() as stack:
-            connection = guarded(
+            connection = base.guarded(
                 lambda: dbapi.connect(_fixed(self._address), autocommit=True), doing, _CONNECTED
             )
             stack.callback(_close, connection)
-            cursor = guarded(connection.cursor, doing)
+            cursor = base.guarded(connection.cursor, doing)
             stack.callback(_close, cursor)
-            path = guarded(partial(_begin, cursor), doing)
+            path = base.guarded(partial(_begin, cursor), doing)
             if path.replace(" ", "") != _PATH.replace(" ", ""):
-                expected = (
-                    f"{_PATH}: let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
-                )
-                raise SourceError.at(("data",), "a connection with another search_path", expected)
+                cure = f"let the pooler pass `options` on, or ALTER ROLE .. SET search_path = {_PATH}"
+                found = "a connection with another search_path"
+                raise SourceError.at(("data",), found, f"{_PATH}: {cure}")
             yield cursor
 
-    def _find(self, cursor: Any) -> Table:
+    def _find(self, cursor: Any) -> base.Table:
         ((encoding,),) = _rows(cursor, "SELECT current_setting('server_encoding')")
         if encoding not in _ENCODINGS:
             message = f"the database holds texts as {encoding}; one of UTF8 is needed"
@@ -451,7 +369,7 @@ class PostgreSQLSource(TableSource[Any]):
         columns = _rows(cursor, f"{_COLUMNS} {int(oid)} ORDER BY a.attnum")
         types = {column: type_name for column, type_name, _ in columns}
         generated = [column for column, _, is_generated in columns if is_generated]
-        return Table(f"{identifier(schema)}.{identifier(name)}", computed, types, generated)
+        return base.Table(f"{identifier(schema)}.{identifier(name)}", computed, types, generated)
 
 
 def _begin(cursor: Any) -> str:
@@ -477,7 +395,7 @@ def _fixed(address: str) -> str:
     return f"{address}{between}options={quote(options)}"
 
 
-def _codes(request: Request, table: Table) -> str:
+def _codes(request: base.Request, table: base.Table) -> str:
     """Return the query for the codes of the records, a column an attribute, NULL where out of domain."""
     request.check_columns(table.types)
     # A cast of an enumeration would run what the owner of the type may have put in its place.
@@ -487,9 +405,8 @@ def _codes(request: Request, table: Table) -> str:
         else identifier(name)
         for name, type_name in table.types.items()
     }
-    values, codes, read = POSTGRESQL.encoded(request, request.domain.readings, table.types, own)
-    own_codes = attribute_codes(request.domain, request.out_of_domain, read).values()
-    listed = ", ".join(f"{code} AS c{i}" for i, code in enumerate(own_codes))
+    values, codes, own_codes = POSTGRESQL.encoded(request, request.domain.readings, table.types, own)
+    listed = ", ".join(f"{code} AS c{i}" for i, code in enumerate(own_codes.values()))
     # Without OFFSET the server puts every value into each place of its code, and computes it that often.
     raw = f"SELECT {', '.join(values)} FROM {table.name} OFFSET 0"  # noqa: S608
     encoded = f"SELECT {', '.join(codes)} FROM ({raw}) AS source OFFSET 0"  # noqa: S608
@@ -498,10 +415,11 @@ def _codes(request: Request, table: Table) -> str:
     return f"SELECT {listed} FROM ({encoded}) AS read OFFSET 0"  # noqa: S608
 
 
-def _outside(request: Request, codes: str, inside: str) -> str:
+def _outside(request: base.Request, codes: str, inside: str) -> str:
     """Return the query for the counts of records out of domain."""
     names = {name: f"c{i}" for i, name in enumerate(request.domain.names)}
-    columns = ", ".join(f"count(*) FILTER (WHERE {missing})" for missing in outside(request, names, inside))
+    missing = sql.outside(request, names, inside)
+    columns = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in missing)
     return f"SELECT {columns} FROM ({codes}) AS encoded"  # noqa: S608
 
 

@@ -1,4 +1,4 @@
-"""The rules of `matrixdp.domain.rules` in SQL: one skeleton, and what DuckDB writes in its own way.
+"""The rules of `matrixdp.domain.rules` in SQL: one skeleton, with what DuckDB writes in its own way.
 
 Two steps, each one expression a column, so that a value is parsed once: from the raw value to a canonical
 text, a number or both, and from there to a code, NULL where the value is out of domain. No expression can
@@ -7,37 +7,18 @@ raise an error, whatever the value. `matrixdp.sources.postgresql` has the other 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import final
 
-from matrixdp.domain import Domain
-from matrixdp.domain.rules import (
-    BOOLEANS,
-    DAYS,
-    MOMENT,
-    NUMERAL,
-    SPELLINGS,
-    WHITESPACE,
-    Categories,
-    Days,
-    IntegerRange,
-    Kind,
-    Listed,
-    Numbers,
-    Rule,
-    Texts,
-    Timestamps,
-    canonical_text,
-    never,
-)
+from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import rules as meaning
+from matrixdp.domain.rules import BOOLEANS, SPELLINGS, Categories, IntegerRange, Kind, Listed, Numbers, Rule
 from matrixdp.sources.base import Request
 
-FIRST_DAY, LAST_DAY = (f"DATE '{day.isoformat()}'" for day in DAYS)
+FIRST_DAY, LAST_DAY = (f"DATE '{day.isoformat()}'" for day in meaning.DAYS)
 LONGEST_TEXT = 2**20
 """No longer text has a number or a day: functions of PostgreSQL fail on texts a hundred times as long."""
-_LONGEST_BOOLEAN = max(map(len, SPELLINGS))
 
 
 def identifier(name: str) -> str:
@@ -63,69 +44,137 @@ def double(number: float) -> str:
 
 def canonical_texts(rule: Categories) -> dict[str, int]:
     """Return the codes of canonical texts."""
-    return {
-        value if isinstance(value, str) else canonical_text(value): code for value, code in rule.codes.items()
-    }
+    texts = (value if isinstance(value, str) else meaning.canonical_text(value) for value in rule.codes)
+    return dict(zip(texts, rule.codes.values(), strict=True))
 
 
-class Dialect(ABC):
-    """The SQL of one engine: the skeleton of both steps is here, and what engines write differently is not.
+_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_KINDS = {
+    **dict.fromkeys((*_SIZES, *(f"U{size}" for size in _SIZES)), Kind.INTEGER),
+    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), Kind.FLOAT),
+    **dict.fromkeys(("NULL", '"NULL"'), Kind.NULL),
+    **dict.fromkeys(("VARCHAR", "ENUM"), Kind.TEXT),
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), Kind.TIMESTAMP),
+    "TIMESTAMP_NS": Kind.NANOSECONDS,
+    "TIMESTAMP WITH TIME ZONE": Kind.INSTANT,
+}
+_EXACT = 2**53
+_EPOCH = date(1970, 1, 1).toordinal()
+_HOUR = 3_600_000_000
+_SPACE = literal(meaning.WHITESPACE)
+_SPACED_NUMERAL = literal(f"[{meaning.WHITESPACE}]*(?:{meaning.NUMERAL[1:-1]})[{meaning.WHITESPACE}]*")
+
+
+def column_kind(type_name: str) -> Kind:
+    """Return what a column of a DuckDB type holds.
+
+    Examples
+    --------
+    >>> column_kind("DECIMAL(10,2)"), column_kind("TIME")
+    (<Kind.FLOAT: 'float'>, <Kind.OTHER: 'other'>)
+    """
+    name, _, options = type_name.partition("(")
+    return Kind.OTHER if options and not options.endswith(")") else _KINDS.get(name, Kind.OTHER)
+
+
+class Dialect:
+    """The SQL of DuckDB; that of another engine overrides all that this one writes otherwise.
 
     Every column is a quoted name, and comes with the name of the type that it is stored as.
     """
 
-    cast: str
+    cast = "TRY_CAST"
     """What casts a value that is known to have the type."""
-    divide: str
+    divide = "//"
     """What divides integers that are not negative, without a remainder."""
 
-    @abstractmethod
     def kind(self, stored: str) -> Kind:
         """Return what a column of a type holds."""
+        return column_kind(stored)
 
-    @abstractmethod
-    def text(self, rule: Rule, column: str) -> str:
-        """Return a text that is compared byte by byte, trimmed and with folded letters as a rule says."""
-
-    @abstractmethod
-    def trimmed(self, text: str) -> str:
-        """Return a text without white space around it."""
-
-    @abstractmethod
     def within(self, longest: int, text: str, value: str) -> str:
         """Return a value, or NULL where a text has more bytes and functions of the engine may fail on it."""
+        return value
 
-    @abstractmethod
     def numeral(self, text: str, otherwise: str = "NULL") -> str:
         """Return the number that a text is a numeral of, or else another expression."""
+        # DuckDB skips the same white space when it casts.
+        matches = f"regexp_full_match({text}, {_SPACED_NUMERAL})"
+        return f"CASE WHEN {matches} THEN TRY_CAST({text} AS DOUBLE) ELSE {otherwise} END"
 
-    @abstractmethod
     def finite(self, column: str, stored: str) -> str:
         """Return the double that is nearest to a number that is no integer; NULL where it is not finite."""
+        return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
 
-    @abstractmethod
+    def is_nan(self, column: str) -> str:
+        """Return whether a number that is no integer is none."""
+        return f"isnan(CAST({column} AS DOUBLE))"
+
     def integer(self, rule: Rule, column: str) -> str:
         """Return an integer as a number that compares exactly with those of the rule."""
+        return f"TRY_CAST({column} AS DOUBLE)"
 
-    @abstractmethod
     def day(self, column: str) -> str:
         """Return the text of a date from year 1 to 9999."""
+        return f"CAST({column} AS VARCHAR)"
 
-    @abstractmethod
-    def hours(self, rule: Timestamps, column: str, kind: Kind) -> str:
-        """Return the hour of a moment that is a text or a timestamp, as `Timestamps` counts them."""
+    def days_of_text(self, text: str) -> str:
+        """Return the `days` of the date that a text of the form 2020-01-31 is, or NULL."""
+        return days(f"TRY_CAST({text} AS DATE)")
 
-    @abstractmethod
-    def missing(self, rule: Rule, column: str, kind: Kind) -> str:
-        """Return whether a raw value is missing; never NULL itself."""
+    def hours(self, column: str, kind: Kind) -> str:
+        """Return the hour of a timestamp, as `Timestamps` counts them."""
+        if kind is Kind.NANOSECONDS:
+            since = f"CAST(epoch_ns({column}) AS HUGEINT) + {_EPOCH * 24 * _HOUR * 1000}"
+            return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {_HOUR * 1000} AS BIGINT) END"
+        zone, offset = (" WITH TIME ZONE", "+00") if kind is Kind.INSTANT else ("", "")
+        moment = f"TRY_CAST({column} AS TIMESTAMP{zone})"
+        first = f"CAST('0001-01-01 00:00:00{offset}' AS TIMESTAMP{zone})"
+        last = f"CAST('9999-12-31 23:59:59.999999{offset}' AS TIMESTAMP{zone})"
+        since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {_HOUR}"
+        return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {since} END"
 
-    @abstractmethod
     def code_of_text(self, rule: Categories, text: str) -> str:
         """Return the code of a canonical text."""
+        labels = ", ".join(map(literal, canonical_texts(rule)))
+        return f"enum_code(TRY_CAST({text} AS ENUM({labels})))"
 
-    @abstractmethod
     def code_of_number(self, rule: Listed | Numbers, number: str) -> str:
         """Return the code of a listed number."""
+        # Integral numbers go through the text of the integer; the few others are compared one by one.
+        integral = self.code_of_text(rule, f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)")
+        others = [
+            f" WHEN {double(listed)} THEN {code}"
+            for listed, code in rule.codes.items()
+            if isinstance(listed, float) and (abs(listed) >= _EXACT or not listed.is_integer())
+        ]
+        rest = f" ELSE CASE {number}{''.join(others)} END" if others else ""
+        return f"CASE WHEN abs({number}) < {_EXACT} AND {number} = floor({number}) THEN {integral}{rest} END"
+
+    @final
+    def _text(self, rule: Rule, column: str) -> str:
+        """Return a text that is compared byte by byte, trimmed and with folded letters as a rule says."""
+        # A collation of the column would make texts equal that are not.
+        text = f'(CAST({column} AS text) COLLATE "C")'
+        cleaned = trimmed(text) if rule.trim else text
+        if rule.folded[0]:
+            cleaned = f"translate({cleaned}, {literal(rule.folded[0])}, {literal(rule.folded[1])})"
+        return text if cleaned == text else self.within(LONGEST_TEXT, text, cleaned)
+
+    @final
+    def _hours_of_text(self, rule: meaning.Timestamps, text: str) -> str:
+        day = self.days_of_text(f"substr({text}, 1, 10)")
+        hour, minute = (f"{self.cast}(substr({text}, {place}, 2) AS bigint)" for place in (12, 15))
+        zone = f"regexp_replace(substr({text}, 17), '^[^+-]*', '')"
+        apart = f"{self.cast}(substr({zone}, 2, 2) AS bigint) * 60"
+        apart += f" + {self.cast}('0' || replace(substr({zone}, 4), ':', '') AS bigint)"
+        ahead = f"CASE substr({zone}, 1, 1) WHEN '+' THEN {apart} WHEN '-' THEN -({apart}) ELSE 0 END"
+        timed = f"({day} * 1440 + {hour} * 60 + {minute} - ({ahead})) {self.divide} 60"
+        alone = "CAST(NULL AS bigint)" if rule.timed else f"{day} * 24"
+        moment = f"CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END"
+        return f"CASE WHEN {text} ~ {literal(meaning.MOMENT)} THEN {moment} END"
 
     @final
     def values(self, rule: Rule, column: str, stored: str) -> dict[str, str]:
@@ -135,12 +184,16 @@ class Dialect(ABC):
         with numbers too, both.
         """
         kind = self.kind(stored)
-        if never(rule, kind):
+        if meaning.never(rule, kind):
             return {"t": "CAST(NULL AS varchar)"}
         within = f"CASE WHEN {column} BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN"
-        if isinstance(rule, Timestamps):
-            whole_day = f"{within} {days(column)} * 24 END"
-            return {"n": whole_day if kind is Kind.DATE else self.hours(rule, column, kind)}
+        if isinstance(rule, meaning.Timestamps):
+            if kind is Kind.DATE:
+                return {"n": f"{within} {days(column)} * 24 END"}
+            if kind is not Kind.TEXT:
+                return {"n": self.hours(column, kind)}
+            text = self._text(rule, column)
+            return {"n": self.within(LONGEST_TEXT, text, self._hours_of_text(rule, trimmed(text)))}
         if kind is Kind.DATE:
             return {"t": f"{within} {self.day(column)} END"}
         if kind is Kind.INTEGER:
@@ -152,33 +205,31 @@ class Dialect(ABC):
             write = literal if isinstance(rule, Listed) else _truth
             boolean = f"CASE WHEN {column} THEN {write('true')} WHEN NOT {column} THEN {write('false')} END"
             return {"t" if isinstance(rule, Listed) else "n": boolean}
-        text = self.text(rule, column)
+        text = self._text(rule, column)
         if not isinstance(rule, Categories) or isinstance(rule, Numbers):
             return {"n": self.numeral(text, f"CASE lower({text}) {_spelled(_truth)} END")}
-        if isinstance(rule, Days):
-            return {"t": self.within(LONGEST_TEXT, text, self.trimmed(text))}
+        if isinstance(rule, meaning.Days):
+            return {"t": self.within(LONGEST_TEXT, text, trimmed(text))}
         found, longest = text, max(len(label.encode()) for label in ("", *canonical_texts(rule)))
         if isinstance(rule, Listed) and not BOOLEANS.keys().isdisjoint(rule.codes):
-            found, longest = (
-                f"CASE lower({text}) {_spelled(literal)} ELSE {text} END",
-                max(longest, _LONGEST_BOOLEAN),
-            )
+            found = f"CASE lower({text}) {_spelled(literal)} ELSE {text} END"
+            longest = max(longest, *map(len, SPELLINGS))
         numbers = {"n": self.numeral(text)} if isinstance(rule, Listed) and rule.numbers else {}
         return {"t": self.within(longest, text, found), **numbers}
 
     @final
     def code(self, rule: Rule, values: Mapping[str, str], kind: Kind) -> str:
         """Return the expression from what `values` gives, as columns, to an integer code, or NULL."""
-        if never(rule, kind):
+        if meaning.never(rule, kind):
             return "CAST(NULL AS integer)"
-        if isinstance(rule, Texts | Days):
+        if isinstance(rule, meaning.Texts | meaning.Days):
             return self.code_of_text(rule, values["t"])
         if isinstance(rule, Listed | Numbers):
             found = [self.code_of_text(rule, values["t"])] if "t" in values else []
             found += [self.code_of_number(rule, values["n"])] if "n" in values else []
             return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
         value = values["n"]
-        if isinstance(rule, Timestamps):
+        if isinstance(rule, meaning.Timestamps):
             return self._code_of_hours(rule, value)
         if isinstance(rule, IntegerRange):
             whole = value if kind is Kind.INTEGER else f"floor({value})"
@@ -191,7 +242,7 @@ class Dialect(ABC):
         inside = f"{value} >= {edges[0]} AND {value} {below} {edges[-1]}"
         return f"CASE WHEN {inside} THEN {_bin(edges, value, 0, len(edges) - 1)} END"
 
-    def _code_of_hours(self, rule: Timestamps, hours: str) -> str:
+    def _code_of_hours(self, rule: meaning.Timestamps, hours: str) -> str:
         if rule.edges is None:
             code = f"(({hours} - {rule.start}) {self.divide} {rule.width})"
         else:
@@ -208,14 +259,16 @@ class Dialect(ABC):
         code = self.code(rule, {part: f"{part}{index}" for part in found}, kind)
         if rule.null is None:
             return values, code
-        values.append(f"{self.missing(rule, column, kind)} AS m{index}")
+        special = {Kind.TEXT: f"{self._text(rule, column)} = ''", Kind.FLOAT: self.is_nan(column)}
+        missing = f" OR coalesce({special[kind]}, false)" if kind in special else ""
+        values.append(f"{column} IS NULL{missing} AS m{index}")
         return values, f"CASE WHEN m{index} THEN {rule.null} ELSE {code} END"
 
     @final
     def encoded(
         self, request: Request, encoders: Domain, stored: Mapping[str, str], own: Mapping[str, str]
     ) -> tuple[list[str], list[str], dict[str, str]]:
-        """Return both steps for all columns: columns of values, columns of codes, and the names of these.
+        """Return both steps for all columns: columns of values, columns of codes, and those of attributes.
 
         Parameters
         ----------
@@ -224,6 +277,11 @@ class Dialect(ABC):
             The readings that say how the columns are read.
         stored, own : mapping of str to str
             The type and the quoted name of each column of the table.
+
+        Returns
+        -------
+        tuple of (list of str, list of str, dict of str to str)
+            The last are expressions over the columns of codes, for each attribute of the request's domain.
         """
         kinds = {name: self.kind(type_name) for name, type_name in stored.items()}
         values, codes, read = [], [], {}
@@ -231,10 +289,57 @@ class Dialect(ABC):
             column = encoders[name].column
             parts, code = self.named(rule, own[column], stored[column], i)
             values += parts
-            other = request.out_of_domain.code(name)
-            codes.append(f"{code if other is None else f'coalesce({code}, {other})'} AS c{i}")
+            codes.append(f"{_or_other(code, request.out_of_domain.code(name))} AS c{i}")
             read[name] = f"c{i}"
-        return values, codes, read
+        return values, codes, attribute_codes(request.domain, request.out_of_domain, read)
+
+
+# The codes of derived attributes, looked up by those of what they are derived from, in SQL of any server.
+
+
+def attribute_codes(domain: Domain, out_of_domain: OutOfDomain, read: Mapping[str, str]) -> dict[str, str]:
+    """Return the expression for the code of each attribute of a domain, NULL where it is out of domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    out_of_domain : OutOfDomain
+        Has been carried out on what was read; it is here on what is derived from this.
+    read : mapping of str to str
+        The columns of codes, NULL where a value is out of domain, by the names of `Domain.readings`.
+
+    Examples
+    --------
+    >>> domain = Domain({"age": 3, "minor": {"of": ["age"], "map": {0: "yes"}, "otherwise": "no"}})
+    >>> print(attribute_codes(domain, OutOfDomain(), {"age": "c0"})["minor"])
+    CAST(substr('011', CAST(1 + 1 * (CAST(c0 AS BIGINT) * 1) AS INTEGER), 1) AS INTEGER)
+    """
+    found = {}
+    for attribute in domain:
+        derivation = attribute.codebook.derivation
+        if derivation is None:
+            found[attribute.name] = read[attribute.name]
+            continue
+        terms, step = [], 1
+        for name in reversed(domain.parents[attribute.name]):
+            terms.append(f"CAST({read[name]} AS BIGINT) * {step}")
+            step *= domain.readings[name].size
+        # Every code as a text of one width, which every server finds by its place without looking at others.
+        width = len(str(attribute.size - 1))
+        table = "".join(f"{code:0{width}d}" for code in derivation.codes)
+        place = f"CAST(1 + {width} * ({' + '.join(reversed(terms))}) AS INTEGER)"
+        code = f"CAST(substr('{table}', {place}, {width}) AS INTEGER)"
+        found[attribute.name] = _or_other(code, out_of_domain.code(attribute.name))
+    return found
+
+
+def _or_other(code: str, other: int | None) -> str:
+    return code if other is None else f"coalesce({code}, {other})"
+
+
+def trimmed(text: str) -> str:
+    """Return a text without white space around it."""
+    return f"trim({text}, {_SPACE})"
 
 
 def outside(request: Request, codes: Mapping[str, str], inside: str) -> list[str]:
@@ -268,123 +373,4 @@ def _bin(edges: Sequence[str], value: str, first: int, end: int) -> str:
     return f"CASE WHEN {value} < {edges[middle]} THEN {below} ELSE {above} END"
 
 
-_SIZES = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_KINDS = {
-    **dict.fromkeys((*_SIZES, *(f"U{size}" for size in _SIZES)), Kind.INTEGER),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), Kind.FLOAT),
-    **dict.fromkeys(("NULL", '"NULL"'), Kind.NULL),
-    "VARCHAR": Kind.TEXT,
-    "BOOLEAN": Kind.BOOLEAN,
-    "DATE": Kind.DATE,
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"), Kind.TIMESTAMP),
-    "TIMESTAMP_NS": Kind.NANOSECONDS,
-    "TIMESTAMP WITH TIME ZONE": Kind.INSTANT,
-}
-_EXACT = 2**53
-_EPOCH = date(1970, 1, 1).toordinal()
-_HOUR = 3_600_000_000
-_SPACE = literal(WHITESPACE)
-_SPACED_NUMERAL = literal(f"[{WHITESPACE}]*(?:{NUMERAL[1:-1]})[{WHITESPACE}]*")
-
-
-def column_kind(type_name: str) -> Kind:
-    """Return what a column of a DuckDB type holds.
-
-    Examples
-    --------
-    >>> column_kind("DECIMAL(10,2)"), column_kind("TIME")
-    (<Kind.FLOAT: 'float'>, <Kind.OTHER: 'other'>)
-    """
-    if type_name.endswith(")"):
-        sized = {"DECIMAL": Kind.FLOAT, "ENUM": Kind.TEXT}
-        return sized.get(type_name.partition("(")[0], Kind.OTHER)
-    return _KINDS.get(type_name, Kind.OTHER)
-
-
-@final
-class _DuckDB(Dialect):
-    cast = "TRY_CAST"
-    divide = "//"
-
-    def kind(self, stored: str) -> Kind:
-        return column_kind(stored)
-
-    def text(self, rule: Rule, column: str) -> str:
-        # A collation of the column would make texts equal that are not.
-        text = f"(CAST({column} AS VARCHAR) COLLATE C)"
-        text = self.trimmed(text) if rule.trim else text
-        others, letters = map(literal, rule.folded)
-        return f"translate({text}, {others}, {letters})" if rule.folded[0] else text
-
-    def trimmed(self, text: str) -> str:
-        return f"trim({text}, {_SPACE})"
-
-    def within(self, longest: int, text: str, value: str) -> str:
-        return value
-
-    def numeral(self, text: str, otherwise: str = "NULL") -> str:
-        # DuckDB skips the same white space when it casts.
-        matches = f"regexp_full_match({text}, {_SPACED_NUMERAL})"
-        return f"CASE WHEN {matches} THEN TRY_CAST({text} AS DOUBLE) ELSE {otherwise} END"
-
-    def finite(self, column: str, stored: str) -> str:
-        return f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
-
-    def integer(self, rule: Rule, column: str) -> str:
-        return f"TRY_CAST({column} AS DOUBLE)"
-
-    def day(self, column: str) -> str:
-        return f"CAST({column} AS VARCHAR)"
-
-    def hours(self, rule: Timestamps, column: str, kind: Kind) -> str:
-        if kind is Kind.TEXT:
-            return _hours_of_text(rule, self.trimmed(self.text(rule, column)))
-        if kind is Kind.NANOSECONDS:
-            since = f"CAST(epoch_ns({column}) AS HUGEINT) + {_EPOCH * 24 * _HOUR * 1000}"
-            return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {_HOUR * 1000} AS BIGINT) END"
-        zone, offset = (" WITH TIME ZONE", "+00") if kind is Kind.INSTANT else ("", "")
-        moment = f"TRY_CAST({column} AS TIMESTAMP{zone})"
-        first, last = (
-            f"CAST('{text}{offset}' AS TIMESTAMP{zone})"
-            for text in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999")
-        )
-        since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {_HOUR}"
-        return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {since} END"
-
-    def missing(self, rule: Rule, column: str, kind: Kind) -> str:
-        if kind is Kind.TEXT:
-            return f"coalesce({self.text(rule, column)} = '', true)"
-        if kind is Kind.FLOAT:
-            return f"coalesce(isnan(CAST({column} AS DOUBLE)), true)"
-        return f"{column} IS NULL"
-
-    def code_of_text(self, rule: Categories, text: str) -> str:
-        labels = ", ".join(map(literal, canonical_texts(rule)))
-        return f"enum_code(TRY_CAST({text} AS ENUM({labels})))"
-
-    def code_of_number(self, rule: Listed | Numbers, number: str) -> str:
-        # Integral numbers go through the text of the integer; the few others are compared one by one.
-        integral = self.code_of_text(rule, f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)")
-        others = [
-            f" WHEN {double(listed)} THEN {code}"
-            for listed, code in rule.codes.items()
-            if isinstance(listed, float) and (abs(listed) >= _EXACT or not listed.is_integer())
-        ]
-        rest = f" ELSE CASE {number}{''.join(others)} END" if others else ""
-        return f"CASE WHEN abs({number}) < {_EXACT} AND {number} = floor({number}) THEN {integral}{rest} END"
-
-
-def _hours_of_text(rule: Timestamps, text: str) -> str:
-    day = days(f"TRY_CAST(substr({text}, 1, 10) AS DATE)")
-    alone = "CAST(NULL AS BIGINT)" if rule.timed else f"{day} * 24"
-    hour, minute = (f"TRY_CAST(substr({text}, {place}, 2) AS BIGINT)" for place in (12, 15))
-    zone = f"regexp_extract(substr({text}, 17), '[+-].*')"
-    apart = f"TRY_CAST(substr({zone}, 2, 2) AS BIGINT) * 60"
-    apart += f" + coalesce(TRY_CAST(replace(substr({zone}, 4), ':', '') AS BIGINT), 0)"
-    ahead = f"CASE substr({zone}, 1, 1) WHEN '+' THEN {apart} WHEN '-' THEN -({apart}) ELSE 0 END"
-    timed = f"({day} * 1440 + {hour} * 60 + {minute} - ({ahead})) // 60"
-    matches = f"regexp_full_match({text}, {literal(MOMENT[1:-1])})"
-    return f"CASE WHEN {matches} THEN CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END END"
-
-
-DUCKDB = _DuckDB()
+DUCKDB = Dialect()

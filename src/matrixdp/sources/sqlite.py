@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, final
 
@@ -20,7 +20,7 @@ from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
 from matrixdp.sources.base import FAILED, UNORDERED, Marginal, Request, Table, TableSource, guarded
-from matrixdp.sources.columns import PLACE, arrow
+from matrixdp.sources.columns import arrow, stream
 from matrixdp.sources.counting import count
 from matrixdp.sources.memory import encode_codes, person_numbers
 from matrixdp.sources.sql import identifier
@@ -31,24 +31,17 @@ _KNOWN = 2**16
 _ROWIDS = ("rowid", "_rowid_", "oid")
 
 
-class _Codes(dict[Any, int | None]):
-    """The codes of raw values of SQLite, found when they are first met; texts are bytes."""
+def _known(code: Callable[[object], int | None], most: int | None) -> Callable[[object], int | None]:
+    """Return what gives the codes of raw values of SQLite, whose texts are bytes."""
 
-    def __init__(self, code: Callable[[object], int | None], most: int | None) -> None:
-        super().__init__()
-        self._code = code
-        self._most = most
+    def of_raw(raw: object) -> int | None:
+        return code(raw.decode(errors="replace") if isinstance(raw, bytes) else raw)
 
-    def __missing__(self, raw: object) -> int | None:
-        if len(self) == self._most:
-            self.clear()
-        value = raw.decode(errors="replace") if isinstance(raw, bytes) else raw
-        code = self[raw] = self._code(value)
-        return code
+    return lru_cache(most)(of_raw)
 
 
 @final
-class SQLiteSource(TableSource[sqlite3.Connection]):
+class SQLiteSource(TableSource):
     """A table of an SQLite database.
 
     Parameters
@@ -91,32 +84,19 @@ class SQLiteSource(TableSource[sqlite3.Connection]):
     def _read(
         self, query: str, request: Request, connection: duckdb.DuckDBPyConnection
     ) -> duckdb.DuckDBPyRelation:
-        readings = request.domain.readings.names
-        fields = [(f"a{i}", arrow.int64()) for i in range(len(readings))]
-        if request.unit.id is not None:
-            fields += [("id", arrow.int64()), PLACE]
-        schema = arrow.schema(fields)
-        held = arrow.RecordBatchReader.from_batches(schema, self._batches(query, request, schema))
-        return encode_codes(request, held, readings, connection)
+        placed = request.unit.id is not None
+        codes = [_known(partial(encode_value, attribute), _KNOWN) for attribute in request.domain.readings]
+        # Never forgotten: one person has one number.
+        codes += [_known(person_numbers(), None)] if placed else []
+        held = stream([arrow.int64()] * len(codes), [(0, self._columns(query, codes))], placed)
+        return encode_codes(request, held, request.domain.readings.names, connection)
 
-    def _batches(self, query: str, request: Request, schema: Any) -> Iterator[Any]:
+    def _columns(self, query: str, codes: list[Callable[[object], int | None]]) -> Iterator[list[Any]]:
         """Read the table, in one statement, which sees one state of it."""
-        readings = request.domain.readings
-        codes = [_Codes(partial(encode_value, attribute), _KNOWN) for attribute in readings]
-        if request.unit.id is not None:
-            # Never forgotten: one person has one number.
-            codes.append(_Codes(person_numbers(), None))
-        first = 0
         with self._connect() as connection, closing(connection.execute(query)) as cursor:
             while rows := cursor.fetchmany(_BATCH):
                 found = zip(codes, zip(*rows, strict=True), strict=True)
-                columns = [
-                    arrow.array(map(known.__getitem__, raw), type=arrow.int64()) for known, raw in found
-                ]
-                if request.unit.id is not None:
-                    columns.append(arrow.array(range(first, first + len(rows)), type=PLACE.type))
-                    first += len(rows)
-                yield arrow.record_batch(columns, schema=schema)
+                yield [arrow.array(map(code, raw), type=arrow.int64()) for code, raw in found]
 
     def _connect(self) -> closing[sqlite3.Connection]:
         def connect() -> sqlite3.Connection:
@@ -150,9 +130,8 @@ class SQLiteSource(TableSource[sqlite3.Connection]):
                 with suppress(sqlite3.OperationalError):
                     connection.execute(f"SELECT {place} FROM {table.name} LIMIT 0")  # noqa: S608
                     return place
-        raise SourceError.at(
-            ("unit", "id"), "a view, or a table without row ids", UNORDERED, code="not-supported"
-        )
+        found = "a view, or a table without row ids"
+        raise SourceError.at(("unit", "id"), found, UNORDERED, code="not-supported")
 
     def _find(self, connection: sqlite3.Connection) -> Table:
         tables = connection.execute(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.errors import PrivacyError, SourceError
 from matrixdp.exact import IntegerTensor
 from matrixdp.measure.measurement import SCALE_BITS, NoiseScale, noisy
 from matrixdp.noise import LAPLACE, RandomSource
@@ -44,7 +44,7 @@ def read_counts(
     source = open_source(table, table_name=table_name)
     for _, counts in source.marginals(workload.domain, [(attribute,)], rule, unit):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
-    raise NumericalError("the source did not return the marginal that was asked for")
+    raise SourceError("the source did not return the marginal that was asked for")
 
 
 def table_assumptions(table: object, workload: Workload, table_name: str | None = None) -> tuple[str, ...]:
