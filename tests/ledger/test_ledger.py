@@ -358,7 +358,7 @@ def reserve_somewhere(path: Path) -> bool:
 
 def test_processes_at_once_never_spend_more_than_the_total(tmp_path: Path):
     ledger = Ledger.create(tmp_path / "shared", "people", Budget(rho=2))
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     with context.Pool(4, context.Barrier(4).wait) as pool:
         made = pool.map(reserve_somewhere, [ledger.path] * 48, chunksize=1)
     assert sum(made) == 20 == len({entry.id for entry in ledger.entries})
