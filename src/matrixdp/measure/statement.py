@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matrixdp.errors import PrivacyError
-from matrixdp.ledger import LedgerEntry
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
 from matrixdp.privacy.budget import exact_text
 from matrixdp.privacy.conversions import float_above
+
+if TYPE_CHECKING:
+    from matrixdp.ledger import LedgerEntry
 
 REFERENCE_DELTA = Fraction(1, 10**6)
 

@@ -152,8 +152,16 @@ def release(
     source.check(specification.domain, specification.out_of_domain, specification.unit)
     with transaction(out, force=force, spends=str(specification.budget or "a budget")) as run:
         if strategy is None:
-            asked, goals, more = specification.workload, specification.targets or None, options or {}
-            strategy = select(asked, noise, None, mechanism, reference, objective, goals, progress, **more)
+            strategy = select(
+                specification.workload,
+                noise=noise,
+                mechanism=mechanism,
+                budget=reference,
+                objective=objective,
+                targets=specification.targets or None,
+                progress=progress,
+                **(options or {}),
+            )
         elif not isinstance(strategy, Strategy):
             path, strategy = Path(strategy), Strategy.load(strategy)
             if strategy.workload.domain != specification.domain:
