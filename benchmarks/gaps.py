@@ -21,6 +21,13 @@ import matrixdp as mdp
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "randhie.yaml"
 
+
+def _cells_and_prefixes() -> mdp.Workload:
+    """Return marginals and cumulative counts of the same attributes: every pair is a sum of two products."""
+    domain = mdp.Domain(dict(zip("abcdefg", (10, 8, 16, 2, 5, 7, 100), strict=True)))
+    return mdp.Workload(domain, mdp.marginals([1, 2]), mdp.kway([1, 2], "prefix"))
+
+
 #: name -> the workload, and whether its bound is refined by `certify`, too
 WORKLOADS: dict[str, tuple[Callable[[], mdp.Workload], bool]] = {
     "bundled example": (lambda: mdp.load_specification(EXAMPLE).workload, False),
@@ -31,6 +38,7 @@ WORKLOADS: dict[str, tuple[Callable[[], mdp.Workload], bool]] = {
     "affine, n = 10, d = 40": (lambda: one_and_two_way("affine"), False),
     "abs, n = 10, d = 40": (lambda: one_and_two_way("abs"), False),
     "marginals, n = 10, d = 40": (lambda: one_and_two_way("identity"), False),
+    "cells and prefixes, d = 7": (_cells_and_prefixes, False),
 }
 
 
