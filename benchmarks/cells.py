@@ -22,6 +22,9 @@ from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
+from matrixdp.papers.greedy_h import greedy_rows
+from matrixdp.papers.trees import best_branching, tree_rows
+from matrixdp.papers.wavelet import haar_rows
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
 from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.kron import solve_kron
@@ -30,11 +33,8 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
-from matrixdp.selection.mechanisms.greedy_h import greedy_rows
 from matrixdp.selection.mechanisms.products import axis_gram
-from matrixdp.selection.mechanisms.trees import best_branching, tree_rows
 from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.selection.mechanisms.wavelet import haar_rows
 from matrixdp.selection.view.pieces import Pieces
 from matrixdp.selection.view.product_terms import product_terms
 from matrixdp.selection.view.sub_workloads import split_workload

@@ -15,6 +15,7 @@ whose value is the module, is found by `matrixdp.select`, the command line and `
 """
 
 from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
+from matrixdp.selection.compose.rounding import product_blocks
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.rotation import rotated
@@ -27,29 +28,40 @@ from matrixdp.selection.mechanisms.explicit import (
     roots_of,
     spectrum_of,
 )
-from matrixdp.selection.mechanisms.greedy_h import greedy_rows
 from matrixdp.selection.mechanisms.options import Options, option
-from matrixdp.selection.mechanisms.products import axis_gram, numeric_mechanism, product_of
+from matrixdp.selection.mechanisms.products import (
+    NO_BOUND,
+    axis_gram,
+    numeric_mechanism,
+    numeric_product,
+    product_of,
+)
 from matrixdp.selection.mechanisms.table import DataDependent, Mechanism, Simulation, Task, register
 from matrixdp.selection.mechanisms.trials import Choice
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.starting_points import generator
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, product_terms
+from matrixdp.selection.view.gram_terms import Question
+from matrixdp.selection.view.marginal_spectrum import asked_attributes
+from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, ProductTerms, product_terms
 from matrixdp.selection.view.table_shape import check_table
 
 __all__ = [
     "MAX_AXIS_CELLS",
     "MAX_COUNTED_CELLS",
     "MAX_MARGINAL_CELLS",
+    "NO_BOUND",
     "Certificate",
     "Choice",
     "DataDependent",
     "Factor",
     "Mechanism",
     "Options",
+    "ProductTerms",
+    "Question",
     "Simulation",
     "Spectrum",
     "Task",
+    "asked_attributes",
     "axis_gram",
     "best_factor",
     "check_table",
@@ -57,9 +69,10 @@ __all__ = [
     "explicit_mechanism",
     "factor_of",
     "generator",
-    "greedy_rows",
     "numeric_mechanism",
+    "numeric_product",
     "option",
+    "product_blocks",
     "product_of",
     "product_terms",
     "register",

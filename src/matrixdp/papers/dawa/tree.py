@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import greedy_rows
+from matrixdp.papers.greedy_h import greedy_rows
 
 __all__ = ["WeightedTree", "greedy_tree"]
 

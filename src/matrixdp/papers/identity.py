@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from matrixdp.selection.mechanisms.options import Options
-from matrixdp.selection.mechanisms.products import product_of
-from matrixdp.selection.mechanisms.table import Mechanism, Task, register
-from matrixdp.selection.mechanisms.trials import Choice
-from matrixdp.selection.view.product_terms import product_terms
-from matrixdp.selection.view.table_shape import check_table
+from matrixdp.mechanisms import (
+    Choice,
+    Mechanism,
+    Options,
+    Task,
+    check_table,
+    product_of,
+    product_terms,
+    register,
+)
 
 
 def _identity(task: Task[Options]) -> Choice:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.selection.mechanisms.products import axis_gram, numeric_mechanism
+from matrixdp.mechanisms import axis_gram, numeric_mechanism
 
 __all__ = ["greedy_rows"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.selection.mechanisms.products import numeric_mechanism
+from matrixdp.mechanisms import numeric_mechanism
 
 __all__ = ["haar_rows"]
 

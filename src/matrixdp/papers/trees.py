@@ -14,16 +14,26 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import GridTree, IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.structured import GridCovariance
+from matrixdp.mechanisms import (
+    MAX_AXIS_CELLS,
+    NO_BOUND,
+    Certificate,
+    Choice,
+    Mechanism,
+    Options,
+    ProductTerms,
+    Question,
+    Task,
+    asked_attributes,
+    check_table,
+    numeric_mechanism,
+    numeric_product,
+    option,
+    product_blocks,
+    product_terms,
+    register,
+)
 from matrixdp.plan import Direct
-from matrixdp.selection.compose.rounding import product_blocks
-from matrixdp.selection.mechanisms.options import Options, option
-from matrixdp.selection.mechanisms.products import NO_BOUND, Choice, numeric_mechanism, numeric_product
-from matrixdp.selection.mechanisms.table import Mechanism, Task, register
-from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.marginal_spectrum import asked_attributes
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, ProductTerms, product_terms
-from matrixdp.selection.view.table_shape import check_table
 
 __all__ = ["best_branching", "best_grid_branching", "tree_rows"]
 
