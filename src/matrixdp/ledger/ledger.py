@@ -452,7 +452,7 @@ class Ledger:
     def reserve(
         self, cost: Cost, budget: Budget, release: str | os.PathLike[str] | None = None
     ) -> Reservation:
-        """Debit a cost, before any of the data are read.
+        """Debit a cost, before any record is counted.
 
         It is checked and written in one transaction, which no other process comes between, and it counts
         from then on, whatever becomes of the release.
