@@ -9,7 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
-from matrixdp.pictures.style import axes_of
+from matrixdp.pictures.plots import axes_of
 from matrixdp.queries import ProductGroup, Workload
 
 COUNTY = {

@@ -7,8 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.pictures import plots
-from matrixdp.pictures.plots import MAX_DRAWN, Answered, cost_shares, draw_answers, form_of
-from matrixdp.pictures.style import Axis, axes_of
+from matrixdp.pictures.plots import MAX_DRAWN, Answered, Axis, axes_of, cost_shares, draw_answers, form_of
 
 
 def drawn(answers: Answered, title: str = "") -> Any:

@@ -411,7 +411,7 @@ def draw_comparison(rows: Sequence[Outcome], path: Path, title: str) -> None:
 
     Where queries have weights, bars are the weighted RMSE, which the bounds are for, and points the other.
     """
-    from matrixdp.pictures.style import INK, SERIES, new_figure, quiet
+    from matrixdp.pictures.plots import INK, SERIES, new_figure, quiet
 
     applies = [row for row in rows if row.weighted_rmse is not None]
     if not applies:

@@ -1,7 +1,8 @@
-"""The picture of a query group's answers: a band, bars with their intervals, or a heat map with its error."""
+"""Pictures of answers and strategies: bands, bars with their intervals, heat maps with their error."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.answers.titles import titles
+from matrixdp.answers.titles import head, titles
+from matrixdp.domain import Attribute, Domain
+from matrixdp.errors import SpecificationError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.pictures import style
-from matrixdp.pictures.style import INK, Axis, joined, label_places, new_figure, quiet, shortened
 from matrixdp.plan import Plan
+from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
 from matrixdp.selection.selection import Selection
 
 if TYPE_CHECKING:
@@ -23,6 +25,167 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+
+# How pictures look: one small palette, which a page can map to its own colours.
+
+#: Text and axes; lines behind them; bands; a bound.
+INK, GRID, BAND, BOUND = "#24292f", "#d8dee4", "#9ec5e8", "#b3261e"
+#: Of lines, in their order: distinguishable in grey and with a weakness for colours (after Okabe and Ito).
+SERIES = ("#0b5ea8", "#b35900", "#00785a", "#8f3f97", "#6b5b00", "#a8324a", "#3d3d3d", "#007a99")
+
+_LONGEST = 22
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches.
+
+    Raises
+    ------
+    SpecificationError
+        If matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        expected = "an installation with it: pip install 'matrixdp[pictures]'"
+        raise SpecificationError.at(("picture",), "no matplotlib", expected, code="missing-library") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def quiet(axes: Axes, *, grid: Literal["", "x", "y"] = "y") -> None:
+    """Give axes no more lines than are needed to read them."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(INK)
+    axes.tick_params(colors=INK, labelsize=9)
+    axes.xaxis.label.set(color=INK, fontsize=10)
+    axes.yaxis.label.set(color=INK, fontsize=10)
+    axes.title.set(color=INK, fontsize=10)
+    if grid:
+        axes.grid(axis=grid, color=GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+
+
+def rows_of(axes: Axes, labels: Sequence[str], unit: str, longest: int = _LONGEST) -> None:
+    """Let axes have a row for each label, the first at the top, and along them what is counted in a unit."""
+    axes.set_yticks(range(len(labels)), [shortened(label, longest) for label in labels])
+    axes.invert_yaxis()
+    axes.set_xlabel(unit)
+    quiet(axes, grid="x")
+
+
+def shortened(text: str, longest: int = _LONGEST) -> str:
+    r"""Return a label that is short and not read as a formula.
+
+    Examples
+    --------
+    >>> shortened("a" * 30), shortened("$x$ and $y$")
+    ('aaaaaaaaaaaaaaaaaaaaa…', '\\$x\\$ and \\$y\\$')
+    """
+    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
+    short = line if len(line) <= longest else f"{line[: longest - 1]}…"
+    return short.replace("$", r"\$")
+
+
+def label_places(labels: Sequence[str], most: int) -> tuple[list[int], list[str]]:
+    """Return places, evenly spread and the last among them, and what they are called.
+
+    Examples
+    --------
+    >>> label_places(["a", "b", "c", "d", "e"], 3)
+    ([0, 2, 4], ['a', 'c', 'e'])
+    """
+    step = max(1, math.ceil((len(labels) - 1) / max(most - 1, 1)))
+    places = list(range(len(labels) - 1, -1, -step))[::-1]
+    return places, [shortened(labels[place], 14) for place in places]
+
+
+# The axes of a query group: what varies along them, in which order, and what each place is called.
+
+Kind = Literal["cumulative", "values", "ranges", "categories"]
+
+
+@final
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a query group.
+
+    Attributes
+    ----------
+    name : str
+        The attribute, or what the queries are.
+    labels : tuple of str
+        What each place is called: for cumulative counts the value up to which, or from which, they count.
+    kind : {"cumulative", "values", "ranges", "categories"}
+        Cumulative counts; the values of a numeric attribute in their order; every interval of values, first
+        by their lower ends; or anything else.
+    values : tuple of str
+        What the values are called of which intervals are made; empty for other axes.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    kind: Kind
+    values: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The number of places."""
+        return len(self.labels)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a line may join neighbouring places."""
+        return self.kind in ("cumulative", "values")
+
+
+def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
+    """Return the axes of a query group, row-major; those of one place alone are left out.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"sex": ["female", "male"], "age": range(3)})
+    >>> (group,) = product(sex="identity", age="prefix").expand(domain)
+    >>> [(axis.name, axis.kind, axis.labels) for axis in axes_of(domain, group)]
+    [('sex', 'categories', ('female', 'male')), ('age, at most', 'cumulative', ('0', '1', '2'))]
+    """
+    if isinstance(group, DenseGroup):
+        texts = group.content.describe(domain, group.attributes)
+        return (Axis("query", tuple(texts), "categories"),)
+    return tuple(
+        _axis(domain[name], predicates)
+        for name, predicates in group.sets.items()
+        if not isinstance(predicates, Total) and predicates.count(domain[name].size) > 1
+    )
+
+
+def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
+    names = tuple(attribute.label(code) for code in range(attribute.size))
+    if isinstance(predicates, Prefix):
+        return Axis(f"{attribute.name}, at most", names, "cumulative")
+    if isinstance(predicates, Suffix):
+        return Axis(f"{attribute.name}, at least", names, "cumulative")
+    if isinstance(predicates, Identity):
+        return Axis(attribute.name, names, "values" if attribute.numeric else "categories")
+    texts = tuple(predicates.describe(attribute))
+    if isinstance(predicates, AllRanges):
+        return Axis(attribute.name, texts, "ranges", names)
+    return Axis(head(attribute, (predicates,)), texts, "categories")
+
+
+def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
+    """Return what each combination of places is called, row-major.
+
+    Examples
+    --------
+    >>> sex = Axis("sex", ("female", "male"), "categories")
+    >>> joined((sex, Axis("old", ("no", "yes"), "categories")))
+    ('female, no', 'female, yes', 'male, no', 'male, yes')
+    """
+    return tuple(map(", ".join, itertools.product(*(axis.labels for axis in axes))))
+
+
+# Pictures of answers.
 
 #: Answers of a group that is drawn, at most.
 MAX_DRAWN = 1_000_000
@@ -129,7 +292,7 @@ def _bars(answered: Answered) -> Figure:
     figure = new_figure(6.4, 0.9 + 0.24 * len(labels))
     axes = figure.add_subplot()
     places = np.arange(len(labels))
-    axes.barh(places, answered.estimates, color=style.BAND, height=0.72)
+    axes.barh(places, answered.estimates, color=BAND, height=0.72)
     axes.errorbar(
         answered.estimates, places, xerr=answered.halves, fmt="none", ecolor=INK, elinewidth=1.2, capsize=2.5
     )
@@ -138,7 +301,7 @@ def _bars(answered: Answered) -> Figure:
     if answered.axes:
         axes.set_ylabel(shortened(answered.axes[0].name, 30))
     axes.xaxis.set_major_formatter(_THOUSANDS)
-    style.rows_of(axes, labels, "records")
+    rows_of(axes, labels, "records")
     return figure
 
 
@@ -156,7 +319,7 @@ def _band(answered: Answered) -> Figure:
     step: Literal["mid"] | None = "mid" if along.size <= 120 else None
     shape = "default" if step is None else "steps-mid"
     drawn = []
-    for line, half, colour in zip(lines, halves, style.SERIES, strict=False):
+    for line, half, colour in zip(lines, halves, SERIES, strict=False):
         axes.fill_between(x, line - half, line + half, step=step, color=colour, alpha=0.28, linewidth=0)
         drawn += axes.plot(x, line, color=colour, linewidth=1.3, drawstyle=shape)
     axes.set_xticks(*label_places(along.labels, 8))
@@ -183,8 +346,8 @@ def _sorted(answered: Answered) -> Figure:
     line, half = answered.estimates[order[ranks]], answered.halves[order[ranks]]
     figure = new_figure(6.4, 3.6)
     axes = figure.add_subplot()
-    axes.fill_between(ranks + 1, line - half, line + half, color=style.SERIES[0], alpha=0.28, linewidth=0)
-    axes.plot(ranks + 1, line, color=style.SERIES[0], linewidth=1.3)
+    axes.fill_between(ranks + 1, line - half, line + half, color=SERIES[0], alpha=0.28, linewidth=0)
+    axes.plot(ranks + 1, line, color=SERIES[0], linewidth=1.3)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_xlabel(f"{len(order):,} answers, the largest first")
     axes.set_ylabel("records")
@@ -355,21 +518,21 @@ def _draw_shares(axes: Axes, shares: dict[tuple[str, ...], float]) -> None:
     rest = named[_BARS:]
     if rest:
         named = [*named[:_BARS], (f"{len(rest):,} more", math.fsum(share for _, share in rest))]
-    axes.barh(range(len(named)), [100 * share for _, share in named], color=style.BAND, height=0.72)
+    axes.barh(range(len(named)), [100 * share for _, share in named], color=BAND, height=0.72)
     axes.set_title("measured, by share of the privacy cost")
-    style.rows_of(axes, [name for name, _ in named], "%")
+    rows_of(axes, [name for name, _ in named], "%")
 
 
 def _draw_errors(axes: Axes, rows: Sequence[tuple[str, float, float]]) -> None:
     shown = rows[:_BARS]
     places = range(len(shown))
-    axes.plot([row[1] for row in shown], places, "o", color=style.SERIES[0], label="root mean square")
+    axes.plot([row[1] for row in shown], places, "o", color=SERIES[0], label="root mean square")
     axes.plot([row[2] for row in shown], places, "|", color=INK, markersize=9, label="largest")
     axes.set_xlim(left=0)
     more = "" if len(rows) == len(shown) else f", the largest of {len(rows):,} groups"
     axes.set_title(f"standard errors{more}")
     axes.legend(fontsize=8, frameon=False, labelcolor=INK)
-    style.rows_of(axes, [row[0] for row in shown], "records")
+    rows_of(axes, [row[0] for row in shown], "records")
 
 
 def _draw_matrix(axes: Axes, name: str, matrix: Array) -> None:
@@ -418,11 +581,11 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float | None]], straight: f
     figure = new_figure(6.4, 1.3 + 0.24 * len(shown))
     axes = figure.add_subplot()
     errors = [row[1] for row in shown]
-    axes.plot(errors, range(len(shown)), "o", color=style.SERIES[0], label="RMSE of this release")
+    axes.plot(errors, range(len(shown)), "o", color=SERIES[0], label="RMSE of this release")
     known = [(row[2], place) for place, row in enumerate(shown) if row[2] is not None]
     if known:
         thick: dict[str, Any] = {"markersize": 10, "markeredgewidth": 2}
-        axes.plot(*zip(*known, strict=True), "|", color=style.BOUND, label="lower bound", **thick)
+        axes.plot(*zip(*known, strict=True), "|", color=BOUND, label="lower bound", **thick)
     if straight is not None:
         axes.axvline(straight, color=INK, linestyle="--", linewidth=1.2, label="noise on the workload")
     axes.set_xscale("log")
@@ -431,6 +594,6 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float | None]], straight: f
     axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.08, y=0.04)
     more = "" if len(shown) == len(rows) else f", the largest of {len(rows):,}"
-    style.rows_of(axes, [row[0] for row in shown], f"standard error in records{more}", 30)
+    rows_of(axes, [row[0] for row in shown], f"standard error in records{more}", 30)
     figure.legend(loc="outside upper center", ncols=3, fontsize=8.5, frameon=False, labelcolor=INK)
     return figure

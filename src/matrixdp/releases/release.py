@@ -868,8 +868,7 @@ class Release(Displayed):
         >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
         ['female', 'male']
         """
-        from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_answers
-        from matrixdp.pictures.style import axes_of
+        from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_answers
 
         found = self.workload.groups[find_group(self.workload.groups, group)]
         if found.queries > MAX_DRAWN:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 from matrixdp.answers.titles import titles
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
-from matrixdp.pictures.plots import MAX_DRAWN, Answered, draw_accuracies, draw_answers
-from matrixdp.pictures.style import axes_of
+from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_accuracies, draw_answers
 from matrixdp.queries import Workload
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
