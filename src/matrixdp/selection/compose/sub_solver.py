@@ -19,7 +19,7 @@ from matrixdp.selection.compose.free_bases import free_bases
 from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
 from matrixdp.selection.compose.product import Product, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.gram.fourier import fourier_energies, fourier_loss, fourier_strategy
+from matrixdp.selection.gram.fourier import fourier_energies, fourier_strategy
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
 from matrixdp.selection.view.product_sums import sum_of_products
@@ -39,8 +39,6 @@ MAX_JOINT_ROWS = 1_000
 MAX_ROW_CELLS = 8_000
 #: Explicit queries of which the largest entry and a hash are kept.
 _MOST_TOLD = 8
-#: Products are compared with strategies in the Fourier basis up to this many cells.
-MAX_COMPARED_CELLS = 6_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +116,7 @@ class SubSolver:
         For sub-workloads that do not factor. ``optimum``: jointly, or refused where too large.
         ``product``: the best product of strategies for the axes, with row weights. ``fourier``: the best
         strategy in the Fourier basis. ``fixed``: the product of given bases, for single axes too. ``auto``
-        and ``fast``: jointly where that fits, else the better of product and Fourier basis.
+        and ``fast``: jointly where that fits, else a product.
     bases : dict of int to ndarray
         For ``fixed``: the basis of each attribute type; types without one measure all values alike.
 
@@ -356,20 +354,13 @@ class SubSolver:
                 basis, w = self._basis_of(sub, axis), self.pieces.weights[sub.types[axis]]
                 chosen.append(residual_basis(np.eye(sub.sizes[axis]), w) if basis is None else basis)
             return fixed_product(chosen, problem), "fixed"
-        found: Product | None = None
-        if self.sub_solver != "fourier":
-            start = self.products.get(start_key)
-            found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
-            self.products[start_key] = found.factors
-            if self.weigh_rows and self.solver.optimal and self.sub_solver != "fast":
-                found = free_bases(problem, found)
-            # the weights' search follows one family; Fourier strategies are compared once they are found
-            tries_fourier = self.solver.optimal and self.weigh_rows and self.sub_solver in ("auto", "fast")
-            if not tries_fourier or math.prod(problem.sizes) > MAX_COMPARED_CELLS:
-                return found, "product"
-        energies = fourier_energies(problem)
-        if found is None or fourier_loss(energies) < found.loss * (1.0 - 1e-4):
-            return fourier_strategy(energies, problem.sizes), "fourier"
+        if self.sub_solver == "fourier":
+            return fourier_strategy(fourier_energies(problem), problem.sizes), "fourier"
+        start = self.products.get(start_key)
+        found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
+        self.products[start_key] = found.factors
+        if self.weigh_rows and self.solver.optimal and self.sub_solver != "fast":
+            found = free_bases(problem, found)
         return found, "product"
 
 
