@@ -89,11 +89,11 @@ def share(value: float) -> str:
     Examples
     --------
     >>> share(0.01234), share(-0.25), share(0.0)
-    ('1.2 %', '-25 %', '0 %')
+    ('1.2%', '-25%', '0%')
     """
     if abs(value) >= 1:
-        return f"{100 * value:,.0f} %"
-    return f"{100 * value:.2g} %" if value else "0 %"
+        return f"{100 * value:,.0f}%"
+    return f"{100 * value:.2g}%" if value else "0%"
 
 
 def number(printed: str) -> float:

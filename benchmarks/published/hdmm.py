@@ -147,7 +147,7 @@ _SPLIT_NOTE = (
     "L1 norms: on Adult's marginals our error under Laplace noise, 300.95, over the square root of 2 and "
     "times the standard deviation of Gaussian noise, 4.2247, is the printed 899.04, and on Loans' 631.41 for "
     "631.40. With products of ours for the other rows of several products that split comes to 69.68 (SF1), "
-    "77.41 (SF1+), 628.63 and 985.81 (prefix-marginals), 1 to 8 % below what is printed. Ours has the split "
+    "77.41 (SF1+), 628.63 and 985.81 (prefix-marginals), 1% to 8% below what is printed. Ours has the split "
     "of definition 19."
 )
 _PERMUTED_NOTE = (

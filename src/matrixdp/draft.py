@@ -83,7 +83,7 @@ class Profile:
     numbers, whole : bool
         Whether every value is a number, and whether every one is an integer.
     low, high, below, above : float
-        The least and the largest number, and those that 1 % and 99 % of the values lie below.
+        The least and the largest number, and those that 1% and 99% of the values lie below.
     first, last : datetime or None
         The first and the last moment, where every value is a date.
     timed : bool
