@@ -137,14 +137,9 @@ def with_budget(path: Path) -> tuple[Specification, Budget]:
     return written, written.budget
 
 
-def reference(written: Specification) -> Budget | None:
-    """Return the budget, or where targets decide it one of the same form: it decides the noise."""
-    return written.budget if written.least is None else written.least.reference()
-
-
 def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
     """Return likely mistakes in the domain, and in the delta of the budget, in sentences."""
-    budget = reference(written)
+    budget = written.reference_budget
     declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
     delta = () if budget is None else delta_warnings(budget, declared)
     return (*_domain_warnings(written.domain), *delta)

@@ -88,7 +88,7 @@ def select(
         targets = None
     else:
         written = mdp.load_specification(spec, require_privacy=True)
-        reference, targets = given.reference(written), written.targets or None
+        reference, targets = written.reference_budget, written.targets or None
         assert reference is not None  # privacy is required
         budget = reference
     given.warn(given.advice(written))

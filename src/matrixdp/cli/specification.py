@@ -13,7 +13,7 @@ from typer import Argument, Option
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.console import print_facts, privacy_figures, unit_in_words
 from matrixdp.cli.ledger import has_left
-from matrixdp.cli.options import DatabaseTable, Spec, advice, reference, warn
+from matrixdp.cli.options import DatabaseTable, Spec, advice, warn
 from matrixdp.display import figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
@@ -37,7 +37,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     from matrixdp.selection.noise_choice import noises_for
 
     written = load_specification(spec)
-    domain, budget, asked = written.domain, written.budget, reference(written)
+    domain, budget, asked = written.domain, written.budget, written.reference_budget
     privacy = None if budget is None else privacy_figures(budget, natural_noise(budget))
     noises = noises_for(None, asked, "auto")[0]
     expected = forecast(written.workload, _MAX_ANSWERS, noises, bool(written.targets))

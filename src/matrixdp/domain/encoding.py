@@ -164,7 +164,7 @@ def _canonical(value: object, reading: rules.ParseRule = rules.AS_IT_STANDS) -> 
 
 
 def _hours(value: object, timed: bool) -> int | None:
-    """Return the hour of a moment, as `Timestamps` counts them; None for what is none."""
+    """Return the hour of a moment, as `Timestamps` counts them; None for anything else."""
     try:
         if isinstance(value, np.datetime64):
             value = value.astype("datetime64[us]").item()

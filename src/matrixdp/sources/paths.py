@@ -263,7 +263,6 @@ class RemoteSource(base.OrderedSource):
 
     def __init__(self, address: str, *, quoted_newlines: bool = False) -> None:
         self._address = address
-        self._quoted_newlines = quoted_newlines
         found = formats.find_format(shown(address), remote=True)
         if found is None:
             expected = formats.expected_endings(remote=True)
@@ -271,13 +270,14 @@ class RemoteSource(base.OrderedSource):
         self._format, self._ending = found
         if quoted_newlines and self._format is not formats.CSV:
             raise _conflict(f"{shown(address)} {_NOT_CSV}")
+        self._format = formats.QUOTED if quoted_newlines else self._format
 
     def __repr__(self) -> str:
         return f"RemoteSource({shown(self._address)!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the guarantee assumes of the table."""
-        return (formats.QUOTED if self._quoted_newlines else self._format).assumptions
+        return self._format.assumptions
 
     def check_columns(self, request: base.Request) -> None:
         """Reject a Parquet file that lacks columns, by its metadata; others are not fetched for that."""
@@ -323,7 +323,8 @@ class RemoteSource(base.OrderedSource):
         with private_folder() as folder:
             with closing(self._connect()) as connection:
                 base.guarded(lambda: self._fetch(connection, folder), self._reading)
-            yield open_path(f"{folder}/*{self._ending}", quoted_newlines=self._quoted_newlines)
+            quoted = self._format is formats.QUOTED
+            yield open_path(f"{folder}/*{self._ending}", quoted_newlines=quoted)
 
     def _fetch(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
         found = connection.execute("SELECT filename FROM read_blob(?) ORDER BY filename", [self._address])

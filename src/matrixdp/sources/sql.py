@@ -14,7 +14,7 @@ from typing import final
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain import rules as meaning
 from matrixdp.domain.rules import BOOLEANS, SPELLINGS, Categories, IntegerRange, Kind, Listed, Numbers, Rule
-from matrixdp.sources.base import Request
+from matrixdp.sources.base import Request, strides
 
 FIRST_DAY, LAST_DAY = (f"DATE '{day.isoformat()}'" for day in meaning.DAYS)
 LONGEST_TEXT = 2**20
@@ -320,14 +320,13 @@ def attribute_codes(domain: Domain, out_of_domain: OutOfDomain, read: Mapping[st
         if derivation is None:
             found[attribute.name] = read[attribute.name]
             continue
-        terms, step = [], 1
-        for name in reversed(domain.parents[attribute.name]):
-            terms.append(f"CAST({read[name]} AS BIGINT) * {step}")
-            step *= domain.readings[name].size
+        names = domain.parents[attribute.name]
+        steps = zip(names, strides([domain.readings[name].size for name in names]), strict=True)
+        terms = [f"CAST({read[name]} AS BIGINT) * {step}" for name, step in steps]
         # Every code as a text of one width, which every server finds by its place without looking at others.
         width = len(str(attribute.size - 1))
         table = "".join(f"{code:0{width}d}" for code in derivation.codes)
-        place = f"CAST(1 + {width} * ({' + '.join(reversed(terms))}) AS INTEGER)"
+        place = f"CAST(1 + {width} * ({' + '.join(terms)}) AS INTEGER)"
         code = f"CAST(substr('{table}', {place}, {width}) AS INTEGER)"
         found[attribute.name] = _or_other(code, out_of_domain.code(attribute.name))
     return found

@@ -274,6 +274,11 @@ class Specification:
     document: Mapping[str, object]
     files: frozenset[Path]
 
+    @property
+    def reference_budget(self) -> Budget | None:
+        """The budget, or where targets decide it one of the same form: it decides the noise."""
+        return self.budget if self.least is None else self.least.reference()
+
     def check_table(self, table: str | os.PathLike[str]) -> None:
         """Check that a table is none of the files whose contents are public.
 

@@ -130,7 +130,7 @@ def release(
     check_confidence(confidence)
     csv, expect, max_answers = bool(csv), _python_integer(expect), _python_integer(max_answers)
     _check_results(expect, max_answers, key)
-    reference = specification.budget if specification.least is None else specification.least.reference()
+    reference = specification.reference_budget
     if reference is None:
         raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
     if table is None:

@@ -88,7 +88,7 @@ class Gathered:
             block.key
             for sub, solution in solved
             for block in solution.blocks
-            if isinstance(block.found, Factor) and len(block.axes) > 1 and not sub.rows
+            if _is_joint(block) and not sub.rows
         }
         # traces that join the attributes of several such strategies are too many: products take their place
         self._by_products = len(joint) > 1
@@ -179,11 +179,7 @@ class Gathered:
                 level *= sum(c * a for c, a in slots) * (n - 1.0) ** 2 / n
                 continue
             explicit = self.solver.explicit(sub) if len(types) == len(sub.types) else []
-            if self._by_products and isinstance(block.found, Factor) and len(types) > 1 and not sub.rows:
-                problem = self.solver.problem(sub, block.axes, block.terms, [])
-                product = solve_structured(problem, ConvexSolver(_PRODUCT_GAP), weigh_rows=False)
-                block = replace(block, found=product)
-            covariances = self._covariances(block, types, explicit)
+            covariances = self._covariances(sub, block, explicit)
             level *= self._trace(block, explicit, covariances)
             own.update(zip(block.axes, covariances, strict=True))
         return tuple(own[axis] for axis in sorted(own)), level
@@ -207,12 +203,17 @@ class Gathered:
         means = [np.maximum(one / float(one.sum()), _LEAST / len(one)) for one in sums]
         return [one / float(one.sum()) for one in means]
 
-    def _covariances(self, block: BlockSolution, types: list[int], explicit: Explicit) -> tuple[int, ...]:
+    def _covariances(self, sub: SubWorkload, block: BlockSolution, explicit: Explicit) -> tuple[int, ...]:
         """Return the numbers of a block's covariances, one for each axis."""
+        types = [sub.types[axis] for axis in block.axes]
         sizes = [self.split.sizes[type_] for type_ in types]
         key = (tuple(types), block.key)
         if key in self._numbers:
             return self._numbers[key]
+        if self._by_products and _is_joint(block) and not explicit:
+            problem = self.solver.problem(sub, block.axes, block.terms, [])
+            product = solve_structured(problem, ConvexSolver(_PRODUCT_GAP), weigh_rows=False)
+            block = replace(block, found=product)
         own = [self.distributions[type_] for type_ in types]
         first = len(self.axes.measured)
         numbers = tuple(range(first, first + len(types)))
@@ -259,6 +260,10 @@ class Gathered:
                 image = along(image, axis + 1, z)
             total += weight * float(np.vdot(tensor, image))
         return total
+
+
+def _is_joint(block: BlockSolution) -> bool:
+    return isinstance(block.found, Factor) and len(block.axes) > 1
 
 
 def _measured(factor: Factor, weights: Array) -> Measured:
