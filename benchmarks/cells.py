@@ -35,9 +35,8 @@ from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.mechanisms.products import axis_gram
 from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.product_terms import product_terms
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.problem.residuals import Pieces, split_workload
 
 # one thread for every mechanism, so that their times compare
 threadpool_limits(limits=1)
@@ -174,7 +173,7 @@ def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
 
 def asked_gram(workload: mdp.Workload) -> NDArray[np.float64]:
     """Return the Gram matrix of a workload about one attribute."""
-    return axis_gram(product_terms(workload.domain, workload.groups), 0)
+    return axis_gram(KronSum.of(workload.domain, workload.groups), 0)
 
 
 #: Strategies over one attribute: from the Gram matrix of what is asked.
@@ -201,7 +200,7 @@ def _line_error(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
 
 def _kron_error(workload: mdp.Workload, noise: Noise) -> float:
     """Return the error of OPT_kron on a table of any size."""
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     return noise.variance_factor * solve_kron(terms, noise, max_cells=math.inf).loss
 
 

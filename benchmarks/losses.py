@@ -13,8 +13,7 @@ from matrixdp.noise import Noise
 from matrixdp.queries import Group, Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.gram import DEFAULT_GAP
-from matrixdp.selection.view.product_terms import product_terms
-from matrixdp.selection.view.table_shape import MAX_TABLE_CELLS
+from matrixdp.selection.problem.kron_sum import MAX_TABLE_CELLS, KronSum
 from matrixdp.testing import dense_queries
 
 __all__ = ["apart_loss", "identity_error", "unreconstructed_error"]
@@ -45,7 +44,7 @@ def apart_loss(workload: Workload, noise: Noise, *, gap: float = DEFAULT_GAP, se
     known: dict[Hashable, float] = {}
     losses = []
     for group in (group for group in workload if group.asks):
-        terms = product_terms(workload.domain, [group])
+        terms = KronSum.of(workload.domain, [group])
         key = group if terms.explicit else (terms.sizes, frozenset((k, w) for w, k in terms.products))
         if key not in known:
             known[key] = solve_kron(terms, noise, gap=gap, seed=seed, max_cells=math.inf).loss
@@ -66,7 +65,7 @@ def identity_error(workload: Workload, noise: Noise) -> float:
     >>> identity_error(mdp.Workload(domain, mdp.marginals(1)), LAPLACE) == 2 * 20 * 100.0**20
     True
     """
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     return noise.variance_factor * terms.loss([1.0] * len(terms.sizes))
 
 
@@ -98,7 +97,7 @@ def unreconstructed_error(workload: Workload, noise: Noise) -> float:
 
 def _largest_column(workload: Workload, power: int) -> float:
     """Return the largest sum over a cell of |entry|^power of all queries."""
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     whole = {name for group in workload if not isinstance(group, ProductGroup) for name in group.attributes}
     sums: list[dict[Hashable, Array]] = []
     kept: list[NDArray[np.intp]] = []

@@ -23,7 +23,7 @@ from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
 from matrixdp.selection.gram import dual, fourier, quadratic
 from matrixdp.selection.mechanisms import trials
-from matrixdp.selection.view import gram_terms, table_shape
+from matrixdp.selection.problem import grams, kron_sum
 from matrixdp.sources import postgresql as blocks
 from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
@@ -52,7 +52,7 @@ TEXTS = {
         f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
         f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g}%",
         f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
-        f"over the data vector (up to 10^{math.log10(table_shape.MAX_TABLE_CELLS):g} cells)",
+        f"over the data vector (up to 10^{math.log10(kron_sum.MAX_TABLE_CELLS):g} cells)",
         f"parts that have at most {given_parts.MAX_STACKED_CELLS:,} cells together",
         f"by a search of ours, and completed, up to {matrix_mechanism.MAX_ROTATED_CELLS} cells",
         f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
@@ -108,7 +108,7 @@ TEXTS = {
         f"it is taken from {quadratic.MIN_CHAIN_CELLS} values on",
         f"more than {quadratic.LARGE_CELLS:,} cells stop at a gap of {short(quadratic.LARGE_GAP)}",
         f"more than {coarse_weights.MAX_SEARCHED_SIZE} values at {coarse_weights.GRID_POINTS} of them",
-        f"Up to {gram_terms.MAX_BOX_TERMS} pairs of boxes",
+        f"Up to {grams.MAX_BOX_TERMS} pairs of boxes",
         f"of up to {rounding.MAX_MEASURED_CELLS:,} cells",
         f"(up to {trials.MAX_COMPARED_CELLS:,} cells that do not factor)",
         f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",

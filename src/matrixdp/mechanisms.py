@@ -38,12 +38,11 @@ from matrixdp.selection.mechanisms.products import (
 )
 from matrixdp.selection.mechanisms.table import DataDependent, Mechanism, Simulation, Task, register
 from matrixdp.selection.mechanisms.trials import Choice
+from matrixdp.selection.problem.grams import Question
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, check_table
+from matrixdp.selection.problem.residual_traces import asked_attributes
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.starting_points import generator
-from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.marginal_spectrum import asked_attributes
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, ProductTerms, product_terms
-from matrixdp.selection.view.table_shape import check_table
 
 __all__ = [
     "MAX_AXIS_CELLS",
@@ -54,9 +53,9 @@ __all__ = [
     "Choice",
     "DataDependent",
     "Factor",
+    "KronSum",
     "Mechanism",
     "Options",
-    "ProductTerms",
     "Question",
     "Simulation",
     "Spectrum",
@@ -74,7 +73,6 @@ __all__ = [
     "option",
     "product_blocks",
     "product_of",
-    "product_terms",
     "register",
     "roots_of",
     "rotated",

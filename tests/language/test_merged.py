@@ -14,7 +14,7 @@ from matrixdp.language import cells, dense, disjunction, product
 from matrixdp.plan.quadratic_forms import one_query
 from matrixdp.queries import DenseGroup, Entry, Group
 from matrixdp.queries import predicates as limits
-from matrixdp.selection.view.gram_terms import gram_terms
+from matrixdp.selection.problem.grams import gram_terms
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": {"min": 10, "max": 13}, "pay": {"edges": [0, 10, 25, 50]}})
 RECORDS = list(itertools.product(range(2), range(10, 14), (0, 10, 25)))

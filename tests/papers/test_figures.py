@@ -17,9 +17,8 @@ from matrixdp.selection.compose.residual_planner import select_residual_planner_
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import split_workload
 from matrixdp.testing import dense_queries
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)

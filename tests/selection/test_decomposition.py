@@ -13,7 +13,7 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.compose import weight_vectors as weights
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.gram import ConvexSolver
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.residuals import split_workload
 
 SMALL = mdp.Domain({"a": 5, "b": 4, "c": ["x", "y", "z"], "d": 5})
 MIXES = [

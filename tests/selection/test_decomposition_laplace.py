@@ -15,7 +15,7 @@ from matrixdp.selection.gram import l1_search as laplace
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.l1_search import LaplaceSolver, rescaled
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.residuals import split_workload
 
 DOMAIN = mdp.Domain({"a": 5, "b": 3, "c": ["x", "y"], "d": 2})
 MIXES = [

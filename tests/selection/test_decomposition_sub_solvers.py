@@ -26,9 +26,8 @@ from matrixdp.selection.gram.fourier import (
     fourier_loss,
     fourier_strategy,
 )
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.kron_sum import GivenGram, KronSum
+from matrixdp.selection.problem.residuals import Pieces, split_workload
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
@@ -139,7 +138,7 @@ def test_fourier_energies_by_terms():
     grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
     rows = rng.normal(size=(2, 4, 3))
     sets: list[dict[Hashable, GivenGram]] = [{0: GivenGram(gram)} for gram in grams]
-    problem = ProductTerms((), (4, 3), sets, [(1.5, (0, 0))], [(0.5, (0, 1), rows)])
+    problem = KronSum((), (4, 3), sets, [(1.5, (0, 0))], [(0.5, (0, 1), rows)])
     gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
     energies = fourier_energies(problem)
     whole = FourierSolver().gram(gram, (4, 3))

@@ -10,8 +10,8 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.problem.residual_traces import asked_axes
 from matrixdp.selection.weights import generalized
-from matrixdp.selection.weights.axes_of_workload import asked_axes
 from matrixdp.selection.weights.incidence import incidence_of
 from matrixdp.selection.weights.joint import Fixed, Objective, PIdentity, descend
 

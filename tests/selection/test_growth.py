@@ -12,8 +12,8 @@ import matrixdp as mdp
 from matrixdp.queries import Entry, Total, Workload
 from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.bounds.rings import Ring
-from matrixdp.selection.view.gram_terms import Question, gram_terms
-from matrixdp.selection.view.table_shape import TableShape, table_shape
+from matrixdp.selection.problem.grams import Question, gram_terms
+from matrixdp.selection.problem.kron_sum import TableShape, table_shape
 from tests.counting import calls
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 1, "e": 2}

@@ -14,7 +14,7 @@ from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
 from matrixdp.selection.mechanisms import contest
-from matrixdp.selection.view.product_terms import Inverse, product_terms
+from matrixdp.selection.problem.kron_sum import Inverse, KronSum
 
 
 def _beside_prefixes(values: int) -> Workload:
@@ -37,20 +37,20 @@ def test_the_closed_form_is_that_of_the_written_matrix(noise: Noise, off: float)
 def test_what_an_attribute_sees_is_told_without_its_matrix() -> None:
     """The surrogate of identities and totals is a I + b 11'; that of prefixes is not known to be."""
     workload = _beside_prefixes(5)
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     others: list[Inverse] = [0.2, np.asarray(np.linalg.inv(np.tri(6)), dtype=np.float64)]
     a, b = terms.symmetric_surrogate(0, others) or (0.0, 0.0)
     np.testing.assert_allclose(a * np.eye(5) + b, terms.surrogate(0, others), rtol=1e-12)
     assert terms.symmetric_surrogate(1, others) is None
     explicit = Workload(workload.domain, mdp.dense(np.eye(30), ["a", "b"]), mdp.product(a="identity"))
-    assert product_terms(explicit.domain, explicit.groups).symmetric_surrogate(0, others) is None
+    assert KronSum.of(explicit.domain, explicit.groups).symmetric_surrogate(0, others) is None
 
 
 def test_products_measure_large_attributes_whole() -> None:
     """Where totals have products of their own; a product alone keeps a total's row."""
     workload = _beside_prefixes(12)
     heavy = Workload(workload.domain, *workload.entries, mdp.product(b="prefix", weight=50))
-    terms = product_terms(heavy.domain, heavy.groups)
+    terms = KronSum.of(heavy.domain, heavy.groups)
     free, whole = (solve_kron(terms, LAPLACE, most_symmetric=most) for most in (500, 10))
     assert not free.factors[0].identity
     assert isinstance(whole.factors[0].strategy, IdentityMatrix)

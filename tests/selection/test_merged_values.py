@@ -17,9 +17,8 @@ from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.weight_vectors import Objective
 from matrixdp.selection.gram import solve_rows
-from matrixdp.selection.view.gathered import gathered
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import Split, split_workload
+from matrixdp.selection.problem.merge_groups import merge_groups
+from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 from matrixdp.testing import check_plan, dense_gram
 
 SIZES = {"a": 10, "b": 7, "c": 4}
@@ -45,12 +44,12 @@ def workload() -> Workload:
 
 @pytest.fixture(scope="module")
 def split(workload: Workload) -> Split:
-    return split_workload(gathered(workload))
+    return split_workload(merge_groups(workload))
 
 
 def test_few_products_beside_explicit_queries_are_written_out(workload: Workload) -> None:
     """They ask the same, and no class has Kronecker terms beside rows."""
-    found = gathered(workload)
+    found = merge_groups(workload)
     assert all(isinstance(group, DenseGroup) for group in found)
     np.testing.assert_allclose(dense_gram(found), dense_gram(workload), atol=1e-12)
 
@@ -91,7 +90,7 @@ def test_the_gradient_is_the_change_of_the_objective(split: Split) -> None:
 def test_the_plan_is_over_all_values(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error is what was told, but for rounding; cells that are measured weakly are not to be asked."""
     monkeypatch.setattr(rounding, "_MANY_MISSING", 1)
-    plan, certificate = select_by_decomposition(gathered(workload), GAUSSIAN, "residual", 1e-6)
+    plan, certificate = select_by_decomposition(merge_groups(workload), GAUSSIAN, "residual", 1e-6)
     error = sum(plan.analysis.group(group).weighted for group in workload)
     assert error == pytest.approx(certificate.loss, rel=5e-3)
     assert any(isinstance(block.matrix, MergedMatrix) for part in plan.parts for block in part.blocks)

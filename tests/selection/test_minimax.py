@@ -10,7 +10,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.weight_vectors import AGAIN_EVALUATIONS, Objective, optimized_weights
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.residuals import split_workload
 
 
 def largest(workload, selection):

@@ -9,7 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.compose.marginals import select_marginals
-from matrixdp.selection.view.marginal_spectrum import marginal_spectrum
+from matrixdp.selection.problem.residual_traces import marginal_spectrum
 from matrixdp.selection.weights.convex import _multiplied, convex_weights, lower_bound
 from matrixdp.selection.weights.incidence import weight_problem
 from matrixdp.selection.weights.search import laplace_shares

@@ -17,8 +17,7 @@ from matrixdp.selection.bounds.exact import sector_norm
 from matrixdp.selection.bounds.product_bound import product_bound
 from matrixdp.selection.compose.decomposition import solve_classes, solve_decomposition, sub_solver_for
 from matrixdp.selection.compose.weight_vectors import optimized_weights
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.testing import dense_gram
 
 KINDS = ["identity", "prefix", "range", "total"]

@@ -15,7 +15,7 @@ from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.union import select_union
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.mechanisms.trials import Trials
-from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.testing import dense_error, dense_gram
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
@@ -44,7 +44,7 @@ def rmse(workload, certificate, noise):
 
 
 def test_losses_of_products_agree_from_every_axis():
-    terms = product_terms(DOMAIN, WORKLOAD.groups)
+    terms = KronSum.of(DOMAIN, WORKLOAD.groups)
     rng = np.random.default_rng(2)
     axes = [rng.random((n + 2, n)) for n in terms.sizes]
     inverses = [right_inverse(axis) for axis in axes]
@@ -66,9 +66,9 @@ def test_losses_of_products_agree_from_every_axis():
 
 
 def test_attributes_that_are_measured_whole_count_explicit_queries(monkeypatch):
-    terms = product_terms(DOMAIN, WORKLOAD.groups)
+    terms = KronSum.of(DOMAIN, WORKLOAD.groups)
     expected = terms.loss([1.0, 1.0, 1.0])
-    monkeypatch.setattr("matrixdp.selection.view.product_terms.MAX_AXIS_CELLS", 1)
+    monkeypatch.setattr("matrixdp.selection.problem.kron_sum.MAX_AXIS_CELLS", 1)
     assert terms.large(0)
     assert terms.loss([1.0, 1.0, 1.0]) == pytest.approx(expected, rel=1e-12)
 
@@ -140,7 +140,7 @@ def test_published_figures_of_sf1_by_unions():
 )
 def test_strategies_that_do_not_measure_what_is_asked_are_not_begun_with(noise, entry):
     domain = mdp.Domain({"a": 4, "b": 5})
-    terms = product_terms(domain, mdp.Workload(domain, entry, mdp.product(a="prefix", b="range")).groups)
+    terms = KronSum.of(domain, mdp.Workload(domain, entry, mdp.product(a="prefix", b="range")).groups)
     totals = [Factor(np.ones((1, size)), float(size)) for size in terms.sizes]
     found = solve_kron(terms, noise, effort="fast", start=totals, worth=1e6)
     # their loss is small, for they answer the totals that are in the queries and nothing else

@@ -11,7 +11,7 @@ from matrixdp.selection.compose import weight_vectors
 from matrixdp.selection.compose.weight_vectors import Objective, descend, optimized_weights
 from matrixdp.selection.gram import ConvexSolver, solve_gram, solve_rows
 from matrixdp.selection.mechanisms.explicit import spectrum_of
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.residuals import split_workload
 
 BINARY = mdp.Workload(
     mdp.Domain({"a": 2, "b": 2, "c": 4}),

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matrixdp.mechanisms import (
-    DataDependent, Mechanism, Options, Simulation, Task, option, product_of, product_terms, register
+    DataDependent, KronSum, Mechanism, Options, Simulation, Task, option, product_of, register
 )
 from matrixdp.noise import LAPLACE
 
@@ -34,7 +34,7 @@ class TotalsOptions(Options):
 
 
 def select(task: Task[TotalsOptions]):
-    terms = product_terms(task.workload.domain, task.workload.groups)
+    terms = KronSum.of(task.workload.domain, task.workload.groups)
     total = task.options.heaviness
     rows = [np.vstack([np.eye(size), np.full((1, size), total)]) for size in terms.sizes]
     task.progress("adding totals", None)

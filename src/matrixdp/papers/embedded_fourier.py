@@ -9,12 +9,12 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.mechanisms import (
     MAX_AXIS_CELLS,
     Choice,
+    KronSum,
     Mechanism,
     Options,
     Task,
     check_table,
     product_of,
-    product_terms,
     register,
 )
 from matrixdp.queries import Identity, Prefix, Suffix
@@ -98,7 +98,7 @@ def _embedded(task: Task[Options]) -> Choice:
     adds up characters.
     """
     workload = task.workload
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "fourier-thresholds")
     if not terms.sizes or not terms.proportional():
         raise WorkloadError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from matrixdp.mechanisms import (
     Choice,
+    KronSum,
     Mechanism,
     Options,
     Task,
     check_table,
     product_of,
-    product_terms,
     register,
 )
 
@@ -22,7 +22,7 @@ def _identity(task: Task[Options]) -> Choice:
     Dwork, McSherry, Nissim, Smith: Calibrating noise to sensitivity in private data analysis, TCC 2006,
     section 3 (histograms).
     """
-    terms = product_terms(task.workload.domain, task.workload.groups)
+    terms = KronSum.of(task.workload.domain, task.workload.groups)
     check_table(task.workload, terms.attributes, "identity")
     return product_of(task.workload, task.noise, terms, [None] * len(terms.sizes))
 

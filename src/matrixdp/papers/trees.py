@@ -19,9 +19,9 @@ from matrixdp.mechanisms import (
     NO_BOUND,
     Certificate,
     Choice,
+    KronSum,
     Mechanism,
     Options,
-    ProductTerms,
     Question,
     Task,
     asked_attributes,
@@ -30,7 +30,6 @@ from matrixdp.mechanisms import (
     numeric_product,
     option,
     product_blocks,
-    product_terms,
     register,
 )
 from matrixdp.plan import Direct
@@ -138,7 +137,7 @@ class Leveled(Options):
 def _grid_tree(task: Task[Any], mechanism: str, names: Sequence[str], tree: GridTree) -> Choice:
     """Return the plan that measures a tree over two attributes, and every cell of the others."""
     workload, noise = task.workload, task.noise
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     check_table(workload, terms.attributes, mechanism)
     matrices: list[tuple[tuple[str, ...], MeasuredMatrix]] = [(tuple(names), tree)]
     others = [name for name in terms.attributes if name not in names]
@@ -149,7 +148,7 @@ def _grid_tree(task: Task[Any], mechanism: str, names: Sequence[str], tree: Grid
     return plan, Certificate(scale * loss, None, NO_BOUND)
 
 
-def _grid_loss(terms: ProductTerms[Question], axes: Sequence[int], form: GridCovariance) -> float:
+def _grid_loss(terms: KronSum[Question], axes: Sequence[int], form: GridCovariance) -> float:
     """Return the error with noise of variance 1 of a tree over two axes and identities on the others."""
     known: dict[tuple[Hashable, ...], float] = {}
     total = []
@@ -231,7 +230,7 @@ def _hb(task: Task[Options]) -> Choice:
     return _grid_tree(task, "hb", names, GridTree(sizes, branching, tuple(weights)))
 
 
-def _hb_rows(terms: ProductTerms[Question], axis: int) -> Array:
+def _hb_rows(terms: KronSum[Question], axis: int) -> Array:
     return tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False)
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
+from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gathered import GivenGroups
 
 __all__ = ["MAX_WEIGHED_ENTRIES", "select_minimax", "uniform_variance"]
 

@@ -11,7 +11,7 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets
-from matrixdp.selection.view.gathered import GivenGroups
+from matrixdp.selection.problem.merge_groups import GivenGroups
 
 __all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]
 

@@ -16,7 +16,7 @@ from matrixdp.selection.bounds.lattice import Lattice
 from matrixdp.selection.bounds.triples import Operator
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.view.sub_workloads import Split, SubWorkload
+from matrixdp.selection.problem.residuals import Split, SubWorkload
 
 __all__ = ["decomposition_bound", "operator_of", "within_reach"]
 

@@ -20,7 +20,7 @@ from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, Su
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
-from matrixdp.selection.view.sub_workloads import RowsTerm, Split, SubWorkload
+from matrixdp.selection.problem.residuals import RowsTerm, Split, SubWorkload
 
 __all__ = ["MAX_JOINT_CELLS", "Gathered"]
 

@@ -15,8 +15,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
-from matrixdp.selection.view.sub_workloads import Split
 
 __all__ = ["Lattice", "Neighbours"]
 

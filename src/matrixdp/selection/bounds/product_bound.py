@@ -7,7 +7,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 from matrixdp.selection.bounds.decomposed import decomposition_bound, within_reach
 from matrixdp.selection.compose.decomposition import solve_decomposition
-from matrixdp.selection.view.sub_workloads import split_workload
+from matrixdp.selection.problem.residuals import split_workload
 
 __all__ = ["product_bound"]
 

@@ -18,7 +18,7 @@ from matrixdp.selection.compose.product import Product
 from matrixdp.selection.compose.rounding import measured_matrix, merged_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.view.sub_workloads import Split, SubWorkload
+from matrixdp.selection.problem.residuals import Split, SubWorkload
 
 __all__ = ["Assembly", "assemble", "row_multipliers"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.queries import Matrix
 from matrixdp.selection.gram.coarse import grid, interpolated, is_smooth, sampled
-from matrixdp.selection.view.sub_workloads import Slot, Split
+from matrixdp.selection.problem.residuals import Slot, Split
 
 __all__ = ["MAX_SEARCHED_SIZE", "CoarseSplit", "coarse_split"]
 
@@ -70,7 +70,7 @@ def coarse_split(split: Split) -> CoarseSplit | None:
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.view.sub_workloads import split_workload
+    >>> from matrixdp.selection.problem.residuals import split_workload
     >>> domain = mdp.Domain({"a": range(600), "b": 2})
     >>> split = split_workload(mdp.Workload(domain, mdp.product(a="prefix", b="identity")))
     >>> coarse_split(split).split.sizes

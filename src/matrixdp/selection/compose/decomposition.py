@@ -23,9 +23,8 @@ from matrixdp.selection.gram.factor import EVERY, Factor, Solver
 from matrixdp.selection.gram.fourier import FourierSolver
 from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver, rescaled
 from matrixdp.selection.limits import MAX_JOINT_CELLS
+from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import Split, SubWorkload, split_workload
 
 __all__ = [
     "certify_decomposition",

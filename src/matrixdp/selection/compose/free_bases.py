@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from matrixdp.plan.quadratic_forms import along
 from matrixdp.selection.compose.product import Product, row_weights, weighted_product
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.view.product_terms import ProductTerms
+from matrixdp.selection.problem.kron_sum import KronSum
 
 __all__ = ["MAX_FREE_CELLS", "free_bases"]
 
@@ -39,7 +39,7 @@ _RANK = 1e-11
 class _Error:
     """The logarithm of the error of free bases, and its gradient, in coordinates of each axis's row space."""
 
-    def __init__(self, terms: ProductTerms[Any]) -> None:
+    def __init__(self, terms: KronSum[Any]) -> None:
         self.products = terms.products
         self.spaces: list[Array] = []
         self.inverses: list[Array] = []
@@ -135,7 +135,7 @@ class _Error:
         return energies, pulls
 
 
-def free_bases(terms: ProductTerms[Any], start: Product) -> Product:
+def free_bases(terms: KronSum[Any], start: Product) -> Product:
     """Return the best strategy with free bases that a descent from a product finds, or that product.
 
     Only sums of products are served; with explicit queries, or more than ``MAX_FREE_CELLS`` cells, the
@@ -151,10 +151,10 @@ def free_bases(terms: ProductTerms[Any], start: Product) -> Product:
     >>> import matrixdp as mdp
     >>> from matrixdp.selection.compose.product import solve_structured
     >>> from matrixdp.selection.gram import ConvexSolver
-    >>> from matrixdp.selection.view.product_terms import product_terms
+    >>> from matrixdp.selection.problem.kron_sum import KronSum
     >>> domain = mdp.Domain({"a": 8, "b": 8})
     >>> crossed = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
-    >>> terms = product_terms(domain, mdp.Workload(domain, *crossed).groups)
+    >>> terms = KronSum.of(domain, mdp.Workload(domain, *crossed).groups)
     >>> product = solve_structured(terms, ConvexSolver(1e-6))
     >>> free_bases(terms, product).loss < 0.98 * product.loss
     True
@@ -192,7 +192,7 @@ def free_bases(terms: ProductTerms[Any], start: Product) -> Product:
     return _best(terms, rows, weights, start)
 
 
-def _best(terms: ProductTerms[Any], rows: list[Array], weights: Array, start: Product) -> Product:
+def _best(terms: KronSum[Any], rows: list[Array], weights: Array, start: Product) -> Product:
     """Return the product of free rows with the best weights, or the start where that is better."""
     factors = tuple(Factor(own, start.loss) for own in rows)
     energies = terms.row_energies([factor.inverse for factor in factors])

@@ -13,9 +13,8 @@ from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.marginals import MAX_MARGINAL_CELLS, check_cells
 from matrixdp.selection.compose.pooled_products import pooled_products
+from matrixdp.selection.problem.residual_traces import AskedAxes, asked_axes
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.weights.asked_axes import AskedAxes
-from matrixdp.selection.weights.axes_of_workload import asked_axes
 from matrixdp.selection.weights.generalized import first_generalized, search_generalized
 from matrixdp.selection.weights.incidence import Subset
 

@@ -13,8 +13,8 @@ from matrixdp.errors import WorkloadError
 from matrixdp.selection.compose.product import Product
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor, right_inverse
-from matrixdp.selection.view.product_terms import ProductTerms
-from matrixdp.selection.view.sub_workloads import Split
+from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.problem.residuals import Split
 
 __all__ = ["fixed_factor", "fixed_product", "own_bases", "residual_basis"]
 
@@ -89,7 +89,7 @@ def fixed_factor(rows: Array, gram: Array) -> Factor:
     return Factor(rows, float(np.einsum("ia,ia->", inverse, gram @ inverse)))
 
 
-def fixed_product(chosen: list[Array], terms: ProductTerms[Any]) -> Product:
+def fixed_product(chosen: list[Array], terms: KronSum[Any]) -> Product:
     """Return the product of given strategies with its loss on a problem; they have to span the queries."""
     factors = []
     for axis, rows in enumerate(chosen):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Workload
-from matrixdp.selection.view.product_terms import product_terms
+from matrixdp.selection.problem.kron_sum import KronSum
 
 __all__ = ["group_products", "groups_apart", "two_groups"]
 
@@ -88,7 +88,7 @@ def groups_apart(workload: Workload) -> list[Members]:
     >>> groups_apart(workload)
     [(0,), (1, 2)]
     """
-    names = [set(product_terms(workload.domain, [group]).attributes) for group in workload]
+    names = [set(KronSum.of(workload.domain, [group]).attributes) for group in workload]
     asking = [place for place, group in enumerate(workload) if group.asks]
     homes = {place: [place] for place in asking}
     for place, own in enumerate(names):
@@ -101,7 +101,7 @@ def _by_attributes(workload: Workload) -> dict[tuple[str, ...], list[int]]:
     """Return the places of the groups that ask about the same attributes."""
     asked: dict[tuple[str, ...], list[int]] = {}
     for members in groups_apart(workload):
-        names = product_terms(workload.domain, group_subset(workload, members)).attributes
+        names = KronSum.of(workload.domain, group_subset(workload, members)).attributes
         asked.setdefault(names, []).extend(members)
     return asked
 

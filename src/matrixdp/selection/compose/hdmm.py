@@ -19,8 +19,8 @@ from matrixdp.selection.compose.whole_table import select_directly, solve_table
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
 __all__ = ["KINDS", "select_hdmm", "select_whole"]
 

@@ -28,10 +28,9 @@ from matrixdp.selection.compose.methods import describe_methods
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.problem.merge_groups import GivenGroups
+from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gathered import GivenGroups
-from matrixdp.selection.view.pieces import Pieces, numeric_terms
-from matrixdp.selection.view.sub_workloads import Split, SubWorkload, split_workload
 
 __all__ = ["joint_pairs", "select_jointly"]
 

@@ -17,10 +17,9 @@ from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
+from matrixdp.selection.problem.grams import Question
+from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.product_terms import Inverse, ProductTerms, product_terms
-from matrixdp.selection.view.table_shape import check_cells
 
 __all__ = ["AS_MANY_AS_PAY", "measured_product", "select_kron", "solve_kron"]
 
@@ -38,7 +37,7 @@ _TOLERANCE, _LOOP_GAP = 1e-4, 1e-5
 
 
 def solve_kron(
-    terms: ProductTerms[Question],
+    terms: KronSum[Question],
     noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
@@ -111,7 +110,7 @@ def solve_kron(
     return Product(tuple(known), loss)
 
 
-def _begun(terms: ProductTerms[Question], given: Sequence[Factor | None]) -> list[Factor] | None:
+def _begun(terms: KronSum[Question], given: Sequence[Factor | None]) -> list[Factor] | None:
     """Return the strategies to start from, if every attribute has one that measures all that is asked."""
     known = [factor for factor in given if factor is not None]
     if len(known) == len(given) and all(_measures(terms, axis, own) for axis, own in enumerate(known)):
@@ -119,7 +118,7 @@ def _begun(terms: ProductTerms[Question], given: Sequence[Factor | None]) -> lis
     return None
 
 
-def _measures(terms: ProductTerms[Question], axis: int, factor: Factor) -> bool:
+def _measures(terms: KronSum[Question], axis: int, factor: Factor) -> bool:
     """Return whether a strategy's row space holds each question about an attribute, by its own scale."""
     if factor.identity:
         return True
@@ -130,7 +129,7 @@ def _measures(terms: ProductTerms[Question], axis: int, factor: Factor) -> bool:
     return all(np.abs(left).max() <= _SPAN * np.abs(gram).max() for left, gram in pairs)
 
 
-def _bounded(terms: ProductTerms[Question], known: Sequence[Factor]) -> Product:
+def _bounded(terms: KronSum[Question], known: Sequence[Factor]) -> Product:
     """Return the product of the optima of attributes that factor, with the product of their bounds."""
     loss = terms.loss([factor.estimator for factor in known])
     ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
@@ -173,7 +172,7 @@ def select_kron(
     """
     if progress is not None:
         progress("solving one product over all attributes", None)
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     product = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
     blocks = measured_product(workload.domain, terms.attributes, product, noise)
     factor = noise.variance_factor

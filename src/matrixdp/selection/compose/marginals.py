@@ -13,8 +13,8 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, ProductGroup, Workload
+from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.marginal_spectrum import asked_attributes, marginal_spectrum
 from matrixdp.selection.weights.convex import convex_weights, lower_bound
 from matrixdp.selection.weights.incidence import Subset, weight_problem
 from matrixdp.selection.weights.search import laplace_shares

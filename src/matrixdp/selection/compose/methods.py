@@ -8,7 +8,7 @@ from collections import defaultdict
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.compose.svd_bound import svd_bound_gram
 from matrixdp.selection.gram.fourier import FourierSolver
-from matrixdp.selection.view.sub_workloads import SubWorkload
+from matrixdp.selection.problem.residuals import SubWorkload
 
 __all__ = ["block_excess", "describe_methods"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.plan.quadratic_forms import along
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.view.product_terms import Inverse, ProductTerms, energies
+from matrixdp.selection.problem.kron_sum import Inverse, KronSum, energies
 
 __all__ = ["Product", "alternate", "row_weights", "solve_structured", "weighted_product"]
 
@@ -158,7 +158,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
 
 
 def solve_structured(
-    terms: ProductTerms[Any],
+    terms: KronSum[Any],
     solver: Solver,
     weigh_rows: bool = True,
     start: Sequence[Factor] | None = None,
@@ -177,9 +177,9 @@ def solve_structured(
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.selection.gram import ConvexSolver
-    >>> from matrixdp.selection.view.product_terms import product_terms
+    >>> from matrixdp.selection.problem.kron_sum import KronSum
     >>> domain = mdp.Domain({"a": 4, "b": 4})
-    >>> terms = product_terms(domain, mdp.Workload(domain, mdp.marginals(1)).groups)
+    >>> terms = KronSum.of(domain, mdp.Workload(domain, mdp.marginals(1)).groups)
     >>> solve_structured(terms, ConvexSolver(1e-8)).loss < 16.0
     True
     """

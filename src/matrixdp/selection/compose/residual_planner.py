@@ -18,9 +18,8 @@ from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver
+from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import Split, split_workload
 
 __all__ = ["select_residual_planner", "select_residual_planner_plus"]
 

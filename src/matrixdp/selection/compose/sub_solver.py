@@ -21,11 +21,8 @@ from matrixdp.selection.compose.product import Product, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.gram.fourier import fourier_energies, fourier_strategy
 from matrixdp.selection.limits import MAX_JOINT_CELLS
-from matrixdp.selection.view.pieces import Pieces, Term, numeric_terms
-from matrixdp.selection.view.product_sums import sum_of_products
-from matrixdp.selection.view.product_terms import GivenGram, ProductTerms
-from matrixdp.selection.view.recent import Recent
-from matrixdp.selection.view.sub_workloads import SubWorkload
+from matrixdp.selection.problem.kron_sum import GivenGram, KronSum, sum_of_products
+from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
 __all__ = ["SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
 
@@ -212,7 +209,7 @@ class SubSolver:
 
     def problem(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
-    ) -> ProductTerms[GivenGram]:
+    ) -> KronSum[GivenGram]:
         """Return the problem of some axes, its factors apart."""
         sizes = tuple(sub.sizes[axis] for axis in axes)
         sets: list[dict[Hashable, GivenGram]] = [{} for _ in axes]
@@ -221,7 +218,7 @@ class SubSolver:
                 asked[slot] = GivenGram(self.slot_gram(slot))
         own = tuple(range(len(axes)))
         queries = [(weight, own, rows.reshape(-1, *sizes)) for weight, rows in explicit]
-        return ProductTerms((), sizes, sets, [(term.coefficient, term.kept) for term in terms], queries)
+        return KronSum((), sizes, sets, [(term.coefficient, term.kept) for term in terms], queries)
 
     def slot_gram(self, slot: int) -> Array:
         """Return the Gram matrix of a slot's pieces, shape (n, n)."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.gram.singular_values import singular_values
-from matrixdp.selection.view.marginal_spectrum import MAX_ATTRIBUTES, asked_attributes
-from matrixdp.selection.view.table_shape import joint_gram, table_shape
+from matrixdp.selection.problem.kron_sum import joint_gram, table_shape
+from matrixdp.selection.problem.residual_traces import MAX_ATTRIBUTES, asked_attributes
 
 __all__ = ["MAX_SPECTRAL_CELLS", "svd_bound_gram", "svd_bound_workload"]
 

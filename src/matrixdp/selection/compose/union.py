@@ -25,8 +25,8 @@ from matrixdp.selection.compose.product import Product
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.product_terms import product_terms
 
 __all__ = [
     "CLUSTERS",
@@ -131,7 +131,7 @@ class _Products:
 
     def loss(self, members: Members, worth: float = math.inf, effort: str = "fast") -> float:
         """Return the loss of the product for some groups; infinite where it does not fit."""
-        terms = product_terms(self._workload.domain, group_subset(self._workload, members))
+        terms = KronSum.of(self._workload.domain, group_subset(self._workload, members))
         content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
         key = content, self._gap, self._seed, self._rows
         known = None if terms.explicit else self._contents.get(key)
@@ -187,7 +187,7 @@ def _candidates(
     if clusters == "merged":
         # what merging gains by itself least squares may gain without it
         fewer = [group_products(workload, noise, solve, merge=False)[0]] if noise.norm == 1 else []
-        plain = noise.norm == 2 and product_terms(workload.domain, workload.groups).plain()
+        plain = noise.norm == 2 and KronSum.of(workload.domain, workload.groups).plain()
         fewer += [apart] if len(apart) <= (_MOST_MARGINALS if plain else _MOST_APART) else []
         for other in fewer:
             if all(sorted(other) != sorted(known) for known in candidates):

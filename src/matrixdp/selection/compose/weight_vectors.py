@@ -24,8 +24,7 @@ from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, Su
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.l1_search import MAX_FAST_CELLS, LaplaceSolver
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import Split, SubWorkload
+from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
 MAX_SEARCHED_CELLS = 420

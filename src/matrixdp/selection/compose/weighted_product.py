@@ -18,10 +18,9 @@ from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.whole_table import solve_table
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.problem.grams import Question, gram_terms
+from matrixdp.selection.problem.kron_sum import KronSum, TableShape, check_table, table_shape
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gram_terms import Question, gram_terms
-from matrixdp.selection.view.product_terms import ProductTerms, product_terms
-from matrixdp.selection.view.table_shape import TableShape, check_table, table_shape
 
 __all__ = ["MAX_AXIS_VALUES", "few_products", "select_weighted_product"]
 
@@ -113,12 +112,12 @@ def few_products(workload: Workload, shape: TableShape) -> bool:
     return None not in terms and sum(len(own) for own in terms if own is not None) <= MAX_FEW_TERMS
 
 
-def _joint_terms(workload: Workload, shape: TableShape) -> ProductTerms[Question]:
+def _joint_terms(workload: Workload, shape: TableShape) -> KronSum[Question]:
     """Return the terms of a workload on the attributes that do not factor out."""
-    whole = product_terms(workload.domain, workload.groups)
+    whole = KronSum.of(workload.domain, workload.groups)
     places = [whole.attributes.index(name) for name in shape.joint]
     # explicit queries leave no attribute to factor out
-    return ProductTerms(
+    return KronSum(
         shape.joint,
         tuple(whole.sizes[place] for place in places),
         [whole.sets[place] for place in places],

@@ -24,8 +24,7 @@ from matrixdp.selection.compose.weight_vectors import (
     uniform_weights,
 )
 from matrixdp.selection.gram.l1_search import MAX_FAST_CELLS, LaplaceSolver
-from matrixdp.selection.view.pieces import Pieces
-from matrixdp.selection.view.sub_workloads import Split
+from matrixdp.selection.problem.residuals import Pieces, Split
 
 __all__ = ["first_loss", "laplace_weights", "may_stay_whole"]
 
@@ -80,7 +79,7 @@ def laplace_weights(split: Split, report: Callable[[int, float], None] | None = 
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.view.sub_workloads import split_workload
+    >>> from matrixdp.selection.problem.residuals import split_workload
     >>> split = split_workload(mdp.Workload(mdp.Domain({"a": 5}), mdp.marginals(1)))
     >>> laplace_weights(split)[0].tolist()
     [0.0, 0.0, 0.0, 0.0, 0.0]
@@ -130,7 +129,7 @@ def first_loss(split: Split) -> float:
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.view.sub_workloads import split_workload
+    >>> from matrixdp.selection.problem.residuals import split_workload
     >>> round(first_loss(split_workload(mdp.Workload(mdp.Domain({"a": 5}), mdp.marginals(1)))), 9)
     5.0
     """

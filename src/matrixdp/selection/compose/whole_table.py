@@ -22,8 +22,8 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.problem.kron_sum import check_table, joint_gram, table_shape
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.table_shape import check_table, joint_gram, table_shape
 
 __all__ = ["MAX_DENSE_CELLS", "dense_bound", "product_choice", "select_directly", "solve_table"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.view.product_terms import Asked, ProductTerms
+from matrixdp.selection.problem.kron_sum import Asked, KronSum
 
 __all__ = ["MAX_FOURIER_CELLS", "FourierSolver", "fourier_energies", "fourier_loss", "fourier_strategy"]
 
@@ -29,16 +29,16 @@ MAX_FOURIER_CELLS = 9_000
 _SCOPE = "strategies in the Fourier basis"
 
 
-def fourier_energies(terms: ProductTerms[Any]) -> Array:
+def fourier_energies(terms: KronSum[Any]) -> Array:
     """Return the workload's energy on each character, in the shape of the problem.
 
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.view.product_terms import product_terms
+    >>> from matrixdp.selection.problem.kron_sum import KronSum
     >>> domain = mdp.Domain({"a": 2, "b": 2})
     >>> workload = mdp.Workload(domain, mdp.product(a="identity"), mdp.product(b="identity"))
-    >>> fourier_energies(product_terms(domain, workload.groups)).tolist()
+    >>> fourier_energies(KronSum.of(domain, workload.groups)).tolist()
     [[4.0, 2.0], [2.0, 0.0]]
     """
     total = np.zeros(terms.sizes)
@@ -141,7 +141,7 @@ class FourierSolver(ConvexSolver):
     def queries(self, rows: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
         """Solve for explicit queries."""
         axes = tuple(range(len(sizes)))
-        asked = ProductTerms[Asked]((), tuple(sizes), [], [], [(1.0, axes, rows.reshape(len(rows), *sizes))])
+        asked = KronSum[Asked]((), tuple(sizes), [], [], [(1.0, axes, rows.reshape(len(rows), *sizes))])
         return fourier_strategy(fourier_energies(asked), sizes)
 
     def centered(self, size: int) -> Factor:

@@ -29,10 +29,11 @@ from matrixdp.selection.gram.remembered import remembered
 from matrixdp.selection.gram.rotation import rotated
 from matrixdp.selection.gram.singular_values import rank_of, singular_values
 from matrixdp.selection.gram.starts import SMALL, random_start, starts
+from matrixdp.selection.problem.grams import distinct_cells
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS
 from matrixdp.selection.starting_points import generator
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS
 
-__all__ = ["Rows", "distinct_cells", "solve_axis", "solve_symmetric"]
+__all__ = ["Rows", "solve_axis", "solve_symmetric"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -50,8 +51,6 @@ _FEW_FOLLOWED = 3
 #: How often rows are added at most, and the relative gain of the loss that is worth going on.
 _MOST_ROUNDS = 4
 _GAIN = 2e-3
-#: Rows of a Gram matrix are different where one combination of them differs by this share of its entries.
-_TOLD_APART = 1e-9
 #: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
 _ROTATIONS, _SWEEPS = 10_000, 40
 #: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1.
@@ -151,27 +150,6 @@ def solve_axis(
         return solved
     rows = _moved(solved.rows, None if order is None else np.argsort(order))
     return Factor(rows[:, inverse], solved.loss, solved.bound)
-
-
-def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return one cell of each set that no query tells apart, in order, and where each cell's stands.
-
-    Examples
-    --------
-    >>> pairs = np.kron(np.eye(2), np.ones((1, 2)))
-    >>> [found.tolist() for found in distinct_cells(pairs.T @ pairs)]
-    [[0, 2], [0, 0, 1, 1]]
-    """
-    # of every row a number: only rows with equal numbers can be equal, and most differ
-    numbers = np.sort(gram @ np.cos(np.arange(len(gram)) ** 2.0)) / np.abs(gram).max()
-    if float(np.diff(numbers).min(initial=np.inf)) > _TOLD_APART:
-        return np.arange(len(gram)), np.arange(len(gram))
-    scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
-    _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse.ravel()]
 
 
 def _symmetric(gram: Array, noise: Noise) -> Factor | None:

@@ -17,10 +17,9 @@ from matrixdp.selection.compose.union import first_union_loss
 from matrixdp.selection.compose.weighted_product import few_products
 from matrixdp.selection.compose.whole_attributes import first_loss
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
-from matrixdp.selection.view.gathered import gathered
-from matrixdp.selection.view.product_terms import product_terms
-from matrixdp.selection.view.sub_workloads import split_workload
-from matrixdp.selection.view.table_shape import table_shape
+from matrixdp.selection.problem.kron_sum import KronSum, table_shape
+from matrixdp.selection.problem.merge_groups import merge_groups
+from matrixdp.selection.problem.residuals import split_workload
 
 __all__ = ["CANDIDATES", "hoped_for", "least_error"]
 
@@ -85,7 +84,7 @@ def hoped_for(workload: Workload, noise: Noise) -> float:
     >>> 0.7 < hope / found.loss <= 1.0
     True
     """
-    asked = gathered(workload)
+    asked = merge_groups(workload)
     explicit = any(isinstance(group, DenseGroup) for group in asked)
     if explicit and table_shape(asked).cells <= MAX_SEARCHED_CELLS:
         return 0.0  # strategies of single queries have far less error than those of marginals
@@ -137,7 +136,7 @@ def _searched(trials: Trials) -> _Found:
     """Select by every mechanism of L1 norms that may win, going by fast trials."""
     found: dict[str, Choice] = {}
     refusals = _choose(trials, ["opt-m"], found)
-    terms = product_terms(trials.asked.domain, trials.asked.groups)
+    terms = KronSum.of(trials.asked.domain, trials.asked.groups)
     if len(terms.sizes) == 1 and terms.sizes[0] > _FEW_VALUES and not terms.explicit:
         refusals |= _choose(trials, ["opt-kron"], found)
         if "opt-kron" in found:
@@ -163,7 +162,7 @@ def _trials(
 
     ``weighted`` tells that marginals were weighted: they contain the products of identities and totals.
     """
-    terms = product_terms(asked.domain, asked.groups)
+    terms = KronSum.of(asked.domain, asked.groups)
     plain = terms.plain()
     whole: list[float | None] = [None]
 

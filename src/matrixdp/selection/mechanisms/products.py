@@ -16,10 +16,9 @@ from matrixdp.selection.compose.rounding import measured_factor, product_blocks
 from matrixdp.selection.gram.factor import right_inverse
 from matrixdp.selection.mechanisms.options import Options
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
+from matrixdp.selection.problem.grams import Question
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, Inverse, KronSum, check_table
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gram_terms import Question
-from matrixdp.selection.view.product_terms import MAX_AXIS_CELLS, Inverse, ProductTerms, product_terms
-from matrixdp.selection.view.table_shape import check_table
 
 __all__ = ["NO_BOUND", "Choice", "axis_gram", "numeric_mechanism", "numeric_product", "product_of"]
 
@@ -30,7 +29,7 @@ Choice = tuple[Plan, Certificate]
 NO_BOUND = "no bound: the strategy is fixed by its paper"
 
 
-def axis_gram(terms: ProductTerms[Question], axis: int) -> Array:
+def axis_gram(terms: KronSum[Question], axis: int) -> Array:
     """Return the Gram matrix of what is asked about one attribute, all others taken as tr(V) / n.
 
     Shape (n, n); group weights are included.
@@ -41,7 +40,7 @@ def axis_gram(terms: ProductTerms[Question], axis: int) -> Array:
 def product_of(
     workload: Workload,
     noise: Noise,
-    terms: ProductTerms[Question],
+    terms: KronSum[Question],
     rows: list[Array | None],
     scope: str = NO_BOUND,
 ) -> Choice:
@@ -52,7 +51,7 @@ def product_of(
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 4}), mdp.product(a="prefix"))
-    >>> terms = product_terms(workload.domain, workload.groups)
+    >>> terms = KronSum.of(workload.domain, workload.groups)
     >>> product_of(workload, LAPLACE, terms, [None])[1].loss  # 2 (1 + 2 + 3 + 4)
     20.0
     """
@@ -70,7 +69,7 @@ def product_of(
     return plan, Certificate(noise.variance_factor * terms.loss(inverses), None, scope)
 
 
-Rows = Callable[[ProductTerms[Question], int], Array]
+Rows = Callable[[KronSum[Question], int], Array]
 
 
 def numeric_product(task: Task[Options], name: str, rows: Rows) -> Choice:
@@ -79,7 +78,7 @@ def numeric_product(task: Task[Options], name: str, rows: Rows) -> Choice:
     ``rows`` makes a strategy from the terms of the workload and the place of an attribute.
     """
     domain = task.workload.domain
-    terms = product_terms(domain, task.workload.groups)
+    terms = KronSum.of(domain, task.workload.groups)
     check_table(task.workload, terms.attributes, name)
     chosen: list[Array | None] = []
     for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):

@@ -17,9 +17,9 @@ from matrixdp.selection.compose.svd_bound import svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
+from matrixdp.selection.problem.kron_sum import TableShape, table_shape
+from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.gathered import gathered
-from matrixdp.selection.view.table_shape import TableShape, table_shape
 
 __all__ = ["MAX_COMPARED_CELLS", "Bound", "Choice", "Trials", "bounded"]
 
@@ -48,7 +48,7 @@ class Trials:
     @cached_property
     def asked(self) -> Workload:
         """The workload as selection sees it: many groups over the same attributes as few."""
-        return gathered(self.workload)
+        return merge_groups(self.workload)
 
     def choose(self, name: str) -> Choice:
         """Return what a mechanism selects."""

@@ -17,10 +17,9 @@ from matrixdp.selection.mechanisms.explicit import factor_of
 from matrixdp.selection.mechanisms.options import Options
 from matrixdp.selection.mechanisms.products import Choice, product_of
 from matrixdp.selection.mechanisms.table import Mechanism, Task, register
+from matrixdp.selection.problem.kron_sum import KronSum, check_table, joint_gram
+from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
 from matrixdp.selection.selection import Certificate
-from matrixdp.selection.view.marginal_spectrum import asked_attributes, marginal_spectrum
-from matrixdp.selection.view.product_terms import product_terms
-from matrixdp.selection.view.table_shape import check_table, joint_gram
 from matrixdp.selection.weights.incidence import problem_of
 
 __all__ = ["MAX_QUERY_ENTRIES", "marginals_asked", "query_rows", "uniform_marginals"]
@@ -97,7 +96,7 @@ def _queries(task: Task[Options]) -> Choice:
     section 3 (the Laplace mechanism). Dwork and Roth 2014, appendix A (the Gaussian mechanism).
     """
     workload, noise = task.workload, task.noise
-    terms = product_terms(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups)
     check_table(workload, terms.attributes, "workload")
     weighted = any(group.query_weights is not None for group in workload)
     if terms.sizes and terms.proportional() and not weighted:

@@ -13,7 +13,7 @@ from matrixdp.noise import Noise
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.starts import tree_start
-from matrixdp.selection.weights.asked_axes import AskedAxes
+from matrixdp.selection.problem.residual_traces import AskedAxes
 from matrixdp.selection.weights.convex import convex_weights
 from matrixdp.selection.weights.covers import greedy_cover
 from matrixdp.selection.weights.incidence import Subset, WeightProblem, incidence_of, weight_problem

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.p_identity import loss_and_gradient, strategy_rows
-from matrixdp.selection.weights.asked_axes import AskedAxes, AxisState
+from matrixdp.selection.problem.residual_traces import AskedAxes, AxisState
 from matrixdp.selection.weights.incidence import Incidence
 
 __all__ = ["Descended", "Fixed", "Objective", "PIdentity", "Strategy", "UnitColumns", "descend", "states_of"]

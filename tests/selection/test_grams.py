@@ -7,9 +7,9 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.view.gram_terms import CrossGram, gram_terms, weight_products
-from matrixdp.selection.view.sub_workloads import split_workload
-from matrixdp.selection.view.table_shape import joint_gram, table_shape
+from matrixdp.selection.problem.grams import CrossGram, gram_terms, weight_products
+from matrixdp.selection.problem.kron_sum import joint_gram, table_shape
+from matrixdp.selection.problem.residuals import split_workload
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 2})
 UNEVEN = np.outer([1, 2, 3, 4], [1, 2, 5])
@@ -117,7 +117,7 @@ def test_queries_over_merged_attributes_leave_the_others_to_factor_out(
     assert select(asked, noise=GAUSSIAN, mechanism="dense").certificate.loss == pytest.approx(
         2 * single, rel=1e-4
     )
-    monkeypatch.setattr("matrixdp.selection.view.gram_terms.MAX_BOX_TERMS", 4)
+    monkeypatch.setattr("matrixdp.selection.problem.grams.MAX_BOX_TERMS", 4)
     assert len(split_workload(asked).explicit) == 2
     [matrix] = mdp.dense(rows[:, :4], ["a"], by={"c": "prefix"}).expand(DOMAIN)
     [(coefficient, (own, _))] = gram_terms(matrix) or []

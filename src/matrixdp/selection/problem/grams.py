@@ -20,7 +20,7 @@ from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, Pro
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
 from matrixdp.queries.structured import Totals
 
-__all__ = ["CrossGram", "GramTerm", "Question", "gram_terms", "is_flat", "weight_products"]
+__all__ = ["CrossGram", "GramTerm", "Question", "distinct_cells", "gram_terms", "is_flat", "weight_products"]
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,8 @@ MAX_WEIGHT_TERMS = 4
 MAX_BOX_TERMS = 100
 #: How far the products may be from the weights, relative to each weight.
 _WEIGHT_ERROR = 1e-10
+#: Rows of a Gram matrix are different where one combination of them differs by this share of its entries.
+_TOLD_APART = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,3 +239,24 @@ def _fits(products: list[WeightProduct], weights: Array) -> bool:
             outer = np.multiply.outer(outer, vector)
         total += outer
     return bool((np.abs(total - weights) <= _WEIGHT_ERROR * weights).all())
+
+
+def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return one cell of each set that no query tells apart, in order, and where each cell's stands.
+
+    Examples
+    --------
+    >>> pairs = np.kron(np.eye(2), np.ones((1, 2)))
+    >>> [found.tolist() for found in distinct_cells(pairs.T @ pairs)]
+    [[0, 2], [0, 0, 1, 1]]
+    """
+    # of every row a number: only rows with equal numbers can be equal, and most differ
+    numbers = np.sort(gram @ np.cos(np.arange(len(gram)) ** 2.0)) / np.abs(gram).max()
+    if float(np.diff(numbers).min(initial=np.inf)) > _TOLD_APART:
+        return np.arange(len(gram)), np.arange(len(gram))
+    scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
+    _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[inverse.ravel()]

@@ -7,22 +7,40 @@ c stands for the covariance c I: 1 for the identity, 1/n for a strategy that is 
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import check_matrices
 from matrixdp.plan.quadratic_forms import along
-from matrixdp.queries import Group, Total
-from matrixdp.selection.view.gram_terms import Question, gram_terms
+from matrixdp.queries import Group, Total, Workload
+from matrixdp.selection.problem.grams import Question, gram_terms
 
-__all__ = ["MAX_AXIS_CELLS", "GivenGram", "Inverse", "ProductTerms", "energies", "product_terms"]
+__all__ = [
+    "MAX_AXIS_CELLS",
+    "MAX_TABLE_CELLS",
+    "GivenGram",
+    "Inverse",
+    "KronSum",
+    "TableShape",
+    "check_cells",
+    "check_table",
+    "energies",
+    "joint_gram",
+    "sum_of_products",
+    "table_shape",
+]
 
 Array = NDArray[np.float64]
+
+
 Inverse = Array | float
 
 #: Cells of an explicit problem; an attribute of more values is measured whole.
@@ -64,7 +82,7 @@ class GivenGram:
 
 
 @dataclass(eq=False)
-class ProductTerms(Generic[A]):
+class KronSum(Generic[A]):
     """A Gram matrix as a sum of Kronecker products and of Gram matrices of explicit queries.
 
     Parameters
@@ -86,6 +104,53 @@ class ProductTerms(Generic[A]):
     _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
     #: By axis, the right inverse that was last asked about, and its covariance R R'.
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, domain: Domain, groups: Sequence[Group]) -> KronSum[Question]:
+        """Return query groups, attribute by attribute.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"a": 4, "b": 3, "c": 2})
+        >>> workload = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(a="identity", b="identity"))
+        >>> terms = KronSum.of(domain, workload.groups)
+        >>> terms.attributes, [len(sets) for sets in terms.sets]
+        (('a', 'b'), [2, 2])
+        """
+        terms = [gram_terms(group) for group in groups]
+        asked: set[str] = set()
+        for group, own in zip(groups, terms, strict=True):
+            if own is None:
+                asked.update(group.attributes)
+                continue
+            for _, questions in own:
+                for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
+                    if question.key(size) != Total().key(size):
+                        asked.add(name)
+        attributes = domain.sort(asked)
+        sizes = tuple(domain[name].size for name in attributes)
+        sets: list[dict[Hashable, Question]] = [{} for _ in attributes]
+        products: dict[tuple[Hashable, ...], float] = {}
+        explicit = []
+        for group, own in zip(groups, terms, strict=True):
+            if own is None:
+                rows = group.rows()
+                if group.query_weights is not None:
+                    rows = rows * np.sqrt(group.query_weights)[:, None]
+                axes = tuple(attributes.index(name) for name in group.attributes)
+                explicit.append((group.weight, axes, rows.reshape(len(rows), *group.sizes)))
+                continue
+            for coefficient, questions in own:
+                given = dict(zip(group.attributes, questions, strict=True))
+                keys = []
+                for axis, (name, size) in enumerate(zip(attributes, sizes, strict=True)):
+                    question = given.get(name, Total())
+                    key = question.key(size)
+                    sets[axis].setdefault(key, question)
+                    keys.append(key)
+                products[tuple(keys)] = products.get(tuple(keys), 0.0) + coefficient * group.weight
+        return KronSum(attributes, sizes, sets, [(w, keys) for keys, w in products.items()], explicit)
 
     def gram(self, axis: int, key: Hashable) -> Array:
         """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
@@ -247,48 +312,149 @@ def _total_trace(inverse: Inverse, size: int) -> float:
     return inverse * size if isinstance(inverse, float) else float((inverse.sum(axis=0) ** 2).sum())
 
 
-def product_terms(domain: Domain, groups: Sequence[Group]) -> ProductTerms[Question]:
-    """Return query groups, attribute by attribute.
+#: From so many terms on they are added by matrix multiplications, of so many entries of one side at a time.
+_LEAST_TERMS = 8
+_ENTRIES = 1 << 22
+
+
+def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
+    """Return the sum of coefficients times Kronecker products of square matrices.
+
+    Parameters
+    ----------
+    terms : sequence of (float, sequence of ndarray)
+        At least one; the factors of every term have the same shapes.
+
+    Examples
+    --------
+    >>> sum_of_products([(2.0, [np.eye(1), np.eye(2)]), (1.0, [np.ones((1, 1)), np.ones((2, 2))])])
+    array([[3., 1.],
+           [1., 3.]])
+    """
+    factors = terms[0][1]
+    if not factors:
+        return np.full((1, 1), sum(coefficient for coefficient, _ in terms))
+    if len(terms) < _LEAST_TERMS or len(factors) < 2:
+        total: Array = np.zeros(())
+        for coefficient, own in terms:
+            total = total + coefficient * reduce(_kron, own)
+        return total
+    outer = len(factors[0])
+    inner = int(np.prod([len(factor) for factor in factors[1:]]))
+    flat = np.zeros((outer * outer, inner * inner))
+    step = max(1, _ENTRIES // (inner * inner))
+    for first in range(0, len(terms), step):
+        some = terms[first : first + step]
+        left = np.stack([coefficient * own[0].ravel() for coefficient, own in some])
+        flat += left.T @ np.stack([reduce(_kron, own[1:]).ravel() for _, own in some])
+    return flat.reshape(outer, outer, inner, inner).transpose(0, 2, 1, 3).reshape(outer * inner, -1)
+
+
+def _kron(left: Array, right: Array) -> Array:
+    return np.asarray(np.kron(left, right), dtype=np.float64)
+
+
+#: A part on several attributes is measured over the data vector of their table: up to this many cells.
+MAX_TABLE_CELLS = 100_000_000
+
+
+def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
+    """Raise TooLargeError if the table of some attributes has more cells than can be counted."""
+    check_cells(workload.domain.cells(names), names, mechanism)
+
+
+def check_cells(cells: int, names: Sequence[str], mechanism: str, most: float | None = None) -> None:
+    """Raise TooLargeError if a table has more cells than can be counted, or than a limit."""
+    limit = MAX_TABLE_CELLS if most is None else most
+    if cells > limit:
+        raise TooLargeError(
+            f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {limit:,}. Use residual, "
+            "which never forms the whole table"
+        )
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """How a workload looks as one table.
+
+    Attributes
+    ----------
+    factored : dict of str to Question
+        Attributes with proportional queries in every group, and which.
+    joint : tuple of str
+        The others.
+    cells : int
+        Cells of the joint attributes.
+    weight : float
+        What the products of the factored attributes count together, weights and coefficients of all terms.
+    """
+
+    factored: dict[str, Question]
+    joint: tuple[str, ...]
+    cells: int
+    weight: float
+
+
+def table_shape(workload: Workload) -> TableShape:
+    """Return which attributes factor out of a workload.
 
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> domain = mdp.Domain({"a": 4, "b": 3, "c": 2})
-    >>> workload = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(a="identity", b="identity"))
-    >>> terms = product_terms(domain, workload.groups)
-    >>> terms.attributes, [len(sets) for sets in terms.sets]
-    (('a', 'b'), [2, 2])
+    >>> domain = mdp.Domain({"a": 10, "b": 10})
+    >>> table_shape(mdp.Workload(domain, mdp.product(a="prefix", b="range"))).cells
+    1
     """
-    terms = [gram_terms(group) for group in groups]
-    asked: set[str] = set()
-    for group, own in zip(groups, terms, strict=True):
+    weight, terms = 0.0, 0
+    explicit: set[str] = set()
+    asked: defaultdict[str, dict[Hashable, Question]] = defaultdict(dict)
+    times: Counter[str] = Counter()
+    for group in workload:
+        own = gram_terms(group)
         if own is None:
-            asked.update(group.attributes)
-            continue
-        for _, questions in own:
-            for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
-                if question.key(size) != Total().key(size):
-                    asked.add(name)
-    attributes = domain.sort(asked)
-    sizes = tuple(domain[name].size for name in attributes)
-    sets: list[dict[Hashable, Question]] = [{} for _ in attributes]
-    products: dict[tuple[Hashable, ...], float] = {}
-    explicit = []
-    for group, own in zip(groups, terms, strict=True):
-        if own is None:
-            rows = group.rows()
-            if group.query_weights is not None:
-                rows = rows * np.sqrt(group.query_weights)[:, None]
-            axes = tuple(attributes.index(name) for name in group.attributes)
-            explicit.append((group.weight, axes, rows.reshape(len(rows), *group.sizes)))
+            terms += 1
+            explicit.update(group.attributes)
             continue
         for coefficient, questions in own:
-            given = dict(zip(group.attributes, questions, strict=True))
-            keys = []
-            for axis, (name, size) in enumerate(zip(attributes, sizes, strict=True)):
-                question = given.get(name, Total())
-                key = question.key(size)
-                sets[axis].setdefault(key, question)
-                keys.append(key)
-            products[tuple(keys)] = products.get(tuple(keys), 0.0) + coefficient * group.weight
-    return ProductTerms(attributes, sizes, sets, [(w, keys) for keys, w in products.items()], explicit)
+            terms += 1
+            weight += coefficient * group.weight
+            times.update(group.attributes)
+            for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
+                asked[name].setdefault(question.key(size), question)
+    factored, joint = {}, []
+    for name in workload.domain.sort({*explicit, *asked}):
+        size = workload.domain[name].size
+        known = asked[name]
+        if times[name] < terms:  # the other terms ask for its total
+            known.setdefault(Total().key(size), Total())
+        if name in explicit or len(known) > 1:
+            joint.append(name)
+        elif Total().key(size) not in known:
+            [factored[name]] = known.values()
+    return TableShape(factored, tuple(joint), workload.domain.cells(tuple(joint)), weight)
+
+
+def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
+    """Return the sum over groups of the Gram matrices on the joint attributes, weights included."""
+    terms = KronSum.of(workload.domain, workload.groups)
+    axes = [terms.attributes.index(name) for name in joint]
+    sizes = tuple(terms.sizes[axis] for axis in axes)
+    merged: dict[tuple[Hashable, ...], float] = {}
+    for weight, keys in terms.products:
+        own = tuple(keys[axis] for axis in axes)
+        merged[own] = merged.get(own, 0.0) + weight
+    check_matrices(joint, math.prod(sizes))
+    total = np.zeros((math.prod(sizes),) * 2)
+    for weight, places, rows in terms.explicit:
+        shape = [size if axis in places else 1 for axis, size in zip(axes, sizes, strict=True)]
+        spread = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes))
+        flat = spread.reshape(len(rows), len(total))
+        total += weight * (flat.T @ flat)
+    if merged:
+        total += sum_of_products(
+            [
+                (weight, [terms.gram(axis, key) for axis, key in zip(axes, own, strict=True)])
+                for own, weight in merged.items()
+            ]
+        )
+    return total

@@ -25,7 +25,7 @@ from matrixdp.queries import (
     Workload,
 )
 
-__all__ = ["LEAST_GATHERED", "GivenGroups", "gathered"]
+__all__ = ["LEAST_GATHERED", "GivenGroups", "merge_groups"]
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class GivenGroups:
         return {}
 
 
-def gathered(workload: Workload) -> Workload:
+def merge_groups(workload: Workload) -> Workload:
     """Return a workload of fewer groups with the same weighted Gram matrix.
 
     Products that differ on one attribute alone become one product; what is left of many groups over the same
@@ -63,7 +63,7 @@ def gathered(workload: Workload) -> Workload:
     >>> import matrixdp as mdp
     >>> domain = mdp.Domain({"sex": 2, "age": 90})
     >>> asked = [mdp.product(sex={"sets": [[s]]}, age={"ranges": [[0, a]]}) for s in (0, 1) for a in range(9)]
-    >>> [(group.attributes, group.queries) for group in gathered(mdp.Workload(domain, *asked))]
+    >>> [(group.attributes, group.queries) for group in merge_groups(mdp.Workload(domain, *asked))]
     [(('sex', 'age'), 18)]
     """
     alike: dict[tuple[str, ...], list[Group]] = {}
