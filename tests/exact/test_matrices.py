@@ -18,6 +18,7 @@ from matrixdp.exact import (
     MeasuredMatrix,
     MergedMatrix,
 )
+from matrixdp.exact.structured import over_groups
 from matrixdp.plan import Block, Part
 
 RANDOM = np.random.default_rng(1)
@@ -89,11 +90,36 @@ def test_it_is_the_matrix_that_it_says(matrix: Any):
     assert matrix.max_row_sum >= size.sum(axis=1).max()
     if not isinstance(matrix, CenteredMatrix | MergedMatrix):
         assert matrix.max_row_sum == size.sum(axis=1).max()
-    if isinstance(matrix, DeficientMatrix | MergedMatrix):
-        assert matrix.rank == np.linalg.matrix_rank(rows)
+    assert matrix.rank == np.linalg.matrix_rank(rows)
     if isinstance(matrix, MergedMatrix):  # equal columns stand for one another
         size, magnitudes = np.unique(size, axis=1), np.unique(magnitudes, axis=1)
     assert np.array_equal(magnitudes, size)
+
+
+@every_matrix
+def test_its_structure_is_that_of_its_gram_matrix(matrix: Any):
+    rows = rows_of(matrix).astype(float)
+    gram, size = rows.T @ rows, matrix.columns
+    np.testing.assert_array_equal(matrix.gram(), gram)
+    inverse = np.linalg.pinv(gram)
+    for known, whole in ((matrix.symmetric_gram, gram), (matrix.symmetric_covariance, inverse)):
+        if known is not None:
+            np.testing.assert_allclose(known[0] * np.eye(size) + known[1], whole, atol=1e-14)
+
+
+@every_matrix
+def test_what_may_be_asked_is_measured(matrix: Any):
+    rows, outside = rows_of(matrix), matrix.unsupported
+    outside = np.zeros((0, matrix.columns)) if outside is None else outside
+    np.testing.assert_allclose(outside @ outside.T, np.eye(len(outside)), atol=1e-12)
+    asked = np.eye(matrix.columns) - outside.T @ outside
+    if matrix.residual:
+        asked -= 1.0 / matrix.columns
+    assert matrix.support_rank == round(np.trace(asked))
+    np.testing.assert_allclose(asked @ np.linalg.pinv(rows) @ rows, asked, atol=1e-12)
+    assert matrix.measures_total == bool(abs(asked.sum(axis=0) - 1.0).max() < 1e-6)
+    weak = np.zeros((0, matrix.columns)) if matrix.outside is None else matrix.outside
+    assert np.linalg.matrix_rank(rows @ weak.T, tol=1e-9) == matrix.rank - matrix.support_rank
 
 
 @every_matrix
@@ -103,6 +129,29 @@ def test_its_least_squares_is_the_pseudo_inverse(matrix: Any):
     np.testing.assert_allclose(matrix.solve(np.eye(matrix.rows)), inverse, atol=1e-14)
     queries = np.random.default_rng(2).normal(size=(matrix.columns, 2))
     np.testing.assert_allclose(matrix.coefficients(queries), inverse.T @ queries, atol=1e-12)
+    np.testing.assert_allclose(matrix.covariance_times(queries), inverse @ inverse.T @ queries, atol=1e-12)
+
+
+@every_matrix
+@pytest.mark.parametrize("power", [1, 2])
+def test_numbers_of_rows_are_summed_over_columns(matrix: Any, power: int):
+    rows = np.abs(rows_of(matrix)) ** power
+    numbers, columns = np.arange(1.0, 1 + len(rows)), matrix.column_map(power)
+    assert (columns.max_entry, columns.max_row_sum) == (rows.max(), rows.sum(axis=0).max())
+    assert set(columns.multiply(numbers[:, None]).ravel()) == set(numbers @ rows)
+
+
+def test_matrices_are_told_apart():
+    known = [one.digest() for one in (*MATRICES, IntegerMatrix(MERGED[1].matrix.entries))]
+    assert len(set(known)) == len(known)
+
+
+@every_matrix
+def test_groups_of_its_values_share_columns(matrix: Any):
+    groups = [np.append(0, np.arange(matrix.columns))]
+    found = over_groups(matrix, groups)
+    np.testing.assert_array_equal(found.written(), rows_of(matrix)[:, groups[0]])
+    assert isinstance(matrix, MergedMatrix) or found.support_rank <= matrix.support_rank
 
 
 @pytest.mark.parametrize("tree", TREES, ids=str)

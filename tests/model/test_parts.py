@@ -5,10 +5,9 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
+from matrixdp.exact import DeficientMatrix, IdentityMatrix
 from matrixdp.measure.measurement import measure
 from matrixdp.model.parts import Parts, _term
-from matrixdp.model.terms import rank
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Part
 from matrixdp.sources import open_source
@@ -85,13 +84,6 @@ def test_the_loss_of_the_true_table_is_half_the_degrees(noise):
 def test_kurtosis_is_that_of_the_noise():
     assert Parts.of(measured(plans(GAUSSIAN)["pooled"])).kurtosis == pytest.approx(0.0, abs=1e-3)
     assert Parts.of(measured(plans(LAPLACE)["pooled"])).kurtosis == pytest.approx(3.0, abs=1e-2)
-
-
-def test_ranks():
-    assert rank(CenteredMatrix(5)) == 4
-    assert rank(IdentityMatrix(5)) == 5
-    assert rank(DeficientMatrix(np.ones((2, 5), dtype=np.int64))) == 1
-    assert rank(IntegerMatrix(np.eye(5, dtype=np.int64))) == 5
 
 
 def test_a_total_that_does_not_follow_is_asked_for():

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import along
 
 Array = NDArray[np.float64]
 
@@ -41,6 +42,27 @@ class ExactMatrix(Protocol):
 
         Every product and partial sum must be exact while ``max_row_sum * max|array| < 2^53``.
         """
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """A nonnegative integer matrix, transposed."""
+
+    entries: NDArray[np.int64]
+
+    @property
+    def max_entry(self) -> int:
+        """See `ExactMatrix`."""
+        return int(self.entries.max())
+
+    @property
+    def max_row_sum(self) -> int:
+        """See `ExactMatrix`."""
+        return int(self.entries.sum(axis=0).max())
+
+    def multiply(self, array: Array) -> Array:
+        """See `ExactMatrix`."""
+        return np.asarray(self.entries.T.astype(np.float64) @ array)
 
 
 def _carry(pieces: list[Array], bits: int) -> list[Array]:
@@ -136,7 +158,8 @@ def apply_kronecker(
         places = range(0, bound.bit_length(), bits)
         limbs = [np.asarray(whole >> place & 2**bits - 1, dtype=np.float64) for place in places]
     maps: list[tuple[int, Callable[[Array], Array]]] = [
-        (matrix.max_entry, partial(along, matrix.multiply, axis)) for axis, matrix in enumerate(matrices)
+        (matrix.max_entry, partial(along, axis=axis, matrix=matrix.multiply))
+        for axis, matrix in enumerate(matrices)
     ]
     if multipliers is not None:
         factor = np.asarray(multipliers, dtype=np.float64)
@@ -150,13 +173,6 @@ def apply_kronecker(
         if wide:
             limbs = _spread(limbs, bound, bits)
     return IntegerTensor(limbs, bits)
-
-
-def along(function: Callable[[Array], Array], axis: int, tensor: Array) -> Array:
-    """Return a tensor after a linear map of arrays of shape (n, k) along one of its axes."""
-    moved = np.moveaxis(tensor, axis, 0)
-    out = function(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
-    return np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
 
 
 def _spread(pieces: list[Array], bound: int, bits: int) -> list[Array]:

@@ -6,13 +6,15 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import InitVar, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.kronecker import ExactMatrix, Transposed
+from matrixdp.exact.linear import complement
 from matrixdp.exact.resources import blas_threads
 
 Array = NDArray[np.float64]
@@ -44,16 +46,22 @@ def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
     return np.array(rows, dtype=entries.dtype)
 
 
-def complement(inside: Array) -> Array | None:
-    """Return orthonormal rows at right angles to all of some independent columns; None if there are none."""
-    if inside.shape[0] == inside.shape[1]:
-        return None
-    full = scipy.linalg.qr(inside, check_finite=False)[0]
-    return np.ascontiguousarray(full[:, inside.shape[1] :].T)
-
-
 class MeasuredMatrix(ABC):
-    """An integer matrix, measured along one or several attributes of a marginal."""
+    """An integer matrix, measured along one or several attributes of a marginal.
+
+    A kind has the abstract methods; it overrides others where its structure gives them with less work.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the kind in archives; empty for one that cannot be saved.
+    residual : bool
+        Whether it measures residuals alone: nothing of the sum over its cells, but all that a query asks
+        whose mean is removed.
+    """
+
+    kind: ClassVar[str] = ""
+    residual: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -99,9 +107,32 @@ class MeasuredMatrix(ABC):
         return self.column_power_sum(1)
 
     @property
+    def rank(self) -> int:
+        """The number of linearly independent rows."""
+        return self.columns
+
+    @property
     def unsupported(self) -> Array | None:
-        """Orthonormal rows, shape (k, columns), spanning what is measured too weakly to be asked, or None."""
+        """Orthonormal rows, shape (k, columns), spanning what is not measured or too weakly, or None."""
+        return self.outside
+
+    @property
+    def outside(self) -> Array | None:
+        """The `unsupported` rows where some of these directions are measured, but too weakly; else None."""
         return None
+
+    @property
+    def support_rank(self) -> int:
+        """The number of independent queries that may be asked."""
+        return self.rank - (0 if self.outside is None else len(self.outside))
+
+    @cached_property
+    def measures_total(self) -> bool:
+        """Whether it determines the sum over its cells."""
+        if self.residual or self.unsupported is None:
+            return not self.residual
+        outside = self.unsupported.sum(axis=1)
+        return float(outside @ outside) <= _OUTSIDE * self.columns
 
     @abstractmethod
     def multiply(self, array: Array) -> Array:
@@ -119,9 +150,27 @@ class MeasuredMatrix(ABC):
         """Return the matrix written out, shape (rows, columns)."""
         return self.multiply(np.eye(self.columns))
 
+    def gram(self) -> Array:
+        """Return B'B, shape (columns, columns)."""
+        rows = self.written()
+        return np.asarray(rows.T @ rows)
+
+    @property
+    def symmetric_gram(self) -> tuple[float, float] | None:
+        """(a, b) where B'B is known to be a I + b 11'."""
+        return None
+
+    @property
+    def symmetric_covariance(self) -> tuple[float, float] | None:
+        """(a, b) where the covariance is known to be a I + b 11', so that b is all that values share."""
+        return None
+
     def covariance_times(self, array: Array) -> Array:
         """Return the covariance of ``solve`` at unit noise times an array of shape (columns, k)."""
-        return np.asarray(self.covariance() @ array)
+        if self.symmetric_covariance is None:
+            return np.asarray(self.covariance() @ array)
+        own, shared = self.symmetric_covariance
+        return np.asarray(own * array + shared * array.sum(axis=0, keepdims=True))
 
     def coefficients(self, queries: Array) -> Array:
         """Return what each measured row adds to queries, the transposed pseudo-inverse times them.
@@ -134,9 +183,17 @@ class MeasuredMatrix(ABC):
         """Return the absolute entries, one row each; one of several equal columns may stand for them."""
         return np.abs(self.written()).astype(np.int64)
 
+    def column_map(self, power: int) -> ExactMatrix:
+        """Return the transpose of the matrix of |entry|^power, which sums numbers of rows over columns."""
+        return Transposed(self.magnitudes() ** power)
+
     @abstractmethod
     def digest(self) -> str:
         """Return a text that is equal for equal matrices."""
+
+    def content(self) -> dict[str, Any]:
+        """Return what the matrix is made of, by name: integers, arrays, tuples of these, or a matrix."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -148,6 +205,9 @@ class _Square(MeasuredMatrix):
     @property
     def columns(self) -> int:
         return self.size
+
+    def content(self) -> dict[str, Any]:
+        return {"size": self.size}
 
     @property
     def rows(self) -> int:
@@ -173,7 +233,9 @@ class IdentityMatrix(_Square):
     1
     """
 
+    kind = "identity"
     max_entry = max_row_sum = 1
+    symmetric_gram = symmetric_covariance = (1.0, 0.0)
 
     def column_power_sum(self, power: int) -> int:
         return 1
@@ -190,6 +252,18 @@ class IdentityMatrix(_Square):
     def covariance(self) -> Array:
         return np.eye(self.size)
 
+    def gram(self) -> Array:
+        return np.eye(self.size)
+
+    def covariance_times(self, array: Array) -> Array:
+        return array
+
+    def coefficients(self, queries: Array) -> Array:
+        return queries
+
+    def column_map(self, power: int) -> ExactMatrix:
+        return self  # never written out: a file may name one of any size
+
     def digest(self) -> str:
         return f"identity {self.size}"
 
@@ -203,6 +277,21 @@ class CenteredMatrix(_Square):
     >>> CenteredMatrix(3).squared_sensitivity  # 2^2 + 1 + 1
     6
     """
+
+    kind = "centered"
+    residual = True
+
+    @property
+    def rank(self) -> int:
+        return self.size - 1
+
+    @property
+    def symmetric_gram(self) -> tuple[float, float]:
+        return float(self.size**2), -float(self.size)
+
+    @property
+    def symmetric_covariance(self) -> tuple[float, float]:
+        return 1.0 / self.size**2, -1.0 / self.size**3
 
     @property
     def max_entry(self) -> int:
@@ -227,12 +316,17 @@ class CenteredMatrix(_Square):
     def covariance(self) -> Array:
         return np.asarray((np.eye(self.size) - 1.0 / self.size) / self.size**2)
 
+    def coefficients(self, queries: Array) -> Array:
+        return self.solve(queries)
+
     def digest(self) -> str:
         return f"centered {self.size}"
 
 
 # Explicit integer matrices that a strategy measures: of proved full column rank, or of lower rank.
 
+#: Of the total of an attribute, the share of its squared norm that may be measured too weakly.
+_OUTSIDE = 1e-12
 #: Singular values of a deficient matrix, relative to the largest: below the first they are rounding errors,
 #: between the two its rank is not clear and it is refused.
 _DROPPED, _KEPT = 1e-11, 1e-8
@@ -295,6 +389,27 @@ class ExplicitMatrix(MeasuredMatrix):
         return self.entries.astype(np.float64)
 
     @cached_property
+    def symmetric_gram(self) -> tuple[float, float] | None:
+        """(a, b) where B'B is exactly a I + b 11', else None."""
+        if self.rows * self.max_entry**2 > _MOST_EXACT:
+            return None
+
+        def alike(products: Array, places: NDArray[np.bool_]) -> bool:
+            """Return whether products of columns are equal apart from those of columns with themselves."""
+            own, others = products[places], products[~places]
+            return bool((own == own.flat[0]).all() and (others == others[:1]).all())
+
+        first = np.arange(self.columns) == 0
+        # most matrices are told by one column; the products are exact
+        if not alike(self._float[:, 0] @ self._float, first):
+            return None
+        gram = self._float.T @ self._float
+        if not alike(gram, np.eye(self.columns, dtype=bool)):
+            return None
+        shared = float(gram[0, 1]) if self.columns > 1 else 0.0
+        return float(gram[0, 0]) - shared, shared
+
+    @cached_property
     def inverse(self) -> Array:
         """The pseudo-inverse, shape (n, m)."""
         with blas_threads(self.columns):
@@ -314,10 +429,13 @@ class ExplicitMatrix(MeasuredMatrix):
     @cached_property
     def _digest(self) -> str:
         content = hashlib.sha256(np.ascontiguousarray(self.entries).tobytes()).hexdigest()
-        return f"{self.rows} x {self.columns} {content}"
+        return f"{self.kind} {self.rows} x {self.columns} {content}"
 
     def digest(self) -> str:
         return self._digest
+
+    def content(self) -> dict[str, Any]:
+        return {"entries": self.entries}
 
 
 def _measures_every_cell(entries: NDArray[np.int64]) -> bool:
@@ -357,9 +475,19 @@ class IntegerMatrix(ExplicitMatrix):
     (5, 3)
     """
 
+    kind = "integer"
+
     entries: NDArray[np.int64]
     outside: Array | None = None
     near: InitVar[Array | None] = None
+
+    @cached_property
+    def _digest(self) -> str:
+        weak = b"" if self.outside is None else np.ascontiguousarray(self.outside).tobytes()
+        return super()._digest + (hashlib.sha256(weak).hexdigest() if weak else "")
+
+    def content(self) -> dict[str, Any]:
+        return super().content() | ({} if self.outside is None else {"unsupported": self.outside})
 
     def __post_init__(self, near: Array | None) -> None:
         if self.entries.ndim != 2 or self.entries.shape[0] < self.entries.shape[1]:
@@ -383,10 +511,6 @@ class IntegerMatrix(ExplicitMatrix):
         rounding = self.rows * np.finfo(float).eps * (np.abs(near) @ (np.abs(self._float) @ units))
         sums = np.abs(residual, out=residual) @ units + 2 * rounding
         return bool((sums < 0.5 * units).all())
-
-    @property
-    def unsupported(self) -> Array | None:
-        return self.outside
 
     @cached_property
     def _few(self) -> tuple[Array, float, Array] | None:
@@ -424,27 +548,10 @@ class IntegerMatrix(ExplicitMatrix):
 
     @cached_property
     def symmetric_covariance(self) -> tuple[float, float] | None:
-        """(a, b) where the covariance is a I + b 11', so that b is all that one value tells of another.
-
-        None for other matrices, and where sums are so much more precise that their digits would cancel.
-        """
-        if self.rows * self.max_entry**2 > _MOST_EXACT or self.columns < 2:
+        """(a, b); None also where sums are so much more precise that their digits would cancel."""
+        if self.symmetric_gram is None or self.columns < 2:
             return None
-
-        def alike(products: Array, places: NDArray[np.bool_]) -> bool:
-            """Return whether products of columns are equal apart from those of columns with themselves."""
-            own = products[places]
-            return bool((own == own.flat[0]).all() and len(np.unique(products[~places])) == 1)
-
-        first = np.arange(self.columns) == 0
-        # most matrices are told by one column; the products are exact
-        if not alike(self._float[:, 0] @ self._float, first):
-            return None
-        gram = self._float.T @ self._float
-        if not alike(gram, np.eye(self.columns, dtype=bool)):
-            return None
-        shared = float(gram[0, 1])
-        own = float(gram[0, 0]) - shared
+        own, shared = self.symmetric_gram
         if self.columns * shared > _STRONGEST * own:
             return None
         return 1.0 / own, -shared / (own * (own + self.columns * shared))
@@ -494,6 +601,8 @@ class DeficientMatrix(ExplicitMatrix):
     >>> total.solve(np.array([[6.0]])).ravel().round(9).tolist()
     [2.0, 2.0, 2.0]
     """
+
+    kind = "deficient"
 
     entries: NDArray[np.int64]
 

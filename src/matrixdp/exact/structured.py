@@ -7,13 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact.matrices import IntegerMatrix, MeasuredMatrix, complement
+from matrixdp.exact.linear import along_axes, complement
+from matrixdp.exact.matrices import DeficientMatrix, IntegerMatrix, MeasuredMatrix
 
 Array = NDArray[np.float64]
 
@@ -34,10 +36,23 @@ def merged_cells(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def _times(matrices: Sequence[Array], array: Array) -> Array:
     """Return the Kronecker product of matrices times an array of shape (cells, k)."""
-    tensor = array.reshape(*(one.shape[1] for one in matrices), -1)
-    for axis, one in enumerate(matrices):
-        tensor = np.moveaxis(np.tensordot(one, tensor, axes=(1, axis)), 0, axis)
+    tensor = along_axes(array.reshape(*(one.shape[1] for one in matrices), array.shape[1]), matrices)
     return np.ascontiguousarray(tensor).reshape(-1, array.shape[1])
+
+
+def over_groups(matrix: MeasuredMatrix, groups: Sequence[NDArray[np.int64]]) -> MeasuredMatrix:
+    """Return the matrix over groups of values that a matrix over the values makes.
+
+    Examples
+    --------
+    >>> over_groups(DeficientMatrix(np.array([[1, 2]])), [np.array([0, 0, 1])]).written().tolist()
+    [[1.0, 1.0, 2.0]]
+    """
+    if matrix.rank < matrix.columns:  # its rows are few: they are written out
+        return DeficientMatrix(matrix.written().astype(np.int64)[:, merged_cells(groups)])
+    if not isinstance(matrix, IntegerMatrix):
+        matrix = IntegerMatrix(matrix.written().astype(np.int64))
+    return MergedMatrix(matrix, tuple(group.astype(np.int64) for group in groups))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +82,8 @@ class MergedMatrix(MeasuredMatrix):
     >>> merged.squared_sensitivity, merged.max_row_sum
     (5, 4)
     """
+
+    kind = "merged"
 
     matrix: IntegerMatrix
     groups: tuple[NDArray[np.int64], ...]
@@ -116,8 +133,15 @@ class MergedMatrix(MeasuredMatrix):
 
     @property
     def rank(self) -> int:
-        """The number of linearly independent columns."""
         return self.matrix.columns
+
+    @property
+    def support_rank(self) -> int:
+        return self.matrix.support_rank
+
+    @property
+    def outside(self) -> Array | None:
+        return None if self.matrix.outside is None else self.unsupported
 
     @cached_property
     def unsupported(self) -> Array | None:
@@ -165,6 +189,9 @@ class MergedMatrix(MeasuredMatrix):
     def digest(self) -> str:
         groups = hashlib.sha256(b"".join(group.tobytes() for group in self.groups)).hexdigest()
         return f"merged {self.sizes} {groups} {self.matrix.digest()}"
+
+    def content(self) -> dict[str, Any]:
+        return {"groups": self.groups, "matrix": self.matrix}
 
 
 # Trees of rectangles over a grid of two attributes, without their entries: millions of cells.
@@ -237,6 +264,8 @@ class GridTree(MeasuredMatrix):
     >>> tree.multiply(np.arange(6.0)[:, None]).ravel().tolist()
     [15.0, 8.0, 7.0, 0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     """
+
+    kind = "grid-tree"
 
     sizes: tuple[int, int]
     branching: int
@@ -372,6 +401,9 @@ class GridTree(MeasuredMatrix):
 
     def digest(self) -> str:
         return f"grid tree {self.sizes} {self.branching} {self.weights}"
+
+    def content(self) -> dict[str, Any]:
+        return {"sizes": self.sizes, "branching": self.branching, "weights": self.weights}
 
 
 def _blocks(size: int, width: int) -> Array:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.exact import IdentityMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.plan import Part
 
@@ -57,10 +56,7 @@ class MeasuredQuery:
         >>> MeasuredQuery.of(plan.parts[0], plan.domain).columns
         (3,)
         """
-        held = [
-            None if isinstance(block.matrix, IdentityMatrix) else block.matrix.written()
-            for block in part.blocks
-        ]
+        held = [None if block.matrix.kind == "identity" else block.matrix.written() for block in part.blocks]
         return cls(
             tuple(domain[name].size for name in part.attributes),
             tuple(part.attributes.index(name) for name in part.listed),
@@ -106,5 +102,5 @@ def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
 
 def _counts_cells(part: Part) -> bool:
     """Return whether a part's answers are the cells of its marginal, in their order."""
-    identities = all(isinstance(block.matrix, IdentityMatrix) for block in part.blocks)
+    identities = all(block.matrix.kind == "identity" for block in part.blocks)
     return identities and part.multipliers is None and part.listed == part.attributes

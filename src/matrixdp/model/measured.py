@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.derived import cells_of
 from matrixdp.plan import Part
@@ -64,21 +64,13 @@ class Axis:
 
         Examples
         --------
+        >>> from matrixdp.exact import CenteredMatrix
         >>> Axis.of(CenteredMatrix(3))
         Axis(size=3, alike=9.0, common=-3.0, gram=None)
         """
-        size = matrix.columns
-        if isinstance(matrix, IdentityMatrix):
-            return cls(size)
-        if isinstance(matrix, CenteredMatrix):
-            return cls(size, float(size * size), -float(size))
-        rows = matrix.written()
-        gram = np.asarray(rows.T @ rows)
-        common = float(gram[0, -1]) if size > 1 else 0.0
-        alike = float(gram[0, 0]) - common
-        if np.array_equal(gram, alike * np.eye(size) + common):
-            return cls(size, alike, common)
-        return cls(size, gram=gram)
+        if matrix.symmetric_gram is None:
+            return cls(matrix.columns, gram=matrix.gram())
+        return cls(matrix.columns, *matrix.symmetric_gram)
 
     def apply(self, table: Array, axis: int) -> Array:
         """Return B'B times a table along one of its axes."""

@@ -21,7 +21,7 @@ from matrixdp.model.constraints import Constraints
 from matrixdp.model.derived import cells_of, free_attributes
 from matrixdp.model.measured import estimated_marginal, estimated_total
 from matrixdp.model.mixture import MAX_CELLS
-from matrixdp.model.terms import Axis, GramTerm, RowTerm, Term, along, gram_axis, rank, weakly_measured
+from matrixdp.model.terms import Axis, GramTerm, RowTerm, Term, along, gram_axis
 from matrixdp.plan import Block, Part
 
 __all__ = ["FittedPart", "Parts"]
@@ -198,13 +198,13 @@ def _term(part: Part, variance: float, values: Array, domain: Domain) -> Term:
         tuple(root for _, root, _ in axes),
         prod(scale for _, _, scale in axes) / variance,
         along([_supported(block.matrix) for block in blocks], target.ravel()),
-        prod(rank(block.matrix) for block in blocks),
+        prod(block.matrix.support_rank for block in blocks),
     )
 
 
 def _supported(matrix: MeasuredMatrix) -> Axis:
     """Return the projection to what a matrix supports: a target may lie far off along all else."""
-    weak = weakly_measured(matrix)
+    weak = matrix.outside
     return Axis(matrix.columns, matrix=None if weak is None else np.eye(matrix.columns) - weak.T @ weak)
 
 

@@ -12,11 +12,9 @@ from typing import Any, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
-from matrixdp.exact.matrices import DeficientMatrix
-from matrixdp.exact.structured import MergedMatrix
+from matrixdp.exact import MeasuredMatrix
 
-__all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis", "rank", "weakly_measured"]
+__all__ = ["Axis", "GramTerm", "RowTerm", "Term", "along", "gram_axis"]
 
 Single = NDArray[np.float32]
 Array = NDArray[np.float64]
@@ -24,20 +22,6 @@ Real = TypeVar("Real", np.float32, np.float64)
 
 #: Singular values below this share of the norm are rounding errors.
 _ROUNDING = 1e-12
-
-
-def rank(matrix: MeasuredMatrix) -> int:
-    """Return the number of independent directions along which a measured matrix supports queries."""
-    if isinstance(matrix, CenteredMatrix):
-        return matrix.size - 1
-    inner = matrix.matrix if isinstance(matrix, MergedMatrix) else matrix
-    return inner.columns - (0 if inner.unsupported is None else len(inner.unsupported))
-
-
-def weakly_measured(matrix: MeasuredMatrix) -> Array | None:
-    """Return the unsupported directions of a matrix that measures some of them, but too weakly."""
-    inner = matrix.matrix if isinstance(matrix, MergedMatrix) else matrix
-    return None if isinstance(inner, DeficientMatrix) or inner.unsupported is None else matrix.unsupported
 
 
 @final
@@ -72,15 +56,16 @@ def gram_axis(matrix: MeasuredMatrix) -> tuple[Axis, Axis, float]:
 
     Examples
     --------
+    >>> from matrixdp.exact import CenteredMatrix
     >>> axis, root, scale = gram_axis(CenteredMatrix(3))
     >>> axis.removes_mean, root.removes_mean, scale
     (True, True, 9.0)
     """
-    size = matrix.columns
-    if isinstance(matrix, IdentityMatrix | CenteredMatrix):
-        centered = isinstance(matrix, CenteredMatrix)
-        return Axis(size, centered), Axis(size, centered), float(size) ** 2 if centered else 1.0
-    rows, weak = matrix.written(), weakly_measured(matrix)
+    size, weak, known = matrix.columns, matrix.outside, matrix.symmetric_gram
+    if known is not None and weak is None and known[1] * size in (0.0, -known[0]):
+        # a multiple of the identity, or of what removes the mean
+        return Axis(size, known[1] != 0), Axis(size, known[1] != 0), known[0]
+    rows = matrix.written()
     if weak is not None:
         left, values, _ = np.linalg.svd(rows @ weak.T, full_matrices=False)
         left = left[:, values > _ROUNDING * np.linalg.norm(rows)]

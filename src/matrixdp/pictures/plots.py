@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import SpecificationError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan import Plan
 from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
 from matrixdp.selection.selection import Selection
@@ -551,7 +551,7 @@ def _matrices(plan: Plan) -> list[tuple[str, Array]]:
     for part in parts:
         for block in part.blocks:
             matrix = block.matrix
-            plain = isinstance(matrix, IdentityMatrix | CenteredMatrix)
+            plain = matrix.kind in ("identity", "centered")
             if not plain and max(matrix.rows, matrix.columns) <= _LARGEST:
                 found.setdefault(matrix.digest(), (", ".join(block.attributes), matrix))
         if len(found) >= _MATRICES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -10,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact import DeficientMatrix, MeasuredMatrix, MergedMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.part import Part
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 
-__all__ = ["Combination", "Loss", "Placed", "asked_sets", "axis_matrices", "multiplied", "rank_of"]
+__all__ = ["Combination", "Loss", "Placed", "asked_sets", "axis_matrices"]
 
 Array = NDArray[np.float64]
 
@@ -83,26 +82,12 @@ class Combination(ABC):
         """
 
 
-def rank_of(matrix: MeasuredMatrix) -> int:
-    """Return the number of independent rows of a measured matrix."""
-    return matrix.rank if isinstance(matrix, DeficientMatrix | MergedMatrix) else matrix.columns
-
-
 def axis_matrices(part: Part) -> dict[str, MeasuredMatrix]:
     """Return the matrix on each attribute of a part; refuse one that is not such a product."""
     if part.multipliers is not None or any(len(block.attributes) != 1 for block in part.blocks):
         raise NumericalError(f"part {part.attributes}: a union measures products over single attributes")
     found = {block.attributes[0]: block.matrix for block in part.blocks}
     return {name: found[name] for name in part.attributes}
-
-
-def multiplied(tensor: Array, matrices: Sequence[Array], first: int = 0) -> Array:
-    """Return a tensor with a matrix applied along each axis from ``first`` on; the axes keep their places."""
-    for axis, matrix in enumerate(matrices, first):
-        moved = np.moveaxis(tensor, axis, 0)
-        flat = matrix @ np.ascontiguousarray(moved).reshape(len(moved), math.prod(moved.shape[1:]))
-        tensor = np.moveaxis(flat.reshape(len(matrix), *moved.shape[1:]), 0, axis)
-    return np.asarray(tensor)
 
 
 def asked_sets(part: Part, group: ProductGroup) -> list[Predicates]:

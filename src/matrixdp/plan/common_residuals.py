@@ -12,8 +12,8 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact import DeficientMatrix, IdentityMatrix, MeasuredMatrix, MergedMatrix
-from matrixdp.plan.combination import multiplied, rank_of
+from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.linear import along_axes, contrasts, kronecker, row_space
 from matrixdp.queries.predicates import Predicates
 
 __all__ = ["PartView", "common_subsets", "residual_bases", "sees_total"]
@@ -46,7 +46,7 @@ def common_subsets(marginals: Sequence[Names]) -> list[Names]:
 
 def sees_total(matrix: MeasuredMatrix) -> bool:
     """Return whether a measured matrix determines the sum over its cells."""
-    if isinstance(matrix, DeficientMatrix | MergedMatrix):
+    if _lacks(matrix):
         return float((_row_space(matrix).sum(axis=1) ** 2).sum()) > matrix.columns * (1.0 - _DROPPED)
     return True
 
@@ -57,22 +57,16 @@ def residual_bases(parts: Sequence[Mapping[str, MeasuredMatrix]], names: Iterabl
     for name in names:
         own = [matrices[name] for matrices in parts if name in matrices]
         stacked = np.vstack([_residuals(matrix) for matrix in own]) if all(map(_lacks, own)) else None
-        found[name] = _contrasts(own[0].columns) if stacked is None else _span(stacked)
+        found[name] = contrasts(own[0].columns).T if stacked is None else _span(stacked)
     return found
 
 
 def _lacks(matrix: MeasuredMatrix) -> bool:
-    return rank_of(matrix) < matrix.columns
-
-
-def _contrasts(size: int) -> Array:
-    """Return an orthonormal basis of the vectors that sum to 0."""
-    return np.ascontiguousarray(scipy.linalg.qr(np.ones((size, 1)))[0][:, 1:].T)
+    return matrix.rank < matrix.columns
 
 
 def _span(rows: Array) -> Array:
-    _, values, right = scipy.linalg.svd(rows, full_matrices=False)
-    return np.ascontiguousarray(right[values > math.sqrt(_DROPPED)])
+    return row_space(rows, math.sqrt(_DROPPED))
 
 
 def _row_space(matrix: MeasuredMatrix) -> Array:
@@ -81,8 +75,8 @@ def _row_space(matrix: MeasuredMatrix) -> Array:
 
 def _residuals(matrix: MeasuredMatrix) -> Array:
     """Return an orthonormal basis of what a matrix that determines the sum measures beside it."""
-    if not isinstance(matrix, DeficientMatrix | MergedMatrix):
-        return _contrasts(matrix.columns)
+    if not _lacks(matrix):
+        return contrasts(matrix.columns).T
     rows = _row_space(matrix)
     return _span(rows - rows.mean(axis=1, keepdims=True))
 
@@ -120,9 +114,9 @@ class PartView:
                 shown[name] = own @ bases[name].T
                 rows = np.vstack([rows, own])
             self._queries.append(rows)
-            self._spread.append(rows if isinstance(matrix, IdentityMatrix) else rows @ matrix.covariance())
+            self._spread.append(matrix.covariance_times(rows.T).T)
         self.places = np.concatenate([places[names] for names in self._subsets])
-        blocks = [_kronecker([shown[name] for name in names]) for names in self._subsets]
+        blocks = [kronecker([shown[name] for name in names]) for names in self._subsets]
         self._lacks = any(_lacks(matrix) for name, matrix in matrices.items() if name in bases)
         #: What the part determines in terms of the common unknowns.
         self._shown = scipy.linalg.block_diag(*blocks) if self._lacks else None
@@ -166,7 +160,7 @@ class PartView:
         return np.block(
             [
                 [
-                    _kronecker(
+                    kronecker(
                         [
                             square[slice(1, None) if name in rows else slice(0, 1)][
                                 :, slice(1, None) if name in columns else slice(0, 1)
@@ -199,7 +193,7 @@ class PartView:
             chosen = self._chosen(names, matrices)
             shape = [len(rows) for rows in chosen]
             own = coefficients[:, first : first + math.prod(shape)].reshape(len(coefficients), *shape)
-            total += multiplied(own, [rows.T for rows in chosen], 1).reshape(total.shape)
+            total += along_axes(own, [rows.T for rows in chosen], 1).reshape(total.shape)
             first += math.prod(shape)
         return total
 
@@ -209,7 +203,7 @@ class PartView:
 
     def _applied(self, rows: Array, matrices: Sequence[Array]) -> Array:
         tensor = rows.reshape(len(rows), *(own.shape[1] for own in matrices))
-        found = [multiplied(tensor, self._chosen(names, matrices), 1) for names in self._subsets]
+        found = [along_axes(tensor, self._chosen(names, matrices), 1) for names in self._subsets]
         return np.concatenate([own.reshape(len(rows), -1) for own in found], axis=1)
 
     def covariances(self, sets: Sequence[Predicates]) -> list[Array]:
@@ -259,10 +253,3 @@ class PartView:
             if sums[axis]:
                 block = block * (left * right).reshape([-1 if i == axis else 1 for i in range(len(axes))])
         return block
-
-
-def _kronecker(matrices: Sequence[Array]) -> Array:
-    found: Array = np.ones((1, 1))
-    for matrix in matrices:
-        found = np.asarray(np.kron(found, matrix), dtype=float)
-    return found

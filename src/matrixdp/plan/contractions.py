@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import GridTree, MergedMatrix
+from matrixdp.exact.linear import along
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.quadratic_forms import (
-    along,
     grid_quadratic,
     product_quadratic,
-    structured_covariance,
     without_sums,
 )
 from matrixdp.queries.groups import ProductGroup
@@ -86,7 +85,7 @@ class Contractions:
         key = (block.matrix.digest(), self.alike[name], predicates.key(size))
         if key in self._known:
             return self._known[key]
-        structure = structured_covariance(block.matrix)
+        structure = block.matrix.symmetric_covariance
         if isinstance(block.matrix, MergedMatrix):
             [seen] = self._merged(block, block.matrix, (predicates,))
             values = seen.quadratic(block.matrix.matrix.covariance())
@@ -189,12 +188,7 @@ class Contractions:
         for axis, own in enumerate(weights):
             tensor = tensor - np.expand_dims(np.tensordot(own, tensor, axes=(0, axis)), axis)
         flat = tensor.reshape(vectors.shape)
-        structure = structured_covariance(block.matrix)
-        if structure is None:
-            flat = block.matrix.covariance_times(flat)
-        else:
-            flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
-        tensor = flat.reshape(tensor.shape)
+        tensor = block.matrix.covariance_times(flat).reshape(tensor.shape)
         for axis, own in enumerate(weights):
             tensor = without_sums(tensor, axis, own)
         return tensor.reshape(vectors.shape)
@@ -273,8 +267,8 @@ def _beyond(
 ) -> float:
     """Return the largest squared norm, relative to their own, of queries along orthonormal rows of cells."""
     tensor = outside.reshape(-1, *sizes)
-    for axis, (one, size, length) in enumerate(zip(predicates, sizes, lengths, strict=True), 1):
-        moved = np.moveaxis(tensor, axis, 0)
-        out = one.apply(moved.reshape(size, -1)) / length
-        tensor = np.moveaxis(out.reshape(out.shape[0], *moved.shape[1:]), 0, axis)
+    for axis, (one, length) in enumerate(zip(predicates, lengths, strict=True), 1):
+        tensor = along(tensor, axis, one.apply) / length.reshape(
+            [-1 if i == axis else 1 for i in range(tensor.ndim)]
+        )
     return float((tensor**2).sum(axis=0).max())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan.analysis import Estimates
 from matrixdp.plan.part import Block, Part
@@ -52,7 +52,7 @@ class TableAnalysis(PieceAnalysis):
     """Estimates and errors of queries on the table that one part measures; nothing is contracted."""
 
     def __init__(self, domain: Domain, part: Part, variance: float) -> None:
-        if any(isinstance(block.matrix, CenteredMatrix) for block in part.blocks):
+        if any(block.matrix.residual for block in part.blocks):
             raise NumericalError(f"part {part.attributes}: residuals alone; their sums need a split plan")
         part = _with_single_values(domain, part)
         whole = {name: np.zeros(domain[name].size) for name in part.attributes}

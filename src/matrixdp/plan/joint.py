@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.pieces import MAX_VARIANCES, SUPPORT_TOLERANCE
 from matrixdp.plan.plan import Plan
@@ -72,9 +71,9 @@ class Joint(Plan, kind="joint"):
                 if len(part.attributes) < 2 and held.issuperset(part.attributes):
                     raise NumericalError(f"part {part.attributes}: it follows from a whole table")
                 continue
-            proved = all(isinstance(block.matrix, IntegerMatrix | IdentityMatrix) for block in part.blocks)
+            whole = all(block.matrix.rank == block.matrix.columns for block in part.blocks)
             fits = part.multipliers is None and part.listed == part.attributes
-            if not (proved and fits and 1 <= len(part.attributes) <= 2):
+            if not (whole and fits and 1 <= len(part.attributes) <= 2):
                 raise NumericalError(f"part {part.attributes}: not a whole table of one or two attributes")
 
     def analysed(self, noise: Sequence[float]) -> JointAnalysis:
@@ -83,6 +82,7 @@ class Joint(Plan, kind="joint"):
         Examples
         --------
         >>> import matrixdp as mdp
+        >>> from matrixdp.exact import IdentityMatrix
         >>> from matrixdp.noise import GAUSSIAN
         >>> from matrixdp.plan import Block, Part
         >>> domain = mdp.Domain({"a": 2, "b": 2, "c": 2})

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence, Set
 from functools import cached_property
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.linear import inverse_root
 from matrixdp.plan.common_residuals import PartView
-from matrixdp.plan.quadratic_forms import structured_covariance
 from matrixdp.queries.predicates import Predicates
 
 __all__ = ["Mode"]
@@ -26,8 +25,6 @@ __all__ = ["Mode"]
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 
-#: Eigenvalues of information below this share of the largest are rounding errors.
-_NO_INFORMATION = 1e-12
 #: Numbers up to which what the parts of a mode say is held in one array.
 _STACKED = 1_000_000
 
@@ -102,11 +99,11 @@ class Mode:
     def solved(self, precisions: Array) -> Array:
         """Return the root for given precisions of the parts."""
         if self._stacked is not None:
-            return _inverse_root(np.tensordot(precisions, self._stacked, 1))
+            return inverse_root(np.tensordot(precisions, self._stacked, 1))
         total = np.zeros((self.unknowns, self.unknowns))
         for view, precision in zip(self.views.values(), precisions, strict=True):
             total[np.ix_(view.places, view.places)] += precision * view.information
-        return _inverse_root(total)
+        return inverse_root(total)
 
     def told(self, spread: Array) -> Array:
         """Return for each part the inner product of what it says with a matrix over the common unknowns."""
@@ -190,25 +187,7 @@ class Mode:
 
 def _spread(matrix: MeasuredMatrix, contrast: bool) -> float:
     """Return the variance of the estimate of a contrast of length 1, or of the sum, at noise 1."""
-    structure = structured_covariance(matrix)
+    structure = matrix.symmetric_covariance
     assert structure is not None
     own, shared = structure
     return own if contrast else matrix.columns * (own + matrix.columns * shared)
-
-
-def _inverse_root(information: Array) -> Array:
-    """Return L with L' L the pseudo-inverse of a matrix of information."""
-    if len(information) == 1 and information[0, 0] > 0.0:
-        return np.asarray(1.0 / np.sqrt(information))
-    scale = 1.0 / np.sqrt(np.maximum(information.diagonal(), np.finfo(float).tiny))
-    scaled = information * scale * scale[:, None]
-    try:
-        lower = np.linalg.cholesky(scaled)
-        if float(np.diagonal(lower).min()) > math.sqrt(_NO_INFORMATION):
-            solved = scipy.linalg.solve_triangular(lower, np.eye(len(lower)), lower=True, check_finite=False)
-            return np.asarray(solved * scale)
-    except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(scaled)
-    kept = values > _NO_INFORMATION * values[-1]
-    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T * scale)

@@ -21,7 +21,6 @@ from matrixdp.plan.combination import Combination, Loss, Placed, asked_sets, axi
 from matrixdp.plan.common_residuals import common_subsets, residual_bases, sees_total
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.modes import Mode
-from matrixdp.plan.quadratic_forms import structured_covariance
 from matrixdp.queries.groups import Group, ProductGroup
 
 __all__ = ["Overlaps"]
@@ -217,7 +216,7 @@ def _varying(tables: Sequence[TableAnalysis]) -> list[Names]:
 def _whole(parts: Sequence[Mapping[str, MeasuredMatrix]]) -> frozenset[str]:
     """Return the attributes of many values that all parts measure alike."""
     many = [(name, matrix) for own in parts for name, matrix in own.items() if matrix.columns > FEW_VALUES]
-    unlike = {name for name, matrix in many if structured_covariance(matrix) is None}
+    unlike = {name for name, matrix in many if matrix.symmetric_covariance is None}
     return frozenset(name for name, _ in many) - unlike
 
 

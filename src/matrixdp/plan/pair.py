@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.plan.combination import Combination, Loss, Placed, asked_sets, axis_matrices, multiplied
+from matrixdp.exact.linear import along_axes
+from matrixdp.plan.combination import Combination, Loss, Placed, asked_sets, axis_matrices
 from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.pencils import Pencil
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
@@ -80,7 +81,7 @@ class Pair(Combination):
 
     def tables(self, estimates: Sequence[Array]) -> list[Array]:
         sides = [
-            np.asarray(self._scores(place) * multiplied(estimate, [p.dual for p in self._axes[place]]))
+            np.asarray(self._scores(place) * along_axes(estimate, [p.dual for p in self._axes[place]]))
             for place, estimate in enumerate(estimates)
         ]
         both = sides[0][self._common[0]] + sides[1][self._common[1]]
@@ -88,14 +89,14 @@ class Pair(Combination):
         for place, side in enumerate(sides):
             side[self._common[place]] = both
             solved = self._sums[place] * self._inverses[place] * side
-            found.append(multiplied(solved, [pencil.basis for pencil in self._axes[place]]))
+            found.append(along_axes(solved, [pencil.basis for pencil in self._axes[place]]))
         return found
 
     def _coordinates(self, place: int, rows: Array) -> Array:
         """Return queries on a part's marginal in V's coordinates, shape (queries, *ranks)."""
         shape = [len(pencil.basis) for pencil in self._axes[place]]
         bases = [pencil.basis.T for pencil in self._axes[place]]
-        return self._sums[place] * multiplied(rows.reshape(len(rows), *shape), bases, 1)
+        return self._sums[place] * along_axes(rows.reshape(len(rows), *shape), bases, 1)
 
     def _squares(self, place: int, group: ProductGroup) -> list[Array]:
         """Return the squared coordinates of what a group asks of each attribute, summed over those alike.
@@ -111,7 +112,7 @@ class Pair(Combination):
 
     def variances(self, place: int, group: ProductGroup) -> Array:
         scaled = self._sums[place] ** 2 * self._of_kinds(place, self._inverses[place])
-        return multiplied(scaled, self._squares(place, group)).ravel()
+        return along_axes(scaled, self._squares(place, group)).ravel()
 
     def covariances(self, left: tuple[int, Array], right: tuple[int, Array], paired: bool) -> Array:
         own, other = self._coordinates(*left) * self._inverses[left[0]], self._coordinates(*right)
@@ -130,7 +131,7 @@ class Pair(Combination):
         ]
         found = []
         for t, own in enumerate(solved):
-            back = multiplied(own * self._scores(t), [pencil.dual.T for pencil in self._axes[t]], 1)
+            back = along_axes(own * self._scores(t), [pencil.dual.T for pencil in self._axes[t]], 1)
             found.append(back.reshape(len(rows), -1))
         return found
 
@@ -162,11 +163,11 @@ class Pair(Combination):
             squares = self._coordinates(place, self.alone[place].rows(group)) ** 2
             weights = np.ones(len(squares)) if group.query_weights is None else group.query_weights
             found = np.tensordot(weights, squares, axes=(0, 0))
-            return multiplied(found, [pencil.alike[1].T for pencil in self._axes[place]])
+            return along_axes(found, [pencil.alike[1].T for pencil in self._axes[place]])
         axes = self._squares(place, group)
         if group.query_weights is None:
             axes = [own.sum(axis=0, keepdims=True) for own in axes]
             tensor = np.ones([1] * len(axes))
         else:
             tensor = group.query_weights.reshape([len(own) for own in axes])
-        return self._sums[place] ** 2 * multiplied(tensor, [own.T for own in axes])
+        return self._sums[place] ** 2 * along_axes(tensor, [own.T for own in axes])

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.exact import IdentityMatrix, IntegerTensor, MeasuredMatrix, apply_kronecker
+from matrixdp.exact import IntegerTensor, MeasuredMatrix, apply_kronecker
+from matrixdp.exact.linear import along
 from matrixdp.noise import Noise
 
 __all__ = ["Block", "Part"]
@@ -29,24 +30,6 @@ class Block:
 
     attributes: tuple[str, ...]
     matrix: MeasuredMatrix
-
-
-@dataclass(frozen=True)
-class _Transposed:
-    """A nonnegative integer matrix, transposed: multiplies vectors of (squared) row multipliers."""
-
-    entries: NDArray[np.int64]
-
-    @property
-    def max_entry(self) -> int:
-        return int(self.entries.max())
-
-    @property
-    def max_row_sum(self) -> int:
-        return int(self.entries.sum(axis=0).max())
-
-    def multiply(self, array: Array) -> Array:
-        return np.asarray(self.entries.T.astype(np.float64) @ array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,14 +113,9 @@ class Part:
     def _largest_column_sum(self, power: int) -> int:
         if self.multipliers is None:
             return math.prod(block.matrix.column_power_sum(power) for block in self.blocks)
-        # An identity is its own transpose, and is never written out: a file may name one of any size.
-        matrices = [block.matrix for block in self.blocks]
-        entries = [
-            matrix if isinstance(matrix, IdentityMatrix) else _Transposed(matrix.magnitudes() ** power)
-            for matrix in matrices
-        ]
         weights = self.multipliers**power
-        return max(apply_kronecker(entries, weights, int(weights.sum())).values())
+        maps = [block.matrix.column_map(power) for block in self.blocks]
+        return max(apply_kronecker(maps, weights, int(weights.sum())).values())
 
     def at_cost(self, noise: Noise, share: float = 1.0) -> Part:
         """Return the part with the variance at which it has a share of the privacy cost."""
@@ -156,8 +134,6 @@ class Part:
         if self.multipliers is not None:
             tensor = tensor / self.multipliers
         for axis, block in enumerate(self.blocks):
-            moved = np.moveaxis(tensor, axis, 0)
-            solved = block.matrix.solve(np.ascontiguousarray(moved).reshape(moved.shape[0], -1))
-            tensor = np.moveaxis(solved.reshape(solved.shape[0], *moved.shape[1:]), 0, axis)
+            tensor = along(tensor, axis, block.matrix.solve)
         tensor = tensor.reshape([domain[name].size for name in self.listed])
         return np.transpose(tensor, [self.listed.index(name) for name in self.attributes])

@@ -10,8 +10,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
-from matrixdp.plan.combination import rank_of
+from matrixdp.exact import MeasuredMatrix
 
 __all__ = ["Pencil"]
 
@@ -64,6 +63,7 @@ class Pencil:
 
         Examples
         --------
+        >>> from matrixdp.exact import IdentityMatrix
         >>> pencil = Pencil.of(IdentityMatrix(2), None)
         >>> [share.round(6).tolist() for share in pencil.shares]
         [[0.333333, 1.0], [0.666667, 0.0]]
@@ -75,10 +75,10 @@ class Pencil:
         for matrix in (first, second):
             if matrix is not None and matrix.columns != size:
                 raise NumericalError("two matrices on one attribute have different numbers of columns")
-            gram = _gram(matrix, size)
+            gram = np.ones((size, size)) if matrix is None else matrix.gram()
             scales.append(float(gram.diagonal().max()))
             grams.append(gram / scales[-1])
-            ranks.append(1 if matrix is None else rank_of(matrix))
+            ranks.append(1 if matrix is None else matrix.rank)
         inside = _whitened(grams[0] + grams[1], max(ranks))
         if first is None or second is None:
             basis, shares = _against_total(inside, 0 if first is None else 1, max(ranks))
@@ -91,15 +91,6 @@ class Pencil:
         _, columns = np.unique(shares[0].round(_DECIMALS), return_inverse=True)
         dual = basis.T @ (grams[0] + grams[1])
         return cls(basis, dual, shares, (scales[0], scales[1]), float(basis[:, 0].sum()), columns)
-
-
-def _gram(matrix: MeasuredMatrix | None, size: int) -> Array:
-    if matrix is None:
-        return np.ones((size, size))
-    if isinstance(matrix, IdentityMatrix):
-        return np.eye(size)
-    entries = matrix.written()
-    return np.asarray(entries.T @ entries)
 
 
 def _whitened(gram: Array, known: int) -> Array:

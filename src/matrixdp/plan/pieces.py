@@ -19,14 +19,11 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact import MergedMatrix
+from matrixdp.exact.linear import along
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.contractions import Contractions
 from matrixdp.plan.part import Part
-from matrixdp.plan.quadratic_forms import (
-    one_query,
-    structured_covariance,
-    without_sums,
-)
+from matrixdp.plan.quadratic_forms import one_query, without_sums
 from matrixdp.plan.repeats import Representatives, compressible, representatives
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Total
@@ -239,12 +236,8 @@ class PieceAnalysis(Analysis):
         for block in part.blocks:
             axes = [part.attributes.index(name) + 1 for name in block.attributes]
             moved = np.moveaxis(out, axes, range(len(axes)))
-            structure = structured_covariance(block.matrix)
             flat = np.ascontiguousarray(moved).reshape(block.matrix.columns, -1)
-            if structure is None:
-                flat = block.matrix.covariance_times(flat)
-            else:
-                flat = structure[0] * flat + structure[1] * flat.sum(axis=0, keepdims=True)
+            flat = block.matrix.covariance_times(flat)
             out = np.moveaxis(flat.reshape(moved.shape), range(len(axes)), axes)
         return self.noise[place] * left, out.reshape(len(right), -1)
 
@@ -259,9 +252,7 @@ class PieceAnalysis(Analysis):
         columns = [block.matrix.columns for block in part.blocks]
         tensor = np.transpose(tensor, [0, *order]).reshape(len(pieces), *columns)
         for axis, block in enumerate(part.blocks, 1):
-            moved = np.moveaxis(tensor, axis, 0)
-            found = block.matrix.coefficients(np.ascontiguousarray(moved).reshape(len(moved), -1))
-            tensor = np.moveaxis(found.reshape(len(found), *moved.shape[1:]), 0, axis)
+            tensor = along(tensor, axis, block.matrix.coefficients)
         return tensor if part.multipliers is None else tensor / part.multipliers
 
     def _asked_rows(self, group: Group, rows: Array) -> Array:

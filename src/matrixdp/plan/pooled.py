@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan.analysis import Estimates
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import Plan
@@ -30,7 +30,7 @@ from matrixdp.plan.quadratic_forms import without_sums
 from matrixdp.plan.split import SplitAnalysis, residual_weights
 from matrixdp.queries.groups import Group
 
-__all__ = ["MAX_PAIRS", "Pooled", "measures_total"]
+__all__ = ["MAX_PAIRS", "Pooled"]
 
 Array = NDArray[np.float64]
 
@@ -38,8 +38,6 @@ Array = NDArray[np.float64]
 MAX_PAIRS = 20_000_000
 #: Noise variables up to which they are told apart: nearly all of them are in every answer.
 _MAX_VARIABLES = 4_096
-#: Of the total of an attribute, the share of its squared norm that its matrix may measure too weakly.
-_OUTSIDE = 1e-12
 
 
 @final
@@ -61,12 +59,12 @@ class Pooled(Plan, kind="pooled"):
                 raise NumericalError(f"part {part.attributes}: a pooled plan measures products of matrices")
             for block in part.blocks:
                 [name] = block.attributes
-                if not _same(block.matrix, self.matrices[name]):
+                if block.matrix.digest() != self.matrices[name].digest():
                     raise NumericalError(
                         f"attribute {name!r}: a pooled plan has one matrix for each attribute"
                     )
         for name, matrix in self.matrices.items():
-            if not measures_total(matrix):
+            if not matrix.measures_total:
                 raise NumericalError(f"attribute {name!r}: its matrix in a pooled plan measures no total")
 
     @cached_property
@@ -90,6 +88,7 @@ class Pooled(Plan, kind="pooled"):
         Examples
         --------
         >>> import matrixdp as mdp
+        >>> from matrixdp.exact import IdentityMatrix
         >>> from matrixdp.noise import GAUSSIAN
         >>> domain = mdp.Domain({"a": 2, "b": 3})
         >>> part = Part(("a", "b"), (Block(("a",), IdentityMatrix(2)), Block(("b",), IdentityMatrix(3))), 1.0)
@@ -97,23 +96,6 @@ class Pooled(Plan, kind="pooled"):
         [(), ('a',), ('b',), ('a', 'b')]
         """
         return _PooledAnalysis(self, noise)
-
-
-def _same(matrix: MeasuredMatrix, other: MeasuredMatrix) -> bool:
-    if matrix is other:
-        return True
-    one, two = (np.zeros(0) if m.unsupported is None else m.unsupported for m in (matrix, other))
-    return matrix.digest() == other.digest() and np.array_equal(one, two)
-
-
-def measures_total(matrix: MeasuredMatrix) -> bool:
-    """Return whether a matrix determines the total of its attribute, as those of pooled plans do."""
-    if isinstance(matrix, CenteredMatrix):
-        return False
-    if matrix.unsupported is None:
-        return True
-    outside = matrix.unsupported.sum(axis=1)
-    return float(outside @ outside) <= _OUTSIDE * matrix.columns
 
 
 @final
@@ -173,10 +155,7 @@ class _PooledAnalysis(SplitAnalysis):
 
 def _direction(matrix: MeasuredMatrix) -> tuple[Array, float]:
     """Return w = M1 / s, along which a total is spread over the cells, and s = 1'M1."""
-    size = matrix.columns
-    if isinstance(matrix, IdentityMatrix):
-        return residual_weights(size), float(size)
-    spread = matrix.covariance().sum(axis=1)
+    spread = matrix.covariance_times(np.ones((matrix.columns, 1)))[:, 0]
     total = float(spread.sum())
     return spread / total, total
 

@@ -7,26 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix
 from matrixdp.exact.structured import GridCovariance
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Predicates
 
 __all__ = [
-    "along",
     "grid_quadratic",
     "one_query",
     "product_quadratic",
-    "structured_covariance",
     "without_sums",
 ]
 
 Array = NDArray[np.float64]
-
-
-def along(array: Array, axis: int, matrix: Array) -> Array:
-    """Return the array with ``matrix`` applied along one axis."""
-    return np.moveaxis(np.tensordot(matrix, array, axes=(1, axis)), 0, axis)
 
 
 def without_sums(array: Array, axis: int, weights: Array) -> Array:
@@ -35,15 +27,6 @@ def without_sums(array: Array, axis: int, weights: Array) -> Array:
         return array
     shape = [-1 if i == axis else 1 for i in range(array.ndim)]
     return np.asarray(array - array.sum(axis=axis, keepdims=True) * weights.reshape(shape))
-
-
-def structured_covariance(matrix: MeasuredMatrix) -> tuple[float, float] | None:
-    """Return (a, b) where the covariance of the matrix is a I + b 11', else None."""
-    if isinstance(matrix, IdentityMatrix):
-        return 1.0, 0.0
-    if isinstance(matrix, CenteredMatrix):
-        return 1.0 / matrix.size**2, -1.0 / matrix.size**3
-    return matrix.symmetric_covariance if isinstance(matrix, IntegerMatrix) else None
 
 
 def one_query(group: Group, index: int) -> Array:

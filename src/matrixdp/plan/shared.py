@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact.linear import contrasts, kronecker
 from matrixdp.plan.part import Part
 
-__all__ = ["MAX_UNKNOWNS", "Shared", "SharedTable", "contrasts", "one_way_maps"]
+__all__ = ["MAX_UNKNOWNS", "Shared", "SharedTable", "one_way_maps"]
 
 Array = NDArray[np.float64]
 
@@ -32,29 +33,12 @@ Array = NDArray[np.float64]
 MAX_UNKNOWNS = 6_000
 
 
-def contrasts(size: int) -> Array:
-    """Return an orthonormal basis of the vectors of ``size`` entries that sum to zero, shape (n, n - 1).
-
-    Examples
-    --------
-    >>> contrasts(2).round(3).ravel().tolist()
-    [0.707, -0.707]
-    """
-    basis = np.zeros((size, size - 1))
-    for column in range(size - 1):
-        basis[: column + 1, column] = 1.0
-        basis[column + 1, column] = -(column + 1.0)
-    return np.asarray(basis / np.linalg.norm(basis, axis=0))
-
-
 def one_way_maps(sizes: Sequence[int]) -> Array:
     """Return the map from a table's cells to the total and the contrasts of its one-way marginals."""
     rows = [np.ones((1, int(np.prod(sizes, dtype=int))))]
     for axis, size in enumerate(sizes):
-        own: Array = np.ones((1, 1))
-        for other, count in enumerate(sizes):
-            own = np.asarray(np.kron(own, contrasts(size).T if other == axis else np.ones((1, count))))
-        rows.append(own)
+        sums = [np.ones((1, count)) for count in sizes]
+        rows.append(kronecker([*sums[:axis], contrasts(size).T, *sums[axis + 1 :]]))
     return np.vstack(rows)
 
 
@@ -88,10 +72,7 @@ class SharedTable:
     @cached_property
     def covariance(self) -> Array:
         """The covariance of the table's own estimate, shape (cells, cells)."""
-        form: Array = np.ones((1, 1))
-        for block in self.part.blocks:
-            form = np.asarray(np.kron(form, block.matrix.covariance()))
-        return np.asarray(self.noise * form)
+        return np.asarray(self.noise * kronecker(block.matrix.covariance() for block in self.part.blocks))
 
     @cached_property
     def _of_maps(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -14,7 +14,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError, within
-from matrixdp.exact.kronecker import along
+from matrixdp.exact.linear import along, kronecker
 from matrixdp.forms import describe_value, number
 from matrixdp.queries.predicates import (
     Array,
@@ -26,14 +26,6 @@ from matrixdp.queries.predicates import (
     real_array,
 )
 from matrixdp.queries.structured import Complement, Totals
-
-
-def _kron(matrices: Iterable[Array]) -> Array:
-    found: Array = np.ones((1, 1))
-    for matrix in matrices:
-        found = np.asarray(np.kron(found, matrix), dtype=np.float64)
-    return found
-
 
 # Explicit queries over the cells of a few attributes: what they are, written out or by their structure.
 
@@ -351,13 +343,13 @@ class ProductGroup:
     def answers(self, marginal: Array) -> Array:
         """Return the queries' answers on a marginal of shape ``sizes``, in the shape of ``counts``."""
         for axis, predicates in enumerate(self.predicates):
-            marginal = along(predicates.apply, axis, marginal)
+            marginal = along(marginal, axis, predicates.apply)
         return marginal
 
     def rows(self) -> Array:
         """Return the queries as a dense matrix over the cells of the attributes, row-major."""
         check_entries(self.name, self.queries, math.prod(self.sizes))
-        return _kron(_rows(self.predicates, self.sizes))
+        return kronecker(_rows(self.predicates, self.sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -555,7 +547,7 @@ class Crossed(Rows):
     def matrix(self) -> Array:
         check_entries("by", self.count, math.prod(self.sizes))
         places = (*self.merged, *self.others)
-        rows = _kron([self.content.matrix(), *_rows(self.predicates, self._sizes)])
+        rows = kronecker([self.content.matrix(), *_rows(self.predicates, self._sizes)])
         tensor = rows.reshape(len(rows), *(self.sizes[place] for place in places))
         axes = [0, *(1 + int(axis) for axis in np.argsort(places))]
         return np.ascontiguousarray(tensor.transpose(axes)).reshape(len(rows), -1)
@@ -627,7 +619,7 @@ class Disjunctions(Rows):
 
     def matrix(self) -> Array:
         check_entries("any", self.count, math.prod(self.sizes))
-        return np.asarray(1.0 - _kron(1.0 - rows for rows in _rows(self.predicates, self.sizes)))
+        return np.asarray(1.0 - kronecker(1.0 - rows for rows in _rows(self.predicates, self.sizes)))
 
     @property
     def summands(self) -> Summands:

@@ -19,7 +19,7 @@ from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, AnswerColumns, Estimated
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError, UnsupportedQueryError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.language import marginals
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale
@@ -122,9 +122,7 @@ def measured(measurement: Measurement) -> dict[str, Any]:
 
 
 def _kind(matrix: MeasuredMatrix) -> str:
-    if isinstance(matrix, IdentityMatrix):
-        return "identity"
-    return "centered identity" if isinstance(matrix, CenteredMatrix) else "integer"
+    return {"identity": "identity", "centered": "centered identity"}.get(matrix.kind, "integer")
 
 
 # What a release says of the table as a whole: whether it looks as if the domain did not fit.

@@ -46,7 +46,7 @@ _COMMON = {field.name for field in fields(Plan)}
 def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
     """Add a plan's arrays to an archive and return the rest for its header."""
     matrices: list[dict[str, object]] = []
-    places: dict[object, int] = {}
+    places: dict[str, int] = {}
     arrays: dict[tuple[str, bytes], str] = {}
     parts: list[dict[str, object]] = []
 
@@ -59,9 +59,7 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
     for part in plan.parts:
         blocks = []
         for block in part.blocks:
-            written = block.matrix.matrix if isinstance(block.matrix, exact.MergedMatrix) else block.matrix
-            outside = written.outside if isinstance(written, exact.IntegerMatrix) else None
-            key = (block.matrix.digest(), None if outside is None else outside.tobytes())
+            key = block.matrix.digest()
             if key not in places:
                 places[key] = len(matrices)
                 matrices.append(_write_matrix(block.matrix, archive))
@@ -85,25 +83,21 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
 
 
 def _write_matrix(matrix: exact.MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
-    if isinstance(matrix, exact.IdentityMatrix | exact.CenteredMatrix):
-        kind = "identity" if isinstance(matrix, exact.IdentityMatrix) else "centered"
-        return {"kind": kind, "size": matrix.size}
-    if isinstance(matrix, exact.GridTree):
-        sizes, weights = list(matrix.sizes), list(matrix.weights)
-        return {"kind": "grid-tree", "sizes": sizes, "branching": matrix.branching, "weights": weights}
-    if isinstance(matrix, exact.MergedMatrix):
-        groups = [archive.add(group.astype(np.int32)) for group in matrix.groups]
-        return {"kind": "merged", "groups": groups, "matrix": _write_matrix(matrix.matrix, archive)}
-    if not isinstance(matrix, exact.ExplicitMatrix):
+    if not matrix.kind:
         raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved", code="not-supported")
-    narrow = int(np.abs(matrix.entries).max(initial=0)) < 2**31
-    form: dict[str, object] = {
-        "kind": "integer" if isinstance(matrix, exact.IntegerMatrix) else "deficient",
-        "entries": archive.add(matrix.entries.astype(np.int32 if narrow else np.int64)),
-    }
-    if isinstance(matrix, exact.IntegerMatrix) and matrix.outside is not None:
-        form["unsupported"] = archive.add(np.asarray(matrix.outside, dtype=np.float64))
-    return form
+    return {"kind": matrix.kind} | {name: _form(own, archive) for name, own in matrix.content().items()}
+
+
+def _form(value: Any, archive: ArchiveWriter) -> object:
+    """Return what a matrix is made of, its arrays in the archive; integers as narrow as they may be."""
+    if isinstance(value, exact.MeasuredMatrix):
+        return _write_matrix(value, archive)
+    if isinstance(value, tuple):
+        return [_form(one, archive) for one in value]
+    if not isinstance(value, np.ndarray):
+        return value
+    narrow = value.dtype.kind == "i" and int(np.abs(value).max(initial=0)) < 2**31
+    return archive.add(value.astype(np.int32) if narrow else value)
 
 
 def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader) -> Plan:

@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from matrixdp.domain import Categorical, Domain, Integers, OutOfDomain
 from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.exact.linear import kronecker
 from matrixdp.language import Entry, dense, marginals, product
 from matrixdp.noise import NOISES, Distribution, Noise, SeededSource, noise_named
 from matrixdp.plan import Part, Plan
@@ -126,9 +127,7 @@ def dense_measurement(part: Part, domain: Domain, attributes: Sequence[str] | No
     array([[1., 1., 0., 0.],
            [0., 0., 1., 1.]])
     """
-    rows: Array = np.ones((1, 1))
-    for block in part.blocks:
-        rows = np.asarray(np.kron(rows, block.matrix.written()), dtype=float)
+    rows = kronecker(block.matrix.written() for block in part.blocks)
     if part.multipliers is not None:
         rows = rows * part.multipliers.reshape(-1, 1)
     own = [name for block in part.blocks for name in block.attributes]

@@ -13,7 +13,7 @@ from typing import Any, final
 
 from matrixdp.display import about, above, printable
 from matrixdp.domain import Attribute, Domain, OutOfDomain
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
 from matrixdp.releases.release import Release, load_release
@@ -121,9 +121,9 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
 
 
 def _how(matrix: MeasuredMatrix) -> str:
-    if isinstance(matrix, IdentityMatrix):
+    if matrix.kind == "identity":
         return "the identity: one 1 in each column"
-    if isinstance(matrix, CenteredMatrix):
+    if matrix.kind == "centered":
         return "n I - 11': each column has n - 1 once and -1 the other n - 1 times"
     return f"integers, summed over each of the {matrix.columns:,} columns"
 

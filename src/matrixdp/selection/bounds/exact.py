@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import kronecker
 from matrixdp.selection.bounds.rings import Tied
 from matrixdp.selection.bounds.triples import Operator
 
@@ -83,7 +83,7 @@ def sector_norm(operator: Operator, spread: tuple[int, ...], p: list[Array]) -> 
                 apart = bases[int(lattice.types[i])][1]
                 both = i in members[first] and i in members[second]
                 factors.append(np.eye(len(apart)) if both else apart if i in members[first] else apart.T)
-            metric[-1].append(theta[together] * _product(factors))
+            metric[-1].append(theta[together] * kronecker(factors))
     middle = np.block(metric)
     spectrum = scipy.linalg.eigvalsh(middle)
     if not float(spectrum[0]) > _LEAST * len(spectrum) * float(spectrum[-1]):
@@ -120,13 +120,5 @@ def _asked(operator: Operator, together: int, first: set[int], second: set[int],
             continue
         grams = [slot for slot in slots if not isinstance(slot, Tied)]
         factors = [a.T @ gram @ b for a, gram, b in zip(sides[0], grams, sides[1], strict=True)]
-        total = total + coefficient * _product(factors)
-    return total
-
-
-def _product(factors: Sequence[Array]) -> Array:
-    """Return the Kronecker product of matrices."""
-    total: Array = np.ones((1, 1))
-    for factor in factors:
-        total = np.asarray(np.kron(total, factor), dtype=np.float64)
+        total = total + coefficient * kronecker(factors)
     return total

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.plan.quadratic_forms import along
+from matrixdp.exact.linear import along
 from matrixdp.selection.bounds import rings
 from matrixdp.selection.bounds.axes import Axes
 from matrixdp.selection.bounds.rings import Measured, Tied

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, MergedMatrix
+from matrixdp.exact import MeasuredMatrix, MergedMatrix
 from matrixdp.exact.resources import THREADED_CELLS
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
@@ -86,7 +86,7 @@ class Assembly:
             # what rounding changes of a share of the budget is nothing beside the time that it takes to know
             cells = factor.cells if block.merged is None else block.merged[0].cells
             large = cells >= THREADED_CELLS and factor.dual is not None
-            if large or isinstance(matrix, CenteredMatrix) or isinstance(factor.strategy, IdentityMatrix):
+            if large or isinstance(factor.strategy, MeasuredMatrix):  # measured as it is
                 self.traces[block.key] = factor.loss / matrix.squared_sensitivity
             else:
                 explicit = self.solver.explicit

@@ -16,7 +16,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.plan.quadratic_forms import along
+from matrixdp.exact.linear import along
 from matrixdp.selection.compose.product import Product, row_weights, weighted_product
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.problem.kron_sum import KronSum

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.linear import kronecker
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
-from matrixdp.plan.pooled import measures_total
 from matrixdp.queries import Group, Identity, ProductGroup, Total
 from matrixdp.selection.compose.rounding import (
     check_measurable,
@@ -231,7 +231,7 @@ def _pooled(domain: Domain, parts: Sequence[Part], shares: Sequence[float], nois
             if others or known.digest() != block.matrix.digest():
                 return None
     if len({part.attributes for part in parts}) < len(parts) or not all(
-        map(measures_total, matrices.values())
+        matrix.measures_total for matrix in matrices.values()
     ):
         return None
     own = [
@@ -282,11 +282,8 @@ def _multipliers(scales: Sequence[float]) -> list[int]:
 
 def _spread(domain: Domain, names: tuple[str, ...], part: GivenPart) -> Array:
     """Return a part's rows over the cells of more attributes."""
-    rows: Array = np.ones((1, 1))
-    own: list[str] = []
-    for attributes, factor in part.factors:
-        rows = np.asarray(np.kron(rows, np.eye(domain.cells(attributes)) if factor is None else factor))
-        own += attributes
+    rows = kronecker(np.eye(domain.cells(own)) if factor is None else factor for own, factor in part.factors)
+    own = [name for attributes, _ in part.factors for name in attributes]
     tensor = rows.reshape(len(rows), *(domain[name].size for name in own))
     order = [1 + own.index(name) for name in names if name in own]
     shape = [domain[name].size if name in own else 1 for name in names]

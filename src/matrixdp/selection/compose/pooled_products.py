@@ -93,10 +93,7 @@ def pooled_products(
 def _measured(rows: Array, noise: Noise) -> MeasuredMatrix:
     """Return the integer matrix that measures a strategy, and the total if the strategy does not."""
     matrix = measured_factor(rows, noise)
-    if matrix.unsupported is None:
-        return matrix
-    outside = matrix.unsupported.sum(axis=1)
-    if float(outside @ outside) <= _OUTSIDE * rows.shape[1]:
+    if matrix.measures_total:
         return matrix
     total = np.full((1, rows.shape[1]), _FAINT)
     return measured_factor(np.vstack([(1.0 - _FAINT) * rows, total]), noise)

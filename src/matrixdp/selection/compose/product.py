@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.plan.quadratic_forms import along
+from matrixdp.exact.linear import along
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, energies
 

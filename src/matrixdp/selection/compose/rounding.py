@@ -24,10 +24,9 @@ from matrixdp.exact import (
     IdentityMatrix,
     IntegerMatrix,
     MeasuredMatrix,
-    MergedMatrix,
 )
 from matrixdp.exact.resources import THREADED_CELLS, blas_threads, check_matrices
-from matrixdp.exact.structured import merged_cells
+from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
@@ -111,12 +110,7 @@ def merged_matrix(factor: Factor, groups: Sequence[NDArray[np.intp]], noise: Noi
     >>> merged.rows, merged.columns, merged.squared_sensitivity
     (2, 3, 1)
     """
-    matrix = measured_matrix(factor, noise)
-    if isinstance(matrix, DeficientMatrix):  # its rows are few: they are written out
-        return DeficientMatrix(np.ascontiguousarray(matrix.entries[:, merged_cells(groups)]))
-    if not isinstance(matrix, IntegerMatrix):
-        matrix = IntegerMatrix(matrix.written().astype(np.int64))
-    return MergedMatrix(matrix, tuple(group.astype(np.int64) for group in groups))
+    return over_groups(measured_matrix(factor, noise), groups)
 
 
 def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import kronecker
 from matrixdp.queries import Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.gram.singular_values import singular_values
 from matrixdp.selection.problem.kron_sum import joint_gram, table_shape
@@ -79,10 +80,9 @@ def _block_bound(workload: Workload) -> float | None:
         return None
     grams = {}
     for key, own in chosen_sets.items():
-        gram: Array = np.ones((1, 1))
-        for name, predicates in zip(joint, own, strict=True):
-            gram = np.asarray(np.kron(gram, predicates.gram(sizes[name])), dtype=np.float64)
-        grams[key] = gram
+        grams[key] = kronecker(
+            predicates.gram(sizes[name]) for name, predicates in zip(joint, own, strict=True)
+        )
     # on each residual space, the sum of the singular values per dimension
     roots = np.zeros((2,) * len(spread))
     if joint:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix
 
 __all__ = ["EVERY", "Factor", "Solver", "right_inverse"]
 
@@ -72,7 +72,7 @@ class Factor:
     def identity(self) -> bool:
         """Whether every cell is measured as it is."""
         if isinstance(self.strategy, MeasuredMatrix):
-            return isinstance(self.strategy, IdentityMatrix)
+            return self.strategy.kind == "identity"
         rows = self.strategy
         return rows.shape[0] == rows.shape[1] and np.array_equal(rows, np.eye(len(rows)))
 
@@ -103,8 +103,8 @@ class Factor:
     def dual_value(self) -> float:
         """The value of the dual problem at ``dual``: a lower bound on the loss of every strategy."""
         assert self.dual is not None
-        if isinstance(self.strategy, IdentityMatrix | CenteredMatrix):  # every column has the norm 1
-            return self.loss * float(self.dual.sum())
+        if isinstance(self.strategy, MeasuredMatrix) and self.strategy.symmetric_gram is not None:
+            return self.loss * float(self.dual.sum())  # every column has the norm 1
         squares = np.einsum("aj,aj->j", self.rows, self.rows)
         return self.loss * float(squares @ self.dual)
 

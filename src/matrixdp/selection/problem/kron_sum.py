@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import along
 from matrixdp.exact.resources import check_matrices
-from matrixdp.plan.quadratic_forms import along
 from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.problem.grams import Question, gram_terms
 
