@@ -22,16 +22,16 @@ from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
+from matrixdp.papers.fourier import Characters
 from matrixdp.papers.greedy_h import greedy_rows
+from matrixdp.papers.residual_planner import GivenBases, own_bases, select_residual_planner_plus
 from matrixdp.papers.trees import best_branching, tree_rows
 from matrixdp.papers.wavelet import haar_rows
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
-from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.kron import solve_kron
-from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
-from matrixdp.selection.compose.sub_solver import SubSolver
+from matrixdp.selection.compose.sub_solver import Construction
 from matrixdp.selection.compose.weight_vectors import uniform_weights
-from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
+from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.mechanisms.products import axis_gram
 from matrixdp.selection.mechanisms.trials import Trials
@@ -68,7 +68,7 @@ ONE_COVER = "datacube, once"
 #: What is no mechanism by that name in the library.
 SPECIAL = (AS_ASKED, PREFIX_BASIS, KIND_BASIS, APART, ONE_COVER)
 #: QuerySmasher's sub-workloads are solved jointly up to so many cells where no plan is made. The library has,
-#: past its own limit, the better of a product and the Fourier basis.
+#: past its own limit, a product.
 _JOINT_CELLS = 2_500
 _UNIT = 1e6 if sys.platform == "darwin" else 1e6 / 1024
 
@@ -158,14 +158,14 @@ def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
         return _line_error(workload, mechanism, noise)
     split = split_workload(workload)
     pieces = Pieces(split, uniform_weights(split))
-    if mechanism in ("querysmasher", "fourier"):
-        solver = sub_solver_for(pieces, mechanism, GAUSSIAN, DEFAULT_GAP, "auto", 0)
-        solver.joint_cells = max(solver.joint_cells, _JOINT_CELLS)
-    else:
+    construction: Construction | None = Characters() if mechanism == "fourier" else None
+    if mechanism not in ("querysmasher", "fourier"):
         own = mechanism == "residualplanner-plus"
         given = {} if own else _bases(workload, mechanism)
         bases = own_bases(split, DEFAULT_GAP) | {split.types[name]: basis for name, basis in given.items()}
-        solver = SubSolver(pieces, GAUSSIAN, ConvexSolver(DEFAULT_GAP), sub_solver="fixed", bases=bases)
+        construction = GivenBases(bases)
+    solver = sub_solver_for(pieces, GAUSSIAN, DEFAULT_GAP, construction=construction)
+    solver.joint_cells = max(solver.joint_cells, _JOINT_CELLS)
     solved = solve_classes(split, solver)
     counts = [len(sub.marginals) for sub, _ in solved]
     return GAUSSIAN.total_loss([solution.loss for _, solution in solved], counts)

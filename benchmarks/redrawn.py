@@ -23,12 +23,12 @@ from cells import AS_ASKED, attempt, warm_up
 from harness import emit
 from losses import unreconstructed_error
 from numpy.typing import NDArray
+from workload_families import w_discrete, w_range, w_related
 from workloads import Make
 
 import matrixdp as mdp
 from matrixdp.mechanisms import solve_gram
 from matrixdp.noise import GAUSSIAN
-from matrixdp.papers import families
 from matrixdp.papers.coa import newton_iterates
 from matrixdp.selection.mechanisms.trials import Trials
 
@@ -84,15 +84,15 @@ def _marginals(domain: mdp.Domain, queries: int) -> Any:
 
 
 FAMILIES: dict[str, Callable[[mdp.Domain, int], Any]] = {
-    "WDiscrete": lambda domain, queries: families.w_discrete(domain, queries, seed=1),
+    "WDiscrete": lambda domain, queries: w_discrete(domain, queries, seed=1),
     "WMarginal": _marginals,
-    "WRange": lambda domain, queries: families.w_range(domain, queries, seed=1),
-    "WRelated": lambda domain, queries: families.w_related(domain, queries, seed=1),
+    "WRange": lambda domain, queries: w_range(domain, queries, seed=1),
+    "WRelated": lambda domain, queries: w_related(domain, queries, seed=1),
 }
 
 
 def _related(ratio: float) -> mdp.Workload:
-    return mdp.Workload(_line(_BASE), families.w_related(_line(_BASE), _BASE, ratio, seed=1))
+    return mdp.Workload(_line(_BASE), w_related(_line(_BASE), _BASE, ratio, seed=1))
 
 
 def sweeps() -> dict[str, dict[int | float, Make]]:
@@ -177,7 +177,7 @@ def run_steps(sizes: list[int]) -> None:
     """Print seconds and memory of one Newton step, with its five conjugate gradient steps."""
     rows: list[dict[str, Any]] = []
     for size in sizes:
-        queries = np.asarray(families.w_range(_line(size), _MANY, seed=1).matrix, dtype=np.float64)
+        queries = np.asarray(w_range(_line(size), _MANY, seed=1).matrix, dtype=np.float64)
         gram = queries.T @ queries
         used = time.process_time()
         first, second = islice(newton_iterates(gram, 1e-3), 2)

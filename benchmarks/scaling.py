@@ -12,9 +12,9 @@ from typing import Any
 
 from cells import select_cell, warm_up
 from harness import emit
+from workload_families import w_range
 
 import matrixdp as mdp
-from matrixdp.papers import families
 
 LIMIT = 10.0
 GAUSSIAN, LAPLACE = "gaussian", "laplace"
@@ -34,7 +34,7 @@ def _hybrid(attributes: int) -> mdp.Workload:
 
 def _listed(queries: int) -> mdp.Workload:
     domain = mdp.Domain({"a": range(128)})
-    return mdp.Workload(domain, families.w_range(domain, queries, seed=1))
+    return mdp.Workload(domain, w_range(domain, queries, seed=1))
 
 
 #: name -> title, axis, points, workload, (mechanism, noise) of each curve

@@ -6,9 +6,19 @@ from collections.abc import Callable
 from functools import partial
 
 from schemas import adult, cps, loans
+from workload_families import (
+    all_marginals,
+    permuted_ranges,
+    prefixes,
+    small_products,
+    w_discrete,
+    w_marginal,
+    w_range,
+    w_related,
+    width_ranges,
+)
 
 import matrixdp as mdp
-from matrixdp.papers import families
 from matrixdp.queries import Entry
 
 __all__ = ["OTHER", "SWEEPS"]
@@ -31,53 +41,53 @@ def _unions() -> mdp.Workload:
 
 #: name, what it is, the workload
 OTHER: dict[str, tuple[str, Make]] = {
-    "width-32": ("width-32 ranges, n = 256", lambda: _of(_grid(256), families.width_ranges("a", 32))),
-    "permuted": ("permuted ranges, n = 256", lambda: _of(_grid(256), families.permuted_ranges("a", 1))),
-    "prefix-2d": ("2-d prefix, 64 x 64", lambda: _of(_grid(64, 64), families.prefixes("a", "b"))),
+    "width-32": ("width-32 ranges, n = 256", lambda: _of(_grid(256), width_ranges("a", 32))),
+    "permuted": ("permuted ranges, n = 256", lambda: _of(_grid(256), permuted_ranges("a", 1))),
+    "prefix-2d": ("2-d prefix, 64 x 64", lambda: _of(_grid(64, 64), prefixes("a", "b"))),
     "prefix-3d": (
         "3-d prefix, 32 x 32 x 32",
-        lambda: _of(_grid(32, 32, 32), families.prefixes("a", "b", "c")),
+        lambda: _of(_grid(32, 32, 32), prefixes("a", "b", "c")),
     ),
     "prefix-identity": ("prefix x identity and identity x prefix, 16 x 16", _unions),
     "ranges-3-way": ("all 3-way ranges, n = 10, d = 8", lambda: _of(_grid(*[10] * 8), mdp.kway(3, "range"))),
     "range-marginals": (
         "range-marginals of CPS",
-        lambda: _of(cps(), families.all_marginals(cps(), "range")),
+        lambda: _of(cps(), all_marginals(cps(), "range")),
     ),
     "adult-marginals": (
         "small marginals of Adult (at most 5,000 cells)",
-        lambda: _of(adult(), families.small_products(adult())),
+        lambda: _of(adult(), small_products(adult())),
     ),
     "adult-prefixes": (
         "small prefix-marginals of Adult (at most 5,000 cells)",
-        lambda: _of(adult(), families.small_products(adult(), "prefix")),
+        lambda: _of(adult(), small_products(adult(), "prefix")),
     ),
     "loans-marginals": (
         "small marginals of Loans (at most 5,000 cells)",
-        lambda: _of(loans(), families.small_products(loans())),
+        lambda: _of(loans(), small_products(loans())),
     ),
     "loans-prefixes": (
         "small prefix-marginals of Loans (at most 5,000 cells)",
-        lambda: _of(loans(), families.small_products(loans(), "prefix")),
+        lambda: _of(loans(), small_products(loans(), "prefix")),
     ),
 }
 
 
 def _discrete(size: int, queries: int) -> mdp.Workload:
-    return _of(_grid(size), families.w_discrete(_grid(size), queries, seed=1))
+    return _of(_grid(size), w_discrete(_grid(size), queries, seed=1))
 
 
 def _range(size: int, queries: int) -> mdp.Workload:
-    return _of(_grid(size), families.w_range(_grid(size), queries, seed=1))
+    return _of(_grid(size), w_range(_grid(size), queries, seed=1))
 
 
 def _related(size: int, queries: int, ratio: float = 0.2) -> mdp.Workload:
-    return _of(_grid(size), families.w_related(_grid(size), queries, ratio, seed=1))
+    return _of(_grid(size), w_related(_grid(size), queries, ratio, seed=1))
 
 
 def _marginal(size: int, queries: int) -> mdp.Workload:
     domain = _grid(4, 4, 4, *([size // 64] if size > 64 else []))
-    return mdp.Workload(domain, *families.w_marginal(domain, queries, seed=1))
+    return mdp.Workload(domain, *w_marginal(domain, queries, seed=1))
 
 
 _BASE = 64

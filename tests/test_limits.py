@@ -12,7 +12,14 @@ from matrixdp.domain import attribute, kinds
 from matrixdp.language import predicates as keyed
 from matrixdp.ledger import database
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.papers import coa, exponential_smoothing, low_rank, matrix_mechanism, matrix_programs
+from matrixdp.papers import (
+    coa,
+    exponential_smoothing,
+    fourier,
+    low_rank,
+    matrix_mechanism,
+    matrix_programs,
+)
 from matrixdp.papers.dawa import questions
 from matrixdp.plan import overlaps, pair
 from matrixdp.privacy import Budget
@@ -21,7 +28,7 @@ from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
 from matrixdp.selection.bounds import decomposed, gathered, rings, triples
 from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
-from matrixdp.selection.gram import dual, fourier, quadratic
+from matrixdp.selection.gram import dual, quadratic
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.problem import grams, kron_sum
 from matrixdp.sources import postgresql as blocks

@@ -8,10 +8,10 @@ from typing import Literal
 
 from cells import APART, AS_ASKED, ONE_COVER
 from schemas import adult, cps, loans, small_products, two_way_kinds
+from workload_families import all_marginals, permuted_ranges, width_ranges
 
 import matrixdp as mdp
 from matrixdp.language import ProductEntry
-from matrixdp.papers import families
 from published.tables import BOUND, NOT_RUN, Column, Omitted, Paper, Row, Table, figures
 
 __all__ = ["PAPER", "sf1", "sf1_plus"]
@@ -23,8 +23,8 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 _KINDS: dict[str, tuple[str, Callable[[], ProductEntry]]] = {
     "range": ("all ranges", lambda: mdp.product(a="range")),
     "prefix": ("prefix", lambda: mdp.product(a="prefix")),
-    "width": ("ranges of width 32", lambda: families.width_ranges("a", 32)),
-    "permuted": ("permuted ranges", lambda: families.permuted_ranges("a", 0)),
+    "width": ("ranges of width 32", lambda: width_ranges("a", 32)),
+    "permuted": ("permuted ranges", lambda: permuted_ranges("a", 0)),
 }
 
 
@@ -45,7 +45,7 @@ def _one_rows(printed: dict[tuple[str, int], str]) -> tuple[Row, ...]:
 
 
 def _cps(numeric: Literal["identity", "prefix"]) -> mdp.Workload:
-    return mdp.Workload(cps(), families.all_marginals(cps(), numeric))
+    return mdp.Workload(cps(), all_marginals(cps(), numeric))
 
 
 def _all() -> mdp.Workload:

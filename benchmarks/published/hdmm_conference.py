@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from cells import AS_ASKED, ONE_COVER
 from schemas import cps, two_way_kinds
+from workload_families import all_marginals, permuted_ranges, width_ranges
 
 import matrixdp as mdp
-from matrixdp.papers import families
 from published.hdmm import sf1, sf1_plus
 from published.tables import Column, Omitted, Paper, Row, Table, figures
 
@@ -29,8 +29,8 @@ def _adult() -> mdp.Domain:
 def _one(kind: str) -> mdp.Workload:
     entry = {
         "prefix": mdp.product(a="prefix"),
-        "width": families.width_ranges("a", 32),
-        "permuted": families.permuted_ranges("a", 0),
+        "width": width_ranges("a", 32),
+        "permuted": permuted_ranges("a", 0),
     }[kind]
     return mdp.Workload(mdp.Domain({"a": range(1024)}), entry)
 
@@ -58,7 +58,7 @@ _ROWS = (
     Row("CPH, SF1+", sf1_plus, figures("3.16 13.7 - 1.0 - - - - -")),
     Row(
         "Adult, all marginals",
-        lambda: mdp.Workload(_adult(), families.all_marginals(_adult(), "identity")),
+        lambda: mdp.Workload(_adult(), all_marginals(_adult(), "identity")),
         figures("1.38 11.2 - 1.0 - - - - 4.57"),
     ),
     Row(
@@ -68,7 +68,7 @@ _ROWS = (
     ),
     Row(
         "CPS, all range-marginals",
-        lambda: mdp.Workload(cps(), families.all_marginals(cps(), "range")),
+        lambda: mdp.Workload(cps(), all_marginals(cps(), "range")),
         figures("1.49 421000 - 1.0 - - - - -"),
     ),
     Row(

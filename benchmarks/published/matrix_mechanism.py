@@ -7,10 +7,10 @@ from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from workload_families import every_predicate
 
 import matrixdp as mdp
 from matrixdp.noise import LAPLACE
-from matrixdp.papers.every_predicate import every_predicate
 from matrixdp.papers.matrix_programs import least_sensitivity
 from matrixdp.selection.auto import select
 from matrixdp.testing import dense_measurement

@@ -22,7 +22,6 @@ from matrixdp.language import pairwise as pairwise
 from matrixdp.language import product as product
 from matrixdp.ledger import Ledger as Ledger
 from matrixdp.model import Model as Model
-from matrixdp.papers import families as families
 from matrixdp.privacy import Budget as Budget
 from matrixdp.privacy import Unit as Unit
 from matrixdp.queries import Workload as Workload

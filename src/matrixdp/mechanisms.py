@@ -14,10 +14,14 @@ A package that is installed with an entry point in the group ``matrixdp.mechanis
 whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``.
 """
 
-from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS
-from matrixdp.selection.compose.rounding import product_blocks
-from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.compose.decomposition import select_by_decomposition
+from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS, marginals_plan
+from matrixdp.selection.compose.product import Product
+from matrixdp.selection.compose.rounding import check_measurable, product_blocks
+from matrixdp.selection.compose.sub_solver import Construction
+from matrixdp.selection.compose.whole_table import product_choice
+from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
+from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.rotation import rotated
 from matrixdp.selection.mechanisms.explicit import (
     Spectrum,
@@ -28,7 +32,8 @@ from matrixdp.selection.mechanisms.explicit import (
     roots_of,
     spectrum_of,
 )
-from matrixdp.selection.mechanisms.options import Options, option
+from matrixdp.selection.mechanisms.optimized import ConvexOptions, PIdentityOptions
+from matrixdp.selection.mechanisms.options import Options, given_options, option
 from matrixdp.selection.mechanisms.products import (
     NO_BOUND,
     axis_gram,
@@ -36,46 +41,81 @@ from matrixdp.selection.mechanisms.products import (
     numeric_product,
     product_of,
 )
-from matrixdp.selection.mechanisms.table import DataDependent, Mechanism, Simulation, Task, register
+from matrixdp.selection.mechanisms.table import (
+    MECHANISMS,
+    DataDependent,
+    Mechanism,
+    Simulation,
+    Task,
+    register,
+)
 from matrixdp.selection.mechanisms.trials import Choice
 from matrixdp.selection.problem.grams import Question
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, check_table
-from matrixdp.selection.problem.residual_traces import asked_attributes
+from matrixdp.selection.problem.kron_sum import (
+    MAX_AXIS_CELLS,
+    GivenGram,
+    KronSum,
+    check_table,
+    joint_gram,
+    table_shape,
+)
+from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
+from matrixdp.selection.problem.residuals import Split, split_workload
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.starting_points import generator
+from matrixdp.selection.weights.incidence import problem_of
 
 __all__ = [
+    "DEFAULT_GAP",
     "MAX_AXIS_CELLS",
     "MAX_COUNTED_CELLS",
     "MAX_MARGINAL_CELLS",
+    "MECHANISMS",
     "NO_BOUND",
     "Certificate",
     "Choice",
+    "Construction",
+    "ConvexOptions",
     "DataDependent",
     "Factor",
+    "GivenGram",
     "KronSum",
     "Mechanism",
     "Options",
+    "PIdentityOptions",
+    "Product",
     "Question",
     "Simulation",
     "Spectrum",
+    "Split",
     "Task",
     "asked_attributes",
     "axis_gram",
     "best_factor",
+    "check_measurable",
     "check_table",
     "configured_mechanism",
     "explicit_mechanism",
     "factor_of",
     "generator",
+    "given_options",
+    "joint_gram",
+    "marginal_spectrum",
+    "marginals_plan",
     "numeric_mechanism",
     "numeric_product",
     "option",
+    "problem_of",
     "product_blocks",
+    "product_choice",
     "product_of",
     "register",
+    "right_inverse",
     "roots_of",
     "rotated",
+    "select_by_decomposition",
     "solve_gram",
     "spectrum_of",
+    "split_workload",
+    "table_shape",
 ]

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import workload_families as families
+from workload_families import relative_error
 
 import matrixdp as mdp
 from matrixdp.domain import OutOfDomain
 from matrixdp.measure.measurement import NoiseScale
 from matrixdp.mechanisms import factor_of
 from matrixdp.noise import GAUSSIAN, LAPLACE, SeededSource
-from matrixdp.papers import families
 from matrixdp.papers.dawa import door, simulate
 from matrixdp.papers.dawa.partition import Partition
 from matrixdp.papers.matrix_programs import sensitivity_factor
-from matrixdp.papers.relative_error import relative_error
 from tests.refusals import Refusal
 from tests.selection.oracle import lowered
 from tests.selection.refusals import limited

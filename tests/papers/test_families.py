@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import workload_families as families
+from workload_families import relative_error
 
 import matrixdp as mdp
 from matrixdp.domain import Domain
 from matrixdp.language.entries import DenseEntry
-from matrixdp.papers import families
-from matrixdp.papers.relative_error import relative_error
 from matrixdp.queries import Workload
 from matrixdp.specification import entry_from_spec
 from matrixdp.testing import dense_queries

@@ -12,8 +12,8 @@ from schemas import ADULT, mix
 import matrixdp as mdp
 from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
+from matrixdp.papers.residual_planner import select_residual_planner_plus
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.residual_planner import select_residual_planner_plus
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.mechanisms.trials import Trials

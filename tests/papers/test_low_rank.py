@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from workload_families import w_discrete, w_related
 
 from matrixdp.domain import Domain
 from matrixdp.mechanisms import spectrum_of
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers import low_rank
-from matrixdp.papers.families import w_discrete, w_related
 from matrixdp.papers.low_rank import Decomposition, low_rank_factor, project_columns
 from matrixdp.selection.gram import solve_gram
 

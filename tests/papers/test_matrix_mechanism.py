@@ -5,11 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from workload_families import every_predicate
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.papers.every_predicate import every_predicate
 from matrixdp.papers.matrix_mechanism import Approximation, l2_factor, singular_value_factor
 from matrixdp.papers.matrix_programs import (
     MinError,

@@ -9,11 +9,11 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.measure.measurement import calibrate
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
+from matrixdp.papers.workload import uniform_marginals
 from matrixdp.privacy import LeastBudget
 from matrixdp.selection.auto import select
 from matrixdp.selection.given import evaluate_given
 from matrixdp.selection.gram import solve_rows
-from matrixdp.selection.mechanisms.workload import uniform_marginals
 from tests.refusals import Refusal
 from tests.selection.oracle import lowered
 
@@ -104,12 +104,6 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "residualplanner of a product": asked("residualplanner", *PRODUCT),
         "residualplanner of differences": asked("residualplanner", mdp.pairwise("affine", ["a", "b"])),
         "an unknown objective": asked("residual", *PRODUCT, objective="least"),
-        **{
-            f"sub-solver {solver} under Laplace noise": asked(
-                "residual", *PRODUCT, noise=LAPLACE, sub_solver=solver
-            )
-            for solver in ("fourier", "fixed")
-        },
         "queries that are all zero": asked("residual", mdp.product(a={"matrix": [[0.0] * 6]})),
         "marginals that determine too little": lambda: uniform_marginals(
             mdp.Workload(DOMAIN, mdp.marginals(2)), GAUSSIAN, [("a",), ("b",)], "none"

@@ -1,7 +1,6 @@
-"""Sub-solvers for sub-workloads that do not factor, ResidualPlanner and ResidualPlanner+."""
+"""Sub-solvers for sub-workloads that do not factor."""
 
 import math
-from collections.abc import Hashable
 
 import numpy as np
 import pytest
@@ -9,43 +8,31 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
+from matrixdp.papers.fourier import Characters
+from matrixdp.papers.residual_planner import GivenBases, own_bases
 from matrixdp.selection.compose import sub_solver as subproblem
 from matrixdp.selection.compose.decomposition import (
     select_by_decomposition,
     solve_classes,
     sub_solver_for,
 )
-from matrixdp.selection.compose.given_bases import fixed_factor, residual_basis
-from matrixdp.selection.compose.residual_planner import select_residual_planner, select_residual_planner_plus
 from matrixdp.selection.compose.sub_solver import SubSolver
-from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.gram.fourier import (
-    FourierSolver,
-    fourier_energies,
-    fourier_loss,
-    fourier_strategy,
-)
-from matrixdp.selection.problem.kron_sum import GivenGram, KronSum
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
-SIZES = {
-    "CPS": {"categorical": [7, 4, 2], "numeric": [100, 50]},
-    "Adult": {"categorical": [42, 16, 15, 9, 7, 6, 5, 2, 2], "numeric": [100, 100, 100, 99, 85]},
-}
 
 
-def _hybrid(data, ways):
-    kinds = SIZES[data]
-    named = {f"c{i}": [str(v) for v in range(n)] for i, n in enumerate(kinds["categorical"])}
-    domain = mdp.Domain({**named, **{f"n{i}": n for i, n in enumerate(kinds["numeric"])}})
-    return mdp.Workload(domain, mdp.kway(ways, {"categorical": "identity", "numeric": "prefix"}))
-
-
-def _rmse(workload, certificate):
-    return math.sqrt(certificate.loss / sum(group.queries for group in workload))
+def constructed(workload, sub_solver):
+    """The arguments for a sub-solver, or for the construction of a paper by that name."""
+    constructions = {
+        "fourier": Characters,
+        "fixed": lambda: GivenBases(own_bases(split_workload(workload), 1e-6)),
+    }
+    if sub_solver in constructions:
+        return {"construction": constructions[sub_solver]()}
+    return {"sub_solver": sub_solver}
 
 
 def _weighted(plan, workload):
@@ -53,9 +40,10 @@ def _weighted(plan, workload):
     return math.fsum(analysis.group(group).weighted for group in workload)
 
 
-@pytest.mark.parametrize("sub_solver", subproblem.SUB_SOLVERS)
+@pytest.mark.parametrize("sub_solver", [*subproblem.SUB_SOLVERS, "fourier", "fixed"])
 def test_every_sub_solver_does_what_it_says(sub_solver):
-    plan, certificate = select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver=sub_solver)
+    own = constructed(MIXED, sub_solver)
+    plan, certificate = select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, **own)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
     assert _weighted(plan, MIXED) == pytest.approx(certificate.loss, rel=2e-3)
     best = select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver="optimum")[1].loss
@@ -81,7 +69,8 @@ def test_the_same_queries_about_other_attributes_are_solved_once(monkeypatch, su
     split = split_workload(workload)
     assert len({id(item.content) for item in split.explicit}) == 1
     uniform = [np.full(size, 1.0 / size) for size in split.sizes]
-    solver = sub_solver_for(Pieces(split, uniform), "querysmasher", GAUSSIAN, 1e-9, sub_solver, 0)
+    own = constructed(workload, sub_solver)
+    solver = sub_solver_for(Pieces(split, uniform), GAUSSIAN, 1e-9, **own)
     asked = []
     jointly = SubSolver._jointly
     monkeypatch.setattr(
@@ -97,9 +86,7 @@ def test_the_same_queries_about_other_attributes_are_solved_once(monkeypatch, su
         assert found["a", "b"] == pytest.approx(best, rel=1e-8)
     else:
         assert found["a", "b"] > best
-    plan, certificate = select_by_decomposition(
-        workload, GAUSSIAN, "querysmasher", 1e-9, sub_solver=sub_solver
-    )
+    plan, certificate = select_by_decomposition(workload, GAUSSIAN, "querysmasher", 1e-9, **own)
     assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=2e-3)
     assert certificate.loss == pytest.approx(
         GAUSSIAN.total_loss([s.loss for _, s in solve_classes(split, solver)], [1] * 8)
@@ -115,147 +102,3 @@ def test_too_large_for_the_optimum(monkeypatch):
         for name in ("auto", "product")
     }
     assert losses["auto"] == pytest.approx(losses["product"], rel=1e-9)
-
-
-def test_pairs_past_what_is_measured_have_the_error_of_the_fourier_basis():
-    """By FFT; the characters of the same pair by definition, a few of them, carry the same energies."""
-    workload = mdp.Workload(mdp.Domain({"a": 100, "b": 100}), mdp.pairwise("affine"))
-    split = split_workload(workload)
-    solver = sub_solver_for(Pieces(split, uniform_weights(split)), "fourier", GAUSSIAN, 1e-6, "auto", 0)
-    losses = [(sub, solution.loss) for sub, solution in solve_classes(split, solver)]
-    total = GAUSSIAN.total_loss([loss for _, loss in losses], [len(sub.marginals) for sub, _ in losses])
-    [group] = workload.groups
-    spectrum = np.fft.fft2(group.rows().reshape(-1, 100, 100))
-    energies = (np.abs(spectrum) ** 2).sum(axis=0) / 100**2
-    assert total == pytest.approx(fourier_loss(energies), rel=1e-6)
-    assert math.sqrt(total / workload.queries) == pytest.approx(7.5669, abs=1e-4)
-    with pytest.raises(TooLargeError, match="fourier: a sub-workload of 10000 cells"):
-        mdp.select(workload, mechanism="fourier")
-
-
-def test_fourier_energies_by_terms():
-    rng = np.random.default_rng(0)
-    grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
-    rows = rng.normal(size=(2, 4, 3))
-    sets: list[dict[Hashable, GivenGram]] = [{0: GivenGram(gram)} for gram in grams]
-    problem = KronSum((), (4, 3), sets, [(1.5, (0, 0))], [(0.5, (0, 1), rows)])
-    gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
-    energies = fourier_energies(problem)
-    whole = FourierSolver().gram(gram, (4, 3))
-    assert fourier_loss(energies) == pytest.approx(whole.loss, rel=1e-9)
-    strategy = fourier_strategy(energies, (4, 3)).rows
-    inverse = np.linalg.pinv(strategy)
-    assert np.trace(gram @ inverse @ inverse.T) == pytest.approx(whole.loss, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("data", "ways", "published"),
-    [
-        ("CPS", 1, 3.18), ("CPS", 2, 6.36), ("CPS", 3, 8.12), ("CPS", [1, 2, 3], 8.39),
-        ("Adult", 1, 5.11), ("Adult", 2, 17.63), ("Adult", 3, 47.19), ("Adult", [1, 2, 3], 47.10),
-    ],
-)  # fmt: skip
-def test_residual_planner_plus_as_published(data, ways, published):
-    workload = _hybrid(data, ways)
-    _, certificate = select_residual_planner_plus(workload, GAUSSIAN)
-    assert _rmse(workload, certificate) == pytest.approx(published, rel=1e-3)
-    assert certificate.lower_bound is None
-
-
-@pytest.mark.parametrize(("pairs", "published"), [("prefix", 36.23), ("affine", 62.48), ("abs", 85.99)])
-def test_residual_planner_plus_on_many_attributes(pairs, published):
-    domain = mdp.Domain({f"a{i}": 10 for i in range(40)})
-    second = mdp.kway(2, "prefix") if pairs == "prefix" else mdp.pairwise(pairs)
-    workload = mdp.Workload(domain, mdp.kway(1, "prefix"), second)
-    _, certificate = select_residual_planner_plus(workload, GAUSSIAN)
-    assert _rmse(workload, certificate) == pytest.approx(published, rel=2e-4)
-
-
-def test_residual_planner_plus_with_given_bases():
-    """Published for a mix of ranges, affine queries and prefixes, measured in the basis made for prefixes."""
-    prefix = np.tril(np.ones((10, 10)))
-    centered = prefix - prefix.mean(axis=1, keepdims=True)
-    basis = solve_gram(centered.T @ centered + 1.0).rows
-    domain = mdp.Domain({f"a{i}": 10 for i in range(10)})
-    workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
-    _, certificate = select_residual_planner_plus(workload, GAUSSIAN, dict.fromkeys(domain.names, basis))
-    assert _rmse(workload, certificate) == pytest.approx(22.49, rel=5e-4)
-
-
-def test_bases_as_an_option(tmp_path):
-    workload = mdp.Workload(PAIR, mdp.kway(2, "prefix"))
-    np.save(tmp_path / "b.npy", np.tril(np.ones((6, 6))))
-    (tmp_path / "bases.yaml").write_text("bases: {a: identity, b: {matrix: b.npy}}")
-    own = {"a": np.eye(9), "b": np.tril(np.ones((6, 6)))}
-    expected = select_residual_planner_plus(workload, GAUSSIAN, own)[1].loss
-    for bases in (own, {"a": "identity", "b": "prefix"}, tmp_path / "bases.yaml", f"{tmp_path}/bases.yaml"):
-        found = mdp.select(workload, mechanism="residualplanner-plus", bases=bases).certificate.loss
-        assert found == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "pairs",
-    [
-        [mdp.product({name: "prefix", "z": "identity"}) for name in "ab"],
-        [mdp.dense(np.tril(np.ones((4, 12))), [name, "z"]) for name in "ab"],
-    ],
-    ids=["products", "explicit"],
-)
-def test_attributes_of_other_roles_keep_their_own_bases(pairs):
-    """Where the same is asked of both in some marginals."""
-    workload = mdp.Workload(mdp.Domain({"a": 4, "b": 4, "z": 3}), *pairs, mdp.product(b="range"))
-    bases = {"a": np.tril(np.ones((4, 4))), "b": np.eye(4), "z": np.eye(3)}
-    centred = {
-        name: residual_basis(basis, np.full(len(basis.T), 1 / len(basis.T))) for name, basis in bases.items()
-    }
-    plan, _ = select_residual_planner_plus(workload, GAUSSIAN, bases)
-    measured = [(block.attributes[0], block.matrix) for part in plan.parts for block in part.blocks]
-    assert len([name for name, _ in measured if name in "ab"]) >= 4
-    for name, matrix in measured:
-        rows = np.array(matrix.written(), dtype=float)
-        rows -= rows.mean(axis=1, keepdims=True)
-        rows /= np.linalg.norm(rows, axis=0).max()
-        assert rows.T @ rows == pytest.approx(centred[name].T @ centred[name], abs=1e-3)
-
-
-def test_given_bases_against_brute_force():
-    domain = mdp.Domain({"a": 4, "b": 3})
-    basis = np.tril(np.ones((4, 4)))
-    plan, certificate = select_residual_planner_plus(
-        mdp.Workload(domain, mdp.kway([1, 2], "identity")), GAUSSIAN, {"a": basis}
-    )
-    centered = basis @ (np.eye(4) - 0.25)
-    squared = centered.T @ centered
-    one = np.trace(np.linalg.pinv(squared)) * squared.diagonal().max()
-    other = 2.0 * 2.0 / 3.0
-    # contracted identity queries weigh 1/n; each 1-way residual serves its own marginal and the pair's
-    losses = [1 / 4 + 1 / 3 + 1 / 12, one * (1 + 1 / 3), other * (1 + 1 / 4), one * other]
-    assert certificate.loss == pytest.approx(sum(math.sqrt(x) for x in losses) ** 2, rel=1e-9)
-    assert plan.cost == pytest.approx(1.0, rel=1e-9)
-
-
-def test_a_basis_keeps_its_gram_matrix():
-    rng = np.random.default_rng(2)
-    basis, w = rng.normal(size=(7, 5)), rng.dirichlet(np.ones(5))
-    found = residual_basis(basis, w)
-    assert found.shape == (4, 5)
-    np.testing.assert_allclose(found @ w, 0.0, atol=1e-12)
-    expected = basis @ (np.eye(5) - np.outer(w, np.ones(5)))
-    gram = expected.T @ expected
-    np.testing.assert_allclose(found.T @ found, gram / gram.diagonal().max(), atol=1e-12)
-    assert fixed_factor(residual_basis(basis, w), gram).loss == pytest.approx(4 * gram.diagonal().max())
-
-
-def test_residual_planner_is_optimal_on_marginals():
-    domain = mdp.Domain({"a": 4, "b": 3, "c": 2})
-    workload = mdp.Workload(domain, mdp.marginals(2), mdp.marginals(1, weight=2.5))
-    plan, certificate = select_residual_planner(workload, GAUSSIAN)
-    gram = np.zeros((24, 24))
-    for group in workload:
-        shape = [domain[n].size if n in group.attributes else 1 for n in domain.names]
-        rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, 4, 3, 2)).reshape(-1, 24)
-        gram += group.weight * rows.T @ rows
-    assert certificate.loss == pytest.approx(solve_gram(gram, gap=1e-9).loss, rel=1e-6)
-    assert certificate.gap is not None
-    assert certificate.gap < 1e-9
-    assert _weighted(plan, workload) == pytest.approx(certificate.loss, rel=1e-9)

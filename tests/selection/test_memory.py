@@ -158,7 +158,7 @@ def test_limits_of_the_process_count(unlimited):
 
 
 def test_queries_on_too_many_cells_are_refused_before_their_gram_matrix_is_made(monkeypatch):
-    module = import_module("matrixdp.selection.mechanisms.workload")
+    module = import_module("matrixdp.papers.workload")
     monkeypatch.setattr(module, "joint_gram", lambda *given: pytest.fail("it was made"))
     line = mdp.Domain({"a": 100, "b": 100})
     workload = mdp.Workload(line, mdp.product(a="prefix"), mdp.product(b="prefix"))

@@ -114,7 +114,7 @@ def test_traces_are_those_of_dense_matrices(asked, request):
     workload = request.getfixturevalue(asked)
     split = split_workload(workload)
     pieces = Pieces(split, optimized_weights(split))
-    solver = sub_solver_for(pieces, "residual", GAUSSIAN, 1e-6, "product", 0)
+    solver = sub_solver_for(pieces, GAUSSIAN, 1e-6, "product")
     solved = solve_classes(split, solver)
     operator, *_ = operator_of(split, solver, solved)
     rng = np.random.default_rng(3)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.papers.residual_planner import residual_basis
 from matrixdp.selection.compose import rounding
-from matrixdp.selection.compose.given_bases import residual_basis
 from matrixdp.selection.compose.rounding import measured_factor, measured_matrix
 from matrixdp.selection.gram.factor import Factor
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import workload_families as families
 
 import matrixdp as mdp
 from matrixdp.errors import StorageError
-from matrixdp.papers import families
 from matrixdp.statements import sql
 from matrixdp.storage.archive import ArchiveWriter
 from matrixdp.storage.formats import write_workload

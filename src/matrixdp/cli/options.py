@@ -80,9 +80,8 @@ SubSolverOption = Annotated[
         metavar="NAME",
         show_default="auto",
         help="How residual and querysmasher solve the sub-workload of a marginal: optimum (an error if it "
-        "is too large), product (one product with row weights), fourier, fixed (each attribute's own "
-        "optimum as basis), fast (few iterations), or auto: the optimum where it fits, else the best of the "
-        "others.",
+        "is too large), product (one product with row weights), fast (few iterations), or auto: the optimum "
+        "where it fits, else a product.",
     ),
 ]
 OptionOption = Annotated[

@@ -757,9 +757,8 @@ def select(
     certify : bool
         Take longer for a higher lower bound in the certificate.
     **options : object
-        Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product",
-        "fourier", "fixed" or "fast") for the decomposition, and others. ``auto`` takes those of the
-        mechanisms that it tries.
+        Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product"
+        or "fast") for the decomposition, and others. ``auto`` takes those of the mechanisms that it tries.
 
     Returns
     -------

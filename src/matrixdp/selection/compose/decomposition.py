@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, MutableMapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,13 @@ from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import assemble
-from matrixdp.selection.compose.given_bases import own_bases
 from matrixdp.selection.compose.methods import describe_methods
-from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, SubSolution, SubSolver
+from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, Construction, SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.compose.whole_attributes import laplace_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
-from matrixdp.selection.gram.fourier import FourierSolver
-from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver, rescaled
+from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
@@ -68,29 +66,28 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
 
 
 def sub_solver_for(
-    pieces: Pieces, mechanism: str, noise: Noise, gap: float, sub_solver: str, seed: int
+    pieces: Pieces,
+    noise: Noise,
+    gap: float,
+    sub_solver: str = "auto",
+    seed: int = 0,
+    construction: Construction | None = None,
 ) -> SubSolver:
     """Return the solver of sub-workloads at the final weights."""
     fast = sub_solver == "fast"
     gap = max(gap, FAST_GAP) if fast else gap
     if noise.norm == 1:
         searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
-        if mechanism == "fourier":
-            searching = RescaledFourier(gap, "fast" if fast else "full", seed)
         return SubSolver(pieces, noise, searching, joint_cells=MAX_SUM_CELLS, sub_solver=sub_solver)
-    if mechanism == "fourier":
-        return SubSolver(pieces, noise, FourierSolver(), ConvexSolver(gap), sub_solver="fourier")
-    bases = own_bases(pieces.split, gap) if sub_solver == "fixed" else {}
     joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
-    return SubSolver(pieces, noise, ConvexSolver(gap), joint_cells=joint, sub_solver=sub_solver, bases=bases)
-
-
-class RescaledFourier(LaplaceSolver):
-    """The Gaussian optimum in the Fourier basis, rescaled to L1 sensitivity 1."""
-
-    def gram(self, gram: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
-        """Solve for a Gram matrix."""
-        return rescaled(FourierSolver().gram(gram, sizes).rows, gram)
+    return SubSolver(
+        pieces,
+        noise,
+        ConvexSolver(gap),
+        joint_cells=joint,
+        sub_solver=sub_solver,
+        construction=construction,
+    )
 
 
 def solve_classes(
@@ -190,15 +187,16 @@ def select_by_decomposition(
     seed: int = 0,
     bound_of: BoundOf | None = None,
     known: MutableMapping[Hashable, list[Array]] | None = None,
+    construction: Construction | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select a strategy by splitting the workload into sub-workloads of marginals.
 
-    ``known`` is where searches for weights ended, for the same queries weighted otherwise.
+    ``known`` is where searches for weights ended, for the same queries weighted otherwise. A construction
+    replaces the optimum of sub-workloads.
 
     References
     ----------
-    QuerySmasher (2026), Algorithm 1 and Theorem 7 (uniform weights; the Fourier variant is Weighted
-    Fourier Factorizations), section 6.3 (sub-solvers).
+    QuerySmasher (2026), Algorithm 1 and Theorem 7 (uniform weights), section 6.3 (sub-solvers).
 
     Examples
     --------
@@ -211,8 +209,6 @@ def select_by_decomposition(
     """
     if sub_solver not in SUB_SOLVERS:
         raise WorkloadError(f"sub_solver: found {sub_solver!r}; expected one of {', '.join(SUB_SOLVERS)}")
-    if noise.norm == 1 and sub_solver in ("fourier", "fixed"):
-        raise WorkloadError(f"sub_solver: {sub_solver} is for Gaussian noise; use auto or product")
     split = split_workload(workload)
     weights = uniform_weights(split)
     starts: dict[Hashable, Factor] = {}
@@ -226,7 +222,7 @@ def select_by_decomposition(
         weights = (
             laplace_weights(split, report) if laplace else optimized_weights(split, report, starts, known)
         )
-    solver = sub_solver_for(Pieces(split, weights), mechanism, noise, gap, sub_solver, seed)
+    solver = sub_solver_for(Pieces(split, weights), noise, gap, sub_solver, seed, construction)
     solver.starts.update(starts)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, gap, bound_of)

@@ -175,7 +175,7 @@ def _others(
 
     split = split_workload(Workload(domain, GivenGroups(tuple(rest))))
     pieces = Pieces(split, optimized_weights(split, report))
-    return _Others(domain, split, sub_solver_for(pieces, "residual", GAUSSIAN, gap, sub_solver, seed), held)
+    return _Others(domain, split, sub_solver_for(pieces, GAUSSIAN, gap, sub_solver, seed), held)
 
 
 class _Others:

@@ -7,7 +7,6 @@ from collections import defaultdict
 
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.compose.svd_bound import svd_bound_gram
-from matrixdp.selection.gram.fourier import FourierSolver
 from matrixdp.selection.problem.residuals import SubWorkload
 
 __all__ = ["block_excess", "describe_methods"]
@@ -27,11 +26,10 @@ def block_excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> f
 
 def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]) -> str:
     """Return which sub-workloads are not at their optimum and what that loses, or nothing if all are."""
-    own = "fourier" if isinstance(solver.solver, FourierSolver) else "optimum"
     found: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
     for sub, solution in solved:
         for block in solution.blocks:
-            if block.method not in ("optimum", own):
+            if block.method != "optimum":
                 found[block.method].append((len(sub.marginals), block_excess(solver, sub, block)))
     texts = []
     for method, uses in found.items():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +17,18 @@ from matrixdp.exact.resources import most_cells
 from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
 from matrixdp.selection.compose.free_bases import free_bases
-from matrixdp.selection.compose.given_bases import fixed_factor, fixed_product, residual_basis
 from matrixdp.selection.compose.product import Product, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.gram.fourier import fourier_energies, fourier_strategy
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.problem.kron_sum import GivenGram, KronSum, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
-__all__ = ["SUB_SOLVERS", "BlockSolution", "SubSolution", "SubSolver"]
+__all__ = ["SUB_SOLVERS", "BlockSolution", "Construction", "SubSolution", "SubSolver"]
 
 Array = NDArray[np.float64]
 
 #: What ``sub_solver`` may be; see `SubSolver`.
-SUB_SOLVERS = ("auto", "optimum", "product", "fourier", "fixed", "fast")
+SUB_SOLVERS = ("auto", "optimum", "product", "fast")
 #: Sub-workloads that do not factor are solved jointly up to `MAX_JOINT_CELLS`, or up to this many explicit
 #: queries over at most ``MAX_ROW_CELLS`` cells.
 MAX_JOINT_ROWS = 1_000
@@ -53,7 +52,7 @@ class BlockSolution:
     key : hashable
         Equal for blocks with equal content.
     method : str
-        ``optimum``, ``product``, ``fourier`` or ``fixed``: which sub-solver it comes from.
+        ``optimum``, ``product`` or the name of a construction: which sub-solver it comes from.
     merged : (Factor, tuple of ndarray), optional
         The same strategy over groups of values that no query tells apart, and those groups.
     """
@@ -85,6 +84,34 @@ class SubSolution:
         return self.scale * math.prod(block.found.level for block in self.blocks)
 
 
+class Construction(ABC):
+    """A published construction that is measured in place of the optimum of sub-workloads.
+
+    Attributes
+    ----------
+    name : str
+        What certificates call it.
+    by_type : bool
+        Whether attributes of different types that are asked the same are measured differently.
+    """
+
+    name: str
+    by_type = False
+
+    @abstractmethod
+    def axis(self, type_: int, weights: Array, gram: Callable[[], Array], structured: bool) -> Factor | None:
+        """Return the strategy for one attribute, or None where the optimum is measured.
+
+        ``structured`` says that the optimum is known in closed form.
+        """
+
+    @abstractmethod
+    def joint(
+        self, types: Sequence[int], weights: Sequence[Array], problem: KronSum[GivenGram]
+    ) -> Factor | Product:
+        """Return the strategy for several attributes that do not factor, each of its own type."""
+
+
 @dataclass(eq=False)
 class SubSolver:
     """Solves sub-workloads at given weights, each distinct problem once.
@@ -111,11 +138,10 @@ class SubSolver:
         the optimum of a type's own queries, from which its sub-workloads start.
     sub_solver : str
         For sub-workloads that do not factor. ``optimum``: jointly, or refused where too large.
-        ``product``: the best product of strategies for the axes, with row weights. ``fourier``: the best
-        strategy in the Fourier basis. ``fixed``: the product of given bases, for single axes too. ``auto``
-        and ``fast``: jointly where that fits, else a product.
-    bases : dict of int to ndarray
-        For ``fixed``: the basis of each attribute type; types without one measure all values alike.
+        ``product``: the best product of strategies for the axes, with row weights. ``auto`` and ``fast``:
+        jointly where that fits, else a product.
+    construction : Construction, optional
+        What is measured in place of all of these.
 
     References
     ----------
@@ -133,7 +159,7 @@ class SubSolver:
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     sub_solver: str = "auto"
-    bases: dict[int, Array] = field(default_factory=dict)
+    construction: Construction | None = None
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
     told: Recent[tuple[Array, float, int]] = field(default_factory=lambda: Recent(_MOST_TOLD))
 
@@ -181,8 +207,8 @@ class SubSolver:
         )
 
     def _groups(self, sub: SubWorkload) -> tuple[NDArray[np.intp], ...] | None:
-        """Return the groups of values of a class; given bases are those of all values."""
-        return None if self.sub_solver in ("fourier", "fixed") else sub.groups
+        """Return the groups of values of a class; constructions are those of all values."""
+        return None if self.construction is not None else sub.groups
 
     def _with_rows(
         self, sub: SubWorkload, terms: list[Term], explicit: list[tuple[float, Array]]
@@ -236,13 +262,15 @@ class SubSolver:
     def _axis(self, sub: SubWorkload, axis: int, terms: list[Term]) -> BlockSolution:
         size = sub.sizes[axis]
         asked = tuple((float(f"{t.coefficient:.12g}"), self._content(t.kept[0])) for t in terms)
-        key = ("axis", asked, self._types_of_bases(sub, (axis,)))
+        key = ("axis", asked, self._types_constructed(sub, (axis,)))
         if key not in self.solved:
-            first = self.pieces.slots[terms[0].kept[0]]
-            basis = self._basis_of(sub, axis)
-            method = "optimum" if basis is None else "fixed"
-            if basis is not None:
-                found = fixed_factor(basis, self.gram(terms))
+            first, type_ = self.pieces.slots[terms[0].kept[0]], sub.types[axis]
+            method, constructed = "optimum", None
+            if self.construction is not None:
+                weights, gram = self.pieces.weights[type_], partial(self.gram, terms)
+                constructed = self.construction.axis(type_, weights, gram, first.gram is None)
+            if constructed is not None and self.construction is not None:
+                found, method = constructed, self.construction.name
             elif first.whole and len(terms) == 1:
                 found = Factor(IdentityMatrix(size), float(size)).scaled(first.coefficient)
             elif first.gram is None and not first.whole:
@@ -256,14 +284,10 @@ class SubSolver:
             self.solved[key] = BlockSolution((axis,), found, terms, key, method)
         return replace(self.solved[key], axes=(axis,), terms=terms)
 
-    def _basis_of(self, sub: SubWorkload, axis: int) -> Array | None:
-        """Return the basis that is given for an axis, if any, with its weighted mean removed."""
-        basis = self.bases.get(sub.types[axis]) if self.sub_solver == "fixed" else None
-        return None if basis is None else residual_basis(basis, self.pieces.weights[sub.types[axis]])
-
-    def _types_of_bases(self, sub: SubWorkload, axes: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the types of axes that are measured in given bases, which need not be alike."""
-        return tuple(sub.types[axis] for axis in axes) if self.sub_solver == "fixed" else ()
+    def _types_constructed(self, sub: SubWorkload, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the types of axes, whose constructions need not be alike."""
+        apart = self.construction is not None and self.construction.by_type
+        return tuple(sub.types[axis] for axis in axes) if apart else ()
 
     def _explicit(self, gram: Array, sizes: Sequence[int], terms: list[Term], start_key: Hashable) -> Factor:
         # what is left of queries that are constant along an attribute is rounding error
@@ -286,7 +310,7 @@ class SubSolver:
             sizes,
             tuple((float(f"{t.coefficient:.12g}"), *map(self._content, t.kept)) for t in terms),
             tuple((float(f"{w:.12g}"), self._told(rows)[2]) for w, rows in explicit),
-            self._types_of_bases(sub, axes),
+            self._types_constructed(sub, axes),
         )
         if key not in self.solved:
             found, method = self._jointly(sub, axes, terms, explicit)
@@ -306,7 +330,7 @@ class SubSolver:
         )
         queries = sum(len(rows) for _, rows in explicit)
         start_key = ("joint", sizes, tuple(t.kept for t in terms), tuple(len(rows) for _, rows in explicit))
-        if self.sub_solver in ("product", "fourier", "fixed"):
+        if self.sub_solver == "product" or self.construction is not None:
             return self._apart(sub, axes, terms, explicit, start_key)
         few = queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells
         if not terms and few and measurable:
@@ -331,7 +355,7 @@ class SubSolver:
         if self.sub_solver == "optimum":
             raise TooLargeError(
                 f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
-                f"{min(self.joint_cells, most)} cells. Use auto, product or fourier."
+                f"{min(self.joint_cells, most)} cells. Use auto or product."
             )
         return self._apart(sub, axes, terms, explicit, start_key)
 
@@ -343,16 +367,12 @@ class SubSolver:
         explicit: list[tuple[float, Array]],
         start_key: Hashable,
     ) -> tuple[Factor | Product, str]:
-        """Return a solution that is not the joint optimum: a product, in the Fourier basis, or fixed."""
+        """Return a solution that is not the joint optimum: a product, or a construction."""
         problem = self.problem(sub, axes, terms, explicit)
-        if self.sub_solver == "fixed":
-            chosen = []
-            for axis in axes:
-                basis, w = self._basis_of(sub, axis), self.pieces.weights[sub.types[axis]]
-                chosen.append(residual_basis(np.eye(sub.sizes[axis]), w) if basis is None else basis)
-            return fixed_product(chosen, problem), "fixed"
-        if self.sub_solver == "fourier":
-            return fourier_strategy(fourier_energies(problem), problem.sizes), "fourier"
+        if self.construction is not None:
+            types = [sub.types[axis] for axis in axes]
+            weights = [self.pieces.weights[type_] for type_ in types]
+            return self.construction.joint(types, weights, problem), self.construction.name
         start = self.products.get(start_key)
         found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
         self.products[start_key] = found.factors

@@ -11,7 +11,6 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import DenseGroup, Workload
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
-from matrixdp.selection.compose.hdmm import MAX_SEARCHED_CELLS
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.compose.union import first_union_loss
 from matrixdp.selection.compose.weighted_product import few_products
@@ -30,6 +29,8 @@ CANDIDATES = (
     *("residual", "dense", "weighted-product"),
     *("opt-kron", "opt-plus", "opt-m", "generalized-marginals", "opt-0"),
 )
+#: The whole table is searched up to this many cells that do not factor.
+MAX_SEARCHED_CELLS = 256
 #: With a proved gap below this no other mechanism is tried.
 _SETTLED = 1e-6
 #: Percent less error that another strategy may have, from which trying others is advised.

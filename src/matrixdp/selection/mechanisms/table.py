@@ -62,15 +62,15 @@ _FILES = {
     "quadtree": "papers.trees",
     "singular-value": "papers.matrix_mechanism",
     "fourier-thresholds": "papers.embedded_fourier",
-    "residualplanner": _OPTIMIZED,
-    "residualplanner-plus": _OPTIMIZED,
-    "workload": "selection.mechanisms.workload",
+    "residualplanner": "papers.residual_planner",
+    "residualplanner-plus": "papers.residual_planner",
+    "workload": "papers.workload",
     "greedy-h": "papers.greedy_h",
     "datacube": "papers.datacube",
     "l2-approximation": "papers.matrix_mechanism",
     "residual": _OPTIMIZED,
     "querysmasher": _OPTIMIZED,
-    "fourier": _OPTIMIZED,
+    "fourier": "papers.fourier",
     "opt-kron": _OPTIMIZED,
     "eigen-query": "papers.eigen_query",
     "weighted-product": _OPTIMIZED,
@@ -78,16 +78,14 @@ _FILES = {
     "opt-0": _OPTIMIZED,
     "dense": _OPTIMIZED,
     "generalized-marginals": _OPTIMIZED,
-    "hdmm": _OPTIMIZED,
+    "hdmm": "papers.hdmm",
     "opt-plus": _OPTIMIZED,
     **_SLOW,
 }
+#: Those whose strategies others than we optimize too, and what only simulates: no baselines of comparisons.
+_OF_OURS = ("hdmm", "fourier", "dawa")
 #: The mechanisms of other papers, which others are compared to.
-OF_OTHERS = tuple(
-    name
-    for name, file in _FILES.items()
-    if name != "dawa" and (file != _OPTIMIZED or name.startswith("residualplanner"))
-)
+OF_OTHERS = tuple(name for name, file in _FILES.items() if file != _OPTIMIZED and name not in _OF_OURS)
 
 O_co = TypeVar("O_co", bound=Options, covariant=True)
 O = TypeVar("O", bound=Options)  # noqa: E741

@@ -9,22 +9,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
 from itertools import combinations
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.language import CellsEntry, DenseEntry, KwayEntry, ProductEntry, cells, dense, kway, product
+from matrixdp.language import (
+    CellsEntry,
+    DenseEntry,
+    Entry,
+    KwayEntry,
+    ProductEntry,
+    cells,
+    dense,
+    kway,
+    product,
+)
 from matrixdp.mechanisms import generator
-from matrixdp.queries import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries import MAX_EXPLICIT_ENTRIES, Group, ProductGroup
 
 __all__ = [
     "all_marginals",
+    "every_predicate",
     "permuted_ranges",
     "prefixes",
     "random_predicates",
+    "relative_error",
     "small_products",
     "w_discrete",
     "w_marginal",
@@ -32,6 +47,8 @@ __all__ = [
     "w_related",
     "width_ranges",
 ]
+
+Array = NDArray[np.float64]
 
 
 def width_ranges(attribute: str, width: int = 32) -> ProductEntry:
@@ -352,6 +369,83 @@ def w_marginal(
     return entries
 
 
+def every_predicate(attribute: str) -> ProductEntry:
+    """Return few queries that stand for all predicates, 2^n of them on an attribute of n values.
+
+    The predicates' Gram matrix is 2^(n-2) (I + 11'), which is also that of the n values and the total, each
+    with the weight 2^(n-2). Strategies and errors depend on a workload through its Gram matrix alone. The
+    weight here is 1/4, a 2^n-th: the weighted squared error is the mean squared error over all predicates.
+
+    Parameters
+    ----------
+    attribute : str
+        The attribute, of any size.
+
+    References
+    ----------
+    Li, Hay, Rastogi, Miklau, McGregor: Optimizing linear counting queries under differential privacy, PODS
+    2010, section 6.2 (W_01).
+
+    Examples
+    --------
+    With noise of variance 1 on every value, a predicate about k values has the variance k, n / 2 on average.
+
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> from matrixdp.selection.auto import select
+    >>> workload = mdp.Workload(mdp.Domain({"age": 500}), every_predicate("age"))
+    >>> round(select(workload, mechanism="identity", noise=GAUSSIAN).weighted_squared_error, 6)
+    250.0
+    """
+    return product({attribute: ["identity", "total"]}, weight=0.25, name="all predicates")
+
+
+def relative_error(domain: Domain, *entries: Entry) -> tuple[Entry, ...]:
+    """Return entries with every query weighted by the inverse of its squared share of the cells.
+
+    A query that adds up the share s of all cells (its L1 norm over their number) is answered with s times
+    the number of records if these are spread evenly over the cells. Its squared error counts by 1 / s^2 then,
+    so that the weighted RMSE over the number of records is the root mean square of the relative errors. On
+    other data it is not: no strategy that is chosen without them can know.
+
+    Parameters
+    ----------
+    domain : Domain
+        The attributes.
+    *entries : Entry
+        Each stands for one group. Weights that they have are multiplied.
+
+    Raises
+    ------
+    WorkloadError
+        If an entry stands for several groups, or a query is zero everywhere.
+
+    References
+    ----------
+    McKenna et al., HDMM (VLDB 2018), section 9.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"age": range(4), "sex": ["f", "m"]})
+    >>> [entry] = relative_error(domain, mdp.product(age="prefix"))
+    >>> mdp.Workload(domain, entry).groups[0].query_weights.round(3).tolist()  # of 1/4, 1/2, 3/4 and all
+    [16.0, 4.0, 1.778, 1.0]
+    """
+    weighted = []
+    for place, entry in enumerate(entries):
+        groups = entry.expand(domain)
+        if len(groups) != 1:
+            found = f"an entry that stands for {len(groups)} groups"
+            raise WorkloadError.at(("entries", place), found, "one for each group, as `product` makes them")
+        shares = _shares(groups[0])
+        if not (shares > 0).all():
+            raise WorkloadError.at(("entries", place), "a query that is zero everywhere", "none")
+        known = 1.0 if groups[0].query_weights is None else groups[0].query_weights
+        weighted.append(replace(entry, weights=known / shares**2))
+    return tuple(weighted)
+
+
 def _chosen(domain: Domain, attributes: Iterable[str] | None) -> tuple[str, ...]:
     """Return the attributes that a family of queries is about; all where none are named."""
     if attributes is None:
@@ -377,3 +471,12 @@ def _over(domain: Domain, queries: int, attributes: Iterable[str] | None) -> tup
             "Ask fewer queries, or name fewer attributes"
         )
     return names, size
+
+
+def _shares(group: Group) -> Array:
+    """Return the mean of the absolute entries of every query, in the order of the answers."""
+    if isinstance(group, ProductGroup):
+        pairs = zip(group.predicates, group.sizes, strict=True)
+        means = [np.abs(predicates.rows(size)).mean(axis=1) for predicates, size in pairs]
+        return np.asarray(reduce(np.multiply.outer, means, np.ones(())), dtype=np.float64).ravel()
+    return np.asarray(np.abs(group.rows()).mean(axis=1), dtype=np.float64)

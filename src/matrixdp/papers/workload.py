@@ -8,19 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.mechanisms import (
+    Certificate,
+    Choice,
+    KronSum,
+    Mechanism,
+    Options,
+    Task,
+    asked_attributes,
+    check_measurable,
+    check_table,
+    factor_of,
+    joint_gram,
+    marginal_spectrum,
+    marginals_plan,
+    problem_of,
+    product_choice,
+    product_of,
+    register,
+)
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Total, Workload
-from matrixdp.selection.compose.marginals import marginals_plan
-from matrixdp.selection.compose.rounding import check_measurable
-from matrixdp.selection.compose.whole_table import product_choice
-from matrixdp.selection.mechanisms.explicit import factor_of
-from matrixdp.selection.mechanisms.options import Options
-from matrixdp.selection.mechanisms.products import Choice, product_of
-from matrixdp.selection.mechanisms.table import Mechanism, Task, register
-from matrixdp.selection.problem.kron_sum import KronSum, check_table, joint_gram
-from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
-from matrixdp.selection.selection import Certificate
-from matrixdp.selection.weights.incidence import problem_of
 
 __all__ = ["MAX_QUERY_ENTRIES", "marginals_asked", "query_rows", "uniform_marginals"]
 

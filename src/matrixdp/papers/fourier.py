@@ -1,14 +1,14 @@
-"""The Fourier sub-solver: strategies that are diagonal in the characters of the product of cyclic groups.
+"""Weighted Fourier Factorizations: strategies that are diagonal in the characters of cyclic groups.
 
 For such a strategy the least error is (sum over characters of sqrt(d))^2 / N with d the workload's energy
-on each character: Weighted Fourier Factorizations, and QuerySmasher (2026), Theorem 7.
+on each character: QuerySmasher (2026), Theorem 7.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.selection.gram import ConvexSolver
-from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.problem.kron_sum import Asked, KronSum
+from matrixdp.mechanisms import (
+    Construction,
+    ConvexOptions,
+    Factor,
+    GivenGram,
+    KronSum,
+    Mechanism,
+    register,
+    select_by_decomposition,
+)
 
-__all__ = ["MAX_FOURIER_CELLS", "FourierSolver", "fourier_energies", "fourier_loss", "fourier_strategy"]
+__all__ = ["MAX_FOURIER_CELLS", "Characters", "fourier_energies", "fourier_loss", "fourier_strategy"]
 
 Array = NDArray[np.float64]
 
@@ -35,7 +42,7 @@ def fourier_energies(terms: KronSum[Any]) -> Array:
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.problem.kron_sum import KronSum
+    >>> from matrixdp.mechanisms import KronSum
     >>> domain = mdp.Domain({"a": 2, "b": 2})
     >>> workload = mdp.Workload(domain, mdp.product(a="identity"), mdp.product(b="identity"))
     >>> fourier_energies(KronSum.of(domain, workload.groups)).tolist()
@@ -119,31 +126,47 @@ def fourier_strategy(energies: Array, sizes: Sequence[int]) -> Factor:
     return _Characters(np.zeros((0, roots.size)), loss, loss, dual, _SCOPE, roots)
 
 
-class FourierSolver(ConvexSolver):
-    """The best strategy in the Fourier basis, in closed form.
+class Characters(Construction):
+    """The best strategy in the Fourier basis for every sub-workload, in closed form.
+
+    References
+    ----------
+    QuerySmasher (2026), Theorem 7 (Weighted Fourier Factorizations).
 
     Examples
     --------
-    >>> import numpy as np
-    >>> round(FourierSolver().gram(np.eye(4), (4,)).loss, 9)
+    >>> found = Characters().axis(0, np.full(4, 0.25), lambda: np.eye(4), structured=False)
+    >>> round(found.loss, 9)
     4.0
     """
 
-    def gram(self, gram: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
-        """Solve for a Gram matrix."""
-        tensor = gram.reshape(*sizes, *sizes)
-        axes = tuple(range(len(sizes)))
-        spectrum = np.fft.fftn(tensor, axes=axes)
-        spectrum = np.fft.ifftn(spectrum, axes=tuple(a + len(sizes) for a in axes))
-        diagonal = np.diagonal(spectrum.reshape(gram.shape)).real
-        return fourier_strategy(np.maximum(diagonal, 0.0).reshape(sizes), sizes)
+    name = "fourier"
 
-    def queries(self, rows: Array, sizes: Sequence[int], _: Factor | None = None, /) -> Factor:
-        """Solve for explicit queries."""
-        axes = tuple(range(len(sizes)))
-        asked = KronSum[Asked]((), tuple(sizes), [], [], [(1.0, axes, rows.reshape(len(rows), *sizes))])
-        return fourier_strategy(fourier_energies(asked), sizes)
+    def axis(self, type_: int, weights: Array, gram: Callable[[], Array], structured: bool) -> Factor | None:
+        """Return the best circulant strategy where the optimum is not in closed form."""
+        if structured:
+            return None
+        problem = KronSum[GivenGram]((), (len(weights),), [{0: GivenGram(gram())}], [(1.0, (0,))], [])
+        return fourier_strategy(fourier_energies(problem), problem.sizes)
 
-    def centered(self, size: int) -> Factor:
-        """Return the centered identity."""
-        return replace(super().centered(size), scope=_SCOPE)
+    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum[GivenGram]) -> Factor:
+        """Return the best strategy in the products of characters."""
+        return fourier_strategy(fourier_energies(problem), problem.sizes)
+
+
+register(
+    Mechanism(
+        "fourier",
+        "Weighted Fourier Factorizations: the decomposition in the Fourier basis",
+        (2,),
+        ConvexOptions,
+        lambda task: select_by_decomposition(
+            task.workload,
+            task.noise,
+            "fourier",
+            task.options.gap,
+            task.progress,
+            construction=Characters(),
+        ),
+    )
+)
