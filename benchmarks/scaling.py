@@ -68,7 +68,6 @@ FIGURES: dict[
             ("fourier", GAUSSIAN),
             ("opt-kron", GAUSSIAN),
             ("opt-m", GAUSSIAN),
-            ("residual", LAPLACE),
             ("opt-m", LAPLACE),
             ("opt-plus", LAPLACE),
         ),

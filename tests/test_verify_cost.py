@@ -168,8 +168,8 @@ def test_it_agrees_on_row_multipliers_and_merged_attributes(tmp_path: Path) -> N
     release = saved(tmp_path / "weighed", PRODUCTS, budget, {"a": [0, 1], "b": [3, 4]}, **WEIGHED)
     assert any(part.multipliers is not None for part in release.measurement.plan.parts)
     assert found(tmp_path / "weighed")[1] == []
-    for noise in ("gaussian", "laplace"):
-        release = saved(tmp_path / noise, WORKLOAD, budget, TABLE, mechanism="residual", noise=noise)
+    for noise, mechanism in (("gaussian", "residual"), ("laplace", "opt-0")):
+        release = saved(tmp_path / noise, WORKLOAD, budget, TABLE, mechanism=mechanism, noise=noise)
         blocks = [block for part in release.measurement.plan.parts for block in part.blocks]
         assert any(len(block.attributes) > 1 for block in blocks)
         assert found(tmp_path / noise)[1] == []

@@ -114,11 +114,11 @@ def test_time_for_all_together_is_kept(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(comparison, "limited", outcome)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     seen: list[tuple[str, int]] = []
-    pairs = [(name, "laplace") for name in ("identity", "residual", "hdmm", "dawa")]
+    pairs = [(name, "laplace") for name in ("identity", "opt-plus", "hdmm", "dawa")]
     compared = Comparison(Path("none"), 100.0, 60.0, None, 2)
     rows = compared.run(pairs, lambda label, found: seen.append((label.split(" ")[0], len(found))))
-    assert given == [("identity", 60.0), ("residual", 60.0), ("hdmm", 20.0)]
-    assert seen == [("identity", 0), ("residual", 1), ("hdmm", 2), ("dawa", 3)]
+    assert given == [("identity", 60.0), ("opt-plus", 60.0), ("hdmm", 20.0)]
+    assert seen == [("identity", 0), ("opt-plus", 1), ("hdmm", 2), ("dawa", 3)]
     (late,) = [row for row in rows if row.unfinished]
     assert (late.mechanism, late.data_dependent) == ("dawa", True)
     assert late.note == "not begun within 100 s for all mechanisms (--time-limit)"

@@ -49,7 +49,7 @@ def release(home: Path, *arguments: object, out: str = "out"):
 
 def measure(ledger: Ledger) -> mdp.MeasuredStrategy:
     workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
-    strategy = mdp.select(workload, noise="laplace", mechanism="residual")
+    strategy = mdp.select(workload, noise="laplace", mechanism="identity")
     return strategy.measure({"sex": ["male"]}, mdp.Budget(epsilon=0.5), ledger=ledger)
 
 
@@ -284,7 +284,7 @@ def stop(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
 pq.ParquetWriter.write_table = stop
 workload = mdp.Workload(mdp.Domain({{"sex": ["female", "male"]}}), mdp.marginals(1))
 ledger = mdp.Ledger.open({str(ledger)!r})
-strategy = mdp.select(workload, noise="laplace", mechanism="residual")
+strategy = mdp.select(workload, noise="laplace", mechanism="identity")
 measured = strategy.measure({{"sex": ["male"]}}, mdp.Budget(epsilon=0.5), ledger=ledger)
 mdp.save_release(measured.reconstruct(), {str(tmp_path / "far" / "away")!r})
 """

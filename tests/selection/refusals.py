@@ -121,6 +121,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("privacy", ""): {
         "unknown neighbours": asked("residual", *PRODUCT, neighbours="any"),
         "dense under Laplace noise": asked("dense", *PRODUCT, noise=LAPLACE),
+        "the decomposition under Laplace noise": asked("residual", *PRODUCT, noise=LAPLACE),
     },
     ("out-of-range", ""): {
         **{f"a cost of {cost}": planned(cost) for cost in (Fraction(0), Fraction(-1), Fraction(10**12))},
@@ -138,7 +139,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "an unknown noise": lambda: mdp.select(PAIRS, noise="uniform"),
     },
     ("workload", "sub_solver"): {
-        "an unknown sub-solver": asked("residual", *PRODUCT, noise=LAPLACE, sub_solver="best"),
+        "an unknown sub-solver": asked("residual", *PRODUCT, sub_solver="best"),
     },
     ("workload", "gap"): {
         **{f"a gap of {gap}": asked("opt-0", *PRODUCT, gap=gap) for gap in (-1.0, float("inf"))},

@@ -29,7 +29,7 @@ MECHANISMS = ["dense", "residual", "querysmasher", "fourier"]
 @pytest.mark.parametrize("entries", MIXES)
 def test_gradient_by_finite_differences(entries):
     split = split_workload(mdp.Workload(SMALL, *entries))
-    objective = weights.Objective(split, GAUSSIAN, gap=1e-9, joint_gap=1e-9)
+    objective = weights.Objective(split, gap=1e-9, joint_gap=1e-9)
     rng = np.random.default_rng(0)
 
     def deviation(size, scale):

@@ -76,7 +76,7 @@ def test_pieces_over_groups_are_those_of_all_values(split: Split) -> None:
 def test_the_gradient_is_the_change_of_the_objective(split: Split) -> None:
     """Along directions that keep the weights' sums."""
     random = np.random.default_rng(4)
-    objective = Objective(split, GAUSSIAN, gap=1e-9, joint_gap=1e-9)
+    objective = Objective(split, gap=1e-9, joint_gap=1e-9)
     weights = [random.dirichlet(np.full(size, 5.0)) for size in split.sizes]
     slopes = objective(weights)[1]
     for type_, size in enumerate(split.sizes):

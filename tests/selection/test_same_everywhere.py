@@ -5,7 +5,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError
-from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.noise import LAPLACE
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
 from matrixdp.selection.compose import weight_vectors
 from matrixdp.selection.compose.weight_vectors import Objective, descend, optimized_weights
@@ -34,12 +34,12 @@ def weights_near(split, share):
 def test_the_gradient_of_phi_is_that_of_finite_differences(share, power):
     split = split_workload(BINARY)
     weights = weights_near(split, share)
-    gradient = Objective(split, GAUSSIAN, gap=1e-11, joint_gap=1e-11, power=power)(weights)[1]
+    gradient = Objective(split, gap=1e-11, joint_gap=1e-11, power=power)(weights)[1]
     for type_, size in enumerate(split.sizes):
         step = np.zeros(size)
         step[:2] = 1e-6, -1e-6
         phi = [
-            Objective(split, GAUSSIAN, gap=1e-11, joint_gap=1e-11, power=power)(
+            Objective(split, gap=1e-11, joint_gap=1e-11, power=power)(
                 [w + sign * step if t == type_ else w for t, w in enumerate(weights)]
             )[0]
             for sign in (1, -1)
@@ -72,7 +72,7 @@ def test_a_smoothed_query_bounds_its_loss_from_above():
 
 def test_weights_leave_the_kinks_of_binary_attributes():
     split = split_workload(BINARY)
-    objective = Objective(split, GAUSSIAN)
+    objective = Objective(split)
     found = objective(optimized_weights(split))[0]
     for share in np.linspace(0.3, 0.7, 9):
         assert found <= 1.0002 * objective(weights_near(split, share))[0]
@@ -108,7 +108,7 @@ def test_a_single_query_of_zeros_or_not_finite_has_no_strategy():
 
 def test_a_search_that_steps_astray_comes_back(monkeypatch):
     split = split_workload(BINARY)
-    objective = Objective(split, GAUSSIAN)
+    objective = Objective(split)
     start = weights_near(split, 0.4)
     phi, _ = objective(start)
     free = [place for place, size in enumerate(split.sizes) if size > 1]

@@ -58,8 +58,8 @@ def select(
         ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
         Gaussian noise among ``residual``, where it fits ``dense``, for a sum of few products
         ``weighted-product`` and else for small tables ``opt-kron``; with Laplace noise among the strategies
-        of ``hdmm`` and ``residual``, of which those that take long are searched only if a fast trial leaves
-        hope that they win.
+        of ``hdmm`` and ``generalized-marginals``, of which those that take long are searched only if a fast
+        trial leaves hope that they win.
     noise : Noise
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases; the plan is scaled to

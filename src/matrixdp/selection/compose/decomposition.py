@@ -16,7 +16,6 @@ from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.methods import describe_methods
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, Construction, SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
-from matrixdp.selection.compose.whole_attributes import laplace_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
 from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver
@@ -218,10 +217,7 @@ def select_by_decomposition(
             if progress is not None:
                 progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
-        laplace = noise.norm == 1
-        weights = (
-            laplace_weights(split, report) if laplace else optimized_weights(split, report, starts, known)
-        )
+        weights = optimized_weights(split, report, starts, known)
     solver = sub_solver_for(Pieces(split, weights), noise, gap, sub_solver, seed, construction)
     solver.starts.update(starts)
     solved = solve_classes(split, solver, progress)

@@ -1,9 +1,8 @@
 """Choosing the weight vectors: minimize phi(w), the sum over sub-workloads of sqrt(L(w)).
 
-The square of phi is the total squared error of the decomposition at privacy cost 1. Under Laplace noise the
-cube roots take the place of the square roots, and twice the cube of phi that of its square. By the envelope
-theorem the gradient of sqrt(L) is tr(N dV) / 2 with the optimal N of each sub-workload, so an evaluation
-costs the sub-workloads' own solutions and little more.
+The square of phi is the total squared error of the decomposition at privacy cost 1 with Gaussian noise. By
+the envelope theorem the gradient of sqrt(L) is tr(N dV) / 2 with the optimal N of each sub-workload, so an
+evaluation costs the sub-workloads' own solutions and little more.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
-from matrixdp.noise import GAUSSIAN, Noise
+from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.l1_search import MAX_FAST_CELLS, LaplaceSolver
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
 #: While weights are searched, larger sub-workloads that do not factor are solved by structure.
@@ -50,7 +48,7 @@ SMOOTH_POWERS, SMOOTH_EVALUATIONS = (10.0, 100.0), 40
 #: ... where that is cheap: attributes whose weights are searched have up to so many values together.
 MAX_SMOOTHED_VALUES = 100
 
-__all__ = ["MAX_SEARCHED_ROW_CELLS", "Objective", "descend", "optimized_weights", "uniform_weights"]
+__all__ = ["Objective", "descend", "optimized_weights", "uniform_weights"]
 
 Array = NDArray[np.float64]
 
@@ -107,7 +105,6 @@ class Objective:
     """
 
     split: Split
-    noise: Noise
     gap: float = 1e-7
     joint_gap: float = JOINT_GAP
     starts: dict[Hashable, Factor] = field(default_factory=dict)
@@ -118,18 +115,12 @@ class Objective:
     evaluations: int = 0
     best: tuple[float, list[Array]] | None = None
 
-    @property
-    def share_power(self) -> float:
-        """The power of a sub-workload's loss that phi sums."""
-        return self.noise.share_power
-
     def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
-        laplace = self.noise.norm == 1
         return SubSolver(
             pieces,
-            self.noise,
-            LaplaceSolver(max(gap, 1e-5), "fast") if laplace else ConvexSolver(gap, self.power),
-            joint_cells=MAX_FAST_CELLS if laplace else MAX_SEARCHED_CELLS,
+            GAUSSIAN,
+            ConvexSolver(gap, self.power),
+            joint_cells=MAX_SEARCHED_CELLS,
             row_cells=MAX_SEARCHED_ROW_CELLS,
             weigh_rows=False,
             merged=True,
@@ -148,12 +139,12 @@ class Objective:
             solution = solver.solve(sub)
             if solution is None:
                 continue
-            value = len(sub.marginals) * solution.level**self.share_power
+            value = len(sub.marginals) * math.sqrt(solution.level)
             phi += value
             self.kinked |= any(isinstance(b.found, Factor) and b.found.height == 1 for b in solution.blocks)
             self._spread(solver, sub, solution, value, gradient)
         for block, value in gradient.axes.values():
-            share = self.share_power * value / block.found.level
+            share = 0.5 * value / block.found.level
             for term in block.terms:
                 grams = [solver.slot_gram(term.kept[0])]
                 gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
@@ -182,7 +173,7 @@ class Objective:
                     gradient.mean_squares[slot] += share / t
         if not sub.types:
             for item in sub.rows:
-                image = partial(np.multiply, self.share_power * value / solution.level * item.weight)
+                image = partial(np.multiply, 0.5 * value / solution.level * item.weight)
                 parts = solver.pieces.explicit_gradient(item.explicit, item.kept, image, sub.groups)
                 gradient.add_types(parts)
 
@@ -198,7 +189,7 @@ class Objective:
             for slot in product.contracted:
                 weight *= pieces.slots[slot].mean_square
             if not sub.types:
-                shares.append(self.share_power * value * weight / solution.level)
+                shares.append(0.5 * value * weight / solution.level)
                 continue
             kept = [pieces.slots[slot] for slot in product.kept]
             for piece in kept:
@@ -211,14 +202,14 @@ class Objective:
                 found = mixed[0].found
                 grams = [solver.slot_gram(kept[axis].representative) for axis in mixed[0].axes]
                 change = found.change(grams) / found.level
-            shares.append(self.share_power * value * weight / solution.scale * change)
+            shares.append(0.5 * value * weight / solution.scale * change)
         return shares
 
     def _spread_joint(
         self, solver: SubSolver, sub: SubWorkload, block: BlockSolution, value: float, gradient: _Gradient
     ) -> None:
         """Add the share of a block whose error changes with all of its axes together."""
-        share = self.share_power * value / block.found.level
+        share = 0.5 * value / block.found.level
         for term in block.terms:
             grams = [solver.slot_gram(slot) for slot in term.kept]
             for axis, slot in enumerate(term.kept):
@@ -335,7 +326,7 @@ def optimized_weights(
         found = optimized_weights(coarse.split, report, known=known)
         return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
     many = len(split.explicit) > MANY_EXPLICIT
-    objective = Objective(split, GAUSSIAN, joint_gap=LOOSE_GAP if many else JOINT_GAP, report=report)
+    objective = Objective(split, joint_gap=LOOSE_GAP if many else JOINT_GAP, report=report)
     known, alike = {} if known is None else known, _shape(split)
     if alike in known:
         objective(known[alike])

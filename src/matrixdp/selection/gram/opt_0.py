@@ -53,6 +53,9 @@ _MOST_ROUNDS = 4
 _GAIN = 2e-3
 #: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
 _ROTATIONS, _SWEEPS = 10_000, 40
+#: Of more cells, workloads of a rank below this share of them are rotated alone: the identity is measured for
+#: nothing beside so few rows.
+_LOW_RANK = 1 / 16
 #: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1.
 _ROTATED_ROWS = 256
 
@@ -230,31 +233,34 @@ def _search(
     if progress is not None:
         progress(f"searching p-Identity strategies over {size} cells", None)
     design, bound = (None, None) if fast else _bounded(gram, max(gap, 1e-5))
-    families = _families(gram, design, seed, restarts, fast, p)
-    if begin is not None and (p is None or len(begin) == p):
-        families.insert(0, [begin])
-    if fast:
-        steps = 40 if large else 80
-    else:
-        steps = 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 200 if large else 150
-    few = size > _RANDOM_CELLS
-    screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
-    # what a search goes on from is mostly the best there is: few others are worth a longer look
-    followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
-    loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
-    if not fast and p is None and size <= _MORE_ROWS_CELLS:
-        rng = generator(seed + 1)
-        for _ in range(_MOST_ROUNDS):
-            more = 0.02 * random_start(size, max(1, size // 32), rng)
-            before = loss
-            wider = optimize(gram, np.vstack([theta, more]), 1_000, tolerance)
-            loss, theta = min((wider, (loss, theta)), key=itemgetter(0))
-            if loss >= before * (1 - _GAIN):
-                break
-    elif not fast and not large and theta.size:
-        loss, theta = optimize(gram, theta, 300, 1e-9)
-    found = Factor(strategy_rows(theta), loss, bound)
+    found = None
+    if design is None or begin is not None or size <= _RANDOM_CELLS or len(design.rows) > _LOW_RANK * size:
+        families = _families(gram, design, seed, restarts, fast, p)
+        if begin is not None and (p is None or len(begin) == p):
+            families.insert(0, [begin])
+        if fast:
+            steps = 40 if large else 80
+        else:
+            steps = 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 200 if large else 150
+        few = size > _RANDOM_CELLS
+        screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
+        # what a search goes on from is mostly the best there is: few others are worth a longer look
+        followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
+        loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
+        if not fast and p is None and size <= _MORE_ROWS_CELLS:
+            rng = generator(seed + 1)
+            for _ in range(_MOST_ROUNDS):
+                more = 0.02 * random_start(size, max(1, size // 32), rng)
+                before = loss
+                wider = optimize(gram, np.vstack([theta, more]), 1_000, tolerance)
+                loss, theta = min((wider, (loss, theta)), key=itemgetter(0))
+                if loss >= before * (1 - _GAIN):
+                    break
+        elif not fast and not large and theta.size:
+            loss, theta = optimize(gram, theta, 300, 1e-9)
+        found = Factor(strategy_rows(theta), loss, bound)
     if design is None:
+        assert found is not None
         return found
     rows = design.rows
     if len(rows) < min(size, _ROTATED_ROWS):
@@ -262,7 +268,8 @@ def _search(
         pairs = len(rows) * (len(rows) - 1) // 2
         rows = rotated(rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
     norm = float(LAPLACE.column_norms(rows).max())
-    return Factor(rows / norm, norm**2 * design.loss, bound) if norm**2 * design.loss < loss else found
+    turned = Factor(rows / norm, norm**2 * design.loss, bound)
+    return turned if found is None or turned.loss < found.loss else found
 
 
 def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:

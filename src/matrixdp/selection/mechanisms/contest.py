@@ -14,11 +14,10 @@ from matrixdp.selection.compose.generalized_marginals import first_generalized_l
 from matrixdp.selection.compose.kron import solve_kron
 from matrixdp.selection.compose.union import first_union_loss
 from matrixdp.selection.compose.weighted_product import few_products
-from matrixdp.selection.compose.whole_attributes import first_loss
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
-from matrixdp.selection.problem.kron_sum import KronSum, table_shape
+from matrixdp.selection.problem.grams import distinct_cells
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, joint_gram, table_shape
 from matrixdp.selection.problem.merge_groups import merge_groups
-from matrixdp.selection.problem.residuals import split_workload
 
 __all__ = ["CANDIDATES", "hoped_for", "least_error"]
 
@@ -29,8 +28,8 @@ CANDIDATES = (
     *("residual", "dense", "weighted-product"),
     *("opt-kron", "opt-plus", "opt-m", "generalized-marginals", "opt-0"),
 )
-#: The whole table is searched up to this many cells that do not factor.
-MAX_SEARCHED_CELLS = 256
+#: The whole table is searched where queries tell so many of its cells apart, or where so few are asked.
+MAX_SEARCHED_CELLS, MAX_SEARCHED_QUERIES = 400, 64
 #: With a proved gap below this no other mechanism is tried.
 _SETTLED = 1e-6
 #: Percent less error that another strategy may have, from which trying others is advised.
@@ -44,7 +43,7 @@ _COMPARED_CELLS = 100_000
 MAX_PRODUCT_CELLS = 10_000_000
 #: A search is hoped to end at its fast trial's loss divided by this, not below: factors that held on the
 #: workloads on which they were compared, and are proved for none.
-_HOPES = {"generalized-marginals": 1.05, "opt-kron": 1.15, "opt-plus": 1.15, "residual": 1.3}
+_HOPES = {"generalized-marginals": 1.05, "opt-kron": 1.15, "opt-plus": 1.15}
 #: ... and every search at a fast trial of generalized marginals divided by this (1.10 was the most there).
 _HOPE = 1.15
 #: Unions, products and parts of one attribute are strategies for its one Gram matrix: with more values than
@@ -86,8 +85,7 @@ def hoped_for(workload: Workload, noise: Noise) -> float:
     True
     """
     asked = merge_groups(workload)
-    explicit = any(isinstance(group, DenseGroup) for group in asked)
-    if explicit and table_shape(asked).cells <= MAX_SEARCHED_CELLS:
+    if any(isinstance(group, DenseGroup) for group in asked) and _is_searched(asked):
         return 0.0  # strategies of single queries have far less error than those of marginals
     try:
         return first_generalized_loss(asked, noise) / _HOPE
@@ -138,7 +136,7 @@ def _searched(trials: Trials) -> _Found:
     found: dict[str, Choice] = {}
     refusals = _choose(trials, ["opt-m"], found)
     terms = KronSum.of(trials.asked.domain, trials.asked.groups)
-    if len(terms.sizes) == 1 and terms.sizes[0] > _FEW_VALUES and not terms.explicit:
+    if len(terms.sizes) == 1 and terms.sizes[0] > _FEW_VALUES:
         refusals |= _choose(trials, ["opt-kron"], found)
         if "opt-kron" in found:
             return found, refusals, {}
@@ -180,17 +178,25 @@ def _trials(
     if not (weighted and plain):
         # a union for one group is one product
         fast |= {"opt-plus": union, "opt-kron": product} if len(asked) > 1 else {"opt-kron": product}
-    fast["residual"] = lambda: noise.variance_factor * first_loss(split_workload(asked))
     hopes = {}
     for name, loss in fast.items():
         try:
             hopes[name] = loss() / _HOPES[name]
         except TooLargeError as error:
             refusals[name] = error
-    shape = table_shape(asked)
-    if len(shape.joint) > 1 and shape.cells <= MAX_SEARCHED_CELLS:
+    if len(table_shape(asked).joint) > 1 and _is_searched(asked):
         hopes["opt-0"] = 0.0  # one strategy of the table contains all others
     return hopes
+
+
+def _is_searched(asked: Workload) -> bool:
+    """Return whether the table of what does not factor is searched as a whole."""
+    shape = table_shape(asked)
+    if shape.cells <= MAX_SEARCHED_CELLS or shape.cells > MAX_AXIS_CELLS:
+        return shape.cells <= MAX_SEARCHED_CELLS
+    if sum(group.queries for group in asked) <= MAX_SEARCHED_QUERIES:
+        return True
+    return len(distinct_cells(joint_gram(asked, shape.joint))[0]) <= MAX_SEARCHED_CELLS
 
 
 def _reason(

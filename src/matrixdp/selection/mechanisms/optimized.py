@@ -86,10 +86,10 @@ class DecompositionOptions(SearchOptions):
     sub_solver: str = option("auto", "how the sub-workload of a marginal is solved", SUB_SOLVERS)
 
 
-def _decomposition(name: str, source: str) -> None:
+def _decomposition(name: str, source: str, norms: tuple[int, ...]) -> None:
     def select(task: Task[DecompositionOptions]) -> tuple[Plan, Certificate]:
         given = task.options
-        if name == "residual" and task.noise.norm == 2 and given.sub_solver in ("auto", "optimum", "fast"):
+        if name == "residual" and given.sub_solver in ("auto", "optimum", "fast"):
             joint = select_jointly(task.workload, given.gap, task.progress, given.sub_solver, given.seed)
             if joint is not None:
                 return joint
@@ -105,7 +105,7 @@ def _decomposition(name: str, source: str) -> None:
             known=task.memory,
         )
 
-    register(Mechanism(name, source, _BOTH, DecompositionOptions, select))
+    register(Mechanism(name, source, norms, DecompositionOptions, select))
 
 
 def _searching(task: Task[PIdentityOptions]) -> dict[str, Any]:
@@ -173,8 +173,8 @@ register(
         lambda task: select_weighted_product(task.workload, task.noise, task.options.gap),
     )
 )
-_decomposition("residual", "the decomposition into marginals, weight vectors optimized")
-_decomposition("querysmasher", "QuerySmasher (2026): the decomposition, uniform weights")
+_decomposition("residual", "the decomposition into marginals, weight vectors optimized", _GAUSSIAN)
+_decomposition("querysmasher", "QuerySmasher (2026): the decomposition, uniform weights", _BOTH)
 register(
     Mechanism(
         "opt-0",
