@@ -21,7 +21,7 @@ from matrixdp.papers import (
     matrix_programs,
 )
 from matrixdp.papers.dawa import questions
-from matrixdp.plan import overlaps, pair
+from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
 from matrixdp.report import page as contents
@@ -98,7 +98,7 @@ TEXTS = {
     "measurement.md": [
         f"It is scaled by 2^{rounding.BITS}",
         f"two parts of up to {pair.MAX_CELLS / 1e6:g} million cells each ({pair.MAX_VALUES:,} values",
-        f"several with up to {overlaps.MAX_COMMON:,} unknowns in common",
+        f"several with up to {least_squares.MAX_COMMON:,} unknowns in common",
         f"groups of up to {intervals.MAX_EXACT_QUERIES:,} queries",
         f"enough for *every* combination: {LAPLACE_95} standard deviations at 95%",
         f"a single Laplace variable needs {math.log(20) / math.sqrt(2):.3f} and many terms {GAUSSIAN_95}",

@@ -10,7 +10,7 @@ import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Joint, Local, Part, Plan, Pooled, Split, Union, residual_weights
-from matrixdp.plan.pencils import Pencil
+from matrixdp.plan.pair import Pencil
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.pooled_products import pooled_products
 from tests.plan import test_joint, test_unions
@@ -182,7 +182,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "a singular whole table": joint(parts=(SINGULAR, *TABLES[1:])),
         "a part that follows from a whole table": joint(parts=(*TABLES[:3], FOLLOWS, *TABLES[4:])),
         "weights that do not sum to 1": joint(weights={**test_joint.plan().weights, "a": np.ones(3)}),
-        "tables without noise": lambda: test_joint.plan().analysed([0.0] * 7).shared.covariance,
+        "tables without noise": lambda: test_joint.plan().analysed([0.0] * 7),
         "matrices of different columns": lambda: Pencil.of(IdentityMatrix(2), IdentityMatrix(3)),
     },
     ("too-large", ""): {

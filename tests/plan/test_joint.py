@@ -8,8 +8,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Joint, Part
-from matrixdp.plan import joint as joint_module
+from matrixdp.plan import Block, Joint, Part, least_squares
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": range(3), "b": range(4), "c": range(2), "d": range(3)})
@@ -61,7 +60,7 @@ def test_it_keeps_the_contract():
 def test_a_large_product_is_analysed_in_pieces(monkeypatch):
     [group] = mdp.product(a="identity", b="prefix", c="range").expand(DOMAIN)
     whole = plan().analysis.variances(group)
-    monkeypatch.setattr(joint_module, "_AT_A_TIME", 1)
+    monkeypatch.setattr(least_squares, "_CHUNK", 1)
     np.testing.assert_allclose(plan().analysis.variances(group), whole, rtol=1e-12)
 
 

@@ -12,7 +12,7 @@ from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Local, Part, Union
-from matrixdp.plan.overlaps import Overlaps
+from matrixdp.plan.least_squares import Schur
 from matrixdp.plan.pair import Pair
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
@@ -104,14 +104,14 @@ def dense_covariance(plan, queries):
 @pytest.fixture(params=[2, 4], ids=["one unknown", "every value"])
 def few_values(request, monkeypatch):
     """Attributes of more values count as one unknown where all parts measure them value by value."""
-    monkeypatch.setattr("matrixdp.plan.overlaps.FEW_VALUES", request.param)
+    monkeypatch.setattr("matrixdp.plan.least_squares.FEW_VALUES", request.param)
 
 
 @pytest.mark.usefixtures("few_values")
 @pytest.mark.parametrize("name", CASES)
 def test_answers_are_the_least_squares_of_everything(name):
     plan = union(CASES[name])
-    assert isinstance(plan.analysis.combination, Pair if name in PAIRS else Overlaps)
+    assert isinstance(plan.analysis.combination, Pair if name in PAIRS else Schur)
     workload = workload_of(plan)
     check_plan(plan, workload)
     queries = np.vstack([dense_queries(group, DOMAIN) for group in workload])

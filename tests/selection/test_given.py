@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Direct, Local, Pooled, Union, overlaps, pair
+from matrixdp.plan import Direct, Local, Pooled, Union, least_squares, pair
 from matrixdp.selection.compose import given_parts
 from matrixdp.selection.compose.given_parts import exact_integers, given_part, given_plan
 from matrixdp.selection.given import certified, evaluate_given
@@ -138,7 +138,7 @@ def test_many_cells_are_a_union_or_answered_part_by_part(monkeypatch: pytest.Mon
     check_plan(union, RANGES)
     written_out = plan_of(products[0], mdp.dense(np.tri(16), ["age", "sex"]))
     monkeypatch.setattr(pair, "MAX_CELLS", 15)
-    monkeypatch.setattr(overlaps, "MAX_COMMON", 1)
+    monkeypatch.setattr(least_squares, "MAX_COMMON", 1)
     for plan in (written_out, plan_of(*products)):
         assert isinstance(plan, Local)
         check_plan(plan, RANGES)

@@ -3,12 +3,11 @@
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.direct import Direct, TableAnalysis
 from matrixdp.plan.joint import Joint
-from matrixdp.plan.local import Local
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import PLAN_KINDS, Plan
 from matrixdp.plan.pooled import Pooled
 from matrixdp.plan.split import Split, SplitAnalysis, residual_weights
-from matrixdp.plan.union import Union, UnionAnalysis
+from matrixdp.plan.union import Local, Union, UnionAnalysis
 
 __all__ = [
     "PLAN_KINDS",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, final
@@ -12,21 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
+from matrixdp.exact.linear import kronecker
 from matrixdp.plan.analysis import Analysis, Estimates, GroupError
+from matrixdp.plan.direct import TableAnalysis
+from matrixdp.plan.least_squares import Schur, bilinear
 from matrixdp.plan.pieces import MAX_VARIANCES, SUPPORT_TOLERANCE
 from matrixdp.plan.plan import Plan
 from matrixdp.plan.quadratic_forms import one_query, product_quadratic, without_sums
-from matrixdp.plan.shared import Shared
 from matrixdp.plan.split import SplitAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
-from matrixdp.queries.predicates import Predicates
 
 __all__ = ["Joint", "JointAnalysis"]
 
 Array = NDArray[np.float64]
+Names = tuple[str, ...]
 
-#: Coefficients of the unknowns that are formed at a time.
-_AT_A_TIME = 20_000_000
+#: Unknowns of the one-way marginals: their covariance is one dense matrix.
+MAX_UNKNOWNS = 6_000
 #: How far covariances of unknowns that are taken for the same may be apart, beside their deviations.
 _SAME = 1e-10
 
@@ -106,26 +107,55 @@ class JointAnalysis(SplitAnalysis):
     def __init__(self, plan: Joint, noise: Sequence[float]) -> None:
         super().__init__(plan.domain, plan.parts, noise, plan.weights)
         marked = [place for place, mark in enumerate(plan.whole["parts"]) if mark]
-        self.shared = Shared(plan.domain, [self.parts[i] for i in marked], [self.noise[i] for i in marked])
-        #: The marginals that follow from the tables, by place: those of tables, then the smaller ones.
-        self.held = {place: self.parts[place].attributes for place in marked}
-        for attributes in ((), *((name,) for name in self.shared.slices)):
-            if attributes not in self.places:
-                self.places[attributes] = place = len(self.places)
-                self.held[place] = attributes
-        self._forms: dict[Hashable, Array] = {}
-        self._known: dict[tuple[str, ...], Hashable] = {}
-        self._representatives: dict[Hashable, list[tuple[float, NDArray[np.intp]]]] = {}
+        names = {name for place in marked for name in self.parts[place].attributes}
+        count = 1 + sum(plan.domain[name].size - 1 for name in names)
+        if count > MAX_UNKNOWNS:
+            raise TooLargeError(
+                f"tables that share one-way marginals of {count} unknowns; the limit is {MAX_UNKNOWNS}"
+            )
+        tables = [TableAnalysis(plan.domain, self.parts[t], self.noise[t]) for t in marked]
+        self.shared = Schur(tables, [(), *((name,) for name in plan.domain.sort(names))])
+        #: The tables by their marginals; and for each marginal that follows from one, the first such table.
+        self.tables = {self.parts[place].attributes: t for t, place in enumerate(marked)}
+        self.held = dict(self.tables)
+        for own, t in self.tables.items():
+            for kept in ((), *((name,) for name in own)):
+                self.held.setdefault(kept, t)
+        #: The place of a marginal that follows from tables, but is none, is beyond those of the parts.
+        for kept in self.held:
+            self.places.setdefault(kept, len(self.places))
+        self._given = [*marked]
+        self._known: dict[Names, Hashable] = {}
+        self._alike: dict[Hashable, list[tuple[float, Array]]] = {}
 
-    def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
+    def pieces(self, attributes: Names) -> Iterator[tuple[Names, int | None]]:
         """Yield the pieces that are not answered from the tables."""
-        for kept, place in super().pieces(attributes):
-            if not self.shared.holds(kept):
-                yield kept, place
+        return ((kept, place) for kept, place in super().pieces(attributes) if kept not in self.held)
 
-    def _tables(self, asked: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """Return the tables of two attributes among those asked about."""
-        return [pair for pair in combinations(asked, 2) if pair in self.shared.tables]
+    def _answered(self, asked: Names) -> list[Names]:
+        """Return the marginals of pieces that are answered from the tables: a table's own needs no others."""
+        if asked in self.held:
+            return [asked]
+        return [kept for n in range(3) for kept in combinations(asked, n) if kept in self.held]
+
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        parts, domain = self.parts, self.domain
+        given = [parts[place].estimate(values[place], domain) for place in self._given]
+        best = self.shared.tables(given)
+        marginals = {self.places[kept]: (kept, t) for kept, t in self.held.items()}
+
+        def residual(place: int) -> Array:
+            if place in marginals:
+                names, t = marginals[place]
+                others = tuple(i for i, n in enumerate(parts[self._given[t]].attributes) if n not in names)
+                tensor = best[t].sum(axis=others)
+            else:
+                names, tensor = parts[place].attributes, parts[place].estimate(values[place], domain)
+            for axis, name in enumerate(names):
+                tensor = without_sums(tensor, axis, self.axes.weights[name])
+            return np.asarray(tensor)
+
+        return self.from_residuals(residual)
 
     # ---- support -------------------------------------------------------------------------------
 
@@ -133,7 +163,9 @@ class JointAnalysis(SplitAnalysis):
         super().check_support(group)
         asked = self.asked(group)
         rows = self._asked_rows(group, group.rows()) if isinstance(group, DenseGroup) else None
-        for kept in self._tables(asked):
+        for kept in combinations(asked, 2):
+            if kept not in self.tables:
+                continue
             part = self.parts[self.places[kept]]
             if rows is not None:
                 lost = self._unsupported(part, self.axes.piece_rows(asked, kept, rows), rows)
@@ -151,232 +183,122 @@ class JointAnalysis(SplitAnalysis):
 
     # ---- explicit queries ----------------------------------------------------------------------
 
-    def _coefficients(
-        self, asked: tuple[str, ...], rows: Array
-    ) -> tuple[dict[tuple[str, ...], Array], NDArray[np.intp], Array]:
-        """Return queries as coefficients of tables, then of unknowns: their places and values.
+    def _queries(self, group: Group, rows: Array) -> dict[int, Array]:
+        """Return what is asked of the tables, a sum of queries on them, by their places."""
+        asked, rows = self.asked(group), self._asked_rows(group, rows)
+        found: dict[int, Array] = {}
+        for kept in self._answered(asked):
+            pieces = rows if kept == asked else self.axes.piece_rows(asked, kept, rows)
+            own = self._spread_rows(kept, pieces)
+            found[self.held[kept]] = found.get(self.held[kept], 0.0) + own
+        return found
 
-        The first are those of what a table says beyond its one-way marginals.
-        """
-        shared = self.shared
-        if asked in shared.tables:
-            return {asked: rows}, shared.places(asked), rows @ shared.tables[asked].lift
-        places = shared.places(asked)
-        order = {int(place): i for i, place in enumerate(places)}
-        found: dict[tuple[str, ...], Array] = {}
-        unknowns = np.zeros((len(rows), len(places)))
-        for count in range(min(2, len(asked)) + 1):
-            for kept in combinations(asked, count):
-                if not shared.holds(kept):
-                    continue
-                pieces = self.axes.piece_rows(asked, kept, rows)
-                if count == 2:
-                    found[kept] = pieces
-                    pieces = pieces @ shared.tables[kept].lift
-                elif count == 1:
-                    pieces = shared.one_way(kept[0], pieces)
-                unknowns[:, [order[int(place)] for place in shared.places(kept)]] += pieces
-        return found, places, unknowns
-
-    def _shared_covariances(self, first: tuple[str, ...], left: Array, second: tuple[str, ...], right: Array,
-                            paired: bool) -> Array:  # fmt: skip
-        """Return the covariances of what the tables say of queries, shape (left, right), or (left,)."""
-        tables, places, unknowns = self._coefficients(first, left)
-        other_tables, other_places, other_unknowns = self._coefficients(second, right)
-        form = "ij,ij->i" if paired else "ij,kj->ik"
-        middle = unknowns @ self.shared.covariance[np.ix_(places, other_places)]
-        total = np.einsum(form, middle, other_unknowns, optimize=True)
-        for kept in tables.keys() & other_tables.keys():
-            table, own, other = self.shared.tables[kept], tables[kept], other_tables[kept]
-            total = total + np.einsum(form, own @ table.covariance, other, optimize=True)
-            lost = own @ table.lift @ table.spread
-            total = total - np.einsum(form, lost, other @ table.lift, optimize=True)
-        return np.asarray(total)
+    def _spread_rows(self, kept: Names, rows: Array) -> Array:
+        """Return queries on a marginal as queries on the table that it follows from."""
+        table = self.parts[self._given[self.held[kept]]].attributes
+        shape = [self.domain[name].size if name in kept else 1 for name in table]
+        cells = np.broadcast_to(rows.reshape(-1, *shape), (len(rows), *self.axes.sizes(table)))
+        return cells.reshape(len(rows), -1)
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
         first, second = one_query(left, i), one_query(right, j)
-        own = self._shared_covariances(
-            self.asked(left),
-            self._asked_rows(left, first),
-            self.asked(right),
-            self._asked_rows(right, second),
-            True,
-        )
-        return super().covariance(left, i, right, j) + float(own[0])
+        own = self.shared.covariances(self._queries(left, first), self._queries(right, second), True)
+        return super().covariance(left, i, right, j) + float(np.sum(own))
 
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         found = super().covariances(left, right, paired=paired)
-        first, second = self._asked_rows(left, left.rows()), self._asked_rows(right, right.rows())
-        return found + self._shared_covariances(self.asked(left), first, self.asked(right), second, paired)
+        first, second = self._queries(left, left.rows()), self._queries(right, right.rows())
+        return found + self.shared.covariances(first, second, paired)
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
-        shared = self.shared
-        width = sum(self.parts[self.places[attributes]].rows for attributes in shared.tables)
+        width = sum(part.rows for part in self.shared.parts)
         found = super().noise_terms(group, most) if width * group.queries <= most else None
         if found is None:
             return None
-        tables, places, unknowns = self._coefficients(
-            self.asked(group), self._asked_rows(group, group.rows())
-        )
-        terms = [found]
-        for attributes, table in shared.tables.items():
-            pulled = unknowns @ shared.covariance[np.ix_(places, shared.places(attributes))]
-            cells = pulled @ table.information @ table.maps
-            if attributes in tables:
-                own = tables[attributes]
-                cells = cells + own - (own @ table.lift) @ table.maps
-            part = self.parts[self.places[attributes]]
-            terms.append(table.noise * self._measured_rows(part, cells).reshape(len(cells), -1) ** 2)
-        return np.concatenate(terms, axis=1)
+        weights = self.shared.weights(self._queries(group, group.rows()))
+        pairs = zip(self.shared.alone, weights, strict=True)
+        return np.concatenate([found, *(table.noise_shares(own) for table, own in pairs)], axis=1)
 
     # ---- groups --------------------------------------------------------------------------------
 
     def variances(self, group: Group) -> Array:
         total = super().variances(group)
-        asked = self.asked(group)
         if isinstance(group, DenseGroup):
             self.check_support(group)
-            rows = group.rows()
-            own = self._shared_covariances(asked, rows, asked, rows, True)
-        elif asked in self.shared.tables:
-            own = product_quadratic(self._whole_form(asked), group.predicates, group.sizes).ravel()
+            queries = self._queries(group, group.rows())
+            own = self.shared.covariances(queries, queries, True)
         else:
-            own = self._product_variances(group).ravel()
+            own = self._product_variances(group)
         return total + np.maximum(own, 0.0)
 
-    def _whole_form(self, attributes: tuple[str, ...]) -> Array:
-        """Return the covariance of a table's best estimate."""
-        table, places = self.shared.tables[attributes], self.shared.places(attributes)
-        change = self.shared.covariance[np.ix_(places, places)] - table.spread
-        return np.asarray(table.covariance + table.lift @ change @ table.lift.T)
-
-    def _own_form(self, kept: tuple[str, ...]) -> Array:
-        """Return the covariance of what a table says beyond its one-way marginals, as pieces see it."""
-        table = self.shared.tables[kept]
-        key = (id(table), tuple(self.axes.alike[name] for name in kept))
-        if key not in self._forms:
-            form = table.covariance - table.lift @ table.spread @ table.lift.T
-            sizes = self.axes.sizes(kept)
-            tensor = form.reshape(*sizes, *sizes)
-            for axis, name in enumerate(kept):
-                tensor = without_sums(tensor, axis, self.axes.weights[name])
-                tensor = without_sums(tensor, axis + len(sizes), self.axes.weights[name])
-            self._forms[key] = tensor.reshape(form.shape)
-        return self._forms[key]
-
     def _product_variances(self, group: ProductGroup) -> Array:
-        """Return the variances of what the tables say of a product, in the shape of its counts."""
-        asked, counts = self.asked(group), group.counts
-        means = {name: self.axes.contracted(name, group.sets[name]) for name in asked}
+        """Return the variances of what the tables say of a product, flat."""
+        asked = self.asked(group)
+        answered = self._answered(asked)
+        if answered == [asked]:
+            form = self._form(asked, asked)
+            return product_quadratic(form, group.predicates, group.sizes).ravel() if asked else form[0]
+        means = {name: self.axes.contracted(name, group.sets[name])[:, None] for name in asked}
+        rows = {name: self._rows(group, name) - means[name] for names in answered for name in names}
+        total = np.zeros(group.counts)
+        for i, kept in enumerate(answered):
+            for other in answered[: i + 1]:
+                left, right = ([(rows if n in own else means)[n] for n in asked] for own in (kept, other))
+                factor = 1.0 if kept == other else 2.0
+                total += factor * bilinear(self._form(kept, other), left, right)
+        return total.ravel()
 
-        def spread(values: Array, kept: Sequence[str], others: Mapping[str, Array], trailing: int) -> Array:
-            """Multiply values along the kept attributes by vectors along the others."""
-            shape = [n if name in kept else 1 for name, n in zip(asked, counts, strict=True)]
-            values = values.reshape(*shape, *values.shape[values.ndim - trailing :])
-            for axis, name in enumerate(asked):
-                if name not in kept:
-                    vector = others[name]
-                    values = values * vector.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
-            return values
-
-        squares = {name: vector**2 for name, vector in means.items()}
-        total = np.zeros(counts)
-        for kept in self._tables(asked):
-            sets = [group.sets[name] for name in kept]
-            own = product_quadratic(self._own_form(kept), sets, self.axes.sizes(kept))
-            total = total + spread(np.maximum(own, 0.0), kept, squares, 0)
-        places = self.shared.places(asked)
-        order = {int(place): i for i, place in enumerate(places)}
-        terms = [
-            (spread(own, kept, means, 1), [order[int(place)] for place in self.shared.places(kept)])
-            for kept, own in self._pulled(group)
-        ]
-        covariance = self.shared.covariance[np.ix_(places, places)]
-        step = max(1, _AT_A_TIME // max(1, len(places) * math.prod(counts[1:])))
-        for start in range(0, counts[0] if counts else 1, step):
-            chosen = slice(start, start + step) if counts else ()
-            shape = total[chosen].shape
-            unknowns = np.zeros((*shape, len(places)))
-            for own, columns in terms:
-                part = own[chosen] if counts and own.shape[0] > 1 else own
-                unknowns[..., columns] += part
-            total[chosen] += np.einsum("...i,...i->...", unknowns @ covariance, unknowns)
-        return total
-
-    def _pulled(self, group: ProductGroup) -> Iterator[tuple[tuple[str, ...], Array]]:
-        """Yield marginals with the unknowns' coefficients in their pieces, shape (*counts, unknowns)."""
-        asked, shared = self.asked(group), self.shared
-        yield (), np.ones((1,))
-        pieces: dict[str, Array] = {}
-        for name in asked:
-            if name in shared.slices:
-                rows = self._rows(group.sets[name], self.domain[name].size)
-                pieces[name] = rows - self.axes.contracted(name, group.sets[name])[:, None]
-                yield (name,), shared.one_way(name, pieces[name])
-        for first, second in self._tables(asked):
-            lift = shared.tables[first, second].lift.reshape(*self.axes.sizes((first, second)), -1)
-            half = np.tensordot(pieces[first], lift, axes=(1, 0))
-            yield (first, second), np.moveaxis(np.tensordot(half, pieces[second], axes=(1, 1)), 2, 1)
-
-    @staticmethod
-    def _rows(predicates: Predicates, size: int) -> Array:
+    def _rows(self, group: ProductGroup, name: str) -> Array:
+        predicates, size = group.sets[name], self.domain[name].size
         if predicates.count(size) * size > MAX_VARIANCES:
             raise TooLargeError(f"{predicates.count(size)} queries on {size} values are too many to form")
         return predicates.rows(size)
 
+    def _form(self, kept: Names, other: Names) -> Array:
+        """Return the covariances of the best estimates of the cells of two marginals."""
+        left, right = (
+            {self.held[own]: self._spread_rows(own, np.eye(self.domain.cells(own)))} for own in (kept, other)
+        )
+        if kept != other or kept not in self.tables:
+            return self.shared.covariances(left, right, False)
+        # the covariance of all cells of a table needs no products with them
+        t = self.tables[kept]
+        blocks = [block.matrix.covariance() for block in self.shared.parts[t].blocks]
+        return self.shared.noise[t] * kronecker(blocks) + self.shared.changes(left, right, False)
+
     def key(self, group: Group) -> Hashable:
         return super().key(group), self._shared_key(self.asked(group))
 
-    def _shared_key(self, asked: tuple[str, ...]) -> Hashable:
+    def _shared_key(self, asked: Names) -> Hashable:
         """Return a value equal for attributes of which tables say the same; most are alike by symmetry."""
         if asked not in self._known:
-            shared = self.shared
+            [mode] = self.shared.modes
             tables = [
-                (asked.index(first), asked.index(second), id(shared.tables[first, second]))
-                for first, second in self._tables(asked)
+                (asked.index(first), asked.index(second), id(mode.views[t]), self.shared.noise[t])
+                for first, second in combinations(asked, 2)
+                for t in [self.tables.get((first, second))]
+                if t is not None
             ]
-            held = tuple(name in shared.slices for name in asked)
-            kind = (tuple(self.axes.sizes(asked)), held, tuple(tables))
-            known = self._representatives.setdefault(kind, [])
-            self._known[asked] = kind, self._representative(known, shared.places(asked))
+            held = [own for own in ((), *((name,) for name in asked)) if own in self.held]
+            unknown = tuple(asked.index(name) for own in held for name in own)
+            kind = (tuple(self.axes.sizes(asked)), unknown, tuple(tables))
+            places = np.concatenate([mode.subsets[own] for own in held])
+            covariance = mode.covariance[np.ix_(places, places)]
+            self._known[asked] = kind, _representative(self._alike.setdefault(kind, []), covariance)
         return self._known[asked]
-
-    def _representative(self, known: list[tuple[float, NDArray[np.intp]]], places: NDArray[np.intp]) -> int:
-        """Return the number of the first unknowns that vary as these do; these are new if there are none."""
-        covariance = self.shared.covariance
-        own = covariance[np.ix_(places, places)]
-        deviations = np.sqrt(np.diagonal(own))
-        trace = float(deviations @ deviations)
-        for number, (other, theirs) in enumerate(known):
-            if abs(other - trace) > _SAME * trace:
-                continue
-            apart = np.abs(covariance[np.ix_(theirs, theirs)] - own)
-            if (apart <= _SAME * np.multiply.outer(deviations, deviations)).all():
-                return number
-        known.append((trace, places))
-        return len(known) - 1
 
     def _error(self, group: Group) -> GroupError:
         return Analysis._error(self, group)
 
-    def estimates(self, values: Sequence[Array]) -> Estimates:
-        shared, parts, domain = self.shared, self.parts, self.domain
-        alone = {
-            attributes: parts[place].estimate(values[place], domain).ravel()
-            for place, attributes in self.held.items()
-            if attributes in shared.tables
-        }
-        unknowns = shared.solved(alone)
 
-        def residual(place: int) -> Array:
-            if place not in self.held:
-                attributes = parts[place].attributes
-                tensor = parts[place].estimate(values[place], domain)
-            else:
-                attributes = self.held[place]
-                tensor = shared.marginal(attributes, alone, unknowns)
-            for axis, name in enumerate(attributes):
-                tensor = without_sums(tensor, axis, self.axes.weights[name])
-            return tensor
-
-        return self.from_residuals(residual)
+def _representative(known: list[tuple[float, Array]], covariance: Array) -> int:
+    """Return the number of the first covariance of unknowns that is as this; this is new if there is none."""
+    deviations = np.sqrt(np.diagonal(covariance))
+    trace = float(deviations @ deviations)
+    for number, (other, theirs) in enumerate(known):
+        if abs(other - trace) <= _SAME * trace:
+            apart = np.abs(theirs - covariance)
+            if (apart <= _SAME * np.multiply.outer(deviations, deviations)).all():
+                return number
+    known.append((trace, covariance))
+    return len(known) - 1

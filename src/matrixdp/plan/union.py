@@ -1,9 +1,9 @@
-"""Unions of products: several parts, each one product on a marginal, answered by global least squares."""
+"""Unions of products: several tables, their least squares, or averages where those are too large."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from contextlib import suppress
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.plan.analysis import Estimates, GroupError
-from matrixdp.plan.combination import Combination, Loss, axis_matrices
+from matrixdp.plan.analysis import Analysis, Estimates, GroupError
 from matrixdp.plan.direct import TableAnalysis
-from matrixdp.plan.overlaps import Overlaps
+from matrixdp.plan.least_squares import Combination, LeastSquares, Loss, Schur
 from matrixdp.plan.pair import Pair
+from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Plan
 from matrixdp.plan.quadratic_forms import one_query
 from matrixdp.plan.repeats import compressible, representatives
-from matrixdp.plan.several import SeveralEstimates, SeveralTables
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
+from matrixdp.queries.predicates import Identity, Total
 
-__all__ = ["Union", "UnionAnalysis"]
+__all__ = ["Local", "Union", "UnionAnalysis"]
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,9 @@ class Union(Plan, kind="union"):
         if len(self.parts) < 2:
             raise NumericalError("a union has at least two parts")
         for part in self.parts:
-            axis_matrices(part)
+            if part.multipliers is not None or any(len(block.attributes) != 1 for block in part.blocks):
+                told = "a union measures products over single attributes"
+                raise NumericalError(f"part {part.attributes}: {told}")
 
     def analysed(self, noise: Sequence[float]) -> UnionAnalysis:
         """Return estimates and errors if the parts are measured with given noise variances.
@@ -72,83 +74,132 @@ class Union(Plan, kind="union"):
         >>> float(plan.analysis.variances(total)[0].round(9))  # 1 / (1/16 + 1/2)
         1.777777778
         """
-        tables = [TableAnalysis(self.domain, part, own) for part, own in zip(self.parts, noise, strict=True)]
-        return UnionAnalysis(tables)
-
-
-def _combined(tables: Sequence[TableAnalysis]) -> Combination:
-    if Pair.fits(tables):
-        return Pair(tables)
-    if Overlaps.fits(tables):
-        return Overlaps(tables)
-    raise TooLargeError(
-        f"a union of {len(tables)} products has too many unknowns in common to be answered by least squares"
-    )
-
-
-def _determines(table: TableAnalysis, group: Group) -> bool:
-    """Return whether a table determines every query of a group."""
-    with suppress(UnsupportedQueryError):
-        table.check_support(group)
-        return True
-    return False
+        return UnionAnalysis(_alone(self, noise))
 
 
 @final
-class UnionAnalysis(SeveralTables):
-    """Estimates and errors of the global least squares of several tables."""
+@dataclass(frozen=True, eq=False)
+class Local(Plan, kind="local"):
+    """Parts that each determine some queries by themselves.
 
-    additive: ClassVar[bool] = True
+    A query is estimated from each part that determines it; the estimates are averaged by inverse variance.
+    That serves where a `Union` would be too large. Answers are consistent with one another only as far as
+    they come from the same parts.
+    """
 
-    def __init__(self, tables: Sequence[TableAnalysis]) -> None:
-        super().__init__(tables)
-        self.combination = _combined(tables)
+    words: ClassVar[str] = "one part for each union of queries, averages of what they estimate"
 
-    def place(self, group: Group) -> int:
-        """Return the first part that determines a group.
+    def analysed(self, noise: Sequence[float]) -> _AverageAnalysis:
+        return _AverageAnalysis(Combination(_alone(self, noise)))
+
+
+def _alone(plan: Plan, noise: Sequence[float]) -> list[TableAnalysis]:
+    return [TableAnalysis(plan.domain, part, own) for part, own in zip(plan.parts, noise, strict=True)]
+
+
+class _SeveralTables(Analysis):
+    """Estimates and errors from several tables that are combined, each over attributes of its own."""
+
+    def __init__(self, combination: Combination) -> None:
+        super().__init__()
+        self.combination = combination
+
+    @abstractmethod
+    def shares(self, group: Group) -> Mapping[int, Array]:
+        """Return the shares of tables in the answers of a group, by their places; they sum to 1."""
+
+    def determining(self, group: Group) -> Iterator[int]:
+        """Yield the places of the tables that determine every query of a group.
 
         Raises UnsupportedQueryError if none does.
         """
-        able = enumerate(self.able(group))
-        found = (place for place, table in able if table is not None and _determines(table, group))
-        place = next(found, None)
-        if place is None:
-            self.refuse(group)
-        return place
-
-    def estimates(self, values: Sequence[Array]) -> Estimates:
-        own = [t.parts[0].estimate(v, self.domain) for t, v in zip(self.tables, values, strict=True)]
-        return _UnionEstimates(self, self.combination.tables(own))
+        needed = set(group.attributes)
+        if isinstance(group, ProductGroup):
+            needed = {name for name, own in group.sets.items() if not isinstance(own, Total)}
+        refusal, found = None, False
+        for place, table in enumerate(self.combination.alone):
+            if needed <= set(table.parts[0].attributes):
+                try:
+                    table.check_support(group)
+                except UnsupportedQueryError as error:
+                    refusal = refusal or error
+                    continue
+                found = True
+                yield place
+        if not found:
+            told = not_measured(self.combination.domain.sort(needed))
+            raise refusal or UnsupportedQueryError(f"{group.name}: {told}")
 
     def check_support(self, group: Group) -> None:
-        self.place(group)
+        next(self.determining(group))
 
-    def variances(self, group: Group) -> Array:
-        place = self.place(group)
-        if isinstance(group, DenseGroup):
-            placed = place, self.tables[place].rows(group)
-            return self.combination.covariances(placed, placed, True)
-        return self.combination.variances(place, group)
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        return _SeveralEstimates(self, values)
+
+    def _queries(self, group: Group, index: int | None = None) -> dict[int, Array]:
+        """Return queries on tables that those of a group, or one of them, are sums of."""
+        found, some = {}, None if index is None else one_query(group, index)
+        for place, share in self.shares(group).items():
+            own = np.broadcast_to(share, group.queries)[slice(None) if index is None else [index]]
+            found[place] = own[:, None] * self.combination.alone[place].rows(group, some)
+        return found
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
-        places = self.place(left), self.place(right)
-        first = places[0], self.tables[places[0]].rows(left, one_query(left, i))
-        second = places[1], self.tables[places[1]].rows(right, one_query(right, j))
-        return float(self.combination.covariances(first, second, True)[0])
+        return float(self.combination.covariances(self._queries(left, i), self._queries(right, j), True)[0])
 
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         self._check_pairs(left, right, paired)
-        first, second = self.place(left), self.place(right)
-        own, other = self.tables[first].rows(left), self.tables[second].rows(right)
-        return self.combination.covariances((first, own), (second, other), paired)
+        return self.combination.covariances(self._queries(left), self._queries(right), paired)
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
-        if group.queries * sum(table.parts[0].rows for table in self.tables) > most:
+        if group.queries * sum(part.rows for part in self.combination.parts) > most:
             return None
-        place = self.place(group)
-        rows = self.combination.local_rows(place, self.tables[place].rows(group))
-        shares = [table.noise_shares(own) for table, own in zip(self.tables, rows, strict=True)]
-        return np.concatenate(shares, axis=1)
+        weights = self.combination.weights(self._queries(group))
+        pairs = zip(self.combination.alone, weights, strict=True)
+        shares = [table.noise_shares(own) for table, own in pairs if own.any()]
+        return np.concatenate([np.zeros((group.queries, 0)), *shares], axis=1)
+
+
+class _SeveralEstimates(Estimates):
+    def __init__(self, analysis: _SeveralTables, values: Sequence[Array]) -> None:
+        self._analysis = analysis
+        combination = analysis.combination
+        pairs = zip(combination.parts, values, strict=True)
+        tables = combination.tables([part.estimate(own, combination.domain) for part, own in pairs])
+        self._held = [one.answering(own) for one, own in zip(combination.alone, tables, strict=True)]
+
+    def marginal(self, attributes: tuple[str, ...]) -> Array:
+        sizes = tuple(self._analysis.combination.domain[name].size for name in attributes)
+        cells = ProductGroup("marginal", attributes, tuple(Identity() for _ in attributes), sizes)
+        return self.answers(cells).reshape(sizes)
+
+    def answers(self, group: Group) -> Array:
+        shares = self._analysis.shares(group).items()
+        return np.asarray(sum(share * self._held[place].answers(group) for place, share in shares))
+
+
+@final
+class UnionAnalysis(_SeveralTables):
+    """Estimates and errors of the global least squares of several tables."""
+
+    additive: ClassVar[bool] = True
+    combination: LeastSquares
+
+    def __init__(self, tables: Sequence[TableAnalysis]) -> None:
+        super().__init__(_least_squares(tables))
+
+    def place(self, group: Group) -> int:
+        """Return the first part that determines a group; raise UnsupportedQueryError if none does."""
+        return next(self.determining(group))
+
+    def shares(self, group: Group) -> dict[int, Array]:
+        return {self.place(group): np.ones(())}
+
+    def variances(self, group: Group) -> Array:
+        if isinstance(group, DenseGroup):
+            queries = self._queries(group)
+            return self.combination.covariances(queries, queries, True)
+        return self.combination.variances(self.place(group), group)
 
     def key(self, group: Group) -> Hashable:
         own = None if group.query_weights is None else group.query_weights.tobytes()
@@ -172,12 +223,37 @@ class UnionAnalysis(SeveralTables):
         return self.combination.work
 
 
-class _UnionEstimates(SeveralEstimates):
-    def __init__(self, analysis: UnionAnalysis, tables: Sequence[Array]) -> None:
-        super().__init__(analysis.domain)
-        self._analysis = analysis
-        pairs = zip(analysis.tables, tables, strict=True)
-        self._held = [table.answering(estimate) for table, estimate in pairs]
+def _least_squares(tables: Sequence[TableAnalysis]) -> LeastSquares:
+    if Pair.fits(tables):
+        return Pair(tables)
+    if Schur.fits(tables):
+        return Schur(tables)
+    raise TooLargeError(
+        f"a union of {len(tables)} products has too many unknowns in common to be answered by least squares"
+    )
 
-    def answers(self, group: Group) -> Array:
-        return self._held[self._analysis.place(group)].answers(group)
+
+@final
+class _AverageAnalysis(_SeveralTables):
+    """Averages of the estimates of several tables by inverse variance."""
+
+    def _precisions(self, group: Group) -> tuple[dict[int, Array], Array]:
+        """Return the precisions of tables that determine a group over the largest; the least variances."""
+        alone = self.combination.alone
+        found = {place: alone[place].variances(group) for place in self.determining(group)}
+        least = np.min([*found.values()], axis=0)
+        # a query that is zero has no variance: every table estimates it as 0
+        pairs = found.items()
+        return {t: np.divide(least, own, out=np.ones_like(own), where=own > 0) for t, own in pairs}, least
+
+    def shares(self, group: Group) -> dict[int, Array]:
+        precisions, _ = self._precisions(group)
+        total = np.sum([*precisions.values()], axis=0)
+        return {place: own / total for place, own in precisions.items()}
+
+    def variances(self, group: Group) -> Array:
+        precisions, least = self._precisions(group)
+        return np.asarray(least / np.sum([*precisions.values()], axis=0))
+
+    def key(self, group: Group) -> Hashable:
+        return tuple((place, self.combination.alone[place].key(group)) for place in self.determining(group))

@@ -25,8 +25,8 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import contrasts, kronecker
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan.shared import one_way_maps
 from matrixdp.selection.gram import solve_rows
 from matrixdp.selection.gram.factor import Factor
 
@@ -221,6 +221,15 @@ class _Table:
         left = np.eye(len(self.basis)) - self.lift @ maps
         cross = left.T @ (self.gram @ (self.lift @ covariance @ pulled))
         return np.asarray(left.T @ self.gram @ left + cross + cross.T + pulled.T @ asked @ pulled)
+
+
+def one_way_maps(sizes: Sequence[int]) -> Array:
+    """Return the map from a table's cells to the total and the contrasts of its one-way marginals."""
+    rows = [np.ones((1, math.prod(sizes)))]
+    for axis, size in enumerate(sizes):
+        sums = [np.ones((1, count)) for count in sizes]
+        rows.append(kronecker([*sums[:axis], contrasts(size).T, *sums[axis + 1 :]]))
+    return np.vstack(rows)
 
 
 def _row_space(rows: Array, scale: float) -> Array:
