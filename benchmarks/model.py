@@ -25,9 +25,9 @@ from repairs import local_nonnegative, projected
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.measure.measurement import maximal_marginals
-from matrixdp.model.choice import choose
-from matrixdp.model.local import fit_local
-from matrixdp.model.parts import Parts
+from matrixdp.model.likelihood import Evidence
+from matrixdp.model.mixture_fit import FITS, choose
+from matrixdp.model.pair_fit import fit_local
 from matrixdp.queries import Group, Identity, ProductGroup, Workload
 from matrixdp.sources import open_source
 
@@ -133,15 +133,15 @@ def main() -> None:
     truth = _truth(table, workload, rules)
     unbiased = _errors(estimates.answers, groups, truth)
     started = time.process_time()
-    parts = Parts.of(measured.measurement)
-    chosen = choose(parts)
+    evidence = Evidence.of(measured.measurement)
+    chosen = choose(evidence)
     seconds = time.process_time() - started
 
     def each_projected(group: Group) -> Array:
         assert isinstance(group, ProductGroup)
         own = estimates.answers(group)
         cells = all(isinstance(predicates, Identity) for predicates in group.predicates)
-        return projected(own, parts.total) if cells else own
+        return projected(own, evidence.total) if cells else own
 
     figures = {
         "clipped at 0": _ratios(
@@ -152,7 +152,7 @@ def main() -> None:
     others: dict[str, float] = {}
     if all(len(group.attributes) <= 2 for group in groups):
         started = time.process_time()
-        marginals = local_nonnegative(measured.measurement, parts.total)
+        marginals = local_nonnegative(measured.measurement, evidence.total)
         if marginals is not None:
             others["local non-negativity"] = time.process_time() - started
             holders = {own: top for top, owns in maximal_marginals(list(truth)).items() for own in owns}
@@ -165,7 +165,7 @@ def main() -> None:
             figures["local non-negativity"] = _ratios(_errors(consistent, groups, truth), unbiased)
     try:
         started = time.process_time()
-        local = fit_local(measured.measurement)
+        local = fit_local(evidence)
         others["tables of pairs (`local`)"] = time.process_time() - started
         figures["tables of pairs (`local`)"] = _ratios(_errors(local.answers, groups, truth), unbiased)
     except UnsupportedQueryError:
@@ -179,7 +179,7 @@ def main() -> None:
             "fit_cpu_seconds": seconds,
             "components": chosen.components,
             "steps": chosen.steps,
-            "fits": chosen.fits,
+            "fits": FITS,
             "tests": chosen.tests.as_dict(),
             "other_cpu_seconds": others,
             "table": figures,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.measure.measurement import Measurement, maximal_marginals
-from matrixdp.model.measured import KroneckerEvidence, evidence_of
+from matrixdp.model.likelihood import Evidence
 
 __all__ = ["local_nonnegative", "projected"]
 
@@ -37,16 +37,14 @@ def local_nonnegative(measurement: Measurement, total: float) -> dict[Names, Arr
     non-negativity of Mullins et al. (NeurIPS 2024), here solved by alternating directions.
     """
     domain, found, precision = measurement.plan.domain, dict[Names, Array](), dict[Names, float]()
-    for part, scale, values in zip(
-        measurement.plan.parts, measurement.scales, measurement.values, strict=True
-    ):
-        evidence = evidence_of(part, scale.variance, values, domain)
-        if not isinstance(evidence, KroneckerEvidence) or evidence.free in found:
+    for part in Evidence.of(measurement).parts:
+        names = domain.sort(part.free)
+        if not part.separable or names in found or not all(axis.centers for axis in part.axes):
             return None
-        if any(axis.gram is not None or axis.alike + axis.size * axis.common for axis in evidence.axes):
-            return None
-        found[evidence.free] = _interaction(evidence.target, range(evidence.target.ndim))
-        precision[evidence.free] = evidence.precision * math.prod(axis.alike for axis in evidence.axes)
+        target = part.target.reshape([axis.size for axis in part.axes])
+        turned = target.transpose([part.free.index(name) for name in names])
+        found[names] = _interaction(turned, range(turned.ndim))
+        precision[names] = part.scale
     found[()] = np.array(total)
     tops = list(maximal_marginals(list(found)))
     inside = {top: [names for names in found if set(names) <= set(top)] for top in tops}

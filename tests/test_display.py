@@ -7,7 +7,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.display import MAX_ROWS, Displayed, Preview, listed
-from matrixdp.model.mixture import Mixture
+from matrixdp.model.tables import Mixture
 from matrixdp.releases import release as glance
 from tests.pages import Page
 

@@ -36,7 +36,7 @@ from matrixdp.ledger import ledger as ledgers
 from matrixdp.ledger.database import TABLES
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model import Model
-from matrixdp.model.mixture import Mixture
+from matrixdp.model.tables import Mixture
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.sources import open_source
 from matrixdp.sources.base import guarded

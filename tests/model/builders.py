@@ -1,8 +1,12 @@
-"""What tests of models start from: a measurement of a small table."""
+"""What tests of models start from: a measurement of a small table, and tables of pairs fitted to one."""
 
 from typing import Any
 
 import matrixdp as mdp
+from matrixdp.model.constraints import Constraints
+from matrixdp.model.likelihood import Evidence
+from matrixdp.model.pair_fit import fit_local
+from matrixdp.model.tables import LocalTables
 
 
 def measured(
@@ -12,3 +16,8 @@ def measured(
     workload = mdp.Workload(mdp.Domain(domain) if isinstance(domain, dict) else domain, *entries)
     strategy = mdp.select(workload, **({"mechanism": "residual"} | options))
     return strategy.measure(table, budget or mdp.Budget(mu=1), seed_not_private=seed)
+
+
+def local(measurement: Any, known: Constraints | None = None) -> LocalTables:
+    """Return tables of attributes and of pairs that are fitted to a measurement."""
+    return fit_local(Evidence.of(measurement, known))

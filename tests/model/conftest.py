@@ -35,8 +35,7 @@ def release() -> Any:
 
 @pytest.fixture(scope="session")
 def model(release: Any) -> Any:
-    from matrixdp.model.mixture import Mixture
-    from matrixdp.model.model import Model
+    from matrixdp.model import Mixture, Model
 
     random = np.random.default_rng(2)
     sizes = {"sex": 2, "age": 12, "region": 3}
@@ -44,3 +43,18 @@ def model(release: Any) -> Any:
     tables = Mixture(release.domain, 399.7, random.dirichlet(np.ones(3)), factors)
     made = {"method": "mixture", "seed": 4, "accepted": True, "tests": {"loss": 1.5, "limit": 2.0}}
     return Model(release.measurement, release.workload, tables, made, release.confidence)
+
+
+@pytest.fixture(scope="session")
+def correlated() -> Any:
+    """What is measured of two attributes that are equal for nearly all: one product cannot say so."""
+    import matrixdp as mdp
+    from matrixdp.model.likelihood import Evidence
+    from tests.model.builders import measured
+
+    random = np.random.default_rng(11)
+    a = random.integers(0, 12, 3_000)
+    b = np.where(random.random(3_000) < 0.9, a, random.integers(0, 12, 3_000))
+    table = {"a": a, "b": b, "c": random.integers(0, 2, 3_000)}
+    held = measured({"a": 12, "b": 12, "c": 2}, table, mdp.marginals([0, 1, 2]), seed=2)
+    return Evidence.of(held.measurement)

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 
 import matrixdp as mdp
-from matrixdp.model.constraints import Constraints
-from matrixdp.model.local import LocalTables
-from matrixdp.model.mixture import Mixture
-from matrixdp.model.published import factors_for
+from matrixdp.model.constraints import Constraints, factors_for
+from matrixdp.model.record_values import RecordColumns
 from matrixdp.model.records import MAX_ROWS, StratifiedRecords
-from matrixdp.model.values import RecordColumns
+from matrixdp.model.tables import LocalTables, Mixture
 from tests.model.builders import measured
 from tests.refusals import Refusal
 

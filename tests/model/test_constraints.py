@@ -7,15 +7,12 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError
-from matrixdp.model import constraints, linked, published
-from matrixdp.model.constraints import Constraints
-from matrixdp.model.fit import fit
-from matrixdp.model.linked import linked_tables
-from matrixdp.model.local import fit_local
-from matrixdp.model.mixture import Mixture
-from matrixdp.model.parts import Parts
-from matrixdp.model.published import factors_for, with_published
-from tests.model.builders import measured
+from matrixdp.model import Mixture, constraints, pair_fit
+from matrixdp.model.constraints import Constraints, factors_for, with_published
+from matrixdp.model.likelihood import Evidence
+from matrixdp.model.mixture_fit import fit
+from matrixdp.model.pair_fit import linked_tables
+from tests.model.builders import local, measured
 
 DOMAIN = mdp.Domain(
     {
@@ -75,12 +72,12 @@ def known():
 
 
 def mixed(measurement, known):
-    return fit(Parts.of(measurement, constraints=known), seed=1, components=30, steps=150).mixture
+    return fit(Evidence.of(measurement, known), seed=1, components=30, steps=150).mixture
 
 
 @pytest.fixture(scope="module", params=["local", "mixture"])
 def tables(request, measurement, known):
-    return fit_local(measurement, known) if request.param == "local" else mixed(measurement, known)
+    return local(measurement, known) if request.param == "local" else mixed(measurement, known)
 
 
 def test_published_counts_are_kept_exactly_and_impossible_combinations_empty(tables):
@@ -104,7 +101,7 @@ def test_rules_make_the_tables_better(measurement, known):
         return float(((tables.marginal(["age", "married"]) - truth) ** 2).sum())
 
     unbiased = float(((measurement.estimates.marginal(("age", "married")) - truth) ** 2).sum())
-    assert error(fit_local(measurement, known)) < 0.8 * unbiased
+    assert error(local(measurement, known)) < 0.8 * unbiased
 
 
 def test_a_mixture_keeps_published_tables_of_two_attributes(measurement):
@@ -115,12 +112,12 @@ def test_a_mixture_keeps_published_tables_of_two_attributes(measurement):
     assert (made.marginal(["age", "works"])[:2, 1] == 0).all()
     assert made.total == NUMBER
     with pytest.raises(UnsupportedQueryError, match=r"works, region were published together.*'mixture'"):
-        fit_local(measurement, known)
+        local(measurement, known)
 
 
 def test_an_impossible_pair_of_which_nothing_was_measured_stays_empty():
     held = measured(DOMAIN, PEOPLE, mdp.marginals([0, 1], attributes=FREE), seed=2)
-    made = fit_local(held.measurement, Constraints.of(DOMAIN, None, RULES))
+    made = local(held.measurement, Constraints.of(DOMAIN, None, RULES))
     pair = made.marginal(["age", "married"])
     assert (pair[:2, 1] == 0).all()
     np.testing.assert_allclose(pair.sum(axis=1), made.marginal(["age"]), rtol=1e-6)
@@ -155,7 +152,7 @@ def test_rules_that_the_table_breaks_leave_tables_that_agree(seed):
     table = {"sex": (["female"] * 8 + ["male"] * 8) * 250, "age": [*range(8)] * 500}
     held = measured(domain, table, mdp.marginals([0, 1, 2]), budget=mdp.Budget(rho=0.05), seed=seed)
     known = Constraints.of(domain, None, [{"sex": ["male"], "age": {"range": [0, 3]}}])
-    tables = fit_local(held.measurement, known)
+    tables = local(held.measurement, known)
     pair = tables.marginal(["sex", "age"])
     assert pair[1, :4].tolist() == [0, 0, 0, 0]
     np.testing.assert_allclose(pair.sum(axis=0), tables.marginal(["age"]), rtol=1e-4)
@@ -186,10 +183,10 @@ def test_too_much_is_refused(monkeypatch, measurement):
     with pytest.raises(TooLargeError, match="1 combinations of age; expected at most 0"):
         Constraints.of(DOMAIN, None, [{"child": ["yes"]}])
     monkeypatch.undo()
-    monkeypatch.setattr(linked, "MAX_LINKED", 5)
+    monkeypatch.setattr(pair_fit, "MAX_LINKED", 5)
     with pytest.raises(TooLargeError, match="link age, married, works, whose table has 32 cells"):
-        fit_local(measurement, Constraints.of(DOMAIN, None, RULES))
-    monkeypatch.setattr(published, "MAX_COMPONENTS", 1)
+        local(measurement, Constraints.of(DOMAIN, None, RULES))
+    monkeypatch.setattr(constraints, "MAX_COMPONENTS", 1)
     even = {name: np.full((1, DOMAIN[name].size), 1 / DOMAIN[name].size) for name in FREE}
     with pytest.raises(TooLargeError, match="published tables of several attributes need 2 components"):
         with_published(Mixture(DOMAIN, NUMBER, np.ones(1), even), Constraints.of(DOMAIN, [PAIR]).tables)
@@ -198,10 +195,10 @@ def test_too_much_is_refused(monkeypatch, measurement):
 def test_if_everything_is_impossible_that_is_said(measurement, monkeypatch):
     known = Constraints.of(DOMAIN, None, [{"married": ["no", "yes"]}])
     with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
-        fit_local(measurement, known)
+        local(measurement, known)
     monkeypatch.setattr(constraints, "_DRAWS", 5)
     with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
-        known.masks(Parts.of(measurement).starts, 3, np.random.default_rng(1))
+        known.masks(Evidence.of(measurement).starts, 3, np.random.default_rng(1))
 
 
 def test_counts_that_no_table_has_are_refused(monkeypatch):
@@ -213,6 +210,6 @@ def test_counts_that_no_table_has_are_refused(monkeypatch):
     made = Mixture(domain, 10.0, np.array([0.5, 0.5]), diagonal)  # a and b are equal
     counts = [(mdp.product(a="identity"), [9, 1]), (mdp.product(b="identity"), [1, 9])]
     tables = Constraints.of(domain, counts).tables
-    monkeypatch.setattr("matrixdp.model.published._SWEEPS", 3)
+    monkeypatch.setattr(constraints, "_SWEEPS", 3)
     with pytest.raises(SpecificationError, match="invariants: found counts that no table has"):
         with_published(made, tables)

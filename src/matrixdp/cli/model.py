@@ -99,7 +99,7 @@ def _tell(private: bool, facts: dict[str, str], last: str) -> None:
 
 
 def _print(made: mdp.Model, folder: Path, out: Path) -> None:
-    from matrixdp.model.words import BIASED
+    from matrixdp.model.folder import BIASED
 
     tests: dict[str, Any] = dict(made.tests)
     fit = f"a loss of {tests['loss']:,.0f}, and at most {tests['limit']:,.0f} is explained by noise; "
@@ -160,7 +160,7 @@ def synthesize(
     No record belongs to a person, and none costs any budget. The records are biased as the model is, and how
     attributes relate that were not measured together is a guess of the model.
     """
-    from matrixdp.model.writing import beside
+    from matrixdp.model.records import beside
 
     if rows != "auto" and (not rows.isascii() or not rows.isdigit() or len(rows) > 15):
         raise wrong("--rows", describe_value(rows), "auto, or a number of records")

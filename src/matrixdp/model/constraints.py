@@ -1,10 +1,13 @@
-"""What is publicly known of a table, as models keep it: published counts, and cells that cannot be."""
+"""What is publicly known of a table, as models keep it: published counts, and cells that cannot be.
+
+Tables and mixtures get published counts by the least change in relative entropy.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import final
@@ -17,10 +20,8 @@ from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, wi
 from matrixdp.forms import as_written
 from matrixdp.language.entries import Condition, allowed_values, find_attribute
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, Published
-from matrixdp.model.derived import cells_of, sources
+from matrixdp.model.tables import Mixture, cells_of, codes_of, sources
 from matrixdp.selection.starting_points import Generator
-
-__all__ = ["MAX_BOXES", "Box", "Constraints", "PublishedRows"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -35,6 +36,12 @@ _AGREE = 1e-9
 _KEPT = 1e-6
 #: Cells that are drawn for one component before it is said that every cell is impossible.
 _DRAWS = 10_000
+#: A mixture that has published tables of several attributes has at most so many components.
+MAX_COMPONENTS = 200_000
+#: Newton's steps for one table, sweeps over all, and how near, relative to the total, counts must come.
+_STEPS, _SWEEPS, _NEAR = 200, 500, 1e-9
+#: Counts that are as far off as the worst but for this share are tied with it: the first is named.
+_TIE = 1e-6
 
 
 @final
@@ -116,26 +123,23 @@ class Constraints:
         TooLargeError
             If impossible combinations of derived attributes are too many over those that they follow from.
         """
+        written: dict[str, object] = {}
+        published: Sequence[Published] = ()
+        boxes: list[Box] = []
         try:
-            written: dict[str, object] = {}
-            published: Sequence[Published] = ()
-            if invariants is not None and invariants != ():  # a specification without has none
-                with within("invariants"):
+            with within("invariants"):
+                if invariants is not None and invariants != ():  # a specification without has none
                     published = PUBLISHED.read(invariants, as_written)
                     written["totals"] = PUBLISHED.write(tuple(published))
-            tables = [_rows(domain, place, one) for place, one in enumerate(published)]
-            boxes: list[Box] = []
+                tables = [_rows(domain, place, one) for place, one in enumerate(published)]
             with within("structural_zeros"):
-                combinations = (
-                    IMPOSSIBLE.read(structural_zeros, as_written)
-                    if structural_zeros is not None and structural_zeros != ()
-                    else ()
-                )
-                if combinations:
-                    written["impossible"] = IMPOSSIBLE.write(combinations)
-                for place, box in enumerate(combinations):
-                    with within(place):
-                        boxes += _boxes(domain, box)
+                if structural_zeros is not None and structural_zeros != ():
+                    impossible = IMPOSSIBLE.read(structural_zeros, as_written)
+                    if impossible:
+                        written["impossible"] = IMPOSSIBLE.write(impossible)
+                    boxes = [
+                        box for place, one in enumerate(impossible) for box in _boxes(domain, place, one)
+                    ]
         except (SpecificationError, TooLargeError):
             raise
         except MatrixDPError as error:
@@ -248,52 +252,188 @@ class Constraints:
 
 
 def _rows(domain: Domain, place: int, one: Published) -> PublishedRows:
-    with within("invariants", place):
+    with within(place):
         group = one.group(domain)
         free, cells = cells_of(domain, group.attributes)
         rows = group.rows()
         return PublishedRows(free, rows if cells is None else rows[:, cells], np.array(one.counts))
 
 
-def _boxes(domain: Domain, written: Mapping[str, Condition]) -> list[Box]:
+def _boxes(domain: Domain, place: int, impossible: Mapping[str, Condition]) -> list[Box]:
     """Return an impossible combination as boxes over attributes that do not follow from others."""
-    own: dict[str, Mask] = {}
-    several: list[list[Box]] = []
-    for name, condition in written.items():
-        with within(name):
-            attribute = find_attribute(domain, name)
-            chosen = allowed_values(attribute, condition)[0] > 0
-            of = sources(domain, name)
-            if of == (name,):
-                own[name] = chosen
-            else:
-                several.append(_derived_boxes(domain, name, of, chosen))
-    found: list[Box] = []
-    for parts in product([own], *several):
-        box: dict[str, Mask] = {}
-        for part in parts:
-            for name, values in part.items():
-                box[name] = values & box[name] if name in box else values
-        if all(values.any() for values in box.values()):
-            found.append(box)
-    if len(found) > MAX_BOXES:
-        raise TooLargeError.at((), f"{len(found)} combinations", f"at most {MAX_BOXES}")
-    return found
+    with within(place):
+        found: list[Box] = []
+        boxes = {name: _boxes_of(domain, name, own) for name, own in impossible.items()}
+        free_first = sorted(boxes, key=lambda name: sources(domain, name) != (name,))
+        for parts in product(*(boxes[name] for name in free_first)):
+            box: dict[str, Mask] = {}
+            for part in parts:
+                for name, values in part.items():
+                    box[name] = values & box[name] if name in box else values
+            if all(values.any() for values in box.values()):
+                found.append(box)
+        if len(found) > MAX_BOXES:
+            raise TooLargeError.at((), f"{len(found)} combinations", f"at most {MAX_BOXES}")
+        return found
 
 
-def _derived_boxes(domain: Domain, name: str, of: tuple[str, ...], chosen: Mask) -> list[Box]:
-    """Return the combinations of the parents' values from which chosen values follow."""
-    derivation = domain[name].codebook.derivation
-    assert derivation is not None
-    sizes = [domain[parent].size for parent in of]
-    table = chosen[np.asarray(derivation.codes)].reshape(-1, sizes[-1])
-    found: list[Box] = []
-    for place, codes in enumerate(np.ndindex(*sizes[:-1])):
-        if table[place].any():
-            fixed = {
-                parent: np.arange(size) == code for parent, size, code in zip(of, sizes, codes, strict=False)
-            }
-            found.append(fixed | {of[-1]: table[place]})
-    if math.prod(sizes[:-1]) > MAX_BOXES:
-        raise TooLargeError.at((), f"{len(found)} combinations of {', '.join(of)}", f"at most {MAX_BOXES}")
-    return found
+def _boxes_of(domain: Domain, name: str, condition: Condition) -> list[Box]:
+    """Return the values of free attributes from which the values that a condition allows follow."""
+    with within(name):
+        chosen = allowed_values(find_attribute(domain, name), condition)[0] > 0
+        of = sources(domain, name)
+        sizes = [domain[parent].size for parent in of]
+        table = chosen[codes_of(domain, name, dict(zip(of, np.indices(sizes), strict=True)))]
+        if of != (name,) and math.prod(sizes[:-1]) > MAX_BOXES:
+            found = f"{math.prod(sizes[:-1])} combinations of {', '.join(of)}"
+            raise TooLargeError.at((), found, f"at most {MAX_BOXES}")
+        outer = [np.eye(size, dtype=bool) for size in sizes[:-1]]
+        return [
+            {parent: own[code] for parent, own, code in zip(of, outer, codes, strict=False)}
+            | {of[-1]: table[codes]}
+            for codes in np.ndindex(*sizes[:-1])
+            if table[codes].any()
+        ]
+
+
+# Tables and mixtures that have published counts exactly, as near as may be to those that do not.
+
+
+def factors_for(table: Array, rows: Array, counts: Array) -> Array:
+    """Return for each cell what it is multiplied by so that queries have given counts.
+
+    The product is the table of the least relative entropy with these counts: exp(rows' m), where m makes the
+    convex sum of table * exp(rows' m) less counts'm least; it is found by Newton's method.
+
+    Parameters
+    ----------
+    table : ndarray, shape (cells,)
+    rows : ndarray, shape (queries, cells)
+    counts : ndarray, shape (queries,)
+
+    Raises
+    ------
+    SpecificationError
+        If no such table has these counts.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> factors_for(np.array([1.0, 3.0, 4.0]), rows, np.array([8.0, 2.0]))
+    array([2. , 2. , 0.5])
+    """
+    empty = (rows >= 0).all(axis=1) & (counts == 0)
+    gone = (rows[empty] > 0).any(axis=0)
+    table, rows, counts = np.where(gone, 0.0, table), rows[~empty], counts[~empty]
+    near = _NEAR * max(float(counts.max(initial=0.0)), 1.0)
+    multipliers, scaled = np.zeros(len(rows)), table
+    for _ in range(_STEPS):
+        off = rows @ scaled - counts
+        if float(abs(off).max(initial=0.0)) <= near:
+            return np.where(gone, 0.0, np.exp(rows.T @ multipliers))
+        step = np.linalg.lstsq((rows * scaled) @ rows.T, -off, rcond=1e-12)[0]
+        held = float(scaled.sum() - counts @ multipliers)
+        slope, length = float(off @ step), 1.0
+        while True:
+            trial = multipliers + length * step
+            with np.errstate(over="ignore"):
+                made = table * np.exp(rows.T @ trial)
+            if float(made.sum() - counts @ trial) <= held + 1e-4 * length * slope + 1e-12 * abs(held):
+                break
+            length /= 2
+            if length < 1e-12:
+                break
+        multipliers, scaled = trial, made
+    raise _contradiction(rows @ scaled, counts)
+
+
+def _contradiction(found: Array, counts: Array) -> SpecificationError:
+    off = abs(found - counts)
+    worst = int((off >= (1 - _TIE) * off.max()).argmax())
+    what = (
+        f"counts that no table has: the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
+    )
+    return SpecificationError.at(
+        ("invariants",), what, "counts that fit together, and with what is impossible", code="conflict"
+    )
+
+
+def with_published(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
+    """Return the mixture that has published tables exactly, nearest in relative entropy.
+
+    To multiply the cells of one attribute by factors leaves a mixture of products. For tables of several
+    attributes each component is divided first, by the values of all of them but the largest.
+
+    Raises
+    ------
+    SpecificationError
+        If the counts contradict one another, or need cells that the mixture does not have.
+    TooLargeError
+        If more than `MAX_COMPONENTS` components are needed.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["female", "male"], "smokes": ["no", "yes"]})
+    >>> factors = {"sex": np.array([[0.5, 0.5]]), "smokes": np.array([[0.75, 0.25]])}
+    >>> even = Mixture(domain, 100.0, np.ones(1), factors)
+    >>> published = PublishedRows(("sex",), np.eye(2), np.array([60.0, 40.0]))
+    >>> with_published(even, [published]).marginal(["sex", "smokes"])
+    array([[45., 15.],
+           [30., 10.]])
+    """
+    tables = [table for table in tables if table.free]
+    if not tables:
+        return mixture
+    made = _divided(mixture, tables)
+    for _ in range(_SWEEPS):
+        for table in tables:
+            made = _multiplied(made, table)
+        found = [table.rows @ made.marginal(table.free).ravel() for table in tables]
+        off = max(float(abs(own - table.counts).max()) for own, table in zip(found, tables, strict=True))
+        if off <= 100 * _NEAR * made.total:
+            return made
+    worst = max(range(len(tables)), key=lambda place: float(abs(found[place] - tables[place].counts).max()))
+    raise _contradiction(found[worst], tables[worst].counts)
+
+
+def _divided(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
+    """Return the same mixture, with components that each have one value of some attributes."""
+    names = {name for table in tables for name in table.free if name != _widest(mixture.domain, table)}
+    for name in mixture.domain.sort(names):
+        size = mixture.domain[name].size
+        if mixture.components * size > MAX_COMPONENTS:
+            raise TooLargeError(
+                f"invariants: published tables of several attributes need {mixture.components * size} "
+                f"components; the limit is {MAX_COMPONENTS}. Publish them of fewer attributes"
+            )
+        factors = {own: np.repeat(held, size, axis=0) for own, held in mixture.factors.items()}
+        weights = (mixture.weights[:, None] * mixture.factors[name]).ravel()
+        mixture = _weighted(
+            mixture, weights, factors | {name: np.tile(np.eye(size), (mixture.components, 1))}
+        )
+    return mixture
+
+
+def _weighted(mixture: Mixture, weights: Array, factors: Mapping[str, Array]) -> Mixture:
+    """Return a mixture of other components, without those of no weight."""
+    some = weights > 0
+    kept = {name: own[some] for name, own in factors.items()}
+    return replace(mixture, weights=weights[some] / math.fsum(weights[some]), factors=kept)
+
+
+def _widest(domain: Domain, table: PublishedRows) -> str:
+    return max(table.free, key=lambda name: domain[name].size)
+
+
+def _multiplied(mixture: Mixture, table: PublishedRows) -> Mixture:
+    """Return the mixture with the cells of a table's attributes multiplied so that it has its counts."""
+    rows = np.vstack([table.rows, np.ones(table.rows.shape[1])])
+    counts = np.append(table.counts, mixture.total)
+    marginal = mixture.marginal(table.free)
+    by = factors_for(marginal.ravel(), rows, counts).reshape(marginal.shape)
+    widest = _widest(mixture.domain, table)
+    places = [mixture.factors[name].argmax(axis=1) for name in table.free if name != widest]
+    raised = mixture.factors[widest] * np.moveaxis(by, table.free.index(widest), -1)[tuple(places)]
+    sums = raised.sum(axis=1)
+    shares = np.divide(raised, sums[:, None], out=np.zeros_like(raised), where=sums[:, None] > 0)
+    return _weighted(mixture, mixture.weights * sums, {**mixture.factors, widest: shares})

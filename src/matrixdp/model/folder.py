@@ -4,43 +4,39 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from matrixdp.answers.table import BATCH_ROWS
+from matrixdp.domain import Domain
 from matrixdp.errors import StorageError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.locks import whole_path
-from matrixdp.model.archive import MODEL_FORMAT, MODEL_VERSION, read_tables, write_tables
-from matrixdp.model.words import BIASED, Progress, Written, promise
+from matrixdp.model.tables import LocalTables, Mixture, Tables
 from matrixdp.storage.archive import (
+    ArchiveReader,
+    ArchiveWriter,
     differences,
     entry,
+    partial_folder,
     plain_content,
     read_strictly,
+    replaces_folder,
+    sync_files,
     sync_folder,
-    temporary_name,
 )
 from matrixdp.storage.formats import load_measurement, save_measurement
 
-__all__ = [
-    "ANSWERS",
-    "MODEL_FILES",
-    "answers_schema",
-    "check_out",
-    "check_record",
-    "is_model",
-    "read_model",
-    "save_model",
-]
+if TYPE_CHECKING:
+    from matrixdp.model.model import Model
 
+MODEL_FORMAT, MODEL_VERSION = "matrixdp model", 1
 RECORD, TABLES, MEASUREMENT, ANSWERS = (
     "model.json",
     "model.mdp",
@@ -52,11 +48,36 @@ MODEL_FILES = (RECORD, MEASUREMENT, TABLES, ANSWERS)
 _LISTED = MODEL_FILES[1:]
 _LARGEST_RECORD = 1 << 26
 _UNREPEATED = ("query", "estimate", "lower", "upper", "modelled")
-_PARTIAL, _OLD = "partial-model", "replaced-model"
+
+Progress = Callable[[int, int], None]
+"""Is called with how many are done and of how many."""
+
+BIASED = (
+    "BIASED: the column modelled is never negative and agrees with itself everywhere, and for that it is "
+    "biased, above all where counts are small; it has no standard deviation and no interval. The unbiased "
+    "estimate beside it, with its standard deviation and interval, is the only promise. What is extrapolated "
+    "was not measured: it is the model's guess, and no figure of the data."
+)
+"""What is said of the answers of every model."""
+NOT_PRIVATE = "NOT PRIVATE: the noise of the measurement was seeded, so whoever knows the seed can remove it"
+"""What is said besides where the noise was seeded."""
+
+
+def promise(model: Model) -> dict[str, Any]:
+    """Return what a record says of privacy: the promise of the release, which covers what follows from it."""
+    return {
+        **({} if model.private else {"warning": NOT_PRIVATE}),
+        "private": model.private,
+        "privacy": {
+            "text": model.statement.text,
+            "guarantees": model.statement.guarantees,
+            "measurement": {"sha256": model.measurement_digest},
+        },
+    }
 
 
 def save_model(
-    model: Written, out: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
+    model: Model, out: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
 ) -> Path:
     """Write a model as a folder that appears whole or not at all.
 
@@ -86,7 +107,11 @@ def save_model(
     StorageError
         If `out` holds something else, or cannot be written.
     """
-    with _staged(Path(out), force) as folder:
+    target = whole_path(out)
+    replaces = check_out(target, force)
+    with partial_folder(target, "partial-model") as partial:
+        folder, old = partial / "new", partial / "old"
+        folder.mkdir()
         save_measurement(folder / MEASUREMENT, model.measurement, model.workload)
         write_tables(folder / TABLES, model.tables, model.made)
         with one_blas_thread():
@@ -94,6 +119,16 @@ def save_model(
         written = {**_record(model), "files": {name: entry(folder / name) for name in _LISTED}}
         text = json.dumps(written, indent=1, ensure_ascii=False, allow_nan=False)
         (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+        sync_files(folder)
+        if replaces:
+            target.replace(old)
+        try:
+            folder.replace(target)
+        except BaseException:
+            if replaces:
+                old.replace(target)
+            raise
+        sync_folder(target.parent)
     return Path(out)
 
 
@@ -105,41 +140,36 @@ def read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     StorageError
         If it holds none, or one that was damaged or altered.
     """
-    if not os.path.isfile(folder / RECORD):  # noqa: PTH113 - no error where the path is none
+    record = folder / RECORD
+    if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
         raise StorageError(f"{folder}: found no {RECORD}; expected the folder of a model", "file-missing")
-    written = read_strictly(plain_content(folder / RECORD, _LARGEST_RECORD), str(folder / RECORD))
+    written = read_strictly(plain_content(record, _LARGEST_RECORD), str(record))
     if written.get("format") != MODEL_FORMAT:
-        raise StorageError(
-            f"{folder / RECORD}: holds something else than the record of a model", "damaged-file"
-        )
+        raise StorageError(f"{record}: holds something else than the record of a model", "damaged-file")
     if written.get("format_version") != MODEL_VERSION:
         raise StorageError(
-            f"{folder / RECORD}: found format version {written.get('format_version')!r:.80}; expected "
+            f"{record}: found format version {written.get('format_version')!r:.80}; expected "
             f"{MODEL_VERSION}, which this matrixdp reads: make the model anew",
             "other-version",
         )
     listed = written.get("files")
     if not isinstance(listed, dict) or set(listed) != set(_LISTED):
-        raise StorageError(
-            f"{folder / RECORD}: damaged: it does not list the files of a model", "damaged-file"
-        )
+        raise StorageError(f"{record}: damaged: it does not list the files of a model", "damaged-file")
     for name in _LISTED:
         if entry(folder / name, plain=True) != listed[name]:
-            raise StorageError(
-                f"{folder / name}: does not belong to {RECORD}: its checksum is another", "damaged-file"
-            )
+            found = f"{folder / name}: does not belong to {RECORD}: its checksum is another"
+            raise StorageError(found, "damaged-file")
     measurement, workload = load_measurement(folder / MEASUREMENT)
     tables, made = read_tables(folder / TABLES, workload.domain)
     confidence = written.get("confidence")
     if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
-        raise StorageError(
-            f"{folder / RECORD}: damaged: its confidence is no number between 0 and 1", "damaged-file"
-        )
+        found = f"{record}: damaged: its confidence is no number between 0 and 1"
+        raise StorageError(found, "damaged-file")
     fields = {"measurement": measurement, "workload": workload, "tables": tables, "made": made}
     return {**fields, "confidence": float(confidence), "digest": listed[MEASUREMENT]["sha256"]}, written
 
 
-def check_record(model: Written, folder: Path, written: dict[str, Any]) -> None:
+def check_record(model: Model, folder: Path, written: dict[str, Any]) -> None:
     """Check that the record of a model says what follows from its files.
 
     Raises
@@ -153,7 +183,7 @@ def check_record(model: Written, folder: Path, written: dict[str, Any]) -> None:
         raise StorageError(f"{folder / RECORD}: damaged or altered: {problem}", "damaged-file")
 
 
-def _record(model: Written) -> dict[str, Any]:
+def _record(model: Model) -> dict[str, Any]:
     """Return what the record of a model says, but for its files."""
     return {
         "format": MODEL_FORMAT,
@@ -172,7 +202,7 @@ def _record(model: Written) -> dict[str, Any]:
     }
 
 
-def _write_answers(model: Written, path: Path, progress: Progress | None) -> None:
+def _write_answers(model: Model, path: Path, progress: Progress | None) -> None:
     """Write the answers of a model, one query group in memory at a time."""
     schema = answers_schema(model)
     repeated = [name for name in schema.names if name not in _UNREPEATED]
@@ -190,7 +220,7 @@ def _write_answers(model: Written, path: Path, progress: Progress | None) -> Non
                     progress(done, total)
 
 
-def answers_schema(model: Written) -> pa.Schema:
+def answers_schema(model: Model) -> pa.Schema:
     """Return the columns of the file of answers, and what it says of them."""
     mark = b"private" if model.private else b"NOT PRIVATE: seeded noise"
     return model.schema.with_metadata({b"matrixdp": mark, b"biased": BIASED.encode()})
@@ -206,36 +236,6 @@ def is_model(folder: Path) -> bool:
     return written.get("format") == MODEL_FORMAT and names <= set(MODEL_FILES)
 
 
-@contextmanager
-def _staged(out: Path, force: bool) -> Iterator[Path]:
-    """Give a temporary folder beside another, which takes its place when all went well."""
-    target = whole_path(out)
-    replaces = check_out(target, force)
-    partial, old = temporary_name(target, _PARTIAL), temporary_name(target, _OLD)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
-    except (OSError, ValueError) as error:
-        raise StorageError.unwritable(target, error) from None
-    try:
-        yield partial
-        for file in partial.iterdir():
-            with file.open("rb+") as stream:
-                os.fsync(stream.fileno())
-        if replaces:
-            target.replace(old)
-        try:
-            partial.replace(target)
-        except BaseException:
-            if replaces:
-                old.replace(target)
-            raise
-        sync_folder(target.parent)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
-
-
 def check_out(target: Path, force: bool) -> bool:
     """Return whether a model would be replaced; refuse to touch anything else.
 
@@ -244,19 +244,54 @@ def check_out(target: Path, force: bool) -> bool:
     StorageError
         If the folder holds something, which is no model or must not be replaced.
     """
-    if not os.path.lexists(target):
-        return False
-    if not target.is_dir() or target.is_symlink():
-        raise StorageError(f"{target}: found a file; expected a folder that is not there yet", "file-exists")
-    if not any(target.iterdir()):
-        return False
-    if not is_model(target):
-        raise StorageError(
-            f"{target}: found a folder with other files; expected one that is not there yet", "file-exists"
-        )
-    if not force:
-        raise StorageError(
-            f"{target}: found an earlier model; use another folder, or replace it (force=True, or --force)",
-            "file-exists",
-        )
-    return True
+    return replaces_folder(target, "model", is_model, force)
+
+
+# The file of a model: its arrays, and with what they were made, checked when read.
+
+
+def write_tables(path: Path, tables: Tables, made: Mapping[str, Any]) -> None:
+    """Write the file of a model, with what is said of how it was made."""
+    with ArchiveWriter(path) as archive:
+        header: dict[str, object] = {"total": tables.total}
+        if isinstance(tables, Mixture):
+            header |= {
+                "weights": archive.add(tables.weights),
+                "factors": {name: archive.add(own) for name, own in tables.factors.items()},
+            }
+        else:
+            header["tables"] = [[list(names), archive.add(own)] for names, own in tables.tables.items()]
+        form = {"format": MODEL_FORMAT, "format_version": MODEL_VERSION}
+        archive.close({**form, "made": dict(made), "model": header})
+
+
+def read_tables(path: Path, domain: Domain) -> tuple[Tables, dict[str, Any]]:
+    """Return what the file of a model holds.
+
+    Raises
+    ------
+    StorageError
+        If it holds none, or one that does not fit the domain, or is no table of shares.
+    """
+    with ArchiveReader(path, MODEL_FORMAT, MODEL_VERSION) as archive, archive.reading("its header"):
+        header, made = archive.header["model"], archive.header["made"]
+        if not isinstance(made, dict):
+            raise archive.damaged("it does not say how it was made")
+        total = header["total"]
+        if isinstance(total, bool) or not isinstance(total, int | float):
+            raise archive.damaged("its total is no number")
+        json.dumps(made, allow_nan=False)
+        if "tables" in header:
+            tables = {
+                tuple(map(archive.text, names)): _numbers(archive, own) for names, own in header["tables"]
+            }
+            return LocalTables(domain, float(total), tables), made
+        factors = {name: _numbers(archive, own) for name, own in header["factors"].items()}
+        return Mixture(domain, float(total), _numbers(archive, header["weights"]), factors), made
+
+
+def _numbers(archive: ArchiveReader, name: object) -> Any:
+    array = archive.array(name)
+    if array.dtype != np.float64:
+        raise archive.damaged("an array of it is not of floating-point numbers")
+    return array

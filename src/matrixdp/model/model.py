@@ -11,43 +11,50 @@ from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, embed
 from matrixdp.answers.questions import question as as_entry
 from matrixdp.answers.table import FIGURES, AnswerColumns
+from matrixdp.display import MAX_ROWS as MAX_SHOWN
+from matrixdp.display import Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact.resources import one_blas_thread
+from matrixdp.forms import describe_value, unknown_name
 from matrixdp.locks import private_folder
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
-from matrixdp.model.archive import Tables
-from matrixdp.model.counting import counted_table
-from matrixdp.model.folder import check_record, read_model, save_model
-from matrixdp.model.mixture import Mixture
-from matrixdp.model.records import MAX_ROWS, StratifiedRecords
-from matrixdp.model.shown import ShownModel
-from matrixdp.model.values import RecordColumns
-from matrixdp.model.words import BIASED, SYNTHETIC, Progress
-from matrixdp.model.writing import write_records
+from matrixdp.model.constraints import Constraints
+from matrixdp.model.folder import BIASED, Progress, check_record, read_model, save_model
+from matrixdp.model.likelihood import Evidence, FitTests
+from matrixdp.model.mixture_fit import FITS, choose
+from matrixdp.model.pair_fit import fit_local
+from matrixdp.model.record_values import RecordColumns
+from matrixdp.model.records import (
+    MAX_ROWS,
+    SYNTHETIC,
+    StratifiedRecords,
+    check_seed,
+    counted_table,
+    write_records,
+)
+from matrixdp.model.tables import Mixture, Tables, check_answered
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.storage.archive import entry
 from matrixdp.storage.formats import save_measurement
 
-__all__ = ["MAX_TABLE_ROWS", "Model"]
-
-Array = NDArray[np.float64]
-
 #: A table in memory has at most this many rows.
 MAX_TABLE_ROWS = 50_000_000
+METHODS = ("auto", "mixture", "local")
+"""How a model is made."""
+_MOST_COMPONENTS = 1_000_000
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(ShownModel):
+class Model(Displayed):
     """Non-negative, consistent answers and records that follow from a release, at no privacy cost.
 
     Its answers are biased: the unbiased estimates, with their standard deviations and intervals, stay beside
@@ -77,7 +84,7 @@ class Model(ShownModel):
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.model.mixture import Mixture
+    >>> from matrixdp.model.tables import Mixture
     >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
     >>> measured = mdp.select(workload).measure({"sex": ["male"] * 90}, mdp.Budget(mu=1), seed_not_private=1)
     >>> tables = Mixture(workload.domain, 90.0, np.ones(1), {"sex": np.array([[0.0, 1.0]])})
@@ -123,7 +130,7 @@ class Model(ShownModel):
     @property
     def seed(self) -> int:
         """The seed that it was made with, and that records are drawn with unless another is given."""
-        seed = self.made.get("seed", 0)
+        seed = self.made.get("seed")
         return seed if type(seed) is int else 0
 
     @property
@@ -339,7 +346,7 @@ class Model(ShownModel):
     ) -> Path:
         """Write synthetic records to a file, and what they are beside it; see `write_records`."""
         columns = RecordColumns(self.domain, values, levels=levels)
-        return write_records(self, Path(path), self.stratified(rows, seed), columns, values, force, progress)
+        return write_records(self, Path(path), self.stratified(rows, seed), columns, force, progress)
 
     def save(
         self, folder: str | os.PathLike[str], *, force: bool = False, progress: Progress | None = None
@@ -363,6 +370,17 @@ class Model(ShownModel):
         model = cls(**fields)
         check_record(model, Path(folder), written)
         return model
+
+    def _lines(self) -> tuple[str, str]:
+        asked = counted(self.workload.queries, "answer")
+        first = f"Model ({self.method}) of {asked} in {counted(len(self.workload), 'group')}, biased"
+        passed = f"{'' if self.accepted else 'NOT '}accepted by the tests of its fit"
+        seeded = "" if self.private else "NOT PRIVATE: the noise was seeded; "
+        return first, seeded + passed
+
+    def _preview(self) -> Preview:
+        rows = [(group.name, f"{group.queries:,}") for group in self.workload.groups[:MAX_SHOWN]]
+        return Preview(("group", "queries"), rows, len(self.workload), frozenset((1,)))
 
     def _determines(self, group: Group) -> bool:
         try:
@@ -393,3 +411,76 @@ def _with(schema: pa.Schema) -> pa.Schema:
     """Return the columns of answers with those of a model: figures are null where it extrapolates."""
     own = [field.with_nullable(True) if field.name in FIGURES else field for field in schema]
     return pa.schema([*own, ("modelled", pa.float64()), ("extrapolated", pa.bool_())])
+
+
+# From a release to a model of it.
+
+
+def fit_model(
+    measurement: Measurement,
+    workload: Workload,
+    confidence: float,
+    method: str,
+    *,
+    seed: int,
+    components: int | None,
+    steps: int | None,
+    invariants: object,
+    structural_zeros: object,
+    accept_anyway: bool,
+    progress: Progress | None,
+) -> Model:
+    """Return a model of a release; see `matrixdp.Release.model`."""
+    if method not in METHODS:
+        listed = ", ".join(METHODS[:-1]) + f" or {METHODS[-1]}"
+        raise SpecificationError(unknown_name(("method",), str(method), listed, METHODS))
+    check_seed(seed)
+    for name, number in (("components", components), ("steps", steps)):
+        if number is not None and (type(number) is not int or not 1 <= number <= _MOST_COMPONENTS):
+            expected = f"an integer from 1 to {_MOST_COMPONENTS:,}"
+            raise SpecificationError.at((name,), describe_value(number), expected, code="out-of-range")
+    known = Constraints.of(measurement.plan.domain, invariants, structural_zeros)
+    evidence = Evidence.of(measurement, known)
+    tables: Tables
+    if method == "local":
+        tables, tests = _fit_local(evidence, workload)
+        made, remedy = _made("local", seed, tests), "Use method='mixture'"
+    else:
+        fitted = choose(evidence, seed, components=components, steps=steps, seen=progress)
+        tables, tests = fitted.mixture, fitted.tests
+        size = {"components": fitted.components, "steps": fitted.steps, "fits": FITS}
+        made = _made("mixture", seed, tests, size)
+        remedy = f"Ask for more than {fitted.components:,} `components` or {fitted.steps:,} `steps`"
+        if method == "auto" and not tests.accepted and not accept_anyway:
+            try:
+                local, own = _fit_local(evidence, workload)
+            except (UnsupportedQueryError, TooLargeError):
+                tests.check(remedy)
+            if own.accepted:
+                tables, tests, made = local, own, {**_made("local", seed, own), "rejected": made}
+    if not accept_anyway:
+        tests.check(remedy)
+    return Model(measurement, workload, tables, {**made, **known.written}, confidence)
+
+
+def _made(
+    method: str, seed: int, tests: FitTests, size: Mapping[str, int] | None = None
+) -> dict[str, object]:
+    """Return how a model was made, as JSON has it."""
+    outcome = {"accepted": tests.accepted, "tests": tests.as_dict()}
+    return {"method": method, "seed": seed, **(size or {}), **outcome}
+
+
+def _fit_local(evidence: Evidence, workload: Workload) -> tuple[Tables, FitTests]:
+    """Return tables of pairs and their tests; refuse where they do not serve what is asked."""
+    for group in workload:
+        check_answered(workload.domain, group)
+    tables = fit_local(evidence)
+    return tables, evidence.tests(evidence.losses(tables))
+
+
+def tests_of(model: Model) -> FitTests:
+    """Return the tests of a model, computed again from its measurement and its tables."""
+    known = Constraints.of(model.domain, model.made.get("totals"), model.made.get("impossible"))
+    evidence = Evidence.of(model.measurement, known)
+    return evidence.tests(evidence.losses(model.tables))

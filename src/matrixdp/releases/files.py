@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import shutil
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +36,7 @@ from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.releases import record as records
 from matrixdp.releases.schema import Request
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.storage.archive import differences, entry, sync_folder, temporary_name
+from matrixdp.storage.archive import differences, entry, partial_folder, sync_folder
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
@@ -71,21 +70,15 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             found = f"{target}: found something there; expected a folder that is new or empty"
             raise StorageError(found, "file-exists")
-        partial = temporary_name(target, "tables")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.mkdir()
     except (OSError, ValueError) as error:
         raise StorageError.unwritable(target, error) from None
-    try:
+    with partial_folder(target, "tables") as partial:
         with one_blas_thread():
             files = list(_written(release, partial, format, pivot))
         for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
             (partial / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
         partial.replace(target)
         sync_folder(target.parent)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     return Path(out)
 
 

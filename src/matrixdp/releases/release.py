@@ -937,14 +937,14 @@ class Release(Displayed):
         >>> model.accepted, min(model.answers["modelled"].to_pylist()) >= 0
         (True, True)
         """
-        from matrixdp.model.making import make_model
+        from matrixdp.model.model import fit_model
 
         for name in former:
             if name not in ("totals", "impossible"):
                 raise TypeError(f"model() got an unexpected keyword argument {name!r}")
             new = "invariants" if name == "totals" else "structural_zeros"
             warnings.warn(f"{name}= is the former name of {new}=", DeprecationWarning, stacklevel=2)
-        return make_model(
+        return fit_model(
             self.measurement,
             self.workload,
             self.confidence,
@@ -976,7 +976,7 @@ class Release(Displayed):
         R. McKenna, D. Sheldon and G. Miklau, Graphical-model based estimation and inference for differential
         privacy, ICML 2019; https://github.com/ryan112358/mbi.
         """
-        from matrixdp.model.bridge import to_mbi
+        from matrixdp.model.mbi_export import to_mbi
 
         return to_mbi(self.measurement)
 

@@ -46,7 +46,14 @@ from matrixdp.releases.record import (
 )
 from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.signatures import SigningKey
-from matrixdp.storage.archive import digest, sync_folder, temporary_name, write_durably
+from matrixdp.storage.archive import (
+    digest,
+    replaces_folder,
+    sync_files,
+    sync_folder,
+    temporary_name,
+    write_durably,
+)
 from matrixdp.storage.formats import load_measurement, save_measurement
 
 if TYPE_CHECKING:
@@ -259,9 +266,7 @@ def transaction(
         if keep:
             _refuse_another_run(target, partial)
         yield run
-        for file in partial.iterdir():
-            with file.open("rb+") as stream:
-                os.fsync(stream.fileno())
+        sync_files(partial)
         sync_folder(partial)
         _check(target, force)
         if replaces:
@@ -319,26 +324,18 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _check(target: Path, force: bool, spends: str | None = None) -> bool:
     """Return whether a release would be replaced; refuse to touch anything else."""
-    if not target.exists() and not target.is_symlink():
-        return False
-    if not target.is_dir() or target.is_symlink():
-        raise StorageError(f"{target}: found a file; expected a folder that is not there yet", "file-exists")
-    names = {path.name for path in target.iterdir()}
-    if not names:
-        return False
-    if not is_release(target) or not names <= set(RELEASE_FILES):
-        found = "found a folder with other files; expected one that is not there yet"
-        raise StorageError(f"{target}: {found}", "file-exists")
-    if not force:
-        again = "use another folder, or replace it (force=True, or --force)"
-        if spends is not None:
-            again = (
-                f"running again spends another {spends}, and replacing the old release does not refund its "
-                f"budget. `matrixdp answer {target} QUERY` answers further queries of it at no further cost. "
-                f"To spend all the same, {again}"
-            )
-        raise StorageError(f"{target}: found an earlier release; {again}", "file-exists")
-    return True
+    again = None
+    if spends is not None:
+        again = (
+            f"running again spends another {spends}, and replacing the old release does not refund its "
+            f"budget. `matrixdp answer {target} QUERY` answers further queries of it at no further cost. "
+            "To spend all the same, use another folder, or replace it (force=True, or --force)"
+        )
+
+    def is_one(folder: Path) -> bool:
+        return is_release(folder) and {path.name for path in folder.iterdir()} <= set(RELEASE_FILES)
+
+    return replaces_folder(target, "release", is_one, force, again)
 
 
 # Spent: what says so, and what a run that was stopped left. It is told apart, and never served.

@@ -11,11 +11,12 @@ import io
 import json
 import math
 import os
+import shutil
 import stat
 import time
 import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self, final
@@ -45,6 +46,72 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_files(folder: Path) -> None:
+    """Make the files in a folder durable."""
+    for file in folder.iterdir():
+        with file.open("rb+") as stream:
+            os.fsync(stream.fileno())
+
+
+@contextmanager
+def partial_folder(target: Path, ending: str) -> Iterator[Path]:
+    """Give a hidden folder beside a path, in which what belongs there is made; what stays in it is removed.
+
+    Raises
+    ------
+    StorageError
+        If it cannot be made.
+    """
+    partial = temporary_name(target, ending)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.mkdir()
+    except (OSError, ValueError) as error:
+        raise StorageError.unwritable(target, error) from None
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def replaces_folder(
+    target: Path, kind: str, is_one: Callable[[Path], bool], force: bool, again: str | None = None
+) -> bool:
+    """Return whether a folder of a kind would be replaced; refuse to touch anything else.
+
+    Parameters
+    ----------
+    target : Path
+        Where the new one goes.
+    kind : str
+        What it is called: a release, a model.
+    is_one : callable
+        Whether a folder that is not empty holds one of this kind and nothing else.
+    force : bool
+        Whether one may be replaced.
+    again : str, optional
+        What a refusal says can be done where one may not.
+
+    Raises
+    ------
+    StorageError
+        If there is a file, a folder of something else, or one of this kind that must stay.
+    """
+    if not os.path.lexists(target):
+        return False
+    if not target.is_dir() or target.is_symlink():
+        raise StorageError(f"{target}: found a file; expected a folder that is not there yet", "file-exists")
+    if not any(target.iterdir()):
+        return False
+    if not is_one(target):
+        found = "found a folder with other files; expected one that is not there yet"
+        raise StorageError(f"{target}: {found}", "file-exists")
+    if not force:
+        again = again or "use another folder, or replace it (force=True, or --force)"
+        raise StorageError(f"{target}: found an earlier {kind}; {again}", "file-exists")
+    return True
 
 
 def write_durably(path: Path, content: bytes, mode: int = 0o666) -> None:

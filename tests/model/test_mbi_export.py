@@ -8,7 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.model.bridge import MeasuredQuery
+from matrixdp.model.mbi_export import measured_query
 from matrixdp.testing import dense_measurement
 from tests.model.builders import measured
 
@@ -23,7 +23,7 @@ def test_measured_queries_are_those_of_the_plan(mechanism):
     for part in plan.parts:
         others = tuple(axis for axis, name in enumerate(DOMAIN.names) if name not in part.attributes)
         factor = SimpleNamespace(datavector=counts.sum(axis=others).ravel)
-        found = MeasuredQuery.of(part, DOMAIN)(factor)
+        found = measured_query(part, DOMAIN)(factor)
         np.testing.assert_allclose(found, dense_measurement(part, DOMAIN) @ counts.ravel())
 
 

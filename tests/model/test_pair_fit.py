@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import LinearConstraint, minimize
 
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
-from matrixdp.exact import IntegerMatrix
-from matrixdp.model.local import fit_local
-from matrixdp.model.measured import Axis, evidence_of
+from matrixdp.exact.linear import contrasts
+from matrixdp.model.pair_fit import Directions, balanced, nearest, rounded
 from matrixdp.queries.groups import DenseGroup, MatrixRows, ProductGroup
-from matrixdp.testing.plugins import dense_measurement
 from tests.model import builders
+from tests.model.builders import local
 
 DOMAIN = mdp.Domain(
     {
@@ -70,7 +70,7 @@ def strategy():
 
 @pytest.fixture(scope="module")
 def tables(strategy):
-    return fit_local(strategy.measure(PEOPLE, BUDGET, seed_not_private=3).measurement)
+    return local(strategy.measure(PEOPLE, BUDGET, seed_not_private=3).measurement)
 
 
 def test_tables_agree_in_every_sum_and_are_not_negative(tables):
@@ -87,7 +87,7 @@ def test_tables_agree_in_every_sum_and_are_not_negative(tables):
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_are_less_than_those_of_unbiased_answers(strategy, seed):
     held = strategy.measure(PEOPLE, BUDGET, seed_not_private=seed).measurement
-    fitted = fit_local(held)
+    fitted = local(held)
     own, unbiased = [], []
     for pair in combinations(NAMES, 2):
         own.append(((fitted.marginal(pair) - counted(pair)) ** 2).sum())
@@ -125,7 +125,7 @@ def test_every_kind_of_plan_and_noise_serves(kind, noise):
     for seed in range(4):
         held = measured(asked, mechanism, budget, seed, noise=noise)
         assert type(held.plan).__name__ == plan
-        fitted = fit_local(held)
+        fitted = local(held)
         for group in asked.groups:
             assert isinstance(group, ProductGroup)
             if len(group.attributes) != 2:
@@ -152,7 +152,7 @@ def test_derived_attributes_follow_from_the_others(tables):
 
 def test_what_was_measured_of_derived_attributes_counts():
     derived = [mdp.product(adult="identity", city="identity"), mdp.product({"smoking woman": "identity"})]
-    fitted = fit_local(measured(mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=BASE), *derived)))
+    fitted = local(measured(mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=BASE), *derived)))
     ages = counted(("age", "city"))
     truth = np.stack([ages[:3].sum(axis=0), ages[3:].sum(axis=0)])
     error = np.sqrt(((fitted.marginal(["adult", "city"]) - truth) ** 2).mean())
@@ -162,7 +162,7 @@ def test_what_was_measured_of_derived_attributes_counts():
 
 def test_a_pair_of_which_nothing_was_measured_is_independent():
     held = measured(mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=BASE[:2])))
-    fitted = fit_local(held)
+    fitted = local(held)
     expected = np.multiply.outer(fitted.marginal(["age"]), fitted.marginal(["sex"])) / fitted.total
     np.testing.assert_allclose(fitted.marginal(["age", "sex"]), expected)
     np.testing.assert_allclose(fitted.marginal(["city"]), fitted.total / 12)  # nothing is known of it
@@ -172,34 +172,7 @@ def test_more_than_two_attributes_are_refused_by_name(tables):
     with pytest.raises(UnsupportedQueryError, match=r"needs age, sex, city together.*method='mixture'"):
         tables.marginal(["age", "sex", "city"])
     with pytest.raises(UnsupportedQueryError, match=r"and age, sex, smokes were measured together"):
-        fit_local(measured(mdp.Workload(DOMAIN, mdp.marginals(3, attributes=BASE[:3]))))
-
-
-@pytest.mark.parametrize("mechanism", ["residual", "opt-m"])
-def test_gradients_are_those_of_written_out_rows(mechanism):
-    """Every form of evidence says the same as the measured rows themselves."""
-    domain = mdp.Domain({"a": 3, "b": 4, "c": {"of": ["a"], "map": {0: "x", 1: "x", 2: "y"}}})
-    asked = mdp.Workload(domain, mdp.marginals([1, 2]))
-    plan = mdp.select(asked, mechanism=mechanism).selection.plan
-    random = np.random.default_rng(2)
-    for part in plan.parts:
-        values = random.normal(size=part.rows)
-        one = evidence_of(part, 2.0, values, domain)
-        sizes = [domain[name].size for name in one.free]
-        whole = dense_measurement(part, domain).reshape(part.rows, *domain.shape)
-        # a table over the free attributes, put where the derived attribute says
-        lifted = np.zeros((part.rows, *sizes))
-        for cell in np.ndindex(*sizes):
-            code = dict(zip(one.free, cell, strict=True))
-            place = (code.get("a", 0), code.get("b", 0), 0 if code.get("a", 0) < 2 else 1)
-            lifted[(slice(None), *cell)] = whole[(slice(None), *place)]
-        rows = lifted.reshape(part.rows, -1)
-        table = random.normal(size=sizes)
-        if hasattr(one, "target"):
-            values = rows @ one.target.ravel()  # what no table can fit has no gradient
-        expected = rows.T @ (rows @ table.ravel() - values) / 2.0
-        np.testing.assert_allclose(one.gradient(table).ravel(), expected, atol=1e-9)
-        assert one.most_curved() >= np.linalg.norm(rows, 2) ** 2 / 2.0 * (1 - 1e-9)
+        local(measured(mdp.Workload(DOMAIN, mdp.marginals(3, attributes=BASE[:3]))))
 
 
 def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
@@ -223,9 +196,77 @@ def test_answers_are_the_queries_of_the_tables(tables):
     np.testing.assert_allclose(tables.answers(dense), matrix @ tables.marginal(["age", "sex"]).ravel())
 
 
-def test_a_matrix_that_is_alike_in_all_directions_is_found():
-    plain = Axis.of(IntegerMatrix(2 * np.eye(3, dtype=np.int64)))
-    assert (plain.alike, plain.common, plain.gram) == (4.0, 0.0, None)
-    prefix = Axis.of(IntegerMatrix(np.tril(np.ones((3, 3), dtype=np.int64))))
-    assert prefix.gram is not None
-    assert prefix.total_variance() == pytest.approx(1.0)
+# The likeliest non-negative table with given sums, compared with a general solver.
+
+ROWS, COLUMNS = np.array([30.0, 8.0, 0.0, 2.0]), np.array([25.0, 12.0, 3.0])
+START = np.multiply.outer(ROWS, COLUMNS) / ROWS.sum()
+TARGET = np.random.default_rng(5).normal(size=(4, 3)) * 6 + START
+SUMS = np.vstack([np.kron(np.eye(4), np.ones(3)), np.kron(np.ones(4), np.eye(3))])
+ALLOWED = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1], [1, 1, 0]], dtype=bool)
+
+
+def solved(metric: Any, allowed: Any) -> Any:
+    """What a general solver finds, which is given gradients and bounds and nothing else."""
+    free = SUMS @ START.ravel()
+    known: dict[str, Any] = {
+        "jac": lambda x: metric @ (x - TARGET.ravel()),
+        "bounds": [(0, None if cell else 0) for cell in allowed.ravel()],
+        "constraints": LinearConstraint(SUMS[:-1], free[:-1], free[:-1]),
+        "options": {"gtol": 1e-9, "xtol": 1e-12, "maxiter": 3000},
+    }
+
+    def loss(x: Any) -> float:
+        return float(0.5 * (x - TARGET.ravel()) @ metric @ (x - TARGET.ravel()))
+
+    found: Any = minimize(loss, START.ravel(), method="trust-constr", **known)
+    return found.x.reshape(START.shape)
+
+
+def directions(metrics):
+    bases, curved = [], []
+    for metric in metrics:
+        basis = contrasts(len(metric))
+        values, turned = np.linalg.eigh(basis.T @ metric @ basis)
+        bases.append(basis @ turned)
+        curved.append(values)
+    return Directions(tuple(bases), np.multiply.outer(*curved))
+
+
+@pytest.mark.parametrize("allowed", [np.ones_like(ALLOWED), ALLOWED], ids=["all cells", "some cells"])
+@pytest.mark.parametrize("kind", ["white", "by axes", "bounded"])
+def test_the_table_is_that_of_a_general_solver(kind, allowed):
+    prefixes = [np.tril(np.ones((size, size))) for size in START.shape]
+    metrics = [
+        np.eye(size) if kind == "white" else own.T @ own
+        for size, own in zip(START.shape, prefixes, strict=True)
+    ]
+    metric = np.kron(*metrics)
+    largest = float(np.linalg.norm(metric, 2))
+    chosen = {
+        "white": Directions(None, 1.0),
+        "by axes": directions(metrics),
+        "bounded": Directions(None, largest, exact=False),
+    }[kind]
+    # a start that fits the allowed cells has the same sums
+    start = START if allowed.all() else balanced(np.where(allowed, START, 0.0), {0: ROWS, 1: COLUMNS})
+    found = nearest(start, lambda x: (metric @ (x - TARGET).ravel()).reshape(x.shape), chosen, allowed)
+    expected = solved(metric, allowed)
+    assert (found >= 0).all()
+    assert (found[~allowed] == 0).all()
+
+    def loss(x):
+        return 0.5 * (x - TARGET).ravel() @ metric @ (x - TARGET).ravel()
+
+    assert loss(found) == pytest.approx(loss(expected), rel=2e-3)
+    assert abs(found.sum(axis=1) - ROWS).max() < 0.05
+    assert abs(found.sum(axis=0) - COLUMNS).max() < 0.05
+
+
+def test_sums_are_exact_after_rounding_and_zeros_stay():
+    held = np.maximum(TARGET, 0.0)
+    for made in (rounded(held, ROWS, COLUMNS), rounded(np.zeros((4, 3)), ROWS, COLUMNS)):
+        assert (made >= 0).all()
+        np.testing.assert_allclose(made.sum(axis=1), ROWS, atol=1e-12)
+        np.testing.assert_allclose(made.sum(axis=0), COLUMNS, atol=1e-12)
+    exact = balanced(START, {0: ROWS, 1: COLUMNS})
+    np.testing.assert_array_equal(rounded(exact, exact.sum(axis=1), exact.sum(axis=0)), exact)

@@ -5,7 +5,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.model import Mixture
-from matrixdp.model.derived import free_attributes
+from matrixdp.model.tables import free_attributes
 from matrixdp.testing import dense_queries
 
 DOMAIN = mdp.Domain(

@@ -19,11 +19,6 @@ from matrixdp.domain.encoding import encode_value
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
 
-__all__ = ["VALUES", "RecordColumns"]
-
-VALUES = ("labels", "data")
-"""How records are written: in the words of the answers, or as the domain is read."""
-
 _INT, _FLOAT, _TEXT = pa.int64(), pa.float64(), pa.utf8()
 
 
@@ -93,7 +88,7 @@ class RecordColumns:
     """
 
     def __init__(self, domain: Domain, values: str = "labels", *, levels: bool = False) -> None:
-        if values not in VALUES:
+        if values not in ("labels", "data"):
             raise SpecificationError.at(
                 ("values",), describe_value(values), "labels or data", code="unknown-name"
             )
@@ -101,6 +96,7 @@ class RecordColumns:
             raise SpecificationError.at(
                 ("levels",), "levels with `data`", "levels with `labels` alone", code="conflict"
             )
+        self.values = values
         self._columns = tuple(_labelled(domain, levels) if values == "labels" else _read(domain))
         self.schema = pa.schema([(own.name, own.taken(np.zeros(0, np.int32)).type) for own in self._columns])
 
