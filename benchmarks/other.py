@@ -16,7 +16,7 @@ from harness import emit
 from workloads import OTHER, SWEEPS, Make
 
 from matrixdp.noise import NOISES
-from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.bounds.lower_bound import svd_bound_workload
 from matrixdp.selection.mechanisms.table import MECHANISMS
 
 #: Seconds of processor time for each selection.

@@ -20,7 +20,8 @@ from values import equal, number
 
 import matrixdp as mdp
 from matrixdp.noise import noise_named
-from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
+from matrixdp.selection.bounds.lower_bound import svd_bound_workload
+from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.selection.mechanisms.table import MECHANISMS, Mechanism
 
 __all__ = ["excess", "figure_of", "measured_cell"]

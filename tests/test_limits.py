@@ -26,7 +26,7 @@ from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
 from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
-from matrixdp.selection.bounds import decomposed, gathered, rings, triples
+from matrixdp.selection.bounds import lower_bound, terms, traces, triples
 from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
 from matrixdp.selection.gram import dual, quadratic
 from matrixdp.selection.mechanisms import trials
@@ -120,15 +120,15 @@ TEXTS = {
         f"(up to {trials.MAX_COMPARED_CELLS:,} cells that do not factor)",
         f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",
         f"optimized together, up to {free_bases.MAX_FREE_CELLS:,} cells",
-        f"add up to at most {short(decomposed._MOST_WORK)}",
-        f"at most {short(decomposed._THOROUGH_WORK)} with `--certify`",
-        f"attributes of more than {rings.MAX_AXIS_CELLS:,} values",
-        f"over more than {gathered.MAX_JOINT_CELLS:,} cells",
-        f"explicit queries of more than {gathered._MOST_ENTRIES / 1e6:g} million entries",
-        f"of more than {decomposed._MOST_ENTRIES / 1e6:g} million entries",
+        f"add up to at most {short(lower_bound._MOST_WORK)}",
+        f"at most {short(lower_bound._THOROUGH_WORK)} with `--certify`",
+        f"attributes of more than {traces.MAX_AXIS_CELLS:,} values",
+        f"over more than {traces.MAX_AXIS_CELLS:,} cells",
+        f"explicit queries of more than {terms._MOST_ROW_ENTRIES / 1e6:g} million entries",
+        f"of more than {triples._MOST_ENTRIES / 1e6:g} million entries",
         f"more than {triples._MOST_LOOKS / 1e6:g} million pairs of subsets or"
         f" {triples._MOST_TRIPLES / 1e6:g} million triples",
-        f"or {triples._MOST_RINGS} different tensor contractions",
+        f"or {triples._MOST_TIED} different tensor contractions",
     ],
 }
 

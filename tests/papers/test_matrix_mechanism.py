@@ -20,7 +20,7 @@ from matrixdp.papers.matrix_programs import (
 )
 from matrixdp.papers.semidefinite import Program
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.bounds.lower_bound import svd_bound_workload
 from matrixdp.selection.gram import solve_gram
 from matrixdp.testing import dense_measurement
 

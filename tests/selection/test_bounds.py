@@ -8,7 +8,8 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
+from matrixdp.selection.bounds.lower_bound import svd_bound_workload
+from matrixdp.selection.gram.singular_values import svd_bound_gram
 
 MU = 0.236704
 ALL = ["identity", "total"]
@@ -47,10 +48,12 @@ def test_published_bounds_of_cps(sets, laplace, gaussian):
 
 def test_large_workloads_have_no_bound_of_this_kind():
     domain = mdp.Domain({"a": 100, "b": 100})
-    workload = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix"))
-    assert svd_bound_workload(workload) is None
-    wide = mdp.Domain({f"a{i}": 2 for i in range(16)})
-    assert svd_bound_workload(mdp.Workload(wide, mdp.marginals(1))) is None
+    assert svd_bound_workload(mdp.Workload(domain, mdp.kway([1, 2], "prefix"))) is None
+    apart = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="prefix"))
+    assert svd_bound_workload(apart) <= select(apart, noise=GAUSSIAN).certificate.lower_bound
+    wide = mdp.Workload(mdp.Domain({f"a{i}": 2 for i in range(16)}), mdp.marginals(1))
+    best = select(wide, noise=GAUSSIAN).certificate.lower_bound
+    assert svd_bound_workload(wide) == pytest.approx(best, rel=1e-9)
 
 
 @pytest.mark.parametrize("kinds", [[0, 0, 1, 2], [0, 1, 0, 1, 1, 2]])

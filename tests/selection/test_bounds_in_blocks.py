@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import matrixdp as mdp
-from matrixdp.selection.compose import svd_bound as bounds
-from matrixdp.selection.compose.svd_bound import svd_bound_gram, svd_bound_workload
+from matrixdp.selection.bounds import lower_bound as bounds
+from matrixdp.selection.bounds.lower_bound import svd_bound_workload
+from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.testing import dense_gram
 
 KINDS = ["identity", "total", "prefix", "range", ["identity", "total"]]
@@ -21,7 +22,7 @@ def test_blocks_agree_with_the_dense_spectrum(entries):
     domain = mdp.Domain({"a": {"min": 0, "max": 2}, "b": {"min": 0, "max": 3}, "c": {"min": 0, "max": 1}})
     workload = mdp.Workload(domain, *[mdp.product(a=a, b=b, c=c, weight=w) for a, b, c, w in entries])
     expected = svd_bound_gram(dense_gram(workload))
-    assert bounds._block_bound(workload) == pytest.approx(expected, rel=1e-9)
+    assert bounds.uniform_bound(workload) == pytest.approx(expected, rel=1e-9)
     assert svd_bound_workload(workload) == pytest.approx(expected, rel=1e-9)
 
 
@@ -52,8 +53,8 @@ def test_rounding_errors_do_not_raise_the_bound():
 def test_what_is_not_a_product_or_too_much_work_has_no_bound(monkeypatch):
     domain = mdp.Domain({"a": {"min": 0, "max": 99}, "b": {"min": 0, "max": 99}, "c": 3})
     dense = mdp.Workload(domain, mdp.pairwise("affine"), mdp.marginals(1))
-    assert bounds._block_bound(dense) is None
+    assert bounds.uniform_bound(dense) is None
     mixed = mdp.Workload(domain, mdp.product(a="prefix", c="identity"), mdp.product(b="identity"))
     assert svd_bound_workload(mixed) is not None
-    monkeypatch.setattr(bounds, "_MOST_WORK", 10**5)
+    monkeypatch.setattr(bounds, "_MOST_SPECTRAL_WORK", 10**5)
     assert svd_bound_workload(mixed) is None

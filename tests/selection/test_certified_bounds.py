@@ -5,7 +5,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
-from matrixdp.selection.bounds.product_bound import product_bound
+from matrixdp.selection.bounds.lower_bound import product_bound
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +24,12 @@ def test_larger_sectors_raise_the_bound(workload, monkeypatch):
     optimum = select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
     exact = product_bound(workload)[0]
     # as if all sectors were too large but to certify
-    monkeypatch.setattr("matrixdp.selection.bounds.decomposed._MOST_WORK", 0.0)
+    monkeypatch.setattr("matrixdp.selection.bounds.lower_bound._MOST_WORK", 0.0)
     closed = product_bound(workload)[0]
     certified = product_bound(workload, certify=True)[0]
     assert closed < certified <= optimum
     assert certified == pytest.approx(exact, rel=1e-2)
-    monkeypatch.setattr("matrixdp.selection.bounds.decomposed._THOROUGH_WORK", 0.0)
+    monkeypatch.setattr("matrixdp.selection.bounds.lower_bound._THOROUGH_WORK", 0.0)
     assert product_bound(workload, certify=True)[0] == pytest.approx(closed, rel=1e-12)
 
 
@@ -40,7 +40,7 @@ def test_sums_of_two_products_have_a_bound(monkeypatch):
     optimum = select(mdp.Workload(domain, *entries), noise=GAUSSIAN, mechanism="dense").certificate.loss
     assert 0.98 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum * (1.0 + 1e-9)
     # as if their sectors were too large for eigenvalues
-    monkeypatch.setattr("matrixdp.selection.bounds.decomposed._MOST_WORK", 0.0)
+    monkeypatch.setattr("matrixdp.selection.bounds.lower_bound._MOST_WORK", 0.0)
     assert 0.9 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum
 
 
@@ -71,7 +71,7 @@ def test_largest_variances_have_a_product_bound(with_targets, monkeypatch):
 
 
 def test_none_where_it_is_out_of_reach(workload, monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.bounds.decomposed._MOST_ENTRIES", 10)
+    monkeypatch.setattr("matrixdp.selection.bounds.triples._MOST_ENTRIES", 10)
     assert product_bound(workload, certify=True) is None
-    monkeypatch.setattr("matrixdp.selection.bounds.rings.MAX_AXIS_CELLS", 2)
+    monkeypatch.setattr("matrixdp.selection.bounds.traces.MAX_AXIS_CELLS", 2)
     assert product_bound(workload, certify=True) is None

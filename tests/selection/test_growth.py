@@ -10,8 +10,8 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.queries import Entry, Total, Workload
-from matrixdp.selection.bounds.product_bound import product_bound
-from matrixdp.selection.bounds.rings import Ring
+from matrixdp.selection.bounds.lower_bound import product_bound
+from matrixdp.selection.bounds.traces import Traces
 from matrixdp.selection.problem.grams import Question, gram_terms
 from matrixdp.selection.problem.kron_sum import TableShape, table_shape
 from tests.counting import calls
@@ -88,12 +88,13 @@ def test_the_shape_is_that_of_looking_at_everything(start: int) -> None:
 
 def test_a_bound_goes_around_each_ring_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[list[tuple[int, ...]]] = []
+    share = Traces.tied_share
 
-    def made(codes: list[tuple[int, ...]], *rest: Any) -> Any:
-        met.append(codes)
-        return Ring(codes, *rest)
+    def made(traces: Traces, codes: Any) -> Any:
+        met.append(sorted(codes))
+        return share(traces, codes)
 
-    monkeypatch.setattr("matrixdp.selection.bounds.triples.Ring", made)
+    monkeypatch.setattr(Traces, "tied_share", made)
     domain = mdp.Domain({name: range(4) for name in "abcd"})
     asked = mdp.kway(1, {"numeric": "range"}), mdp.pairwise("affine"), mdp.kway(3, {"numeric": "prefix"})
     assert product_bound(Workload(domain, *asked)) is not None

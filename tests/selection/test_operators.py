@@ -5,12 +5,11 @@ import pytest
 
 from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Width
-from matrixdp.selection.compose.svd_bound import svd_bound_gram
 from matrixdp.selection.gram import opt_0, optimum, solve_gram
 from matrixdp.selection.gram.chains import chain_order, green_factors
 from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.remembered import Remembered
-from matrixdp.selection.gram.singular_values import rank_of, singular_values
+from matrixdp.selection.gram.singular_values import rank_of, singular_values, svd_bound_gram
 from matrixdp.testing import dense_error
 
 RNG = np.random.default_rng(0)

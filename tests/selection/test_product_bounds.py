@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
-from matrixdp.selection.bounds import decomposed, gathered, rings, triples
-from matrixdp.selection.bounds.decomposed import decomposition_bound, operator_of
-from matrixdp.selection.bounds.exact import sector_norm
-from matrixdp.selection.bounds.product_bound import product_bound
+from matrixdp.selection.bounds import lower_bound, terms, traces, triples
+from matrixdp.selection.bounds.lower_bound import (
+    decomposition_bound,
+    operator_at,
+    product_bound,
+    sector_norm,
+    tuned,
+)
+from matrixdp.selection.bounds.terms import mean_duals
 from matrixdp.selection.compose.decomposition import solve_classes, solve_decomposition, sub_solver_for
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.problem.residuals import Pieces, split_workload
@@ -75,16 +80,6 @@ def mixed():
     )
 
 
-def test_joint_traces_do_not_depend_on_how_they_are_summed(monkeypatch):
-    workload = mdp.Workload(
-        mdp.Domain({"a": range(3), "b": range(4)}), mdp.pairwise("affine"), mdp.product(a="prefix")
-    )
-    found = product_bound(workload)[0]
-    monkeypatch.setattr("matrixdp.selection.bounds.rings._MOST_CELLS", 0)
-    again = mdp.Workload(workload.domain, *workload.entries)
-    assert product_bound(again)[0] == pytest.approx(found, rel=1e-9)
-
-
 @pytest.fixture(scope="module")
 def either():
     """Disjunctions, whose Gram matrices have terms with signs that are not symmetric one by one."""
@@ -116,15 +111,13 @@ def test_traces_are_those_of_dense_matrices(asked, request):
     pieces = Pieces(split, optimized_weights(split))
     solver = sub_solver_for(pieces, GAUSSIAN, 1e-6, "product")
     solved = solve_classes(split, solver)
-    operator, *_ = operator_of(split, solver, solved)
+    operator, _ = operator_at(split, solver, solved, mean_duals(split, solved))
     rng = np.random.default_rng(3)
     p = [
         one / one.sum() if free else np.full(len(one), 1 / len(one))
         for one, free in zip((rng.uniform(0.5, 2.0, n) for n in split.sizes), split.free, strict=True)
     ]
-    found = operator.traces(p)
-    first = sum(float(traces.sum()) for traces, _ in found)
-    second = sum(float(cubes.sum()) for _, cubes in found)
+    first, second = (float(sums.sum()) for sums in operator.sums(p))
     names, sizes = workload.domain.names, [workload.domain[name].size for name in workload.domain.names]
     weights = {name: solver.pieces.weights[split.types[name]] for name in names}
     measured = np.zeros((math.prod(sizes),) * 2)
@@ -167,13 +160,14 @@ def test_nothing_is_lost_on_marginals_nor_beside_the_nuclear_norm(mixed):
     loss = select(marginals, noise=GAUSSIAN, mechanism="residual").certificate.loss
     assert loss * (1 - 1e-9) <= product_bound(marginals)[0] <= loss
     split, solver, solved = solve_decomposition(mixed, 1e-6)
-    operator, start, _ = operator_of(split, solver, solved)
-    root, p = operator.tuned(start)
+    start = mean_duals(split, solved)
+    operator, _ = operator_at(split, solver, solved, start)
+    root, p = tuned(operator, start)
     best = nuclear_bound(mixed, {name: p[type_] for name, type_ in split.types.items()})
-    assert root >= operator.evaluate(start)[0]
+    assert root >= operator.roots(start)[0].sum()
     assert 0.9 * best <= root**2 <= best
     # all of its sectors are small enough for their eigenvalues
-    exact = [count * sector_norm(operator, spread, p) for spread, count, _ in operator.roots(p)]
+    exact = [count * sector_norm(operator, sector, p) for sector, count in operator.sectors]
     assert sum(exact) ** 2 == pytest.approx(best, rel=1e-6)
     first = nuclear_bound(mixed, {name: start[type_] for name, type_ in split.types.items()})
     assert decomposition_bound(split, solver, solved) == pytest.approx(max(first, best), rel=1e-6)
@@ -186,11 +180,12 @@ def test_small_sectors_of_explicit_queries_are_exact():
         domain, mdp.dense(matrix=rows, attributes=["a", "b"]), mdp.pairwise("affine"), mdp.product(c="prefix")
     )
     split, solver, solved = solve_decomposition(workload, 1e-6)
-    operator, p, again = operator_of(split, solver, solved)
-    assert again
+    p = mean_duals(split, solved)
+    operator, rooted = operator_at(split, solver, solved, p)
+    assert rooted
     best = nuclear_bound(workload, {name: p[type_] for name, type_ in split.types.items()})
-    assert sector_norm(operator, (), p) ** 2 == pytest.approx(best, rel=1e-6)
-    assert 0.5 * best <= operator.evaluate(p)[0] ** 2 <= best
+    assert sector_norm(operator, 0, p) ** 2 == pytest.approx(best, rel=1e-6)
+    assert 0.5 * best <= operator.roots(p)[0].sum() ** 2 <= best
 
 
 def test_none_where_attributes_are_tied_that_no_query_asks_about_together():
@@ -224,13 +219,13 @@ def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(monkeypatch):
     both = mdp.Workload(domain, mdp.product(a="prefix", b="prefix"), mdp.product(a="identity"))
     other = solve_decomposition(both, 1e-6)
     assert decomposition_bound(*other) is not None
-    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 10)
+    monkeypatch.setattr(traces, "MAX_AXIS_CELLS", 10)
     # the sectors of larger attributes are not looked at one by one
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
     assert decomposition_bound(*other) is None
     assert product_bound(both) is None
-    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 40)
-    monkeypatch.setattr(rings, "_SAME", -1.0)
+    monkeypatch.setattr(traces, "MAX_AXIS_CELLS", 40)
+    monkeypatch.setattr(traces, "_SAME", -1.0)
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
 
 
@@ -241,9 +236,9 @@ def test_none_where_there_are_too_many_triples(mixed, monkeypatch, limit):
 
 
 def test_none_where_the_tables_are_too_large(mixed, monkeypatch):
-    monkeypatch.setattr(decomposed, "_MOST_ENTRIES", 10)
+    monkeypatch.setattr(triples, "_MOST_ENTRIES", 10)
     assert product_bound(mixed) is None
-    monkeypatch.setattr(rings, "MAX_AXIS_CELLS", 3)
+    monkeypatch.setattr(traces, "MAX_AXIS_CELLS", 3)
     assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
 
 
@@ -253,19 +248,19 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
 
     def counted(*given):
         made.append(given)
-        return operator_of(*given)
+        return operator_at(*given)
 
-    monkeypatch.setattr(decomposed, "operator_of", counted)
-    monkeypatch.setattr(decomposed, "_MOST_WORK", 0.0)
+    monkeypatch.setattr(lower_bound, "operator_at", counted)
+    monkeypatch.setattr(lower_bound, "_MOST_WORK", 0.0)
     domain = mdp.Domain({"a": range(4), "b": range(4), "c": range(4)})
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
     solved = solve_decomposition(workload, 1e-6)
     best = decomposition_bound(*solved)
     often = len(made)
-    monkeypatch.setattr(decomposed, "_DEAR_CELLS", 15)
+    monkeypatch.setattr(lower_bound, "_LARGE_CELLS", 15)
     assert decomposition_bound(*solved) == best
     assert len(made) == 2 * often > 2
-    monkeypatch.setattr(decomposed, "_FAR", 1.0)
+    monkeypatch.setattr(lower_bound, "_FAR", 1.0)
     assert 0.9 * best < decomposition_bound(*solved) < best
     assert len(made) == 2 * often + 1
     assert decomposition_bound(*solved, certify=True) > best
@@ -291,11 +286,11 @@ def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
     assert len(proved) == 2
 
 
-@pytest.mark.parametrize(("limit", "asked"), [("_MOST_ENTRIES", "dense"), ("MAX_JOINT_CELLS", "affine")])
+@pytest.mark.parametrize(("limit", "asked"), [("_MOST_ROW_ENTRIES", "dense"), ("MAX_AXIS_CELLS", "affine")])
 def test_none_where_explicit_queries_or_joint_strategies_are_too_large(monkeypatch, limit, asked):
     domain = mdp.Domain({"a": range(3), "b": range(4)})
     rows = mdp.dense(matrix=np.arange(24.0).reshape(2, 12), attributes=["a", "b"])
     workload = mdp.Workload(domain, rows if asked == "dense" else mdp.pairwise("affine"), mdp.marginals(1))
     assert product_bound(workload) is not None
-    monkeypatch.setattr(gathered, limit, 1)
+    monkeypatch.setattr(terms if asked == "dense" else traces, limit, 4)
     assert product_bound(workload) is None

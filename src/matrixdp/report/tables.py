@@ -24,7 +24,7 @@ from matrixdp.noise import Noise
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Workload
 from matrixdp.releases.record import ANSWERS
 from matrixdp.releases.release import Release
-from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.bounds.lower_bound import svd_bound_workload
 
 Array = NDArray[np.float64]
 

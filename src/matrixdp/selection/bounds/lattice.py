@@ -6,10 +6,9 @@ subsets of a triple or by none: the workload falls apart into *sectors*, one for
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -18,225 +17,197 @@ from numpy.typing import NDArray
 from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["Lattice", "Neighbours"]
+__all__ = ["Lattice", "Orbit", "Places", "Triples"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-#: What is known of a subset: numbers, each with pairs of an attribute and what is known of it there.
-Content = frozenset[tuple[Hashable, frozenset[tuple[int, Hashable]]]]
-#: The same with what is known of each attribute of the subset, in their order.
-_Pattern = frozenset[tuple[Hashable, tuple[Hashable, ...]]]
+
+#: Sets of up to this many attributes are numbers of one bit for each; of more, sums of random numbers.
+_MOST_BITS = 63
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
-    """For a subset B: all pairs (C, E) in its sector that have pieces together with B and with each other.
+class Triples:
+    """The triples (B, C, E) of a subset B whose pairs all have pieces together: C, E, C u E, B u C, B u E."""
 
-    Attributes
-    ----------
-    first, second : ndarray of int
-        C and E.
-    together : ndarray of int
-        C u E.
-    with_first, with_second : ndarray of int
-        B u C and B u E.
-    """
-
-    first: Places
     second: Places
-    together: Places
-    with_first: Places
+    third: Places
+    opposite: Places
     with_second: Places
+    with_third: Places
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """Subsets that exchanges of attributes turn into one another: the first of them and how many they are."""
+
+    place: int
+    count: int
+    sector: Hashable
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """All subsets with pieces, each with the number of its class in the split.
+    """All subsets with pieces.
 
     Attributes
     ----------
-    names : tuple of str
-        The attributes.
-    types : ndarray of int, shape (attributes,)
-    free : ndarray of bool, shape (attributes,)
-        Which attributes are not symmetric.
-    classes : ndarray of int, shape (subsets,)
+    types : ndarray of int, shape (attributes + 1,)
+        The last entry, -1, is that of no attribute.
     members : ndarray of int, shape (subsets, width)
-        The free attributes of each subset, in its order; the rest is -1.
-    spread : tuple of tuple of int
-        The symmetric attributes of each subset.
+        The free attributes of each subset in its order, then the number of attributes: no attribute.
+    spreads : tuple of tuple of int
+        The symmetric attributes of each sector.
+    sectors, classes : ndarray of int, shape (subsets,)
+        The sector of each subset, and its class in the split.
     """
 
-    names: tuple[str, ...]
     types: Places
-    free: NDArray[np.bool_]
-    classes: Places
     members: Places
-    spread: tuple[tuple[int, ...], ...]
+    spreads: tuple[tuple[int, ...], ...]
+    sectors: Places
+    classes: Places
 
     @classmethod
     def of(cls, split: Split) -> Lattice:
         """Return the subsets of a split."""
-        names = tuple(split.types)
-        place = {name: number for number, name in enumerate(names)}
-        free = np.array([split.free[split.types[name]] for name in names], dtype=bool)
+        place = {name: number for number, name in enumerate(split.types)}
+        spreads: dict[tuple[int, ...], int] = {}
         kept: list[list[int]] = []
-        spread: list[tuple[int, ...]] = []
-        classes: list[int] = []
+        sectors, classes = [], []
         for number, sub in enumerate(split.classes):
             for marginal in sub.marginals:
-                places = [place[name] for name in marginal]
-                kept.append([i for i in places if free[i]])
-                spread.append(tuple(i for i in places if not free[i]))
+                free: list[int] = []
+                spread: list[int] = []
+                for name, type_ in zip(marginal, sub.types, strict=True):
+                    (free if split.free[type_] else spread).append(place[name])
+                kept.append(free)
+                sectors.append(spreads.setdefault(tuple(spread), len(spreads)))
                 classes.append(number)
-        width = max((len(one) for one in kept), default=0)
-        members = np.full((len(kept), width), -1, dtype=np.int64)
-        for row, one in enumerate(kept):
-            members[row, : len(one)] = one
-        return cls(
-            names,
-            np.array([split.types[name] for name in names], dtype=np.int64),
-            free,
-            np.array(classes, dtype=np.int64),
-            members,
-            tuple(spread),
-        )
+        members = np.full((len(kept), max(map(len, kept), default=0)), len(place), dtype=np.int64)
+        for row, own in enumerate(kept):
+            members[row, : len(own)] = own
+        types = np.array([*split.types.values(), -1], dtype=np.int64)
+        return cls(types, members, tuple(spreads), np.array(sectors), np.array(classes))
 
     @cached_property
     def orders(self) -> Places:
         """How many free attributes each subset has."""
-        return np.asarray((self.members >= 0).sum(axis=1))
+        return np.asarray((self.members < len(self.types) - 1).sum(axis=1))
 
     @cached_property
-    def _marks(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """A mark for each attribute, and those of the subsets: the sums over their attributes."""
-        for seed in range(8):
-            own = generator(seed).integers(0, 2**63, size=len(self.names), dtype=np.uint64)
-            padded = np.append(own, np.uint64(0))
-            marks = padded[self.members].sum(axis=1, dtype=np.uint64)
-            marks += np.array([int(own[list(s)].sum(dtype=np.uint64)) for s in self.spread], dtype=np.uint64)
-            if len(np.unique(marks)) == len(marks):
-                return padded, marks
-        raise AssertionError("marks of different subsets are equal")
+    def places(self) -> list[Places]:
+        """The subsets of each sector."""
+        return [np.flatnonzero(self.sectors == sector) for sector in range(len(self.spreads))]
 
     @cached_property
-    def subsets(self) -> Places:
-        """The places of each subset's subsets in its sector, shape (subsets, 2^width).
-
-        Bit j of the column says whether the free attribute j of the subset is kept; -1 where there is none.
-        """
-        own, marks = self._marks
-        order = np.argsort(marks)
-        ranked = marks[order]
-        found = np.full((len(marks), 2 ** self.members.shape[1]), -1, dtype=np.int64)
-        for pattern in range(found.shape[1]):
-            bits = np.array([bool(pattern >> j & 1) for j in range(self.members.shape[1])], dtype=bool)
-            valid = (self.members[:, bits] >= 0).all(axis=1)
-            wanted = marks - own[self.members[:, ~bits]].sum(axis=1, dtype=np.uint64)
-            at = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
-            known = valid & (ranked[at] == wanted)
-            found[known, pattern] = order[at[known]]
-        return found
+    def _bits(self) -> NDArray[np.uint64]:
+        """A number for each attribute, 0 for none; the sums over different sets of attributes differ."""
+        count = len(self.types) - 1
+        if count > _MOST_BITS:
+            own = generator(0).integers(0, 2**63, size=count, dtype=np.uint64)
+        else:
+            own = np.left_shift(np.uint64(1), np.arange(count, dtype=np.uint64))
+        return np.append(own, np.uint64(0))
 
     @cached_property
-    def sectors(self) -> dict[tuple[int, ...], Places]:
-        """The subsets of each sector, by its symmetric attributes."""
-        found: dict[tuple[int, ...], list[int]] = {}
-        for place, spread in enumerate(self.spread):
-            found.setdefault(spread, []).append(place)
-        return {spread: np.array(places, dtype=np.int64) for spread, places in found.items()}
+    def _marks(self) -> NDArray[np.uint64]:
+        """The numbers of the subsets: the sums over their attributes."""
+        spread = [int(self._bits[list(own)].sum(dtype=np.uint64)) for own in self.spreads]
+        own = self._bits[self.members].sum(axis=1, dtype=np.uint64)
+        return np.asarray(own + np.array(spread, dtype=np.uint64)[self.sectors])
 
     @cached_property
-    def _pairs(self) -> dict[tuple[int, ...], tuple[Places, Places, Places]]:
-        """By sector: all pairs of subsets whose union has pieces, as (first, second, union)."""
-        found = {}
-        for spread, places in self.sectors.items():
-            parts = []
-            for order in np.unique(self.orders[places]):
-                unions = places[self.orders[places] == order]
-                for choice in product((1, 2, 3), repeat=int(order)):
-                    first = self.subsets[unions, sum(1 << j for j, bits in enumerate(choice) if bits & 1)]
-                    second = self.subsets[unions, sum(1 << j for j, bits in enumerate(choice) if bits & 2)]
-                    known = (first >= 0) & (second >= 0)
-                    parts.append(np.stack([first, second, unions])[:, known])
-            first, second, together = np.concatenate(parts, axis=1)
-            found[spread] = first, second, together
-        return found
+    def _ranked(self) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+        order = np.argsort(self._marks)
+        return order, self._marks[order]
 
-    def count(self, place: int) -> int:
-        """Return how many pairs of subsets `neighbours` looks through."""
-        return int((3 ** self.orders[self.sectors[self.spread[place]]]).sum())
+    def _find(self, marks: NDArray[np.uint64]) -> Places:
+        """Return the subsets of given numbers, -1 where there is none."""
+        order, ranked = self._ranked
+        at = np.minimum(np.searchsorted(ranked, marks), len(ranked) - 1)
+        return np.where(ranked[at] == marks, order[at], -1)
 
     def unions(self, place: int) -> Places:
-        """Return, for every subset of a sector, its union with a subset; -1 where that has no pieces."""
-        own = self.members[place][self.members[place] >= 0]
-        sector = self.sectors[self.spread[place]]
-        inside = (self.members[sector][:, :, None] == own).any(axis=2)
-        above = sector[inside.sum(axis=1) == len(own)]
-        needed = ((~(self.members[above][:, :, None] == own).any(axis=2)) & (self.members[above] >= 0)) @ (
-            1 << np.arange(self.members.shape[1])
-        )
-        found = np.full(len(self.classes), -1, dtype=np.int64)
-        for pattern in range(self.subsets.shape[1]):
-            below = self.subsets[above, pattern]
-            fits = (below >= 0) & (pattern & needed == needed)
-            found[below[fits]] = above[fits]
+        """Return the union of a subset with each of its sector; -1 where it has no pieces, or beyond it."""
+        own, sector = self.members[place], self.places[self.sectors[place]]
+        others = self._bits[self.members[sector]] * ~np.isin(self.members[sector], own)
+        found = np.full(len(self.members), -1, dtype=np.int64)
+        found[sector] = self._find(self._marks[place] + others.sum(axis=1, dtype=np.uint64))
         return found
 
-    def neighbours(self, place: int, measured: NDArray[np.bool_]) -> Neighbours:
+    @cached_property
+    def _pairs(self) -> list[tuple[Places, Places, Places]]:
+        """By sector: all pairs of subsets whose union has pieces, and that union."""
+        found = []
+        for sector in self.places:
+            parts = []
+            for order in np.unique(self.orders[sector]):
+                unions = sector[self.orders[sector] == order]
+                for choice in product((1, 2, 3), repeat=int(order)):
+                    first, second = (self._inside(unions, [bits & one for bits in choice]) for one in (1, 2))
+                    parts.append(np.stack([first, second, unions])[:, (first >= 0) & (second >= 0)])
+            first, second, together = np.concatenate(parts, axis=1)
+            found.append((first, second, together))
+        return found
+
+    def _inside(self, places: Places, chosen: Sequence[int]) -> Places:
+        """Return what is left of subsets of one order where only the free attributes chosen are kept."""
+        left_out = self.members[places][:, : len(chosen)][:, [not one for one in chosen]]
+        return self._find(self._marks[places] - self._bits[left_out].sum(axis=1, dtype=np.uint64))
+
+    def triples(self, place: int, measured: NDArray[np.bool_]) -> Triples:
         """Return the triples that a subset is the first of, the others among those that are measured."""
         unions = self.unions(place)
         unions[~measured] = -1
-        first, second, together = self._pairs[self.spread[place]]
-        known = (unions[first] >= 0) & (unions[second] >= 0)
-        first, second, together = first[known], second[known], together[known]
-        return Neighbours(first, second, together, unions[first], unions[second])
+        second, third, opposite = self._pairs[self.sectors[place]]
+        known = (unions[second] >= 0) & (unions[third] >= 0)
+        second, third, opposite = second[known], third[known], opposite[known]
+        return Triples(second, third, opposite, unions[second], unions[third])
 
-    def orbits(self, content: Sequence[Content]) -> list[tuple[int, int, Hashable]]:
-        """Return one subset of each orbit, the size of the orbit, and the orbit of its sector.
+    def looks(self, place: int) -> int:
+        """Return how many pairs of subsets `triples` looks through."""
+        return int((3 ** self.orders[self.places[self.sectors[place]]]).sum())
 
-        Attributes are exchangeable where exchanging them leaves ``content`` as it is: for each subset, the
-        set of what is known of it, numbers with pairs of an attribute and what is known of that.
-        """
-        kinds = self._exchangeable(content)
+    def orbits(self, kinds: NDArray[np.int64]) -> list[Orbit]:
+        """Return the orbits of the subsets, if attributes of one kind may be exchanged."""
         first: dict[tuple[Hashable, Hashable], int] = {}
-        sizes: Counter[tuple[Hashable, Hashable]] = Counter()
-        for place, spread in enumerate(self.spread):
-            own = self.members[place][self.members[place] >= 0]
-            key = tuple(sorted(kinds[i] for i in own)), tuple(sorted(kinds[i] for i in spread))
+        counts: dict[tuple[Hashable, Hashable], int] = {}
+        sectors = [tuple(sorted(kinds[list(spread)].tolist())) for spread in self.spreads]
+        for place, sector in enumerate(self.sectors):
+            key = tuple(sorted(kinds[self.members[place, : self.orders[place]]].tolist())), sectors[sector]
             first.setdefault(key, place)
-            sizes[key] += 1
-        return [(place, sizes[key], key[1]) for key, place in first.items()]
+            counts[key] = counts.get(key, 0) + 1
+        return [Orbit(place, counts[key], key[1]) for key, place in first.items()]
 
-    def _exchangeable(self, content: Sequence[Content]) -> list[int]:
-        """Return a number for each attribute, equal for those that may be exchanged with one another."""
-        known: dict[tuple[int, ...], _Pattern] = {}
-        holding: dict[int, list[tuple[int, ...]]] = {}
-        for members, spread, found in zip(self.members, self.spread, content, strict=True):
-            own = tuple(sorted([*members[members >= 0].tolist(), *spread]))
-            terms = [(number, dict(pairs)) for number, pairs in found]
-            known[own] = frozenset(
-                [(number, tuple([said.get(i, ()) for i in own])) for number, said in terms]
-            )
-            for i in own:
-                holding.setdefault(i, []).append(own)
-        moved = lru_cache(_moved)  # subsets are many, what is known of them is mostly the same
-        kinds = list(range(len(self.names)))
-        for i in range(1, len(kinds)):
-            for j in range(i - 1, -1, -1):
-                if kinds[j] == j and self.types[j] == self.types[i]:
-                    # exchanges with one attribute of a kind generate all exchanges within it
-                    swap = {i: j, j: i}
-                    for own in {*holding.get(i, ()), *holding.get(j, ())}:
-                        named = [swap.get(k, k) for k in own]
-                        order = tuple(sorted(range(len(own)), key=named.__getitem__))
-                        if known.get(tuple([named[k] for k in order])) != moved(known[own], order):
-                            break
-                    else:
-                        kinds[i] = j
-                        break
-        return kinds
+    @cached_property
+    def _above(self) -> tuple[Places, Places]:
+        """All pairs of subsets of which one holds the other: the smaller, and the attributes between."""
+        smaller, between = [], []
+        for order in np.unique(self.orders):
+            places = np.flatnonzero(self.orders == order)
+            for chosen in product((0, 1), repeat=int(order)):
+                below = self._inside(places, chosen)
+                rest = self.members[places]
+                rest[:, np.flatnonzero(chosen)] = len(self.types) - 1
+                smaller.append(below[below >= 0])
+                between.append(rest[below >= 0])
+        return np.concatenate(smaller), np.concatenate(between)
 
+    def thetas(self, squares: Array) -> Array:
+        """Return for every subset the sum over those that hold it of the squares of the attributes between.
 
-def _moved(pattern: _Pattern, order: tuple[int, ...]) -> _Pattern:
-    return frozenset([(number, tuple([said[k] for k in order])) for number, said in pattern])
+        ``squares`` has one number for each attribute, and 1 for none.
+        """
+        smaller, between = self._above
+        found = np.bincount(smaller, squares[between].prod(axis=1), minlength=len(self.members))
+        return np.asarray(found, dtype=np.float64)
+
+    def theta_slopes(self, squares: Array, slopes: Array) -> Array:
+        """Return the derivative of slopes'theta by the squares."""
+        smaller, between = self._above
+        found = np.zeros(len(squares))
+        for column in range(between.shape[1]):
+            others = squares[np.delete(between, column, axis=1)].prod(axis=1) * slopes[smaller]
+            found += np.bincount(between[:, column], others, minlength=len(squares))
+        return found

@@ -8,77 +8,52 @@ sum of the covariances of its sub-strategies; what is left to choose are p and t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.selection.bounds.axes import Axes, Code
-from matrixdp.selection.bounds.lattice import Content, Lattice, Neighbours, Places
-from matrixdp.selection.bounds.rings import Ring
-from matrixdp.selection.bounds.scales import best_scales
+from matrixdp.selection.bounds.lattice import Lattice, Places, Triples
+from matrixdp.selection.bounds.traces import Code, Share, Traces
+from matrixdp.selection.problem.residuals import Split
 
-__all__ = ["Operator", "SubsetTerms"]
+__all__ = ["ClassTerms", "Operator", "best_scales"]
 
 Array = NDArray[np.float64]
 
-#: Distributions are kept above this share of the uniform one.
-_LEAST = 1e-7
-#: The relative gain of a step below which p is good enough.
-_GAIN = 1e-5
+#: Entries of the tables by subset and attribute, at most.
+_MOST_ENTRIES = 30_000_000
 #: Traces that do not fall apart by attribute, at most.
-_MOST_RINGS = 200
+_MOST_TIED = 200
 #: Pairs of subsets that are looked through for all subsets, and triples that are kept, at most.
 _MOST_LOOKS, _MOST_TRIPLES = 100_000_000, 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetTerms:
+class ClassTerms:
     """What is asked and measured on the subsets of one class.
 
     Attributes
     ----------
     terms : list of (float, tuple of int)
         Kronecker terms: a coefficient, symmetric attributes included, and the Gram matrix of each free one.
-    measured : tuple of int, or None
-        The strategy of each free attribute; None where the class is not measured.
-    level : float
-        tr(V Z), the loss of the strategy; 0 where nothing is measured.
     spread : tuple of int
         The sizes of the symmetric attributes. With J = I - 11'/n, Z is (n - 1) / n J there, as if measured
         with sensitivity 1.
+    measured : tuple of int, or None
+        The covariance of each free attribute; None where the class is not measured.
+    level : float
+        tr(V Z), the loss of the strategy; 0 where nothing is measured.
     """
 
     terms: list[tuple[float, tuple[int, ...]]]
-    measured: tuple[int, ...] | None
-    level: float
     spread: tuple[int, ...] = ()
-
-    @property
-    def cube(self) -> float:
-        """What they add to T2: the product of tr(Z q Z Z) at the uniform p."""
-        return math.prod((n - 1.0) ** 4 / n**2 for n in self.spread)
-
-
-@dataclass(eq=False)
-class _Sector:
-    """The triples of the sectors of one orbit: symmetric attributes of one of them, and how many they are."""
-
-    spread: tuple[int, ...]
-    count: int
-    parts: list[tuple[Array, Places, Places, Places]] = field(default_factory=list)
-    traces: dict[int, float] = field(default_factory=dict)
-
-    @cached_property
-    def arrays(self) -> tuple[Array, Places, Places, Places]:
-        """Coefficients, the orders of the three subsets as one number, unions, and codes of shares."""
-        width = max(part[3].shape[1] for part in self.parts)
-        padded = [np.pad(part[3], ((0, 0), (0, width - part[3].shape[1]))) for part in self.parts]
-        plain = [np.concatenate([part[i] for part in self.parts]) for i in range(3)]
-        return plain[0], plain[1], plain[2], np.concatenate(padded)
+    measured: tuple[int, ...] | None = None
+    level: float = 0.0
 
 
 class Operator:
@@ -86,322 +61,295 @@ class Operator:
 
     Parameters
     ----------
-    lattice : Lattice
-    axes : Axes
-    classes : sequence of SubsetTerms
+    split : Split
+    traces : Traces
+    classes : sequence of ClassTerms
         By class of the split.
+
+    Attributes
+    ----------
+    sectors : list of (int, int)
+        Of sectors that exchanges of attributes turn into one another: the first, and how many they are.
 
     Raises
     ------
     TooLargeError
-        If there are too many triples.
+        If there are too many subsets, terms or triples.
     """
 
-    def __init__(self, lattice: Lattice, axes: Axes, classes: Sequence[SubsetTerms]) -> None:
-        self.lattice, self.axes, self.classes = lattice, axes, classes
-        self.base = lattice.members.shape[1] + 1
-        self._numbers: dict[int, int] = {}
-        #: By number, from 1: the code of one attribute's share, whether others are tied to it, and rings.
-        self._codes: list[Code] = [()]
-        self._tied = [False]
-        self._rings: dict[tuple[Code, ...], tuple[int, Ring]] = {}
+    def __init__(self, split: Split, traces: Traces, classes: Sequence[ClassTerms]) -> None:
+        self.lattice, self.traces, self.classes = Lattice.of(split), traces, classes
         self._lay_out()
-        self._sectors = self._collect()
-        rings = {number for number, _ in self._rings.values()}
-        #: By number: type, g and c of shares g'q + c.
-        self._shares = {
-            number: (code[0], *axes.share(code))
-            for number, code in enumerate(self._codes)
-            if number and number not in rings and not self._tied[number]
-        }
+        self._numbers: dict[Code, int] = {}
+        self._tied_numbers: dict[tuple[Code, ...], int] = {}
+        #: By number: codes of single attributes, the first of none; which are tied; the shares of the others.
+        self._codes: list[Code] = [(-1,) * 6]
+        self._tied = [False]
+        self._shares = {0: Share((), np.ones(()))}
+        self._collect(_exchangeable(split, self.lattice, classes))
 
     def _lay_out(self) -> None:
-        """Lay out terms and strategies by subset and attribute."""
+        """Lay out terms and covariances by subset and attribute."""
         lattice = self.lattice
-        shape = len(lattice.classes), max(len(one.terms) for one in self.classes)
-        self.coefficients = np.zeros(shape)
-        self.slots = np.full((*shape, len(lattice.names)), -1, dtype=np.int64)
-        self.found = np.full((len(lattice.classes), len(lattice.names)), -1, dtype=np.int64)
-        self.levels = np.zeros(len(lattice.classes))
+        most, attributes = max(len(one.terms) for one in self.classes), len(lattice.types)
+        entries = len(lattice.classes) * attributes * most
+        if entries > _MOST_ENTRIES:
+            raise TooLargeError(f"a bound over tables of {entries} entries; the limit is {_MOST_ENTRIES}")
+        self.coefficients = np.zeros((len(lattice.classes), most))
+        self.slots = np.full((len(lattice.classes), most, attributes), -1, dtype=np.int64)
+        self._found = np.full((len(lattice.classes), attributes), -1, dtype=np.int64)
+        self._levels = np.array([self.classes[number].level for number in lattice.classes])
         for place, number in enumerate(lattice.classes):
-            own = lattice.members[place][lattice.members[place] >= 0]
+            own = lattice.members[place, : lattice.orders[place]]
             one = self.classes[number]
             for m, (coefficient, slots) in enumerate(one.terms):
                 self.coefficients[place, m] = coefficient
                 self.slots[place, m, own] = slots
-            if one.measured is not None and one.level > 0:
-                self.found[place, own] = one.measured
-                self.levels[place] = one.level
-
-    def _contents(self) -> list[Content]:
-        found: list[Content] = []
-        for place, number in enumerate(self.lattice.classes):
-            own = self.lattice.members[place][self.lattice.members[place] >= 0].tolist()
-            spread = [(i, None) for i in self.lattice.spread[place]]
-            one = self.classes[number]
-            terms: list[tuple[Hashable, frozenset[tuple[int, Hashable]]]] = [
-                (float(f"{c:.12g}"), frozenset([*spread, *zip(own, slots, strict=True)]))
-                for c, slots in one.terms
-            ]
             if one.measured is not None:
-                terms.append(("measured", frozenset(zip(own, one.measured, strict=True))))
-            found.append(frozenset(terms))
-        return found
+                self._found[place, own] = one.measured
 
-    def _collect(self) -> list[_Sector]:
-        """Return the triples of all sectors."""
-        sectors: dict[Hashable, _Sector] = {}
-        measured = self.levels > 0
-        roots = np.sqrt(self.levels)
-        every = self.lattice.orbits(self._contents())
-        counts = {orbit: size for place, size, orbit in every if not self.lattice.orders[place]}
-        orbits = [one for one in every if measured[one[0]]]
-        most = self.coefficients.shape[1]
-        looks = sum(self.lattice.count(place) for place, *_ in orbits)
+    def _collect(self, kinds: Places) -> None:
+        """Collect the triples of all subsets, of one for each orbit."""
+        lattice, most = self.lattice, self.coefficients.shape[1]
+        measured, roots = self._levels > 0, np.sqrt(self._levels)
+        orbits = lattice.orbits(kinds)
+        firsts: dict[Hashable, int] = {}
+        for orbit in orbits:
+            firsts.setdefault(orbit.sector, int(lattice.sectors[orbit.place]))
+        counts: Counter[Hashable] = Counter(
+            tuple(sorted(kinds[list(spread)].tolist())) for spread in lattice.spreads
+        )
+        self.sectors = [(first, counts[orbit]) for orbit, first in firsts.items()]
+        numbers = {orbit: number for number, orbit in enumerate(firsts)}
+        orbits = [orbit for orbit in orbits if measured[orbit.place]]
+        looks = sum(lattice.looks(orbit.place) for orbit in orbits)
         if looks * most**2 > _MOST_LOOKS:
             raise TooLargeError(
                 f"a bound of {looks} pairs of marginals; the limit is {_MOST_LOOKS // most**2}"
             )
+        base = lattice.members.shape[1] + 1
+        #: T1 by sector and the order of the subset, and T2 by sector and the orders of the three subsets.
+        self._firsts = np.zeros((len(firsts), base))
+        self._shape = len(firsts), base, base, base
+        none = np.zeros(0, dtype=np.int64)
+        parts = [(np.zeros(0), none, none, np.zeros((0, 2 * base - 1), dtype=np.int64))]
         triples = 0
-        for place, size, orbit in orbits:
-            spread = self.lattice.spread[place]
-            sector = sectors.setdefault(orbit, _Sector(spread, counts.get(orbit, 1)))
-            order = int(self.lattice.orders[place])
-            sector.traces[order] = sector.traces.get(order, 0.0) + size * roots[place]
-            near = self.lattice.neighbours(place, measured)
-            one = self.classes[self.lattice.classes[place]]
-            scale = size * one.cube / roots[place]
-            scales = scale / (roots[near.first] * roots[near.second])
-            orders = order * self.base + self.lattice.orders[near.first]
-            orders = orders * self.base + self.lattice.orders[near.second]
-            for m in range(most):
-                for k in range(most):
-                    pair = self.coefficients[near.with_first, m], self.coefficients[near.with_second, k]
-                    values = scales * pair[0] * pair[1]
-                    kept = np.flatnonzero(values)
-                    triples += len(kept)
-                    if triples > _MOST_TRIPLES:
-                        raise TooLargeError(f"a bound of more than {_MOST_TRIPLES} triples of marginals")
-                    if len(kept):
-                        codes = self._coded(place, near, m, k, kept)
-                        sector.parts.append((values[kept], orders[kept], near.together[kept], codes))
-        return list(sectors.values())
+        for orbit in orbits:
+            place, sector = orbit.place, numbers[orbit.sector]
+            order = lattice.orders[place]
+            self._firsts[sector, order] += orbit.count * roots[place]
+            near = lattice.triples(place, measured)
+            # tr(Z q Z Z) at the uniform p, of the symmetric attributes
+            cube = math.prod((n - 1.0) ** 4 / n**2 for n in self.classes[lattice.classes[place]].spread)
+            scales = orbit.count * cube / (roots[place] * roots[near.second] * roots[near.third])
+            orders = ((sector * base + order) * base + lattice.orders[near.second]) * base
+            orders = orders + lattice.orders[near.third]
+            for m, k in np.ndindex(most, most):
+                values = scales * self.coefficients[near.with_second, m]
+                values = values * self.coefficients[near.with_third, k]
+                kept = np.flatnonzero(values)
+                triples += len(kept)
+                if triples > _MOST_TRIPLES:
+                    raise TooLargeError(f"a bound of more than {_MOST_TRIPLES} triples of marginals")
+                if len(kept):
+                    codes = self._coded(place, near, m, k, kept)
+                    parts.append((values[kept], orders[kept], near.opposite[kept], codes))
+        self._values, self._orders, self._opposite, self._columns = (
+            np.concatenate([part[i] for part in parts]) for i in range(4)
+        )
 
-    def _coded(self, place: int, near: Neighbours, m: int, k: int, kept: Places) -> Places:
-        """Return the codes of the shares of triples' attributes, 0 for none; shape (triples, columns)."""
+    def _coded(self, place: int, near: Triples, m: int, k: int, kept: Places) -> Places:
+        """Return the numbers of the shares of triples' attributes, shape (triples, columns)."""
         members = self.lattice.members
-        own = members[place][members[place] >= 0]
-        columns = [np.full(len(kept), i) for i in own]
-        for j in range(members.shape[1]):
-            other = members[near.together[kept], j]
-            columns.append(np.where((other[:, None] == own).any(axis=1), -1, other))
-        codes = np.zeros((len(kept), len(columns)), dtype=np.int64)
-        for j, attribute in enumerate(columns):
-            there = attribute >= 0
-            names, rows = attribute[there], kept[there]
-            # keys of few different values are numbered by a table, digit by digit: no sort of all triples
-            keys, number = np.arange(len(self.axes.weights)), self.lattice.types[names]
-            for radix, found in (
-                (len(self.axes.measured), self.found[place, names]),
-                (len(self.axes.measured), self.found[near.first[rows], names]),
-                (len(self.axes.measured), self.found[near.second[rows], names]),
-                (len(self.axes.grams), self.slots[near.with_first[rows], m, names]),
-                (len(self.axes.grams), self.slots[near.with_second[rows], k, names]),
-            ):
-                used, number = _numbered(number * (radix + 1) + found + 1)
-                keys = keys[used // (radix + 1)] * (radix + 1) + used % (radix + 1)
-            codes[there, j] = np.array([self._number(int(one)) for one in keys], dtype=np.int64)[number]
-        return self._with_rings(codes)
-
-    def _with_rings(self, codes: Places) -> Places:
-        """Return the codes, those of attributes that are tied together as one number in a further column."""
-        tied = np.array(self._tied)[codes]
+        others = members[near.opposite[kept]]
+        others = np.where(np.isin(others, members[place]), len(self.lattice.types) - 1, others)
+        names = np.hstack([np.broadcast_to(members[place], others.shape), others])
+        if not names.size:
+            return np.zeros((len(kept), 1), dtype=np.int64)
+        near_by = [near.second, near.third, near.with_second, near.with_third]
+        second, third, with_second, with_third = (own[kept, None] for own in near_by)
+        digits = [
+            self.lattice.types[names].ravel(),
+            self._found[place, names].ravel(),
+            self._found[second, names].ravel(),
+            self._found[third, names].ravel(),
+            self.slots[with_second, m, names].ravel(),
+            self.slots[with_third, k, names].ravel(),
+        ]
+        first, alike = _distinct(digits)
+        codes = zip(*(digit[first].tolist() for digit in digits), strict=True)
+        columns = np.array([self._number(code) for code in codes])[alike].reshape(names.shape)
+        # attributes that are tied together have one share, in a further column
+        tied = np.array(self._tied)[columns]
+        together = np.zeros(len(columns), dtype=np.int64)
         rows = np.flatnonzero(tied.any(axis=1))
-        if not len(rows):
-            return codes
-        ordered = np.sort(np.where(tied, codes, 0)[rows], axis=1)
-        alike = np.zeros(len(rows), dtype=np.int64)
-        for digit in ordered.T:
-            alike = _numbered(alike * len(self._codes) + digit)[1]
-        first = np.zeros(int(alike.max()) + 1, dtype=np.int64)
-        first[alike[::-1]] = np.arange(len(rows))[::-1]
-        column = np.zeros(len(codes), dtype=np.int64)
-        numbers = [tuple(one[one > 0].tolist()) for one in ordered[first]]
-        column[rows] = np.array([self._ring(one) for one in numbers])[alike]
-        return np.column_stack([np.where(tied, 0, codes), column])
+        if len(rows):
+            ordered = np.sort(np.where(tied, columns, 0)[rows], axis=1)
+            first, alike = _distinct(list(ordered.T))
+            own = [self._together([self._codes[number] for number in ordered[i] if number]) for i in first]
+            together[rows] = np.array(own)[alike]
+        return np.column_stack([np.where(tied, 0, columns), together])
 
-    def _ring(self, numbers: tuple[int, ...]) -> int:
-        """Return the number of the share of tied attributes."""
-        codes = sorted(self._codes[number] for number in numbers)
-        if all(map(self.axes.symmetric, {slot for code in codes for slot in code[4:] if slot >= 0})):
-            # the trace is that around the ring the other way too
-            turned = [(type_, b, e, c, two, one) for type_, b, c, e, one, two in codes]
-            codes = min(codes, sorted(turned))
-        key = tuple(codes)
-        if key not in self._rings:
-            if len(self._rings) >= _MOST_RINGS:
-                raise TooLargeError(f"a bound of more than {_MOST_RINGS} joint traces")
-            ring = Ring(codes, self.axes.weights, self.axes.grams, self.axes.measured)
-            self._codes.append(())
-            self._tied.append(False)
-            self._rings[key] = len(self._codes) - 1, ring
-        return self._rings[key][0]
+    def _number(self, code: Code) -> int:
+        """Return the number of a share."""
+        if code[0] < 0:
+            return 0
+        if code not in self._numbers:
+            number = self._numbers[code] = self._add(code, self.traces.tied(code))
+            if not self._tied[number]:
+                self._shares[number] = self.traces.share(code)
+        return self._numbers[code]
 
-    def _number(self, key: int) -> int:
-        """Return the number of a share, counted from 1."""
-        if key not in self._numbers:
-            code = []
-            rest = key
-            for radix in (*[len(self.axes.grams)] * 2, *[len(self.axes.measured)] * 3):
-                rest, digit = divmod(rest, radix + 1)
-                code.append(digit - 1)
-            self._codes.append((rest, *code[::-1]))
-            self._tied.append(self.axes.tied(self._codes[-1]))
-            self._numbers[key] = len(self._codes) - 1
-        return self._numbers[key]
+    def _together(self, codes: Sequence[Code]) -> int:
+        """Return the number of the share of attributes that are tied to one another."""
+        key = self.traces.one_way_round(codes)
+        if key not in self._tied_numbers:
+            if len(self._tied_numbers) >= _MOST_TIED:
+                raise TooLargeError(f"a bound of more than {_MOST_TIED} joint traces")
+            number = self._tied_numbers[key] = self._add(self._codes[0], False)
+            self._shares[number] = self.traces.tied_share(key)
+        return self._tied_numbers[key]
 
-    def _thetas(self, squares: Array) -> Array:
-        """Return theta of every subset, from |u_i|^2 of every attribute."""
-        subsets, members = self.lattice.subsets, self.lattice.members
-        theta = np.zeros(len(subsets))
-        for pattern in range(subsets.shape[1]):
-            known = subsets[:, pattern] >= 0
-            left = [j for j in range(members.shape[1]) if not pattern >> j & 1]
-            own = members[known][:, left]
-            values = np.where(own >= 0, squares[own], 1.0).prod(axis=1)
-            theta += np.bincount(subsets[known, pattern], values, minlength=len(theta))
-        return theta
+    def _add(self, code: Code, tied: bool) -> int:
+        self._codes.append(code)
+        self._tied.append(tied)
+        return len(self._codes) - 1
 
-    def _theta_slopes(self, squares: Array, slopes: Array) -> Array:
-        """Return the derivative of slopes'theta by |u_i|^2."""
-        subsets, members = self.lattice.subsets, self.lattice.members
-        found = np.zeros(len(squares))
-        for pattern in range(subsets.shape[1]):
-            known = subsets[:, pattern] >= 0
-            left = [j for j in range(members.shape[1]) if not pattern >> j & 1]
-            own = members[known][:, left]
-            values = np.where(own >= 0, squares[own], 1.0)
-            for j in range(len(left)):
-                others = np.delete(values, j, axis=1).prod(axis=1) * slopes[subsets[known, pattern]]
-                there = own[:, j] >= 0
-                found += np.bincount(own[there, j], others[there], minlength=len(found))
+    def squares(self, p: Sequence[Array]) -> Array:
+        """Return w'(w / p) - 1 for every free attribute, 0 for the others, and 1 for none."""
+        norms = [float(w @ (w / own)) - 1.0 for w, own in zip(self.traces.weights, p, strict=True)]
+        found = np.ones(len(self.lattice.types))
+        free = np.isin(np.arange(len(found)), self.lattice.members)
+        for i, type_ in enumerate(self.lattice.types[:-1]):
+            found[i] = max(norms[type_], 0.0) if free[i] else 0.0
         return found
 
-    def _at(self, p: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Return |u_i|^2 of all attributes, theta of all subsets, and the shares by their codes."""
-        q = [1.0 / one for one in p]
-        norms = [float(w @ (w * one)) - 1.0 for w, one in zip(self.axes.weights, q, strict=True)]
-        kinds = zip(self.lattice.types, self.lattice.free, strict=True)
-        squares = np.array([max(norms[type_], 0.0) if free else 0.0 for type_, free in kinds])
-        shares = np.ones(len(self._codes))
-        for number, (type_, g, c) in self._shares.items():
-            shares[number] = float(g @ q[type_]) + c
-        for number, ring in self._rings.values():
-            shares[number] = ring.value(q)
-        return squares, self._thetas(squares), shares
-
-    def _summed(self, sector: _Sector, theta: Array, shares: Array) -> tuple[Array, Array, Array]:
-        """Return the triples' values in T2, T1 by order, and T2 by the orders of the three subsets."""
-        coefficients, orders, together, codes = sector.arrays
-        values = coefficients * theta[together]
-        for column in codes.T:
-            values = values * shares[column]
-        cubes = np.bincount(orders, values, minlength=self.base**3).reshape((self.base,) * 3)
-        traces = np.zeros(self.base)
-        for order, trace in sector.traces.items():
-            traces[order] = trace
-        return values, traces, cubes
-
-    def thetas(self, p: Sequence[Array]) -> Array:
-        """Return theta of every subset: what is left of 1 / p outside of it."""
-        return self._at(p)[1]
-
-    def traces(self, p: Sequence[Array]) -> list[tuple[Array, Array]]:
+    def sums(self, p: Sequence[Array]) -> tuple[Array, Array]:
         """Return T1 by order of subset and T2 by those of three subsets, for every orbit of sectors.
 
-        Shapes (orders,) and (orders, orders, orders); the covariances are scaled such that a class of
-        loss L has the trace sqrt(L).
+        Shapes (sectors, orders) and (sectors, orders, orders, orders); the covariances are scaled such that
+        a class of loss L has the trace sqrt(L).
         """
-        _, theta, shares = self._at(p)
-        return [self._summed(sector, theta, shares)[1:] for sector in self._sectors]
+        return self._firsts, self._cubes(self._evaluated(p)[2])
 
-    def roots(self, p: Sequence[Array]) -> list[tuple[tuple[int, ...], int, float]]:
-        """Return, for every orbit of sectors, one of them, how many there are, and what they add to F."""
-        _, theta, shares = self._at(p)
-        found = []
-        for sector in self._sectors:
-            _, traces, cubes = self._summed(sector, theta, shares)
-            scales = best_scales(traces, cubes)
-            second = float(np.einsum("abc,a,b,c->", cubes, scales, scales, scales))
-            found.append((sector.spread, sector.count, (float(scales @ traces) ** 3 / second) ** 0.5))
-        return found
+    def _evaluated(self, p: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Return theta of every subset, the shares, and the values of the triples."""
+        q = [1.0 / one for one in p]
+        shares = np.ones(len(self._codes))
+        for number, share in self._shares.items():
+            shares[number] = share.value(q)
+        theta = self.lattice.thetas(self.squares(p))
+        return theta, shares, self._values * theta[self._opposite] * shares[self._columns].prod(axis=1)
 
-    def evaluate(self, p: Sequence[Array], slopes: bool = False) -> tuple[float, list[Array]]:
-        """Return F, at the best scales of the orders; and the derivatives of -F by 1 / p, of every type."""
-        squares, theta, shares = self._at(p)
-        total = 0.0
-        by_share, by_theta = np.zeros(len(shares)), np.zeros(len(theta))
-        for sector in self._sectors:
-            values, traces, cubes = self._summed(sector, theta, shares)
-            scales = best_scales(traces, cubes)
-            first = float(scales @ traces)
-            second = float(np.einsum("abc,a,b,c->", cubes, scales, scales, scales))
-            total += (first**3 / second) ** 0.5
-            if slopes:
-                _, orders, together, codes = sector.arrays
-                a, b, c = np.unravel_index(orders, cubes.shape)
-                values = values * (0.5 * (first / second) ** 1.5) * scales[a] * scales[b] * scales[c]
-                by_theta += np.bincount(together, values / theta[together], minlength=len(theta))
-                for column in codes.T:
-                    used = shares[column]
-                    ratio = np.divide(values, used, out=np.zeros_like(values), where=used != 0)
-                    by_share += np.bincount(column, ratio, minlength=len(shares))
-        found = [np.zeros(len(w)) for w in self.axes.weights]
-        if slopes:
-            for number, (type_, g, _) in self._shares.items():
-                found[type_] += by_share[number] * g
-            q = [1.0 / one for one in p]
-            for number, ring in self._rings.values():
-                for type_, g in ring.slopes(q):
-                    found[type_] += by_share[number] * g
-            for t, slope in zip(self.lattice.types, self._theta_slopes(squares, by_theta), strict=True):
-                found[t] += slope * self.axes.weights[t] ** 2
-        return total, found
+    def _cubes(self, values: Array) -> Array:
+        found = np.bincount(self._orders, values, minlength=math.prod(self._shape))
+        return np.asarray(found, dtype=np.float64).reshape(self._shape)
 
-    def tuned(self, p: Sequence[Array], steps: int = 30) -> tuple[float, list[Array]]:
-        """Return F at the best distributions that are found, and those.
-
-        T2 is linear in every attribute's 1 / p; where it is g'(1 / p), the best p is proportional to sqrt(g).
-        """
-        current = [np.maximum(one, _LEAST / len(one)) for one in p]
-        current = [one / float(one.sum()) for one in current]
-        best, slopes = self.evaluate(current, slopes=True)
-        power = 1.0
-        for _ in range(steps):
-            trial = []
-            for one, slope, w in zip(current, slopes, self.axes.weights, strict=True):
-                if not slope.any():
-                    trial.append(one)
-                    continue
-                step = one ** (1.0 - power) * np.sqrt(np.maximum(slope, 0.0)) ** power
-                step = np.maximum(step / step.sum(), _LEAST / len(w))
-                trial.append(step / step.sum())
-            value, found = self.evaluate(trial, slopes=True)
-            if value > best:
-                gain = value / best - 1.0
-                best, current, slopes = value, trial, found
-                if gain < _GAIN:
-                    break
-            else:
-                power *= 0.5
-                if power < 0.2:
-                    break
-        return best, current
+    def roots(self, p: Sequence[Array]) -> tuple[Array, list[Array]]:
+        """Return what each orbit of sectors adds to F, and the derivatives of -F by 1 / p of every type."""
+        theta, shares, values = self._evaluated(p)
+        roots, rates = np.zeros(len(self.sectors)), np.zeros(self._shape)
+        for sector, (firsts, cubes) in enumerate(zip(self._firsts, self._cubes(values), strict=True)):
+            if firsts.any():
+                scales = best_scales(firsts, cubes)
+                first = float(scales @ firsts)
+                second = float(np.einsum("abc,a,b,c->", cubes, scales, scales, scales))
+                roots[sector] = (first**3 / second) ** 0.5
+                rate = 0.5 * (first / second) ** 1.5
+                rates[sector] = rate * np.einsum("a,b,c->abc", scales, scales, scales)
+        values = values * rates.ravel()[self._orders]
+        found = [np.zeros(len(w)) for w in self.traces.weights]
+        by_share = np.zeros(len(shares))
+        for column in self._columns.T:
+            used = shares[column]
+            ratio = np.divide(values, used, out=np.zeros_like(values), where=used != 0)
+            by_share += np.bincount(column, ratio, minlength=len(shares))
+        q = [1.0 / one for one in p]
+        for number, share in self._shares.items():
+            for type_, slope in share.slopes(q):
+                found[type_] += by_share[number] * slope
+        by_theta = np.bincount(self._opposite, values / theta[self._opposite], minlength=len(theta))
+        by_square = self.lattice.theta_slopes(self.squares(p), np.asarray(by_theta, dtype=np.float64))
+        for type_, slope in zip(self.lattice.types[:-1], by_square, strict=False):
+            found[type_] += slope * self.traces.weights[type_] ** 2
+        return roots, found
 
 
-def _numbered(numbers: Places) -> tuple[Places, Places]:
-    """Return the distinct numbers and the place of each among them, by a table: they are not large."""
-    used = np.flatnonzero(np.bincount(numbers))
-    places = np.zeros(int(used[-1]) + 1 if len(used) else 0, dtype=np.int64)
-    places[used] = np.arange(len(used))
-    return used, places[numbers]
+def _exchangeable(split: Split, lattice: Lattice, classes: Sequence[ClassTerms]) -> Places:
+    """Return a number for each attribute, equal for those that may be exchanged with one another.
+
+    They are the types, if every exchange within one leaves all classes as they are; else all are different.
+    """
+    types = lattice.types[:-1]
+    counts = Counter(types.tolist())
+    contents: dict[tuple[int, ...], Hashable] = {}
+    marginals: Counter[tuple[int, ...]] = Counter()
+    apart = np.arange(len(types))
+    for sub, one in zip(split.classes, classes, strict=True):
+        free = [type_ for type_ in sub.types if split.free[type_]]
+        read = [(float(f"{coefficient:.12g}"), slots) for coefficient, slots in one.terms]
+        read += [] if one.measured is None else [(0.0, one.measured)]
+        content = [(value, frozenset(zip(free, own, strict=True))) for value, own in read]
+        key = tuple(sorted(sub.types))
+        if contents.setdefault(key, frozenset(content)) != frozenset(content):
+            return apart
+        if any(len(own) != len(set(free)) for _, own in content):
+            return apart
+        marginals[key] += len(sub.marginals)
+    for key, number in marginals.items():
+        if number != math.prod(math.comb(counts[type_], n) for type_, n in Counter(key).items()):
+            return apart
+    return types
+
+
+def _distinct(digits: Sequence[Places]) -> tuple[Places, Places]:
+    """Return where each distinct combination of digits from -1 on comes first, and the place of each.
+
+    By a table for each digit, as there are few different combinations: no sort of all triples.
+    """
+    number = np.zeros(len(digits[0]), dtype=np.int64)
+    for digit in digits:
+        keys = number * (int(digit.max()) + 2) + digit + 1
+        used = np.flatnonzero(np.bincount(keys))
+        table = np.zeros(int(used[-1]) + 1, dtype=np.int64)
+        table[used] = np.arange(len(used))
+        number = table[keys]
+    first = np.zeros(int(number.max()) + 1, dtype=np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    return first, number
+
+
+def best_scales(traces: Array, cubes: Array) -> Array:
+    """Return the scales x at which (traces'x)^3 / cubes(x, x, x) is largest, as far as a search finds them.
+
+    Shapes (n,), (n, n, n) and (n,); entries without a trace get 0.
+
+    Examples
+    --------
+    >>> best_scales(np.array([2.0, 0.0]), np.ones((2, 2, 2))).tolist()
+    [1.0, 0.0]
+    """
+    used = np.flatnonzero(traces)
+    scales = np.zeros(len(traces))
+    scales[used] = 1.0
+    if len(used) < 2:
+        return scales
+    inner = cubes[np.ix_(used, used, used)]
+    inner = (inner + inner.transpose(1, 2, 0) + inner.transpose(2, 0, 1)) / 3.0
+    linear = traces[used]
+
+    def objective(logs: Array) -> tuple[float, Array]:
+        own = np.exp(logs)
+        image = np.einsum("abc,b,c->a", inner, own, own)
+        first, second = float(linear @ own), float(image @ own)
+        if not second > 0:
+            return 1e300, np.zeros_like(logs)
+        return np.log(second) - 3.0 * np.log(first), own * (3.0 * image / second - 3.0 * linear / first)
+
+    # the bound may rise for ever as scales part, or not depend on them
+    limits = [(-50.0, 50.0)] * len(used)
+    start = np.zeros(len(used))
+    found = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
+    if found.fun < objective(start)[0]:
+        scales[used] = np.exp(found.x)
+    return scales

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
-from matrixdp.selection.compose.svd_bound import svd_bound_gram
+from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.selection.problem.residuals import SubWorkload
 
 __all__ = ["block_excess", "describe_methods"]

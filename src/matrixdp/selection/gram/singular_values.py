@@ -6,7 +6,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-__all__ = ["rank_of", "singular_values"]
+__all__ = ["rank_of", "singular_values", "svd_bound_gram"]
 
 Array = NDArray[np.float64]
 
@@ -37,3 +37,21 @@ def rank_of(values: Array) -> int:
     2
     """
     return int((values > _RANK * values[-1]).sum())
+
+
+def svd_bound_gram(gram: Array) -> float:
+    """Return (sum of the singular values of W)^2 / n for an explicit Gram matrix V = W'W.
+
+    With noise of variance 1 on every row, no strategy of sensitivity 1 (in L2, and so in L1) has less total
+    squared error.
+
+    References
+    ----------
+    Li and Miklau 2013, Theorem 3.3; McKenna et al., journal version, Theorem 5.
+
+    Examples
+    --------
+    >>> svd_bound_gram(np.eye(3))
+    3.0
+    """
+    return float(singular_values(gram).sum()) ** 2 / len(gram)

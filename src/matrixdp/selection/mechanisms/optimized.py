@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.plan import Plan
-from matrixdp.selection.bounds.decomposed import decomposition_bound
+from matrixdp.selection.bounds.lower_bound import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.joint_tables import select_jointly

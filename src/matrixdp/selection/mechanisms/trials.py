@@ -12,8 +12,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan, Split
 from matrixdp.queries import Workload
-from matrixdp.selection.bounds.product_bound import product_bound
-from matrixdp.selection.compose.svd_bound import svd_bound_workload
+from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.mechanisms.options import given_options
 from matrixdp.selection.mechanisms.table import Task, mechanism_named, silent
