@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.language import cells, dense, disjunction, product
-from matrixdp.plan.quadratic_forms import one_query
+from matrixdp.plan.plan import one_query
 from matrixdp.queries import DenseGroup, Entry, Group
 from matrixdp.queries import predicates as limits
 from matrixdp.selection.problem.grams import gram_terms
@@ -215,7 +215,7 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
     assert group.shaped(answers).shape == tuple(counted)
     np.testing.assert_array_equal(group.arranged(group.shaped(answers)), answers)
     index = seed % group.queries
-    np.testing.assert_array_equal(one_query(group, index), rows[index : index + 1])
+    np.testing.assert_array_equal(one_query(group, index).rows(), rows[index : index + 1])
     assert group.content.asks == bool(rows.any())
     total = np.zeros((counts.size, counts.size))
     for coefficient, questions in gram_terms(group) or []:

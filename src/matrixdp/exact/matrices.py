@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, reduce
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import scipy
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.kronecker import ExactMatrix, Transposed
-from matrixdp.exact.linear import complement
+from matrixdp.exact.linear import along, complement
 from matrixdp.exact.resources import blas_threads
 
 Array = NDArray[np.float64]
@@ -44,6 +45,45 @@ def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
     alike = (signs == signs[:, [j]] for j in range(entries.shape[1]))
     rows = [(np.minimum(size, size[:, [j]]) * same).sum(axis=0) for j, same in enumerate(alike)]
     return np.array(rows, dtype=entries.dtype)
+
+
+class AxisQueries(Protocol):
+    """Queries on one attribute of a block, as a matrix sees them."""
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+
+    @property
+    def lengths(self) -> Array:
+        """What the squared lengths of queries are relative to, shape (queries,)."""
+
+    def apply(self, array: Array) -> Array:
+        """Return the queries times an array of shape (size, k)."""
+
+    def squares(self) -> Array:
+        """Return the squared length of each query."""
+
+    def quadratic(self, form: Array) -> Array:
+        """Return q form q' for each query q."""
+
+
+def outer(vectors: Iterable[Array]) -> Array:
+    """Return the products of one entry of each vector."""
+    return np.asarray(reduce(np.multiply.outer, vectors, np.ones(())))
+
+
+def product_quadratic(form: Array, asked: Sequence[AxisQueries]) -> Array:
+    """Return (q_1 x q_2 x ...) C (q_1 x q_2 x ...)' for every combination of queries, shape (counts)."""
+    first, *others = asked
+    if not others:
+        return first.quadratic(form)
+    tensor = form.reshape(first.size, len(form) // first.size, -1)
+    found = []
+    for row in first.apply(np.eye(first.size)):
+        half = np.tensordot(row, tensor, axes=(0, 0)).reshape(tensor.shape[1], first.size, -1)
+        found.append(product_quadratic(np.tensordot(half, row, axes=(1, 0)), others))
+    return np.array(found)
 
 
 class MeasuredMatrix(ABC):
@@ -171,6 +211,28 @@ class MeasuredMatrix(ABC):
             return np.asarray(self.covariance() @ array)
         own, shared = self.symmetric_covariance
         return np.asarray(own * array + shared * array.sum(axis=0, keepdims=True))
+
+    def variances(self, asked: Sequence[AxisQueries]) -> Array:
+        """Return q (B'B)^+ q' for the products of queries on each attribute, shape (counts)."""
+        if self.symmetric_covariance is None:
+            return product_quadratic(self.covariance(), asked)
+        own, shared = self.symmetric_covariance
+        sums = outer(one.apply(np.ones((one.size, 1)))[:, 0] for one in asked)
+        return np.asarray(own * outer(one.squares() for one in asked) + shared * sums**2)
+
+    def lost(self, queries: Array) -> Array:
+        """Return the squared lengths of what may not be asked of queries, shape (columns, k) in, (k,) out."""
+        outside = self.unsupported
+        return np.zeros(queries.shape[1]) if outside is None else ((outside @ queries) ** 2).sum(axis=0)
+
+    def lost_share(self, asked: Sequence[AxisQueries]) -> float:
+        """Return a bound on that of products of queries on each attribute, relative to their lengths."""
+        if self.unsupported is None:
+            return 0.0
+        tensor = self.unsupported.reshape(-1, *(one.size for one in asked))
+        for axis, one in enumerate(asked, 1):
+            tensor = along(tensor, axis, one.apply)
+        return float(((tensor**2).sum(axis=0) / outer(one.lengths for one in asked)).max())
 
     def coefficients(self, queries: Array) -> Array:
         """Return what each measured row adds to queries, the transposed pseudo-inverse times them.

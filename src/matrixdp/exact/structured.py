@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact.linear import along_axes, complement
-from matrixdp.exact.matrices import DeficientMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.exact.matrices import AxisQueries, DeficientMatrix, IntegerMatrix, MeasuredMatrix
 
 Array = NDArray[np.float64]
 
@@ -186,12 +186,54 @@ class MergedMatrix(MeasuredMatrix):
         """Return what queries tell apart within groups, shape (columns, k) in and out: none is measured."""
         return np.asarray(queries - _times(tuple(one.T for one in self.indicators), self.means(queries)))
 
+    def _seen(self, asked: Sequence[AxisQueries]) -> list[_MeansOfGroups]:
+        """Return what queries on each attribute ask of its groups: their means over each."""
+        pairs = zip(asked, self.spreads, strict=True)
+        return [_MeansOfGroups(one.apply(spread), one.lengths) for one, spread in pairs]
+
+    def variances(self, asked: Sequence[AxisQueries]) -> Array:
+        return self.matrix.variances(self._seen(asked))
+
+    def lost(self, queries: Array) -> Array:
+        apart: Array = (self.apart(queries) ** 2).sum(axis=0)
+        return apart + self.matrix.lost(self.means(queries))
+
+    def lost_share(self, asked: Sequence[AxisQueries]) -> float:
+        seen, found = self._seen(asked), 0.0
+        whole = [one.squares() / one.lengths for one in asked]
+        for axis, (one, group) in enumerate(zip(seen, self.groups, strict=True)):
+            apart = whole[axis] - (one.values**2) @ np.bincount(group) / one.lengths
+            others = (own.max() for own in (*whole[:axis], *whole[axis + 1 :]))
+            found += float(apart.max()) * math.prod(others)
+        return found + self.matrix.lost_share(seen)
+
     def digest(self) -> str:
         groups = hashlib.sha256(b"".join(group.tobytes() for group in self.groups)).hexdigest()
         return f"merged {self.sizes} {groups} {self.matrix.digest()}"
 
     def content(self) -> dict[str, Any]:
         return {"groups": self.groups, "matrix": self.matrix}
+
+
+@dataclass(frozen=True)
+class _MeansOfGroups:
+    """Queries on the groups of an attribute; see `AxisQueries`."""
+
+    values: Array
+    lengths: Array
+
+    @property
+    def size(self) -> int:
+        return int(self.values.shape[1])
+
+    def apply(self, array: Array) -> Array:
+        return np.asarray(self.values @ array)
+
+    def squares(self) -> Array:
+        return np.asarray((self.values**2).sum(axis=1))
+
+    def quadratic(self, form: Array) -> Array:
+        return np.asarray(np.einsum("ij,ij->i", self.values @ form, self.values))
 
 
 # Trees of rectangles over a grid of two attributes, without their entries: millions of cells.
@@ -225,6 +267,15 @@ class GridCovariance:
             total += factor * _times((first, second), array)
         for factor, field in self.corners:
             total -= factor * np.outer(field, field.ravel() @ array)
+        return total
+
+    def quadratic(self, first: AxisQueries, second: AxisQueries) -> Array:
+        """Return (q_1 x q_2) C (q_1 x q_2)' for every pair of queries on the two attributes."""
+        total: Array = np.zeros(())
+        for factor, own, other in self.terms:
+            total = total + np.multiply.outer(factor * first.quadratic(own), second.quadratic(other))
+        for factor, field in self.corners:
+            total = total - factor * second.apply(first.apply(field).T).T ** 2
         return total
 
     def trace(self, first: Array, second: Array) -> float:
@@ -389,6 +440,9 @@ class GridTree(MeasuredMatrix):
 
     def covariance(self) -> Array:
         return self.structure.times(self._cells("its covariance"))
+
+    def variances(self, asked: Sequence[AxisQueries]) -> Array:
+        return self.structure.quadratic(*asked)
 
     def written(self) -> Array:
         return self.multiply(self._cells("its entries"))

@@ -1,12 +1,10 @@
 """What is measured, and the estimates and errors that follow from it before any data is read."""
 
-from matrixdp.plan.analysis import Analysis, Estimates, GroupError
-from matrixdp.plan.direct import Direct, TableAnalysis
 from matrixdp.plan.joint import Joint
 from matrixdp.plan.part import Block, Part
-from matrixdp.plan.plan import PLAN_KINDS, Plan
+from matrixdp.plan.plan import PLAN_KINDS, Analysis, Estimates, GroupError, Plan
 from matrixdp.plan.pooled import Pooled
-from matrixdp.plan.split import Split, SplitAnalysis, residual_weights
+from matrixdp.plan.split import Direct, Split, SplitAnalysis, TableAnalysis, residual_weights
 from matrixdp.plan.union import Local, Union, UnionAnalysis
 
 __all__ = [

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import kronecker
-from matrixdp.plan.analysis import Analysis, Estimates, GroupError
-from matrixdp.plan.direct import TableAnalysis
+from matrixdp.exact.matrices import product_quadratic
+from matrixdp.plan.axes import Piece
 from matrixdp.plan.least_squares import Schur, bilinear
 from matrixdp.plan.pieces import MAX_VARIANCES, SUPPORT_TOLERANCE
-from matrixdp.plan.plan import Plan
-from matrixdp.plan.quadratic_forms import one_query, product_quadratic, without_sums
-from matrixdp.plan.split import SplitAnalysis, check_weight_vectors
+from matrixdp.plan.plan import Analysis, Estimates, GroupError, Plan
+from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
 __all__ = ["Joint", "JointAnalysis"]
@@ -151,9 +150,7 @@ class JointAnalysis(SplitAnalysis):
                 tensor = best[t].sum(axis=others)
             else:
                 names, tensor = parts[place].attributes, parts[place].estimate(values[place], domain)
-            for axis, name in enumerate(names):
-                tensor = without_sums(tensor, axis, self.axes.weights[name])
-            return np.asarray(tensor)
+            return self.removed(names, tensor)
 
         return self.from_residuals(residual)
 
@@ -172,8 +169,8 @@ class JointAnalysis(SplitAnalysis):
             else:
                 assert isinstance(group, ProductGroup)
                 others = [name for name in asked if name not in kept]
-                lost = all(self.axes.largest_contraction(n, group.sets[n]) > 0.0 for n in others) and any(
-                    self.axes.outside(block, group.sets) > SUPPORT_TOLERANCE for block in part.blocks
+                lost = all(self.axes.piece(n, group.sets[n]).contracted > 0.0 for n in others) and any(
+                    self.axes.lost(block, group.sets) > SUPPORT_TOLERANCE for block in part.blocks
                 )
             if lost:
                 raise UnsupportedQueryError(
@@ -199,11 +196,6 @@ class JointAnalysis(SplitAnalysis):
         shape = [self.domain[name].size if name in kept else 1 for name in table]
         cells = np.broadcast_to(rows.reshape(-1, *shape), (len(rows), *self.axes.sizes(table)))
         return cells.reshape(len(rows), -1)
-
-    def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
-        first, second = one_query(left, i), one_query(right, j)
-        own = self.shared.covariances(self._queries(left, first), self._queries(right, second), True)
-        return super().covariance(left, i, right, j) + float(np.sum(own))
 
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         found = super().covariances(left, right, paired=paired)
@@ -237,8 +229,9 @@ class JointAnalysis(SplitAnalysis):
         answered = self._answered(asked)
         if answered == [asked]:
             form = self._form(asked, asked)
-            return product_quadratic(form, group.predicates, group.sizes).ravel() if asked else form[0]
-        means = {name: self.axes.contracted(name, group.sets[name])[:, None] for name in asked}
+            whole = [Piece(group.sets[name], np.zeros(self.domain[name].size)) for name in asked]
+            return product_quadratic(form, whole).ravel() if asked else form[0]
+        means = {name: self.axes.piece(name, group.sets[name]).means[:, None] for name in asked}
         rows = {name: self._rows(group, name) - means[name] for names in answered for name in names}
         total = np.zeros(group.counts)
         for i, kept in enumerate(answered):

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.linear import RANK, along_axes, contrasts, inverse_root
-from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.part import Block, Part
+from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 
@@ -345,7 +345,7 @@ class Schur(LeastSquares):
         found: dict[str, list[Array]] = {name: [] for name in group.attributes}
         for block in self.parts[place].blocks:
             [name] = block.attributes
-            found[name] = [axes.axis_variances(block, sets[name])]
+            found[name] = [axes.variances(block, sets)]
         for mode in self._holding(place):
             squares, columns = self._axes(mode, place, sets)
             for name, square in squares.items():

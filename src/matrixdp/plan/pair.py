@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import along_axes
-from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.least_squares import LeastSquares, Loss, Queries, asked_sets
+from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
 __all__ = ["Pair", "Pencil"]

@@ -1,22 +1,181 @@
-"""Plans: parts with their shares of the noise, and how answers follow from them."""
+"""Plans: parts with their shares of the noise; how answers follow from them, and vary, before any data."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from matrixdp.domain import Domain
-from matrixdp.errors import NumericalError, PrivacyError
+from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, WorkloadError
 from matrixdp.noise import Noise
-from matrixdp.plan.analysis import Analysis
 from matrixdp.plan.part import Part
 from matrixdp.plan.replacement import Moves, moves
+from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
+from matrixdp.queries.predicates import Matrix, Total
 
-__all__ = ["PLAN_KINDS", "Plan"]
+__all__ = ["MAX_COVARIANCE_ENTRIES", "PLAN_KINDS", "Analysis", "Estimates", "GroupError", "Plan", "one_query"]
+
+Array = NDArray[np.float64]
+
+#: Entries of a matrix of covariances.
+MAX_COVARIANCE_ENTRIES = 25_000_000
+
+
+@dataclass(frozen=True)
+class GroupError:
+    """Error of one query group.
+
+    Attributes
+    ----------
+    total : float
+        Sum of the variances of its queries.
+    weighted : float
+        The same, each variance multiplied by its weight.
+    largest : float
+        The largest variance.
+    """
+
+    total: float
+    weighted: float
+    largest: float
+
+
+class Estimates(ABC):
+    """Estimates from one measurement: linear in the noisy answers, and unbiased."""
+
+    @abstractmethod
+    def marginal(self, attributes: tuple[str, ...]) -> Array:
+        """Return the estimate of a marginal, in the shape of the attributes' sizes.
+
+        What was not measured may be taken as zero, so only queries that are determined may be asked of it.
+        """
+
+    @abstractmethod
+    def answers(self, group: Group) -> Array:
+        """Return the estimates of a group's queries, flat, row-major.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If a query of the group is not determined.
+        """
+
+
+class Analysis(ABC):
+    """Estimates, variances and covariances of queries under a plan whose noise variances are given.
+
+    Attributes
+    ----------
+    additive : bool
+        Whether the estimate of a sum of queries is always the sum of their estimates, so that covariances
+        follow from variances of sums.
+    """
+
+    additive: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self._groups: dict[Hashable, GroupError] = {}
+
+    @abstractmethod
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        """Return the estimates that follow from the noisy answers of each part, flat."""
+
+    @abstractmethod
+    def check_support(self, group: Group) -> None:
+        """Raise UnsupportedQueryError if a query of a group is not determined."""
+
+    @abstractmethod
+    def variances(self, group: Group) -> Array:
+        """Return the variance of every query of a group, flat, row-major.
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If a query of the group is not determined by what the plan measures.
+        TooLargeError
+            If the group has more queries than can be held.
+        """
+
+    def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
+        """Return the covariance of query i of one group and query j of another."""
+        return float(self.covariances(one_query(left, i), one_query(right, j))[0, 0])
+
+    @abstractmethod
+    def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
+        """Return the covariances of all queries of one group with those of another.
+
+        Shape (queries of left, queries of right); with ``paired``, for groups of as many queries, only those
+        of each query with that in the same place, shape (queries,).
+
+        Raises
+        ------
+        UnsupportedQueryError
+            If a query is not determined by what the plan measures.
+        TooLargeError
+            If that would be too many numbers.
+        WorkloadError
+            If groups of different numbers of queries are to be paired.
+        """
+
+    def _check_pairs(self, left: Group, right: Group, paired: bool) -> None:
+        """Check that covariances exist, and are not too many."""
+        if paired and left.queries != right.queries:
+            found = f"{left.queries} and {right.queries} queries"
+            raise WorkloadError.at(("covariance",), found, "as many of one group as of the other")
+        if not paired and left.queries * right.queries > MAX_COVARIANCE_ENTRIES:
+            raise TooLargeError(
+                f"covariance: a matrix of {left.queries} by {right.queries}; the limit is "
+                f"{MAX_COVARIANCE_ENTRIES} entries"
+            )
+        self.check_support(left)
+        self.check_support(right)
+
+    @abstractmethod
+    def noise_terms(self, group: Group, most: int) -> Array | None:
+        """Return how much every noise variable adds to the variances, shape (queries, variables).
+
+        None if that would be more than ``most`` entries, or if variables are not told apart.
+        """
+
+    @abstractmethod
+    def key(self, group: Group) -> Hashable:
+        """Return a value equal for groups with equal variances."""
+
+    def group(self, group: Group) -> GroupError:
+        """Return the error of a group; equal groups are analysed once."""
+        key = self.key(group)
+        if key not in self._groups:
+            self._groups[key] = self._error(group)
+        return self._groups[key]
+
+    def _error(self, group: Group) -> GroupError:
+        values = self.variances(group)
+        total = float(values.sum())
+        weighted = total if group.query_weights is None else float(values @ group.query_weights)
+        return GroupError(total, weighted * group.weight, float(values.max()))
+
+
+def one_query(group: Group, index: int) -> Group:
+    """Return a group of one query of another."""
+    if isinstance(group, ProductGroup):
+        positions = np.unravel_index(index, group.counts) if group.counts else ()
+        own = zip(group.predicates, group.sizes, positions, strict=True)
+        chosen = (p if isinstance(p, Total) else Matrix(p.rows(n)[int(i)][None]) for p, n, i in own)
+        return ProductGroup(group.name, group.attributes, tuple(chosen), group.sizes)
+    if group.summands:
+        place = group.place(index)
+        rows = np.sum([sign * one_query(product, place).rows() for sign, product in group.summands], axis=0)
+    else:
+        rows = group.rows()[index : index + 1]
+    return DenseGroup(group.name, group.attributes, MatrixRows(rows), group.sizes)
+
 
 #: Every kind of plan by its name, which archives refer to it by.
 PLAN_KINDS: dict[str, type[Plan]] = {}

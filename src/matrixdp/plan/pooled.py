@@ -23,10 +23,9 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.plan.analysis import Estimates
+from matrixdp.plan.axes import without_sums
 from matrixdp.plan.part import Block, Part
-from matrixdp.plan.plan import Plan
-from matrixdp.plan.quadratic_forms import without_sums
+from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.plan.split import SplitAnalysis, residual_weights
 from matrixdp.queries.groups import Group
 
@@ -149,7 +148,7 @@ class _PooledAnalysis(SplitAnalysis):
                     shape = [self.domain[n].size if n in kept else 1 for n in part.attributes]
                     cells += self.share(kept, place) * piece.reshape(-1, *shape)
             squares = self._measured_rows(part, cells) ** 2
-            found.append(self.measured_noise[place] * squares.reshape(len(rows), -1))
+            found.append(self.measured_noise[place] * squares)
         return np.concatenate(found, axis=1)
 
 

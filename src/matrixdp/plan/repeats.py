@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.plan.analysis import GroupError
+from matrixdp.plan.plan import GroupError
 from matrixdp.queries import Matrix, Predicates, ProductGroup, Total
 
 __all__ = ["COMPRESSED_QUERIES", "Representatives", "compressible", "representatives"]

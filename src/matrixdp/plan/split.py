@@ -1,9 +1,9 @@
-"""Split plans: a query is the sum of one piece on each marginal."""
+"""Direct and split plans: a query is answered from one table, or is the sum of one piece on each marginal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar, final
 
@@ -11,16 +11,110 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import NumericalError
+from matrixdp.errors import NumericalError, UnsupportedQueryError
+from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.matrices import outer
+from matrixdp.noise import Noise
+from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis
-from matrixdp.plan.plan import Plan
+from matrixdp.plan.plan import Estimates, Plan
+from matrixdp.queries.groups import DenseGroup, Group
+from matrixdp.queries.predicates import Total
 
-__all__ = ["Split", "SplitAnalysis", "check_weight_vectors", "residual_weights"]
+__all__ = [
+    "Direct",
+    "Split",
+    "SplitAnalysis",
+    "TableAnalysis",
+    "check_weight_vectors",
+    "residual_weights",
+    "subsets",
+]
 
 Array = NDArray[np.float64]
 
 #: How far from 1 the sum of a weight vector may be.
 _WEIGHT_SUM = 1e-6
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Direct(Plan, kind="direct"):
+    """One part, on whose marginal every query is answered as it stands."""
+
+    words: ClassVar[str] = "one table"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.parts) != 1:
+            raise NumericalError("a direct plan has one part")
+
+    @classmethod
+    def of(cls, domain: Domain, blocks: Sequence[Block], noise: Noise) -> Direct:
+        """Return the plan that measures the Kronecker product of blocks at the whole privacy cost."""
+        names = domain.sort([name for block in blocks for name in block.attributes])
+        return cls(domain, (Part(names, tuple(blocks), 1.0).at_cost(noise),), noise)
+
+    def analysed(self, noise: Sequence[float]) -> TableAnalysis:
+        [part], [variance] = self.parts, noise
+        return TableAnalysis(self.domain, part, variance)
+
+
+class TableAnalysis(PieceAnalysis):
+    """Estimates and errors of queries on the table that one part measures; nothing is contracted.
+
+    An attribute of a single value counts as measured: a part says as much of it as of the total.
+    """
+
+    def __init__(self, domain: Domain, part: Part, variance: float) -> None:
+        if any(block.matrix.residual for block in part.blocks):
+            raise NumericalError(f"part {part.attributes}: residuals alone; their sums need a split plan")
+        single = [n for n in domain.names if domain[n].size == 1 and n not in part.attributes]
+        if single:
+            blocks = (*part.blocks, *(Block((name,), IdentityMatrix(1)) for name in single))
+            multipliers = part.multipliers
+            if multipliers is not None:
+                multipliers = multipliers.reshape([block.matrix.rows for block in blocks])
+            names = domain.sort([*part.attributes, *single])
+            part = replace(part, attributes=names, blocks=blocks, multipliers=multipliers)
+        whole = {name: np.zeros(domain[name].size) for name in part.attributes}
+        super().__init__(domain, (part,), (variance,), whole)
+
+    def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
+        measured = self.parts[0].attributes
+        missing = [name for name in attributes if name not in measured]
+        if missing:
+            raise UnsupportedQueryError(
+                f"attribute {missing[0]!r} was not measured: the strategy measures one table of "
+                f"{', '.join(measured)}"
+            )
+        yield measured, 0
+
+    def asked(self, group: Group) -> tuple[str, ...]:
+        if isinstance(group, DenseGroup):
+            return group.attributes
+        measured = self.parts[0].attributes
+        return tuple(n for n, p in group.sets.items() if n in measured or not isinstance(p, Total))
+
+    def rows(self, group: Group) -> Array:
+        """Return the queries of a group over the cells of the table, shape (queries, cells)."""
+        return self.rows_on_parts(group)[0]
+
+    def row_covariances(self, left: Array, right: Array, paired: bool) -> Array:
+        """Return the covariances of queries over the cells of the table, or only those in one place."""
+        return self._row_covariances(0, left, right, paired)
+
+    def noise_shares(self, rows: Array) -> Array:
+        """Return what each noise variable adds to the variances of queries over the cells."""
+        return np.asarray(self.noise[0] * self._measured_rows(self.parts[0], rows) ** 2)
+
+    def answering(self, table: Array) -> Estimates:
+        """Return the answers of a table of estimates."""
+        return self.from_residuals(lambda _place: table)
+
+    def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
+        others = [axis for axis, name in enumerate(self.parts[0].attributes) if name not in attributes]
+        return np.asarray(residual(0).sum(axis=tuple(others)))
 
 
 def residual_weights(size: int) -> Array:
@@ -35,6 +129,12 @@ def check_weight_vectors(domain: Domain, weights: Mapping[str, Array]) -> None:
         sums_up = not vector.any() or abs(float(vector.sum()) - 1.0) < _WEIGHT_SUM
         if vector.shape != (domain[name].size,) or not sums_up:
             raise NumericalError(f"the weights of attribute {name!r} do not fit it, or do not sum to 1")
+
+
+def subsets(attributes: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the subsets of attributes, small ones first."""
+    for size in range(len(attributes) + 1):
+        yield from combinations(attributes, size)
 
 
 @final
@@ -71,37 +171,15 @@ class SplitAnalysis(PieceAnalysis):
     """Estimates and errors of queries that split over the subsets of their attributes."""
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
-        for size in range(len(attributes) + 1):
-            for kept in combinations(attributes, size):
-                yield kept, self.places.get(kept)
+        for kept in subsets(attributes):
+            yield kept, self.places.get(kept)
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
-        estimate = self._spread(attributes, len(attributes), attributes, residual)
-        if estimate is None:
-            return np.zeros([self.domain[name].size for name in attributes])
-        return estimate
-
-    def _spread(
-        self,
-        attributes: tuple[str, ...],
-        position: int,
-        kept: tuple[str, ...],
-        residual: Callable[[int], Array],
-    ) -> Array | None:
-        """Return the sum over subsets that agree with ``kept`` from ``position`` on, spread before it.
-
-        Shape: the sizes of the first ``position`` attributes, then of those in ``kept`` after them.
-        """
-        if position == 0:
-            place = self.places.get(kept)
-            return None if place is None else residual(place)
-        axis = position - 1
-        name = attributes[axis]
-        within = self._spread(attributes, axis, kept, residual)
-        without = self._spread(attributes, axis, tuple(n for n in kept if n != name), residual)
-        if without is None:
-            return within
-        shape = [1] * (without.ndim + 1)
-        shape[axis] = -1
-        spread = np.expand_dims(without, axis) * self.axes.weights[name].reshape(shape)
-        return spread if within is None else spread + within
+        sizes = self.axes.sizes(attributes)
+        total = np.zeros(sizes)
+        for kept in subsets(attributes):
+            if kept in self.places:
+                own = [size if name in kept else 1 for name, size in zip(attributes, sizes, strict=True)]
+                spread = (np.ones(1) if name in kept else self.axes.weights[name] for name in attributes)
+                total += residual(self.places[kept]).reshape(own) * outer(spread)
+        return total

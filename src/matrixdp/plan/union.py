@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.plan.analysis import Analysis, Estimates, GroupError
-from matrixdp.plan.direct import TableAnalysis
 from matrixdp.plan.least_squares import Combination, LeastSquares, Loss, Schur
 from matrixdp.plan.pair import Pair
 from matrixdp.plan.pieces import not_measured
-from matrixdp.plan.plan import Plan
-from matrixdp.plan.quadratic_forms import one_query
+from matrixdp.plan.plan import Analysis, Estimates, GroupError, Plan, one_query
 from matrixdp.plan.repeats import compressible, representatives
+from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Total
 
@@ -138,10 +136,10 @@ class _SeveralTables(Analysis):
 
     def _queries(self, group: Group, index: int | None = None) -> dict[int, Array]:
         """Return queries on tables that those of a group, or one of them, are sums of."""
-        found, some = {}, None if index is None else one_query(group, index)
+        found, some = {}, group if index is None else one_query(group, index)
         for place, share in self.shares(group).items():
             own = np.broadcast_to(share, group.queries)[slice(None) if index is None else [index]]
-            found[place] = own[:, None] * self.combination.alone[place].rows(group, some)
+            found[place] = own[:, None] * self.combination.alone[place].rows(some)
         return found
 
     def covariance(self, left: Group, i: int, right: Group, j: int) -> float:
