@@ -11,8 +11,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Joint
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.decomposition import select_by_decomposition
-from matrixdp.selection.compose.joint_design import DesignTable, Role, design_jointly
-from matrixdp.selection.compose.joint_tables import select_jointly
+from matrixdp.selection.compose.joint_tables import DesignTable, Role, design_jointly, select_jointly
 from matrixdp.selection.compose.whole_table import select_directly
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
