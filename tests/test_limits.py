@@ -28,7 +28,7 @@ from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
 from matrixdp.selection.bounds import lower_bound, terms, traces, triples
 from matrixdp.selection.compose import coarse_weights, free_bases, given_parts, rounding, whole_table
-from matrixdp.selection.gram import dual, quadratic
+from matrixdp.selection.gram import chains, dual
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.problem import grams, kron_sum
 from matrixdp.sources import postgresql as blocks
@@ -57,7 +57,7 @@ TEXTS = {
         f"integers within a range of {draft._MOST_INTEGERS}",
         f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are rejected",
         f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
-        f"beyond {quadratic.LARGE_CELLS:,} to a gap of {100 * quadratic.LARGE_GAP:g}%",
+        f"beyond {chains.LARGE_CELLS:,} to a gap of {100 * chains.LARGE_GAP:g}%",
         f"up to {free_bases.MAX_FREE_CELLS:,} cells that do not factor",
         f"over the data vector (up to 10^{math.log10(kron_sum.MAX_TABLE_CELLS):g} cells)",
         f"parts that have at most {given_parts.MAX_STACKED_CELLS:,} cells together",
@@ -112,8 +112,8 @@ TEXTS = {
     "model.md": [f"about {math.sqrt(1 / 6):.1f} times the root of the number of components"],
     "mathematics.md": [
         f"It stops at a relative gap of {short(dual.DEFAULT_GAP)}",
-        f"it is taken from {quadratic.MIN_CHAIN_CELLS} values on",
-        f"more than {quadratic.LARGE_CELLS:,} cells stop at a gap of {short(quadratic.LARGE_GAP)}",
+        f"it is taken from {chains.MIN_CHAIN_CELLS} values on",
+        f"more than {chains.LARGE_CELLS:,} cells stop at a gap of {short(chains.LARGE_GAP)}",
         f"more than {coarse_weights.MAX_SEARCHED_SIZE} values at {coarse_weights.GRID_POINTS} of them",
         f"Up to {grams.MAX_BOX_TERMS} pairs of boxes",
         f"of up to {rounding.MAX_MEASURED_CELLS:,} cells",

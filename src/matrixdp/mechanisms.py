@@ -22,7 +22,7 @@ from matrixdp.selection.compose.sub_solver import Construction
 from matrixdp.selection.compose.whole_table import product_choice
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.factor import Factor, right_inverse
-from matrixdp.selection.gram.rotation import rotated
+from matrixdp.selection.gram.opt_0 import rotated
 from matrixdp.selection.mechanisms.explicit import (
     Spectrum,
     best_factor,

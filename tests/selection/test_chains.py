@@ -15,9 +15,8 @@ from matrixdp.exact.resources import THREADED_CELLS, blas_threads
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix, Suffix
 from matrixdp.selection.compose import rounding
-from matrixdp.selection.gram import quadratic, solve_gram
-from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of
-from matrixdp.selection.gram.quadratic import solve_chain
+from matrixdp.selection.gram import chains, solve_gram
+from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of, solve_chain
 
 Array = NDArray[np.float64]
 SIZE = 37
@@ -104,7 +103,7 @@ def test_large_chains_are_solved_to_a_gap_of_a_thousandth(monkeypatch: pytest.Mo
     prefixes = FULL["prefixes"]
     chain = chain_of(prefixes)
     assert chain is not None
-    monkeypatch.setattr(quadratic, "LARGE_CELLS", SIZE - 1)
+    monkeypatch.setattr(chains, "LARGE_CELLS", SIZE - 1)
     found = solve_chain(prefixes, chain, 1e-9)
     assert found is not None
     assert found.bound is not None
@@ -128,7 +127,7 @@ def test_large_chains_start_from_a_coarser_grid(
     monkeypatch.setattr(Chain, "spectrum", counted)
     direct = solve_chain(gram, chain, 1e-3)
     steps = len(taken)
-    monkeypatch.setattr(quadratic, "MIN_REFINED_CELLS", 400)
+    monkeypatch.setattr(chains, "MIN_REFINED_CELLS", 400)
     found = solve_chain(gram, chain, 1e-3)
     assert found is not None
     assert direct is not None

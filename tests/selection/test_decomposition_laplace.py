@@ -9,10 +9,10 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import LAPLACE
 from matrixdp.selection.compose.decomposition import select_by_decomposition
-from matrixdp.selection.gram import l1_search as laplace
+from matrixdp.selection.gram import opt_0 as laplace
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.l1_search import LaplaceSolver, rescaled
+from matrixdp.selection.gram.opt_0 import LaplaceSolver, rescaled
 
 
 def _weighted(plan, workload):

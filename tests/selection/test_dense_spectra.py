@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from matrixdp.queries import Prefix, Width
-from matrixdp.selection.gram import quadratic, solve_gram
-from matrixdp.selection.gram.chains import chain_of
-from matrixdp.selection.gram.spectra import DenseSpectra
+from matrixdp.selection.gram import chains, solve_gram
+from matrixdp.selection.gram.chains import DenseSpectra, chain_of
 
 Array = NDArray[np.float64]
 SIZE = 33
@@ -31,7 +30,7 @@ def test_the_spectrum_is_that_of_the_chain(gram: Array) -> None:
 
 def test_large_problems_are_solved_by_the_fixed_point(monkeypatch: pytest.MonkeyPatch) -> None:
     best = solve_gram(WITHOUT_STRUCTURE, gap=1e-7)
-    monkeypatch.setattr(quadratic, "LARGE_CELLS", SIZE - 1)
+    monkeypatch.setattr(chains, "LARGE_CELLS", SIZE - 1)
     found = solve_gram(WITHOUT_STRUCTURE, gap=1e-7)
     assert best.bound is not None
     assert found.bound is not None

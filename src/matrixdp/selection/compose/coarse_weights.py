@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.queries import Matrix
-from matrixdp.selection.gram.coarse import grid, interpolated, is_smooth, sampled
+from matrixdp.selection.gram.chains import grid
 from matrixdp.selection.problem.residuals import Slot, Split
 
 __all__ = ["MAX_SEARCHED_SIZE", "CoarseSplit", "coarse_split"]
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 #: Attributes of more values are searched on a grid of ``GRID_POINTS``.
 MAX_SEARCHED_SIZE = 512
 GRID_POINTS = 160
+#: The cosine between neighbouring columns of a workload, on average, from which on it is taken to be smooth.
+_SMOOTH = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +58,10 @@ class CoarseSplit:
         for type_, places in self.places.items():
             size = len(fine[type_])
             if min(own[type_].min(), fine[type_].min()) > 0.0:
-                vector = fine[type_] * interpolated(found[type_] / own[type_], places, size)
+                vector = fine[type_] * _interpolated(found[type_] / own[type_], places, size)
             else:
                 away = (found[type_] - own[type_]) * (len(places) / size)
-                vector = fine[type_] + interpolated(away, places, size)
+                vector = fine[type_] + _interpolated(away, places, size)
             weights[type_] = vector / vector.sum()
         return weights
 
@@ -106,9 +108,48 @@ def _sampled_slot(slot: Slot, places: Array) -> Slot | None:
         gram = a * np.eye(points) + b
     else:
         fine = slot.predicates.gram(slot.size)
-        if not is_smooth(fine):
+        if not _is_smooth(fine):
             return None
-        symmetric, gram = None, sampled(fine, places)
+        symmetric, gram = None, _sampled(fine, places)
     values, vectors = np.linalg.eigh(gram)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
     return Slot(slot.type, Matrix(root), points, symmetric)
+
+
+def _sampled(gram: Array, places: Array) -> Array:
+    """Return a Gram matrix at some places, interpolated between values, shape (places, places).
+
+    Examples
+    --------
+    >>> _sampled(np.array([[3.0, 2.0, 1.0], [2.0, 2.0, 1.0], [1.0, 1.0, 1.0]]), np.array([0.5, 2.0])).tolist()
+    [[2.25, 1.0], [1.0, 1.0]]
+    """
+    low = np.clip(np.floor(places).astype(np.intp), 0, len(gram) - 2)
+    share = places - low
+    rows = gram[low] * (1.0 - share)[:, None] + gram[low + 1] * share[:, None]
+    return np.asarray(rows[:, low] * (1.0 - share) + rows[:, low + 1] * share)
+
+
+def _is_smooth(gram: Array) -> bool:
+    """Return whether queries hardly tell neighbouring values apart.
+
+    Examples
+    --------
+    >>> [_is_smooth(gram) for gram in (np.tri(100).T @ np.tri(100), np.eye(100))]
+    [True, False]
+    """
+    diagonal = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
+    lengths = diagonal[1:] * diagonal[:-1]
+    some = lengths > 0
+    return bool(some.any()) and float((np.diagonal(gram, 1)[some] / lengths[some]).mean()) > _SMOOTH
+
+
+def _interpolated(values: Array, places: Array, size: int) -> Array:
+    """Return values at places as values at 0 to size - 1, constant beyond the first and the last place.
+
+    Examples
+    --------
+    >>> _interpolated(np.array([1.0, 3.0]), np.array([1.0, 3.0]), 5).tolist()
+    [1.0, 1.0, 2.0, 3.0, 3.0]
+    """
+    return np.interp(np.arange(size), places, values)

@@ -18,7 +18,7 @@ from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, Construction, Sub
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
-from matrixdp.selection.gram.l1_search import MAX_SUM_CELLS, LaplaceSolver
+from matrixdp.selection.gram.opt_0 import MAX_SUM_CELLS, LaplaceSolver
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate

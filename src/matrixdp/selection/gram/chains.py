@@ -1,4 +1,9 @@
-"""The optimum for Gram matrices of chains, in quadratic time for each step: prefixes, suffixes, ranges.
+"""The optimum by one spectrum a step: chains, as of prefixes and ranges, and large problems.
+
+At the optimum g_j = F wherever p_j > 0 (`matrixdp.selection.gram.dual`), so log p is a fixed point of
+log p + 3 log(g / F), with Anderson's acceleration over the last steps, from the uniform distribution or from
+that of a similar problem; every step has its own strategy and bound. For chains a step takes quadratic time.
+Without structure it takes one eigendecomposition, which past some thousand cells is less than Newton's steps.
 
 Two kinds of Gram matrices V, of any positive weights, lead to eigenproblems of tridiagonal matrices:
 
@@ -20,14 +25,42 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-__all__ = ["Bridge", "Chain", "Spectrum", "chain_of", "chain_order", "green_factors"]
+from matrixdp.selection.gram.factor import RANK, Factor
+
+__all__ = [
+    "LARGE_CELLS",
+    "LARGE_GAP",
+    "MIN_CHAIN_CELLS",
+    "Bridge",
+    "Chain",
+    "DenseSpectra",
+    "Spectrum",
+    "chain_of",
+    "chain_order",
+    "green_factors",
+    "grid",
+    "solve_chain",
+    "solve_large",
+]
 
 Array = NDArray[np.float64]
 
+#: Smaller chains are solved like all other problems.
+MIN_CHAIN_CELLS = 512
+#: Larger chains start from the optimum on a grid of every so many values, found in the same way.
+MIN_REFINED_CELLS, COARSER = 1_024, 4
+#: Problems of more cells are solved to this gap, whatever smaller one is asked for.
+LARGE_CELLS, LARGE_GAP = 4_096, 1e-3
+#: The power of g in a step; steps that the acceleration looks back on; steps at most.
+_POWER, _MEMORY, _MOST_STEPS = 3.0, 6, 40
+#: Cells keep at least this share of the uniform distribution.
+_FLOOR = 1e-9
+#: The gap on a coarser grid.
+_COARSE_GAP = 1e-4
+#: How far the Gram matrix of what was solved may be from the one that was asked for.
+_SOLVED = 1e-8
 #: Relative differences from the form of a chain below this are rounding errors.
 _SAME = 1e-9
-#: A multiple of 11' below this share of a Gram matrix is what rounding left of a mean that was removed.
-_RANK = 1e-12
 #: Smaller relative differences of products have lost too many digits.
 _CANCELLED = 1e-6
 #: Largest entries that a tridiagonal matrix is scaled to, one after another.
@@ -104,6 +137,30 @@ class Bridge:
         loadings = np.zeros((len(p), len(s)))
         np.cumsum(turned, axis=0, out=loadings[1:])
         loadings -= self.means @ turned
+        return Spectrum(s, loadings)
+
+
+@dataclass(frozen=True)
+class DenseSpectra:
+    """A Gram matrix without structure.
+
+    Attributes
+    ----------
+    gram : ndarray, shape (n, n)
+    """
+
+    gram: Array
+
+    def spectrum(self, p: Array) -> Spectrum:
+        """Return the spectrum at a distribution over cells."""
+        root = np.sqrt(p)
+        inner = self.gram * root
+        inner *= root[:, None]
+        values, vectors = scipy.linalg.eigh(inner, driver="evd", overwrite_a=True, check_finite=False)
+        kept = values > RANK * values[-1]
+        s = np.sqrt(values[kept])
+        loadings = vectors[:, kept] * s
+        loadings /= root[:, None]
         return Spectrum(s, loadings)
 
 
@@ -250,6 +307,155 @@ def _bridge(gram: Array) -> Bridge | None:
         return None
     means = -steps[:, 0] / sizes
     # differences do not see a multiple of 11': what is left of it beside H K H'
-    if abs(float(gram[0, 0]) - float(sizes @ means**2)) > _RANK * float(np.abs(gram).max()):
+    if abs(float(gram[0, 0]) - float(sizes @ means**2)) > RANK * float(np.abs(gram).max()):
         return None
     return Bridge(sizes, means)
+
+
+class _Acceleration:
+    """Anderson's: the next point from the last ones and what the fixed-point map moved them by."""
+
+    def __init__(self) -> None:
+        self.points: list[Array] = []
+        self.moves: list[Array] = []
+
+    def next(self, point: Array, move: Array) -> Array:
+        self.points = [*self.points, point][-_MEMORY:]
+        self.moves = [*self.moves, move][-_MEMORY:]
+        if len(self.points) == 1:
+            return point + move
+        changes = np.diff(np.array(self.moves), axis=0)
+        shares = np.linalg.lstsq(changes.T, move, rcond=1e-10)[0]
+        return np.asarray(point + move - shares @ (np.diff(np.array(self.points), axis=0) + changes))
+
+
+def _fixed_point(
+    chain: Chain | Bridge | DenseSpectra, start: Array, gap: float
+) -> tuple[Array, Spectrum, float, float] | None:
+    """Return the best distribution met, its spectrum and largest g, and the largest trace met.
+
+    The error of the strategy is the trace times the largest g; the squared trace is a bound.
+    """
+    size = len(start)
+    acceleration = _Acceleration()
+    point = np.log(np.maximum(start / start.sum(), _FLOOR / size))
+    best: tuple[Array, Spectrum, float] | None = None
+    least, largest = np.inf, 0.0
+    for _ in range(_MOST_STEPS):
+        p = np.exp(point - point.max())
+        p = np.maximum(p / p.sum(), _FLOOR / size)
+        p /= p.sum()
+        try:
+            spectrum = chain.spectrum(p)
+        except np.linalg.LinAlgError:
+            break
+        trace = float(spectrum.roots.sum())
+        g = np.einsum("ja,ja,a->j", spectrum.loadings, spectrum.loadings, 1.0 / spectrum.roots)
+        error = trace * float(g.max())
+        if not (np.isfinite(error) and error > 0):
+            break
+        largest = max(largest, trace)
+        if error < least:
+            least, best = error, (p, spectrum, float(g.max()))
+        if least <= largest * largest * (1.0 + gap):
+            break
+        point = acceleration.next(np.log(p), _POWER * np.log(g / trace))
+    return None if best is None else (*best, largest)
+
+
+def _stands_for(spectrum: Spectrum, gram: Array) -> bool:
+    """Return whether U U' is the Gram matrix, as far as a vector tells."""
+    probe = 1.0 + np.cos(np.arange(len(gram)))
+    seen = gram @ probe
+    away = spectrum.loadings @ (spectrum.loadings.T @ probe) - seen
+    return float(np.abs(away).max()) <= _SOLVED * float(np.abs(seen).max())
+
+
+def _start(gram: Array, chain: Chain | Bridge | DenseSpectra) -> Array:
+    """Return a distribution to start from: for large chains the optimum on a coarser grid."""
+    size = len(gram)
+    if size >= MIN_REFINED_CELLS and isinstance(chain, Chain):
+        places = np.rint(grid(size, size // COARSER)).astype(np.intp)
+        inner = gram[np.ix_(places, places)]
+        coarser = chain_of(inner)
+        if coarser is not None:
+            found = _fixed_point(coarser, _start(inner, coarser), _COARSE_GAP)
+            if found is not None:
+                return _refined(found[0], size)
+    return np.full(size, 1.0 / size)
+
+
+def solve_chain(
+    gram: Array, chain: Chain | Bridge | DenseSpectra, gap: float, start: Array | None = None
+) -> Factor | None:
+    """Return the optimum for the Gram matrix of a chain, certified, or None where the digits do not suffice.
+
+    ``start`` is the dual distribution of a similar problem.
+
+    Examples
+    --------
+    >>> prefixes = np.tri(40).T @ np.tri(40)
+    >>> found = solve_chain(prefixes, chain_of(prefixes), 1e-6)
+    >>> found.loss / found.bound - 1 < 1e-6
+    True
+    """
+    size = len(gram)
+    if size > LARGE_CELLS:
+        gap = max(gap, LARGE_GAP)
+    found = _fixed_point(chain, _start(gram, chain) if start is None else start, gap)
+    if found is None or not _stands_for(found[1], gram):
+        return None
+    p, spectrum, peak, trace = found
+    loss = float(spectrum.roots.sum()) * peak
+    rows = spectrum.loadings
+    rows *= (peak * spectrum.roots) ** -0.5
+    return Factor(rows.T, loss, min(trace * trace, loss), p)
+
+
+def solve_large(gram: Array, gap: float, start: Array | None = None) -> Factor | None:
+    """Return the certified optimum for a large Gram matrix without structure, or None for Newton's steps.
+
+    They serve up to ``LARGE_CELLS`` cells.
+    """
+    return solve_chain(gram, DenseSpectra(gram), gap, start) if len(gram) > LARGE_CELLS else None
+
+
+def grid(size: int, points: int) -> Array:
+    """Return evenly spaced places among the values 0 to size - 1, as far from -1 and size as from each other.
+
+    Prefixes, suffixes and ranges, sampled there, are those of an attribute of as many values as points.
+
+    Examples
+    --------
+    >>> grid(7, 3).tolist()
+    [1.0, 3.0, 5.0]
+    """
+    return np.asarray((np.arange(points) + 1.0) * (size + 1) / (points + 1) - 1.0)
+
+
+def _refined(distribution: Array, size: int) -> Array:
+    """Return a distribution over evenly spaced places as one over more values that has the same shape.
+
+    Near an end the optimum changes from one value to the next, however many there are, and falls by a power
+    further away; in the middle it depends on the share of the way. Between the two it goes from the one to
+    the other.
+
+    Examples
+    --------
+    >>> _refined(np.array([4.0, 2.0, 1.0, 1.0, 1.0, 1.0, 2.0, 4.0]) / 16, 16).round(3)[:5].tolist()
+    [0.144, 0.09, 0.06, 0.054, 0.043]
+    """
+    points = len(distribution)
+    ratio = (size + 1) / (points + 1)
+    near = max(points // 32, min(4, points // 3))
+    ends = []
+    for logarithms in (np.log(distribution), np.log(distribution[::-1])):
+        places, counted = np.arange(points), np.arange((size + 1) // 2)
+        # the power by which it falls
+        power = (logarithms[2 * near] - logarithms[near]) / np.log((2 * near + 1) / (near + 1))
+        by_value = np.interp(counted, places, logarithms) - power * np.log(ratio)
+        by_share = np.interp(np.log((counted + 1) / ratio), np.log(places + 1), logarithms)
+        part = np.log((counted + 1) / (0.5 * near)) / np.log(4.0 * ratio)
+        ends.append(by_value + np.clip(part, 0.0, 1.0) * (by_share - by_value))
+    found = np.exp(np.concatenate([ends[0][: size - size // 2], ends[1][: size // 2][::-1]]))
+    return np.asarray(found / found.sum())

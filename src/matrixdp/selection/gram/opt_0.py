@@ -1,11 +1,15 @@
-"""OPT_0: the sub-solver of one Gram matrix under either noise."""
+"""OPT_0: the sub-solver of one Gram matrix under either noise.
+
+No convex form is known for Laplace noise. A search takes the best of p-Identity strategies and of the optimum
+for Gaussian noise, rotated towards a small L1 sensitivity; its error profile stays what it is.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from typing import ClassVar
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -15,31 +19,34 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
-from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
-from matrixdp.selection.gram.adapted_starts import (
+from matrixdp.selection.gram import DEFAULT_GAP, solve_gram, solve_rows
+from matrixdp.selection.gram.chains import chain_order
+from matrixdp.selection.gram.factor import Factor, right_inverse
+from matrixdp.selection.gram.p_identity import (
     MOST_DIMENSIONS,
-    adapted_starts,
+    SMALL,
+    best_of,
     low_rank_starts,
+    optimize,
+    starts,
+    strategy_rows,
     total_start,
 )
-from matrixdp.selection.gram.chains import chain_order
-from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.p_identity import best_of, optimize, strategy_rows
 from matrixdp.selection.gram.remembered import remembered
-from matrixdp.selection.gram.rotation import rotated
 from matrixdp.selection.gram.singular_values import rank_of, singular_values
-from matrixdp.selection.gram.starts import SMALL, random_start, starts
 from matrixdp.selection.problem.grams import distinct_cells
 from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["Rows", "solve_axis", "solve_symmetric"]
+__all__ = ["MAX_SUM_CELLS", "LaplaceSolver", "Rows", "rescaled", "rotated", "solve_axis", "solve_symmetric"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 
-#: Up to this many cells further rows are tried as long as they pay.
-_MORE_ROWS_CELLS = 256
+#: Sub-workloads are solved jointly for Laplace noise up to this many cells.
+MAX_SUM_CELLS = 400
+#: ... and, where they are solved fast, explicit queries up to this many.
+_MAX_FAST_CELLS = 100
 #: Up to this many cells random starts are tried by default; beyond it trees alone.
 _RANDOM_CELLS = 400
 #: Beyond this many cells searches are cut short.
@@ -48,14 +55,13 @@ _LARGE_CELLS = 2_048
 _FOLLOWED = 8
 #: ... and where cells are many.
 _FEW_FOLLOWED = 3
-#: How often rows are added at most, and the relative gain of the loss that is worth going on.
-_MOST_ROUNDS = 4
-_GAIN = 2e-3
 #: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
 _ROTATIONS, _SWEEPS = 10_000, 40
 #: Of more cells, workloads of a rank below this share of them are rotated alone: the identity is measured for
 #: nothing beside so few rows.
 _LOW_RANK = 1 / 16
+#: Angles that a pair of rows is turned by, on the coarser grid.
+_ANGLES = 24
 #: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1.
 _ROTATED_ROWS = 256
 
@@ -247,16 +253,7 @@ def _search(
         # what a search goes on from is mostly the best there is: few others are worth a longer look
         followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
         loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
-        if not fast and p is None and size <= _MORE_ROWS_CELLS:
-            rng = generator(seed + 1)
-            for _ in range(_MOST_ROUNDS):
-                more = 0.02 * random_start(size, max(1, size // 32), rng)
-                before = loss
-                wider = optimize(gram, np.vstack([theta, more]), 1_000, tolerance)
-                loss, theta = min((wider, (loss, theta)), key=itemgetter(0))
-                if loss >= before * (1 - _GAIN):
-                    break
-        elif not fast and not large and theta.size:
+        if not fast and not large and theta.size:
             loss, theta = optimize(gram, theta, 300, 1e-9)
         found = Factor(strategy_rows(theta), loss, bound)
     if design is None:
@@ -285,16 +282,159 @@ def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
 def _families(
     gram: Array, design: Factor | None, seed: int, restarts: int | None, fast: bool, p: int | None
 ) -> list[list[Array]]:
-    """Return what a search starts from."""
+    """Return what a search starts from, the total among it and, where the rank is low, as many rows."""
     size = len(gram)
     count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
     families = starts(size, p, seed, count, fast)
     if p is not None:
         return families
-    if design is not None:
-        return families + adapted_starts(design.rows, seed)
     families.append([total_start(size)])
+    if design is not None:
+        return families + low_rank_starts(size, len(design.rows), seed)
     if size <= _RANDOM_CELLS:
         low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
         families.append([start for family in low for start in family])
     return families
+
+
+def rotated(rows: Array, *, seed: int = 0, rotations: int = 60_000) -> Array:
+    """Return a rotation Q B of a strategy with a smaller largest column sum of absolute entries.
+
+    Pairs of rows are rotated, the angle by a grid that is refined once, as long as a power mean of the
+    column sums falls; B'B stays what it is.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (m, n)
+    seed : int
+        Of the order of the pairs.
+    rotations : int
+        Pairs that are tried at most.
+
+    Examples
+    --------
+    >>> turned = rotated(np.array([[1.0, 1.0], [1.0, -1.0]]))  # the identity turned by 45 degrees, scaled
+    >>> np.abs(turned).sum(axis=0).round(3).tolist()
+    [1.414, 1.414]
+    """
+    current = rows.copy()
+    sums = np.abs(current).sum(axis=0)
+    rng = generator(seed)
+    first, second = np.triu_indices(len(rows), 1)
+    if not len(first):
+        return current
+    sweeps = max(2, rotations // len(first))
+    width = np.pi / (2 * _ANGLES)
+    grid = np.arange(-_ANGLES // 2, _ANGLES // 2) * width
+    fine = np.linspace(-width, width, 17)
+    for sweep in range(min(sweeps, 40)):
+        power = min(4.0 * 2.0 ** (sweep // 2), 64.0)
+        gained = 0.0
+        for pair in rng.permutation(len(first))[:rotations].tolist():
+            i, j = int(first[pair]), int(second[pair])
+            a, b = current[i], current[j]
+            rest = sums - np.abs(a) - np.abs(b)
+            scale = float(sums.max())
+            now = float(((sums / scale) ** power).mean())
+            angle = 0.0
+            for angles in (grid, fine):
+                tried = angle + angles
+                cosine, sine = np.cos(tried)[:, None], np.sin(tried)[:, None]
+                reached = rest + np.abs(cosine * a + sine * b) + np.abs(cosine * b - sine * a)
+                scores = ((reached / scale) ** power).mean(axis=1)
+                best = int(np.argmax(scores <= scores.min() * (1 + 1e-12)))  # of equals the first
+                angle = float(tried[best])
+            if scores[best] < now * (1 - 1e-9):
+                gained += 1.0 - float(scores[best]) / now
+                cosine_, sine_ = np.cos(angle), np.sin(angle)
+                current[i], current[j] = cosine_ * a + sine_ * b, cosine_ * b - sine_ * a
+                sums = rest + np.abs(current[i]) + np.abs(current[j])
+        if gained < 1e-4 and power >= 64.0:
+            break
+    return current
+
+
+def rescaled(rows: Array, gram: Array) -> Factor:
+    """Return a strategy rescaled to L1 sensitivity 1, with its loss on a Gram matrix in its row space.
+
+    Examples
+    --------
+    >>> rescaled(3.0 * np.eye(2), np.eye(2)).loss
+    2.0
+    """
+    scaled = rows / float(LAPLACE.column_norms(rows).max())
+    inverse = right_inverse(scaled)
+    return Factor(scaled, float(np.einsum("ia,ia->", inverse, gram @ inverse)))
+
+
+@dataclass(frozen=True)
+class LaplaceSolver:
+    """The best strategy found for Laplace noise.
+
+    Attributes
+    ----------
+    gap : float
+        Relative gap of the Gaussian optimum that is tried.
+    effort : {"full", "fast"}
+    seed : int
+        Of the restarts.
+
+    References
+    ----------
+    McKenna et al. (2018), section 5.2 (OPT_0).
+
+    Examples
+    --------
+    >>> round(LaplaceSolver().gram(np.array([[1.0, -1.0], [-1.0, 1.0]]), (2,)).loss, 9)
+    1.0
+    """
+
+    gap: float = DEFAULT_GAP
+    effort: str = "full"
+    seed: int = 0
+    optimal: ClassVar[bool] = False
+
+    def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+        """Solve for a Gram matrix, from the p-Identity strategy of a similar one."""
+        peak = float(gram[0, 0])
+        if peak > 0.0 and float(np.abs(gram - peak * np.eye(len(gram))).max()) <= 1e-12 * peak:
+            return rescaled(np.eye(len(gram)), gram)  # all cells alike
+        best = rescaled(solve_gram(gram, sizes, max(self.gap, 1e-5)).rows, gram)
+        if len(best.rows) == 1:
+            return best  # one query, measured as it is: no strategy of any kind does better
+        found = solve_axis(gram, LAPLACE, gap=self.gap, seed=self.seed, start=start, effort=self.effort)
+        return found if found.loss < best.loss else best
+
+    def queries(self, rows: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+        """Solve for explicit queries: as they are, by the Gaussian optimum and, on few cells, as above.
+
+        Examples
+        --------
+        >>> queries = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+        >>> round(LaplaceSolver().queries(queries, (4,)).loss, 9)
+        2.0
+        """
+        found = [_on_queries(chosen, rows) for chosen in (solve_rows(rows, max(self.gap, 1e-5)).rows, rows)]
+        if rows.shape[1] <= (MAX_SUM_CELLS if self.effort == "full" else _MAX_FAST_CELLS):
+            found.append(self.gram(rows.T @ rows, sizes, start))
+        return min(found, key=lambda factor: factor.loss)
+
+    def centered(self, size: int) -> Factor:
+        """Return the identity, or the difference of two values.
+
+        The identity has L1 sensitivity 1; centering it would raise that to 2 (n - 1) / n.
+
+        Examples
+        --------
+        >>> LaplaceSolver().centered(2).loss, LaplaceSolver().centered(5).loss
+        (0.5, 4.0)
+        """
+        if size == 2:
+            return Factor(np.array([[1.0, -1.0]]), 0.5)
+        return Factor(IdentityMatrix(size), size - 1.0)
+
+
+def _on_queries(chosen: Array, rows: Array) -> Factor:
+    """Return a strategy rescaled to L1 sensitivity 1, with its loss on explicit queries."""
+    scaled = chosen / float(LAPLACE.column_norms(chosen).max())
+    return Factor(scaled, float(((rows @ right_inverse(scaled)) ** 2).sum()))

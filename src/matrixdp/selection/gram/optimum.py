@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
 from matrixdp.exact.resources import blas_threads
-from matrixdp.selection.gram.chains import chain_of, chain_order
+from matrixdp.selection.gram.chains import MIN_CHAIN_CELLS, chain_of, chain_order, solve_chain, solve_large
 from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
-from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.quadratic import MIN_CHAIN_CELLS, solve_chain, solve_large
+from matrixdp.selection.gram.factor import RANK, Factor
 
 __all__ = ["ConvexSolver", "factored_blocks", "solve_gram", "solve_rows", "symmetries_of"]
 
@@ -28,8 +27,6 @@ Array = NDArray[np.float64]
 _EXTREME = 1e75
 #: Gram matrices that are off by less than this share of the largest entry are the same but for rounding.
 _SAME = 1e-13
-#: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
-RANK_TOLERANCE = 1e-12
 #: Entries of symmetric Gram matrices differ by this share of the largest.
 _SYMMETRIC = 1e-11
 #: Classes of cells that may trade places are looked for among so many cells, and given up past so many
@@ -142,7 +139,7 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
     top = max(float(values[-1]) for _, values, _ in spectra)
     blocks = []
     for basis, values, vectors in spectra:
-        keep = values > RANK_TOLERANCE * top
+        keep = values > RANK * top
         if keep.any():
             rows = (vectors[:, keep] * np.sqrt(values[keep])).T
             blocks.append(rows if basis is None else rows @ basis.T)
@@ -191,7 +188,7 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     np.fill_diagonal(means, within + single / counts)
     roots = np.sqrt(counts)
     values, vectors = scipy.linalg.eigh(means * np.outer(roots, roots), driver="evd", check_finite=False)
-    least = RANK_TOLERANCE * max(float(values[-1]), float(single.max()))
+    least = RANK * max(float(values[-1]), float(single.max()))
     single[single <= least] = 0.0
     if not single.any():  # cells that no query tells apart
         merged = _solve_gram(means, None, gap, start)
@@ -227,7 +224,7 @@ def _exchangeable(gram: Array) -> Factor | None:
         return None
     values = np.full(size, single)
     values[0] += size * off
-    roots = np.sqrt(np.where(values > RANK_TOLERANCE * values.max(), values, 0.0))
+    roots = np.sqrt(np.where(values > RANK * values.max(), values, 0.0))
     kept = roots > 0
     rows = scipy.linalg.helmert(size, full=True)[kept] * np.sqrt(roots[kept] * size / roots.sum())[:, None]
     loss = float(roots.sum()) ** 2 / size
@@ -326,7 +323,7 @@ def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None
     values, vectors = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
     if not (np.isfinite(values).all() and values[-1] > 0):
         raise NumericalError("queries that are all zero or not finite have no strategy")
-    keep = values > RANK_TOLERANCE * values[-1]
+    keep = values > RANK * values[-1]
     point = solve_dual([vectors[:, keep].T @ rows], gap, start)
     return Factor(point.factors[0], point.primal, point.dual, point.p)
 

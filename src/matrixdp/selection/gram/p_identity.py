@@ -15,8 +15,20 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.selection.gram.operators import GramOperator, operator_of
+from matrixdp.selection.starting_points import Generator, generator
 
-__all__ = ["Found", "best_of", "loss_and_gradient", "optimize", "strategy_rows"]
+__all__ = [
+    "SMALL",
+    "Found",
+    "best_of",
+    "loss_and_gradient",
+    "low_rank_starts",
+    "optimize",
+    "starts",
+    "strategy_rows",
+    "total_start",
+    "tree_start",
+]
 
 Array = NDArray[np.float64]
 #: The loss of a strategy, tr(V (A'A)^-1), and its Theta, shape (p, n).
@@ -25,6 +37,10 @@ Found = tuple[float, Array]
 #: Weights of rows stay below this, so that the identity's never vanish beside them: then the loss would be a
 #: difference of large numbers.
 _MAX_WEIGHT = 1e3
+#: Up to this many cells every start is followed to its end.
+SMALL = 128
+#: Random rows beyond this many take long and gain little.
+MOST_DIMENSIONS = 128
 #: How much longer than the first look the second one is.
 _FURTHER = 4
 
@@ -135,3 +151,75 @@ def best_of(
 
 def _on(gram: Array, found: Found, iterations: int, tolerance: float) -> Found:
     return optimize(gram, found[1], iterations, tolerance) if found[1].size else found
+
+
+def tree_start(size: int, branching: int, weight: float = 0.5) -> Array:
+    """Return the inner nodes of a tree over ordered cells, all with one weight, shape (p, size).
+
+    Examples
+    --------
+    >>> tree_start(4, 2, 1.0).tolist()
+    [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
+    """
+    rows = []
+    width = branching
+    while True:
+        for first in range(0, size, width):
+            row = np.zeros(size)
+            row[first : first + width] = weight
+            rows.append(row)
+        if width >= size:
+            return np.array(rows)
+        width *= branching
+
+
+def _random_start(size: int, rows: int, rng: Generator) -> Array:
+    """Return rows with entries uniform between 0 and 1, shape (rows, size)."""
+    return rng.random((rows, size))
+
+
+def starts(size: int, rows: int | None, seed: int, restarts: int, fast: bool) -> list[list[Array]]:
+    """Return the starts of a search, in families of which each deserves a search of its own."""
+    rng = generator(seed)
+    if rows is not None:
+        return [[_random_start(size, rows, rng)] for _ in range(max(restarts, 1))]
+    if fast:
+        widths = [16, 32] if size > 64 else [12, 4]
+    elif size <= SMALL:
+        widths = [4, 8, 10, 12, 16, 20, 25, 32]
+    else:
+        widths = [16, 32, 12, 24] if size <= 512 else [16, 32]
+    kinds = list(dict.fromkeys(max(2, min(width, size)) for width in widths))
+    trees = [tree_start(size, branching) for branching in kinds]
+    apart = not fast and (size <= SMALL or size > 512)
+    families = [[tree] for tree in trees] if apart else [trees]
+    shares = [16] if fast else [32, 24, 16, 12, 8] if size <= SMALL else [16]
+    for count in dict.fromkeys(max(1, size // share) for share in shares):
+        many = [_random_start(size, count, rng) for _ in range(restarts)]
+        families += [[start] for start in many] if size <= SMALL and not fast else [many]
+    return families
+
+
+def low_rank_starts(size: int, rank: int, seed: int) -> list[list[Array]]:
+    """Return random starts with as many rows as a workload of low rank has dimensions, and twice as many.
+
+    Examples
+    --------
+    >>> [start.shape for family in low_rank_starts(40, 3, 0) for start in family]
+    [(3, 40), (6, 40)]
+    """
+    if rank > min(size // 4, MOST_DIMENSIONS):
+        return []
+    rng = generator(seed + 2)
+    return [[_random_start(size, rank, rng)], [_random_start(size, 2 * rank, rng)]]
+
+
+def total_start(size: int) -> Array:
+    """Return the total alone, shape (1, size), its weight low: from a high one searches fall to the identity.
+
+    Examples
+    --------
+    >>> total_start(2).tolist()
+    [[0.1, 0.1]]
+    """
+    return np.full((1, size), 0.1)

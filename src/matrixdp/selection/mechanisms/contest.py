@@ -91,7 +91,7 @@ def hoped_for(workload: Workload, noise: Noise) -> float:
         return first_generalized_loss(asked, noise) / _HOPE
     except TooLargeError:
         hopes = _trials(asked, noise, {}, {})
-        return min(hopes.values(), default=0.0)
+        return min((hope for name, hope in hopes.items() if name != "opt-0"), default=0.0)
 
 
 def _choose(trials: Trials, names: Sequence[str], found: dict[str, Choice]) -> dict[str, MemoryError]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.noise import Noise
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis
-from matrixdp.selection.gram.starts import tree_start
+from matrixdp.selection.gram.p_identity import tree_start
 from matrixdp.selection.problem.residual_traces import AskedAxes
 from matrixdp.selection.weights.convex import convex_weights
 from matrixdp.selection.weights.covers import greedy_cover
