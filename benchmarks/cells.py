@@ -28,7 +28,7 @@ from matrixdp.papers.residual_planner import GivenBases, own_bases, select_resid
 from matrixdp.papers.trees import best_branching, tree_rows
 from matrixdp.papers.wavelet import haar_rows
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
-from matrixdp.selection.compose.kron import solve_kron
+from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import Construction
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Predicates, ProductGroup, Total, Workload
-from matrixdp.selection.compose.kron import solve_kron
+from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.problem.kron_sum import MAX_TABLE_CELLS, KronSum
 from matrixdp.testing import dense_queries

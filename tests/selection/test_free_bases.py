@@ -6,8 +6,7 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose import free_bases as module
-from matrixdp.selection.compose import weighted_product
+from matrixdp.selection.compose import product, whole_table
 
 
 @pytest.mark.parametrize(
@@ -19,8 +18,8 @@ from matrixdp.selection.compose import weighted_product
     ],
 )
 def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, limit: str, message: str) -> None:
-    monkeypatch.setattr(weighted_product, limit, 3)
-    monkeypatch.setattr(module, "_MAX_EVALUATIONS", 5)
+    monkeypatch.setattr(whole_table, limit, 3)
+    monkeypatch.setattr(product, "_MAX_EVALUATIONS", 5)
     domain = mdp.Domain({"a": 4, "b": 4, "c": 3})
     sets = ("prefix", "identity"), ("identity", "prefix")
     crossing = [mdp.product(a=a, b=b, c="identity") for a, b in sets]
@@ -29,10 +28,12 @@ def test_what_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, limit: st
 
 
 def test_a_large_attribute_that_factors_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_product, "MAX_AXIS_VALUES", 4)
-    monkeypatch.setattr(module, "_MAX_EVALUATIONS", 5)
+    monkeypatch.setattr(whole_table, "MAX_AXIS_VALUES", 4)
+    monkeypatch.setattr(product, "_MAX_EVALUATIONS", 5)
     domain = mdp.Domain({"a": 4, "b": 4, "c": 5})
     sets = ("prefix", "identity"), ("identity", "prefix")
     crossing = [mdp.product(a=a, b=b, c="prefix") for a, b in sets]
-    with pytest.raises(TooLargeError, match="an attribute of 5 values; the limit is 4"):
+    with pytest.raises(
+        TooLargeError, match="c has 5 cells that do not factor; the limit is 4"
+    ):
         select(mdp.Workload(domain, *crossing), noise=GAUSSIAN, mechanism="weighted-product")

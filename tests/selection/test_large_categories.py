@@ -10,7 +10,7 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.kron import solve_kron
+from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
 from matrixdp.selection.mechanisms import contest

@@ -8,7 +8,8 @@ from matrixdp.errors import NumericalError
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
 from matrixdp.selection.compose import weight_vectors
-from matrixdp.selection.compose.weight_vectors import Objective, descend, optimized_weights
+from matrixdp.selection.compose.weight_vectors import Objective, descend_weights, optimized_weights
+from matrixdp.selection.descent import Effort
 from matrixdp.selection.gram import ConvexSolver, solve_gram, solve_rows
 from matrixdp.selection.mechanisms.explicit import spectrum_of
 from matrixdp.selection.problem.residuals import split_workload
@@ -114,7 +115,7 @@ def test_a_search_that_steps_astray_comes_back(monkeypatch):
     free = [place for place, size in enumerate(split.sizes) if size > 1]
     # weights of 1e13 were seen, at which Gram matrices have negative eigenvalues
     monkeypatch.setattr(weight_vectors, "_LARGEST_WEIGHT", 0.7)
-    descend(objective, [1e3 * own for own in start], free, maxfun=20, ftol=1e-9)
+    descend_weights(objective, [1e3 * own for own in start], free, Effort(20, 1e-9))
     assert objective.evaluations > 1
     assert objective.best is not None
     assert 0 < objective.best[0] <= phi

@@ -13,7 +13,6 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.plan import Block, Local, Part, Union
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose import grouping
-from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.union import (
     CLUSTERS,
     combined_plan,
@@ -21,6 +20,7 @@ from matrixdp.selection.compose.union import (
     least_squares_plan,
     select_union,
 )
+from matrixdp.selection.compose.whole_table import select_kron
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 

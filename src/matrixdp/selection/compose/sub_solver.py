@@ -16,8 +16,7 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import most_cells
 from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
-from matrixdp.selection.compose.free_bases import free_bases
-from matrixdp.selection.compose.product import Product, solve_structured
+from matrixdp.selection.compose.product import Product, free_bases, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.problem.kron_sum import GivenGram, KronSum, sum_of_products

@@ -20,8 +20,8 @@ from matrixdp.selection.compose.grouping import (
     groups_apart,
     two_groups,
 )
-from matrixdp.selection.compose.kron import AS_MANY_AS_PAY, measured_product, solve_kron
-from matrixdp.selection.compose.product import Product
+from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kron
+from matrixdp.selection.compose.whole_table import measured_product
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows

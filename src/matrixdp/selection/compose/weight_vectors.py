@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
@@ -48,7 +48,7 @@ SMOOTH_POWERS, SMOOTH_EVALUATIONS = (10.0, 100.0), 40
 #: ... where that is cheap: attributes whose weights are searched have up to so many values together.
 MAX_SMOOTHED_VALUES = 100
 
-__all__ = ["Objective", "descend", "optimized_weights", "uniform_weights"]
+__all__ = ["Objective", "descend_weights", "optimized_weights", "uniform_weights"]
 
 Array = NDArray[np.float64]
 
@@ -270,15 +270,8 @@ def _exact_weights(found: Factor) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def descend(
-    objective: Objective,
-    start: list[Array],
-    free: Sequence[int],
-    maxfun: int,
-    ftol: float,
-    gtol: float = 1e-5,
-) -> None:
-    """Descend by L-BFGS over the vectors of some types, their sums kept; the objective keeps what is best."""
+def descend_weights(objective: Objective, start: list[Array], free: Sequence[int], effort: Effort) -> None:
+    """Descend over the vectors of some types, their sums kept; the objective keeps what is best."""
     ends = np.cumsum([len(start[t]) for t in free])[:-1]
     assert objective.best is not None
     scale = objective.best[0]
@@ -293,13 +286,7 @@ def descend(
         phi, gradient = objective(weights)
         return phi / scale, np.concatenate([gradient[t] - gradient[t].mean() for t in free]) / scale
 
-    scipy.optimize.minimize(
-        function,
-        np.concatenate([start[t] for t in free]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxfun": maxfun, "maxcor": 20, "ftol": ftol, "gtol": gtol},
-    )
+    descend(function, np.concatenate([start[t] for t in free]), effort)
 
 
 def optimized_weights(
@@ -330,7 +317,7 @@ def optimized_weights(
     known, alike = {} if known is None else known, _shape(split)
     if alike in known:
         objective(known[alike])
-        descend(objective, known[alike], free, maxfun=AGAIN_EVALUATIONS, ftol=AGAIN_TOLERANCE, gtol=1e-9)
+        descend_weights(objective, known[alike], free, _effort(AGAIN_EVALUATIONS, AGAIN_TOLERANCE))
     else:
         _search(objective, free, many)
     assert objective.best is not None
@@ -339,6 +326,10 @@ def optimized_weights(
     if any(float(np.ptp(found[type_])) > 1e-9 for type_ in free):
         known[alike] = found
     return found
+
+
+def _effort(evaluations: int, tolerance: float) -> Effort:
+    return Effort(evaluations, tolerance, evaluations=evaluations)
 
 
 def _shape(split: Split) -> Hashable:
@@ -361,12 +352,12 @@ def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
     # attribute's own queries too
     evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
     for point in [start] if many or start is own else [start, own]:
-        descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)
+        descend_weights(objective, point, free, _effort(evaluations, TOLERANCE))
     values = sum(objective.split.sizes[type_] for type_ in free)
     if objective.kinked and not many and values <= MAX_SMOOTHED_VALUES:
         point = _smoothed(objective, free)
         objective(point)
-        descend(objective, point, free, maxfun=evaluations, ftol=TOLERANCE, gtol=1e-9)
+        descend_weights(objective, point, free, _effort(evaluations, TOLERANCE))
 
 
 def _smoothed(objective: Objective, free: Sequence[int]) -> list[Array]:
@@ -376,7 +367,7 @@ def _smoothed(objective: Objective, free: Sequence[int]) -> list[Array]:
     for power in SMOOTH_POWERS:
         smooth = replace(objective, power=power, best=None)
         smooth(point)
-        descend(smooth, point, free, maxfun=SMOOTH_EVALUATIONS, ftol=10 * TOLERANCE, gtol=1e-9)
+        descend_weights(smooth, point, free, _effort(SMOOTH_EVALUATIONS, 10 * TOLERANCE))
         assert smooth.best is not None
         point = smooth.best[1]
     return point

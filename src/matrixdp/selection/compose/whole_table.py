@@ -1,7 +1,8 @@
-"""The optimum on one table: all attributes that the workload asks about, measured as one part.
+"""One strategy for the table of all attributes that the workload asks about, measured as one part.
 
-Attributes on which every group asks proportional queries factor out (the product rule); the rest is solved
-as one explicit problem.
+Attributes on which every group asks proportional queries factor out (the product rule). The rest is one
+explicit problem (`dense`, `opt-0`), one product (`opt-kron`), or one product with weighted rows
+(`weighted-product`).
 """
 
 from __future__ import annotations
@@ -13,26 +14,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct, Plan
+from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.queries import Workload
+from matrixdp.selection.compose.assembly import row_multipliers
+from matrixdp.selection.compose.product import (
+    AS_MANY_AS_PAY,
+    MAX_FREE_CELLS,
+    Product,
+    free_bases,
+    solve_kron,
+    solve_structured,
+)
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
-from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.problem.kron_sum import check_table, joint_gram, table_shape
+from matrixdp.selection.gram.opt_0 import Rows
+from matrixdp.selection.problem.grams import Question, gram_terms
+from matrixdp.selection.problem.kron_sum import KronSum, TableShape, check_table, joint_gram, table_shape
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["MAX_DENSE_CELLS", "dense_bound", "product_choice", "select_directly", "solve_table"]
+__all__ = [
+    "MAX_DENSE_CELLS",
+    "dense_bound",
+    "few_products",
+    "measured_product",
+    "product_choice",
+    "select_directly",
+    "select_kron",
+    "select_weighted_product",
+    "solve_table",
+]
 
 Array = NDArray[np.float64]
+Progress = Callable[[str, float | None], None]
 Factors = list[tuple[tuple[str, ...], Factor]]
 
 #: The dense optimum is solved up to this many cells that do not factor.
 MAX_DENSE_CELLS = 8_500
 _INSTEAD = "residual, which never forms the whole table."
+#: Values of an attribute, and rows of the whole table, each with a weight of its own, that a product with
+#: weighted rows may have.
+MAX_AXIS_VALUES, MAX_TABLE_ROWS = 1_000, 10_000_000
+#: What counts as a sum of few products: on how many attributes, and how many terms.
+MAX_FEW_AXES, MAX_FEW_TERMS = 3, 4
+_UNBOUNDED = "no bound for a union of products"
 
 
 def solve_table(
@@ -72,30 +102,47 @@ def _table_factors(
     """Return a solution for each attribute that factors out and for the rest, and what multiplies them."""
     shape = table_shape(workload)
     check_table(workload, (*shape.factored, *shape.joint), name)
+    if shape.joint:
+        _check_cells(workload, name, shape.joint, max_cells, instead)
+    factors = _factored(workload, shape, name, solve, max_cells if max_axis is None else max_axis, instead)
+    if not shape.joint:
+        return factors, shape.weight
+    sizes = [workload.domain[attribute].size for attribute in shape.joint]
+    return [*factors, (shape.joint, solve(joint_gram(workload, shape.joint), sizes))], 1.0
+
+
+def _factored(
+    workload: Workload,
+    shape: TableShape,
+    name: str,
+    solve: Callable[[Array, Sequence[int]], Factor],
+    max_axis: float,
+    instead: str,
+) -> Factors:
+    """Return a solution for each attribute that factors out."""
+    symmetric = {a: asked.symmetric(workload.domain[a].size) for a, asked in shape.factored.items()}
+    for attribute, known in symmetric.items():
+        if known is None or known[1] != 0.0:
+            _check_cells(workload, name, (attribute,), max_axis, instead)
     factors: Factors = []
-    open_: list[tuple[tuple[str, ...], float]] = [(shape.joint, max_cells)] if shape.joint else []
-    for attribute, predicates in shape.factored.items():
-        symmetric = predicates.symmetric(workload.domain[attribute].size)
-        if symmetric is None or symmetric[1] != 0.0:
-            open_.append(((attribute,), max_cells if max_axis is None else max_axis))
-            continue
-        # the identity is optimal for proportional queries on single cells
-        size = workload.domain[attribute].size
-        factors.append(((attribute,), Factor(IdentityMatrix(size), symmetric[0] * size, symmetric[0] * size)))
-    for names, limit in open_:
-        cells = workload.domain.cells(names)
-        if cells > limit:
-            raise TooLargeError(
-                f"{name}: {' x '.join(names)} has {cells} cells that do not factor; the limit is {limit}. "
-                f"Use {instead}"
-            )
-        check_matrices(names, cells)
-    for names, _ in open_:
-        sizes = [workload.domain[attribute].size for attribute in names]
-        known = shape.factored.get(names[0])
-        gram = joint_gram(workload, names) if known is None else known.gram(sizes[0])
-        factors.append((names, solve(gram, sizes)))
-    return factors, 1.0 if shape.joint else shape.weight
+    for attribute, asked in shape.factored.items():
+        size, known = workload.domain[attribute].size, symmetric[attribute]
+        if known is not None and known[1] == 0.0:
+            # the identity is optimal for proportional queries on single cells
+            factors.append(((attribute,), Factor(IdentityMatrix(size), known[0] * size, known[0] * size)))
+        else:
+            factors.append(((attribute,), solve(asked.gram(size), [size])))
+    return factors
+
+
+def _check_cells(workload: Workload, name: str, names: tuple[str, ...], limit: float, instead: str) -> None:
+    cells = workload.domain.cells(names)
+    if cells > limit:
+        raise TooLargeError(
+            f"{name}: {' x '.join(names)} has {cells} cells that do not factor; the limit is {limit}. "
+            f"Use {instead}"
+        )
+    check_matrices(names, cells)
 
 
 def dense_bound(workload: Workload, gap: float) -> float:
@@ -172,4 +219,140 @@ def select_directly(
         MAX_DENSE_CELLS,
         instead=_INSTEAD,
         certified=f"every {noise.title} strategy",
+    )
+
+
+def measured_product(
+    domain: Domain, attributes: Sequence[str], product: Product, noise: Noise
+) -> tuple[Block, ...]:
+    """Return the blocks that measure a product of strategies on single attributes."""
+    pairs = zip(attributes, product.factors, strict=True)
+    return product_blocks(domain, [((name,), measured_matrix(factor, noise)) for name, factor in pairs])
+
+
+def select_kron(
+    workload: Workload,
+    noise: Noise,
+    *,
+    gap: float = DEFAULT_GAP,
+    seed: int = 0,
+    progress: Progress | None = None,
+    rows: Rows = AS_MANY_AS_PAY,
+) -> tuple[Plan, Certificate]:
+    """Select one Kronecker product over all attributes that are asked about.
+
+    References
+    ----------
+    McKenna et al. 2018, section 6.1 (OPT_kron).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> domain = mdp.Domain({"a": 16, "b": 3})
+    >>> workload = mdp.Workload(domain, mdp.product(a="prefix", b="identity"))
+    >>> plan, certificate = select_kron(workload, LAPLACE)
+    >>> certificate.lower_bound < certificate.loss < 2 * 16 * 17 / 2 * 3
+    True
+    """
+    if progress is not None:
+        progress("solving one product over all attributes", None)
+    terms = KronSum.of(workload.domain, workload.groups)
+    product = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
+    blocks = measured_product(workload.domain, terms.attributes, product, noise)
+    factor = noise.variance_factor
+    bound = None if product.bound is None else factor * product.bound
+    scope = f"every strategy with {noise} noise" if bound is not None else _UNBOUNDED
+    plan = Direct.of(workload.domain, blocks, noise)
+    return plan, Certificate(factor * product.loss, bound, scope)
+
+
+def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tuple[Plan, Certificate]:
+    """Select one product of bases over all attributes that are asked about, its rows weighted.
+
+    Attributes on which all queries agree are solved apart. On the others bases and weights are optimized
+    together; explicit queries leave the bases at those of the best product.
+
+    Raises TooLargeError if they have more than ``MAX_FREE_CELLS`` cells, or one of them more than
+    ``MAX_AXIS_VALUES`` values.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> domain = mdp.Domain({"a": 8, "b": 8, "c": 2})
+    >>> crossed = mdp.product(a="prefix", b="identity", c="identity"), mdp.product(b="prefix", c="identity")
+    >>> plan, certificate = select_weighted_product(mdp.Workload(domain, *crossed), GAUSSIAN, 1e-6)
+    >>> len(plan.parts), [len(block.attributes) for block in plan.parts[0].blocks]
+    (1, [1, 1, 1])
+    """
+    shape = table_shape(workload)
+    check_table(workload, (*shape.factored, *shape.joint), "weighted-product")
+    largest = max((workload.domain[name].size for name in shape.joint), default=1)
+    if shape.cells > MAX_FREE_CELLS or largest > MAX_AXIS_VALUES:
+        raise TooLargeError(
+            f"weighted-product: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the "
+            f"limit is {MAX_FREE_CELLS} cells, and {MAX_AXIS_VALUES} values of an attribute. Use residual"
+        )
+    if len(shape.joint) < 2:
+        return solve_table(
+            workload,
+            noise,
+            "weighted-product",
+            _optimum(gap),
+            MAX_AXIS_VALUES,
+            instead="residual",
+            certified=f"every {noise.title} strategy",
+        )
+    terms = _joint_terms(workload, shape)
+    product = free_bases(terms, solve_structured(terms, ConvexSolver(gap)))
+    apart = _factored(workload, shape, "weighted-product", _optimum(gap), MAX_AXIS_VALUES, "residual")
+    loss = product.loss * math.prod(factor.loss for _, factor in apart)
+    matrices = {name: measured_matrix(factor, noise) for (name,), factor in apart}
+    weighted = product.multipliers is not None
+    own = [measured_matrix(factor, noise, weighted=weighted) for factor in product.factors]
+    rows = [matrix.rows for matrix in (*matrices.values(), *own)]
+    if math.prod(rows) > MAX_TABLE_ROWS:
+        raise TooLargeError(
+            f"weighted-product: {math.prod(rows)} rows, each with a weight; the limit is {MAX_TABLE_ROWS}. "
+            "Use residual"
+        )
+    multipliers = row_multipliers(product, own)
+    if multipliers is not None:
+        multipliers = np.ascontiguousarray(np.broadcast_to(multipliers, rows))
+    matrices.update(zip(shape.joint, own, strict=True))
+    blocks = tuple(Block((name,), matrix) for name, matrix in matrices.items())
+    part = Part(workload.domain.sort(matrices), blocks, 1.0, multipliers).at_cost(noise)
+    certificate = Certificate(noise.variance_factor * loss, None, _UNBOUNDED)
+    return Direct(workload.domain, (part,), noise), certificate
+
+
+def few_products(workload: Workload, shape: TableShape) -> bool:
+    """Return whether a workload is a sum of a few products on the two or three attributes that do not factor.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 8, "b": 8})
+    >>> crossed = mdp.Workload(domain, mdp.product(a="prefix", b="identity"), mdp.product(b="prefix"))
+    >>> few_products(crossed, table_shape(crossed))
+    True
+    """
+    if not 2 <= len(shape.joint) <= MAX_FEW_AXES or shape.cells > MAX_FREE_CELLS:
+        return False
+    terms = [gram_terms(group) for group in workload]
+    return None not in terms and sum(len(own) for own in terms if own is not None) <= MAX_FEW_TERMS
+
+
+def _joint_terms(workload: Workload, shape: TableShape) -> KronSum[Question]:
+    """Return the terms of a workload on the attributes that do not factor out."""
+    whole = KronSum.of(workload.domain, workload.groups)
+    places = [whole.attributes.index(name) for name in shape.joint]
+    # explicit queries leave no attribute to factor out
+    return KronSum(
+        shape.joint,
+        tuple(whole.sizes[place] for place in places),
+        [whole.sets[place] for place in places],
+        [(weight, tuple(keys[place] for place in places)) for weight, keys in whole.products],
+        whole.explicit,
     )

@@ -14,6 +14,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.operators import GramOperator, operator_of
 from matrixdp.selection.starting_points import Generator, generator
 
@@ -108,15 +109,8 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Fo
         loss, gradient = loss_and_gradient(operator, flat.reshape(shape))
         return loss / reference, gradient.ravel() / reference
 
-    found = scipy.optimize.minimize(
-        objective,
-        theta.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, _MAX_WEIGHT)] * theta.size,
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": tolerance, "gtol": 1e-12},
-    )
-    best = np.maximum(found.x, 0.0).reshape(shape)
+    found = descend(objective, theta, Effort(iterations, tolerance, 1e-12, memory=10), (0.0, _MAX_WEIGHT))
+    best = np.maximum(found, 0.0)
     best = best[best.max(axis=1) > 1e-9] if best.size else best
     return loss_and_gradient(operator, best)[0] if best.size else float(np.trace(gram)), best
 

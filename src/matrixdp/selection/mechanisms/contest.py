@@ -11,9 +11,9 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import DenseGroup, Workload
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
-from matrixdp.selection.compose.kron import solve_kron
+from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.union import first_union_loss
-from matrixdp.selection.compose.weighted_product import few_products
+from matrixdp.selection.compose.whole_table import few_products
 from matrixdp.selection.mechanisms.trials import Bound, Choice, Trials, bounded
 from matrixdp.selection.problem.grams import distinct_cells
 from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, joint_gram, table_shape

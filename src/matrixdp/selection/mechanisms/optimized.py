@@ -15,12 +15,15 @@ from matrixdp.selection.bounds.lower_bound import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.joint_tables import select_jointly
-from matrixdp.selection.compose.kron import select_kron
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.union import CLUSTERS, select_union
-from matrixdp.selection.compose.weighted_product import select_weighted_product
-from matrixdp.selection.compose.whole_table import select_directly, solve_table
+from matrixdp.selection.compose.whole_table import (
+    select_directly,
+    select_kron,
+    select_weighted_product,
+    solve_table,
+)
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
