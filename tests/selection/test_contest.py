@@ -10,6 +10,7 @@ from matrixdp.selection.auto import hope_of, select
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.gram import opt_0
 from matrixdp.selection.mechanisms import contest
+from matrixdp.testing import dense_error
 
 DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})
 MIXED = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.product(c="prefix"))
@@ -81,10 +82,16 @@ def test_one_attribute_is_searched_once(monkeypatch):
     assert found.certificate.lower_bound < found.certificate.loss
 
 
-def test_parts_of_few_values_are_still_tried():
+def test_a_total_stands_beside_a_difference_of_two_values():
     workload = mdp.Workload(mdp.Domain({"a": 2}), mdp.product(a="prefix"), mdp.product(a="total", weight=30))
     found = select(workload, noise=LAPLACE)
-    assert found.certificate.loss < select(workload, noise=LAPLACE, mechanism="opt-kron").certificate.loss
+    gram = np.array([[32.0, 31.0], [31.0, 31.0]])
+    parts = gram.sum() / 4, (gram[0, 0] + gram[1, 1] - 2 * gram[0, 1]) / 4
+    assert found.certificate.loss == pytest.approx(2 * sum(np.cbrt(part) for part in parts) ** 3)
+    assert dense_error(gram, opt_0.solve_axis(gram, LAPLACE).rows) == pytest.approx(
+        found.certificate.loss / 2
+    )
+    assert found.certificate.loss < 0.96 * 2 * 59.24  # that of the best p-Identity strategy
 
 
 def test_a_union_for_one_group_is_not_tried_beside_its_product(monkeypatch):

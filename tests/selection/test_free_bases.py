@@ -33,7 +33,5 @@ def test_a_large_attribute_that_factors_out_is_refused(monkeypatch: pytest.Monke
     domain = mdp.Domain({"a": 4, "b": 4, "c": 5})
     sets = ("prefix", "identity"), ("identity", "prefix")
     crossing = [mdp.product(a=a, b=b, c="prefix") for a, b in sets]
-    with pytest.raises(
-        TooLargeError, match="c has 5 cells that do not factor; the limit is 4"
-    ):
+    with pytest.raises(TooLargeError, match="c has 5 cells that do not factor; the limit is 4"):
         select(mdp.Workload(domain, *crossing), noise=GAUSSIAN, mechanism="weighted-product")

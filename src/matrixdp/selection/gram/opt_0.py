@@ -155,6 +155,8 @@ def solve_axis(
 
             options = (gap, seed, restarts, effort, p)
             solved = remembered.solve(reduced, options, search) if begin is None else search(reduced)
+            if len(reduced) == 2:
+                solved = min(solved, _total_and_difference(reduced, solved.bound), key=lambda one: one.loss)
     if len(first) == len(gram) and order is None:
         return solved
     rows = _moved(solved.rows, None if order is None else np.argsort(order))
@@ -174,6 +176,20 @@ def _symmetric(gram: Array, noise: Noise) -> Factor | None:
     if scale <= 0 or float(np.abs(gram - expected).max()) > 1e-12 * float(np.abs(gram).max()):
         return None
     return solve_symmetric(size, scale, off, noise)
+
+
+def _total_and_difference(gram: Array, bound: float | None) -> Factor:
+    """Return the best strategy of two rows for two cells under Laplace noise: their sum and their difference.
+
+    With a (1, 1) and (1 - a) (1, -1) the error is t / a^2 + d / (1 - a)^2 for what is asked of either.
+    """
+    total, apart = float(gram.sum()) / 4.0, float(gram[0, 0] + gram[1, 1] - 2.0 * gram[0, 1]) / 4.0
+    if min(total, apart) <= 0.0:
+        return Factor(np.eye(2), float(np.trace(gram)), bound)
+    roots = math.cbrt(total), math.cbrt(apart)
+    share = roots[0] / sum(roots)
+    rows = np.array([[share, share], [1.0 - share, share - 1.0]])
+    return Factor(rows, sum(roots) ** 3, bound)
 
 
 def solve_symmetric(size: int, scale: float, off: float, noise: Noise) -> Factor:
