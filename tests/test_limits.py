@@ -26,13 +26,8 @@ from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
 from matrixdp.report import page as contents
 from matrixdp.selection import limits, targets
-<<<<<<< HEAD
 from matrixdp.selection.bounds import lower_bound, terms, traces, triples
 from matrixdp.selection.compose import coarse_weights, given_parts, product, rounding, whole_table
-=======
-from matrixdp.selection.bounds import decomposed, gathered, rings, triples
-from matrixdp.selection.compose import coarse_weights, given_parts, product, rounding, whole_table
->>>>>>> 407b27e4 (One module for products and one for strategies of the whole table; one descent)
 from matrixdp.selection.gram import chains, dual
 from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.problem import grams, kron_sum
@@ -124,7 +119,6 @@ TEXTS = {
         f"of up to {rounding.MAX_MEASURED_CELLS:,} cells",
         f"(up to {trials.MAX_COMPARED_CELLS:,} cells that do not factor)",
         f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",
-<<<<<<< HEAD
         f"optimized together, up to {product.MAX_FREE_CELLS:,} cells",
         f"add up to at most {short(lower_bound._MOST_WORK)}",
         f"at most {short(lower_bound._THOROUGH_WORK)} with `--certify`",
@@ -132,15 +126,6 @@ TEXTS = {
         f"over more than {traces.MAX_AXIS_CELLS:,} cells",
         f"explicit queries of more than {terms._MOST_ROW_ENTRIES / 1e6:g} million entries",
         f"of more than {triples._MOST_ENTRIES / 1e6:g} million entries",
-=======
-        f"optimized together, up to {product.MAX_FREE_CELLS:,} cells",
-        f"add up to at most {short(decomposed._MOST_WORK)}",
-        f"at most {short(decomposed._THOROUGH_WORK)} with `--certify`",
-        f"attributes of more than {rings.MAX_AXIS_CELLS:,} values",
-        f"over more than {gathered.MAX_JOINT_CELLS:,} cells",
-        f"explicit queries of more than {gathered._MOST_ENTRIES / 1e6:g} million entries",
-        f"of more than {decomposed._MOST_ENTRIES / 1e6:g} million entries",
->>>>>>> 407b27e4 (One module for products and one for strategies of the whole table; one descent)
         f"more than {triples._MOST_LOOKS / 1e6:g} million pairs of subsets or"
         f" {triples._MOST_TRIPLES / 1e6:g} million triples",
         f"or {triples._MOST_TIED} different tensor contractions",

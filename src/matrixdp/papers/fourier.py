@@ -146,10 +146,10 @@ class Characters(Construction):
         """Return the best circulant strategy where the optimum is not in closed form."""
         if structured:
             return None
-        problem = KronSum((), (len(weights),), [{0: ExplicitGram(gram())}], [(1.0, {0: 0})])
+        problem = KronSum[GivenGram]((), (len(weights),), [{0: GivenGram(gram())}], [(1.0, (0,))], [])
         return fourier_strategy(fourier_energies(problem), problem.sizes)
 
-    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum) -> Factor:
+    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum[GivenGram]) -> Factor:
         """Return the best strategy in the products of characters."""
         return fourier_strategy(fourier_energies(problem), problem.sizes)
 
