@@ -193,7 +193,7 @@ def test_shares_are_those_of_the_parts(strategy):
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
     for attributes, share in shares.items():
         own = [part for part in plan.parts if part.attributes == attributes]
-        assert share == pytest.approx(sum(p.squared_sensitivity / p.variance for p in own), rel=1e-6)
+        assert share == pytest.approx(sum(p.column_power_sum(2) / p.variance for p in own), rel=1e-6)
 
 
 def test_shares_and_errors_are_drawn_the_largest_first(strategy):

@@ -100,7 +100,7 @@ def test_nothing_is_measured_without_noise(name, entries, mechanism):
     total = Fraction(0)
     for part, scale in zip(selection.plan.parts, scales, strict=True):
         assert scale.exact > 0
-        assert part.squared_sensitivity >= 1
-        total += Fraction(part.squared_sensitivity) / scale.exact**2
+        assert part.column_power_sum(2) >= 1
+        total += Fraction(part.column_power_sum(2)) / scale.exact**2
     assert total <= cost.value <= total + Fraction(len(scales), 2**150)
     assert np.isfinite(selection.total_squared_error)

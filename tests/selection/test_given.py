@@ -148,7 +148,7 @@ def test_a_total_and_a_table_of_pairs_are_parts_like_others():
     groups, shares = groups_of([mdp.marginals([0, 2], ["age", "sex"]), mdp.marginals([["age"]])], [1.0, 3.0])
     plan = given_plan(DOMAIN, [given_part(g, s) for g, s in zip(groups, shares, strict=True)], LAPLACE)
     assert isinstance(plan, Pooled)
-    epsilons = [part.sensitivity / math.sqrt(part.variance / 2.0) for part in plan.parts]
+    epsilons = [part.column_power_sum(1) / math.sqrt(part.variance / 2.0) for part in plan.parts]
     assert epsilons == pytest.approx([1 / 8, 1 / 8, 6 / 8])
     assert dense_measurement(plan.parts[0], DOMAIN).tolist() == [[1.0] * 64]
 

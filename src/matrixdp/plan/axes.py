@@ -16,8 +16,6 @@ from matrixdp.plan.part import Block, Part
 from matrixdp.queries.predicates import Predicates, Total
 from matrixdp.queries.structured import Totals
 
-__all__ = ["Axes", "Piece", "without_sums"]
-
 Array = NDArray[np.float64]
 
 
@@ -153,12 +151,9 @@ class Axes:
         else:
             values = 1.0 / np.asarray(part.multipliers, dtype=float) ** 2
             for axis, block in enumerate(part.blocks):
-                [name] = block.attributes
-                first, second = (
-                    self.piece(name, sets[name]).apply(block.matrix.solve(np.eye(block.matrix.rows)))
-                    for sets in (left, right)
-                )
-                values = along(values, axis, first * second)
+                inverse = block.matrix.solve(np.eye(block.matrix.rows))
+                [first], [second] = self._of(block, left)[1], self._of(block, right)[1]
+                values = along(values, axis, first.apply(inverse) * second.apply(inverse))
         return np.transpose(values, [part.listed.index(name) for name in part.attributes])
 
     def _covariances(

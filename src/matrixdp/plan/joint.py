@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, final
@@ -15,8 +15,8 @@ from matrixdp.exact.linear import kronecker
 from matrixdp.exact.matrices import product_quadratic
 from matrixdp.plan.axes import Piece
 from matrixdp.plan.least_squares import Schur, bilinear
-from matrixdp.plan.pieces import MAX_VARIANCES, SUPPORT_TOLERANCE
-from matrixdp.plan.plan import Analysis, Estimates, GroupError, Plan
+from matrixdp.plan.pieces import MAX_VARIANCES, SUPPORT_TOLERANCE, PieceEstimates
+from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
@@ -152,14 +152,14 @@ class JointAnalysis(SplitAnalysis):
                 names, tensor = parts[place].attributes, parts[place].estimate(values[place], domain)
             return self.removed(names, tensor)
 
-        return self.from_residuals(residual)
+        return PieceEstimates(self, residual)
 
     # ---- support -------------------------------------------------------------------------------
 
     def check_support(self, group: Group) -> None:
         super().check_support(group)
-        asked = self.asked(group)
-        rows = self._asked_rows(group, group.rows()) if isinstance(group, DenseGroup) else None
+        asked = group.attributes
+        rows = group.rows() if isinstance(group, DenseGroup) else None
         for kept in combinations(asked, 2):
             if kept not in self.tables:
                 continue
@@ -180,9 +180,9 @@ class JointAnalysis(SplitAnalysis):
 
     # ---- explicit queries ----------------------------------------------------------------------
 
-    def _queries(self, group: Group, rows: Array) -> dict[int, Array]:
+    def _queries(self, group: Group) -> dict[int, Array]:
         """Return what is asked of the tables, a sum of queries on them, by their places."""
-        asked, rows = self.asked(group), self._asked_rows(group, rows)
+        asked, rows = group.attributes, group.rows()
         found: dict[int, Array] = {}
         for kept in self._answered(asked):
             pieces = rows if kept == asked else self.axes.piece_rows(asked, kept, rows)
@@ -199,7 +199,7 @@ class JointAnalysis(SplitAnalysis):
 
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         found = super().covariances(left, right, paired=paired)
-        first, second = self._queries(left, left.rows()), self._queries(right, right.rows())
+        first, second = self._queries(left), self._queries(right)
         return found + self.shared.covariances(first, second, paired)
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
@@ -207,7 +207,7 @@ class JointAnalysis(SplitAnalysis):
         found = super().noise_terms(group, most) if width * group.queries <= most else None
         if found is None:
             return None
-        weights = self.shared.weights(self._queries(group, group.rows()))
+        weights = self.shared.weights(self._queries(group))
         pairs = zip(self.shared.alone, weights, strict=True)
         return np.concatenate([found, *(table.noise_shares(own) for table, own in pairs)], axis=1)
 
@@ -217,7 +217,7 @@ class JointAnalysis(SplitAnalysis):
         total = super().variances(group)
         if isinstance(group, DenseGroup):
             self.check_support(group)
-            queries = self._queries(group, group.rows())
+            queries = self._queries(group)
             own = self.shared.covariances(queries, queries, True)
         else:
             own = self._product_variances(group)
@@ -225,7 +225,7 @@ class JointAnalysis(SplitAnalysis):
 
     def _product_variances(self, group: ProductGroup) -> Array:
         """Return the variances of what the tables say of a product, flat."""
-        asked = self.asked(group)
+        asked = group.attributes
         answered = self._answered(asked)
         if answered == [asked]:
             form = self._form(asked, asked)
@@ -260,7 +260,7 @@ class JointAnalysis(SplitAnalysis):
         return self.shared.noise[t] * kronecker(blocks) + self.shared.changes(left, right, False)
 
     def key(self, group: Group) -> Hashable:
-        return super().key(group), self._shared_key(self.asked(group))
+        return super().key(group), self._shared_key(group.attributes)
 
     def _shared_key(self, asked: Names) -> Hashable:
         """Return a value equal for attributes of which tables say the same; most are alike by symmetry."""
@@ -280,8 +280,8 @@ class JointAnalysis(SplitAnalysis):
             self._known[asked] = kind, _representative(self._alike.setdefault(kind, []), covariance)
         return self._known[asked]
 
-    def _error(self, group: Group) -> GroupError:
-        return Analysis._error(self, group)
+    def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
+        return {}
 
 
 def _representative(known: list[tuple[float, Array]], covariance: Array) -> int:

@@ -112,7 +112,7 @@ class LeastSquares(Combination, ABC):
 
     @abstractmethod
     def factors(self, place: int, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
-        """Return for each attribute what the variances are made from; see `repeats.representatives`."""
+        """Return for each attribute what the variances are made from; see `Analysis.factors`."""
 
     @abstractmethod
     def loss(self, placed: Iterable[tuple[int, Group]]) -> Loss:

@@ -7,6 +7,7 @@ what a part costs is the noise's own.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,8 +19,6 @@ from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor, MeasuredMatrix, apply_kronecker
 from matrixdp.exact.linear import along
 from matrixdp.noise import Noise
-
-__all__ = ["Block", "Part"]
 
 Array = NDArray[np.float64]
 
@@ -61,7 +60,7 @@ class Part:
         if not (math.isfinite(self.variance) and self.variance > 0):
             raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
         self._check_multipliers()
-        if self.squared_sensitivity < 1:
+        if self.column_power_sum(2) < 1:
             raise PrivacyError(f"part {self.attributes}: nothing is measured")
 
     def _check_multipliers(self) -> None:
@@ -96,30 +95,32 @@ class Part:
         entry = math.prod(block.matrix.max_entry for block in self.blocks)
         return entry if self.multipliers is None else entry * int(self.multipliers.max())
 
-    @cached_property
-    def squared_sensitivity(self) -> int:
-        """The largest squared norm of a column of the measured matrix: an exact integer."""
-        return self._largest_column_sum(2)
-
-    @cached_property
-    def sensitivity(self) -> int:
-        """The largest sum of absolute entries over a column of the measured matrix: an exact integer."""
-        return self._largest_column_sum(1)
-
     def column_power_sum(self, power: int) -> int:
-        """Return the largest sum over a column of |entry|^power; the power is 1 or 2."""
-        return self.squared_sensitivity if power == 2 else self.sensitivity
-
-    def _largest_column_sum(self, power: int) -> int:
+        """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2."""
         if self.multipliers is None:
             return math.prod(block.matrix.column_power_sum(power) for block in self.blocks)
-        weights = self.multipliers**power
-        maps = [block.matrix.column_map(power) for block in self.blocks]
-        return max(apply_kronecker(maps, weights, int(weights.sum())).values())
+        if power not in self._sums:
+            weights = self.multipliers**power
+            maps = [block.matrix.column_map(power) for block in self.blocks]
+            self._sums[power] = max(apply_kronecker(maps, weights, int(weights.sum())).values())
+        return self._sums[power]
+
+    @cached_property
+    def _sums(self) -> dict[int, int]:
+        return {}
 
     def at_cost(self, noise: Noise, share: float = 1.0) -> Part:
         """Return the part with the variance at which it has a share of the privacy cost."""
         return replace(self, variance=noise.variance(self, share))
+
+    def key(self, attributes: tuple[str, ...]) -> Hashable:
+        """Return a value equal for parts with equal matrices that lie alike to given attributes."""
+        return self._content, *(attributes.index(n) if n in attributes else -1 for n in self.listed)
+
+    @cached_property
+    def _content(self) -> Hashable:
+        multipliers = None if self.multipliers is None else self.multipliers.tobytes()
+        return multipliers, *((block.matrix.digest(), len(block.attributes)) for block in self.blocks)
 
     def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""

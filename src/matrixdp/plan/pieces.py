@@ -23,12 +23,8 @@ from matrixdp.exact.linear import along
 from matrixdp.exact.matrices import outer
 from matrixdp.plan.axes import Axes, without_sums
 from matrixdp.plan.part import Part
-from matrixdp.plan.plan import Analysis, Estimates, GroupError
-from matrixdp.plan.repeats import Representatives, compressible, representatives
+from matrixdp.plan.plan import Analysis, Estimates
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
-from matrixdp.queries.predicates import Total
-
-__all__ = ["MAX_VARIANCES", "SUPPORT_TOLERANCE", "PieceAnalysis", "not_measured"]
 
 Array = NDArray[np.float64]
 
@@ -68,8 +64,6 @@ class PieceAnalysis(Analysis):
         self.noise = tuple(noise)
         self.axes = Axes(domain, weights)
         self.places = {part.attributes: place for place, part in enumerate(self.parts)}
-        self._keys: dict[int, Hashable] = {}
-        self._summed: dict[Hashable, bool] = {}
 
     @abstractmethod
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
@@ -79,16 +73,16 @@ class PieceAnalysis(Analysis):
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
         """Return the estimate of a marginal from those of the parts, their weighted means removed."""
 
-    def asked(self, group: Group) -> tuple[str, ...]:
-        """Return the attributes that a group asks about."""
-        return group.attributes
+    def asked(self, group: Group) -> Group:
+        """Return a group without attributes that it asks nothing of and that were not measured."""
+        return group
 
     def estimates(self, values: Sequence[Array]) -> Estimates:
         def residual(place: int) -> Array:
             part = self.parts[place]
             return self.removed(part.attributes, part.estimate(values[place], self.domain))
 
-        return self.from_residuals(residual)
+        return PieceEstimates(self, residual)
 
     def removed(self, attributes: Sequence[str], tensor: Array) -> Array:
         """Return a marginal with its weighted means removed along every attribute."""
@@ -96,13 +90,10 @@ class PieceAnalysis(Analysis):
             tensor = without_sums(tensor, axis, self.axes.weights[name])
         return tensor
 
-    def from_residuals(self, residual: Callable[[int], Array]) -> Estimates:
-        """Return the estimates that follow from those of the parts, their weighted means removed."""
-        return _PieceEstimates(self, residual)
-
     # ---- support -------------------------------------------------------------------------------
 
     def check_support(self, group: Group) -> None:
+        group = self.asked(group)
         if isinstance(group, ProductGroup):
             self._check_product(group)
             return
@@ -122,25 +113,21 @@ class PieceAnalysis(Analysis):
         if isinstance(group, ProductGroup):
             self.check_support(group)
             return ((1.0, group),)
-        key = self.key(group)
-        if key not in self._summed:
-            self._summed[key] = False
-            with suppress(UnsupportedQueryError):
-                for _, product in group.summands:
-                    self._check_product(product)
-                self._summed[key] = bool(group.summands)
-        return group.summands if self._summed[key] else ()
+        with suppress(UnsupportedQueryError):
+            for _, product in group.summands:
+                self._check_product(product)
+            return group.summands
+        return ()
 
     def _check_product(self, group: ProductGroup) -> None:
-        asked = self.asked(group)
-        split = list(self.pieces(asked))  # refuses attributes that were not measured
-        own = {name: self.axes.piece(name, group.sets[name]) for name in asked}
+        split = list(self.pieces(group.attributes))  # refuses attributes that were not measured
+        own = {name: self.axes.piece(name, predicates) for name, predicates in group.sets.items()}
         for kept, place in split:
             if place is None:
-                share = math.prod(own[n].kept if n in kept else own[n].contracted for n in asked)
+                share = math.prod(one.kept if n in kept else one.contracted for n, one in own.items())
                 if share > SUPPORT_TOLERANCE:
                     raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
-            elif all(own[name].contracted > 0.0 for name in asked if name not in kept):
+            elif all(one.contracted > 0.0 for name, one in own.items() if name not in kept):
                 # otherwise the pieces on this marginal are zero: an attribute stays whole
                 for block in self.parts[place].blocks:
                     if self.axes.lost(block, group.sets) > SUPPORT_TOLERANCE:
@@ -162,20 +149,12 @@ class PieceAnalysis(Analysis):
 
     # ---- explicit queries ----------------------------------------------------------------------
 
-    def _asked_rows(self, group: Group, rows: Array) -> Array:
-        """Return rows of a group over the attributes that it asks about: the others are totals."""
-        asked = self.asked(group)
-        tensor = rows.reshape(len(rows), *group.sizes)
-        return tensor[(slice(None), *(slice(None) if n in asked else 0 for n in group.attributes))].reshape(
-            len(rows), -1
-        )
-
     def _row_pieces(
-        self, asked: tuple[str, ...], rows: Array
+        self, attributes: tuple[str, ...], rows: Array
     ) -> Iterator[tuple[tuple[str, ...], int | None, Array]]:
         """Yield marginals, the places of their parts, and the pieces of explicit queries on their cells."""
-        for kept, place in self.pieces(asked):
-            yield kept, place, self.axes.piece_rows(asked, kept, rows)
+        for kept, place in self.pieces(attributes):
+            yield kept, place, self.axes.piece_rows(attributes, kept, rows)
 
     def _by_blocks(self, part: Part, pieces: Array) -> Array:
         """Return pieces with the cells of each block of a part along one axis: (queries, *columns)."""
@@ -193,20 +172,17 @@ class PieceAnalysis(Analysis):
             tensor = tensor / part.multipliers
         return tensor.reshape(len(pieces), -1)
 
-    def _factors(self, place: int, left: Array, right: Array) -> tuple[Array, Array]:
-        """Return rows for pieces, shape (queries, any) each, whose inner products are their covariances."""
-        part = self.parts[place]
-        if part.multipliers is not None:
-            return self.noise[place] * self._measured_rows(part, left), self._measured_rows(part, right)
-        own, other = self._by_blocks(part, left), self._by_blocks(part, right)
-        for axis, block in enumerate(part.blocks, 1):
-            other = along(other, axis, block.matrix.covariance_times)
-        return self.noise[place] * own.reshape(len(left), -1), other.reshape(len(right), -1)
-
     def _row_covariances(self, place: int, left: Array, right: Array, paired: bool) -> Array:
         """Return the covariances of pieces on a part, shape (queries, cells) each, or those in one place."""
-        own, other = self._factors(place, left, right)
-        return np.asarray(np.einsum("ij,ij->i", own, other) if paired else own @ other.T)
+        part = self.parts[place]
+        if part.multipliers is not None:
+            own, other = self._measured_rows(part, left), self._measured_rows(part, right)
+        else:
+            own, other = self._by_blocks(part, left), self._by_blocks(part, right)
+            for axis, block in enumerate(part.blocks, 1):
+                other = along(other, axis, block.matrix.covariance_times)
+            own, other = own.reshape(len(left), -1), other.reshape(len(right), -1)
+        return self.noise[place] * (np.einsum("ij,ij->i", own, other) if paired else own @ other.T)
 
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         self._check_pairs(left, right, paired)
@@ -218,24 +194,24 @@ class PieceAnalysis(Analysis):
 
     def rows_on_parts(self, group: Group) -> dict[int, Array]:
         """Return the pieces of queries on each part that they need, shape (queries, cells)."""
-        asked, queries = self.asked(group), group.queries
-        if self.domain.cells(asked) * queries > (MAX_VARIANCES if queries == 1 else MAX_COVARIANCES):
+        group, queries = self.asked(group), group.queries
+        most = MAX_VARIANCES if queries == 1 else MAX_COVARIANCES
+        if self.domain.cells(group.attributes) * queries > most:
             times = "" if queries == 1 else f" times {queries} queries"
-            raise TooLargeError(f"covariance: a table of {', '.join(asked)} has too many cells{times}")
-        pieces = self._row_pieces(asked, self._asked_rows(group, group.rows()))
+            told = f"a table of {', '.join(group.attributes)} has too many cells{times}"
+            raise TooLargeError(f"covariance: {told}")
+        pieces = self._row_pieces(group.attributes, group.rows())
         return {place: own for _, place, own in pieces if place is not None}
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
-        rows = self._asked_rows(group, group.rows())
-        found = [np.zeros((len(rows), 0))]
-        for kept, place in self.pieces(self.asked(group)):
-            if place is None:
-                continue
-            part = self.parts[place]
-            if part.rows * len(rows) > most:
-                return None
-            pieces = self.axes.piece_rows(self.asked(group), kept, rows)
-            found.append(self.noise[place] * self._measured_rows(part, pieces) ** 2)
+        group = self.asked(group)
+        found = [np.zeros((group.queries, 0))]
+        for _, place, pieces in self._row_pieces(group.attributes, group.rows()):
+            if place is not None:
+                part = self.parts[place]
+                if part.rows * len(pieces) > most:
+                    return None
+                found.append(self.noise[place] * self._measured_rows(part, pieces) ** 2)
         return np.concatenate(found, axis=1)
 
     # ---- groups --------------------------------------------------------------------------------
@@ -243,6 +219,7 @@ class PieceAnalysis(Analysis):
     def variances(self, group: Group) -> Array:
         if group.queries > MAX_VARIANCES:
             raise TooLargeError(f"{group.name}: {group.queries} variances would be formed at once")
+        group = self.asked(group)
         products = self._products_of(group)
         if not products:
             self.check_support(group)
@@ -250,7 +227,7 @@ class PieceAnalysis(Analysis):
             own = [self._row_covariances(p, rows, rows, True) for _, p, rows in pieces if p is not None]
             return np.asarray(np.sum([np.zeros(group.queries), *own], axis=0))
         total = np.zeros(products[0][1].counts)
-        for kept, place in self.pieces(self.asked(group)):
+        for kept, place in self.pieces(group.attributes):
             if place is not None:
                 for (sign, left), (other, right) in combinations_with_replacement(products, 2):
                     factor = sign * other if left is right else 2.0 * sign * other
@@ -263,53 +240,29 @@ class PieceAnalysis(Analysis):
         self, place: int, kept: tuple[str, ...], left: ProductGroup, right: ProductGroup
     ) -> Array:
         """Return the covariances of the pieces of two products on a part, query by query, as ``counts``."""
-        own, other = ({name: group.sets.get(name, Total()) for name in kept} for group in (left, right))
-        values = self.noise[place] * self.axes.covariances(self.parts[place], own, other)
+        values = self.noise[place] * self.axes.covariances(self.parts[place], left.sets, right.sets)
         # attributes that only the part has are totals, of one query each
         shape = [n if name in kept else 1 for name, n in zip(left.attributes, left.counts, strict=True)]
-        asked = self.asked(left)
         return values.reshape(shape) * outer(
-            self.axes.piece(name, left.sets[name]).means * self.axes.piece(name, right.sets[name]).means
-            if name in asked and name not in kept
-            else np.ones(1)
-            for name in left.attributes
+            np.ones(1) if n in kept else self.axes.piece(n, p).means * self.axes.piece(n, right.sets[n]).means
+            for n, p in left.sets.items()
         )
 
-    # ---- equal groups and repeated queries -----------------------------------------------------
+    # ---- equal groups and equal queries ---------------------------------------------------------
 
     def key(self, group: Group) -> Hashable:
-        asked = self.asked(group)
+        group = self.asked(group)
         parts = tuple(
-            None if place is None else self._part_key(place, group.attributes)
-            for _, place in self.pieces(asked)
+            None if place is None else (self.parts[place].key(group.attributes), self.noise[place])
+            for _, place in self.pieces(group.attributes)
         )
-        own = None if group.query_weights is None else group.query_weights.tobytes()
-        alike = tuple(self.axes.alike[name] for name in asked)
-        sizes = tuple(self.axes.sizes(group.attributes))
-        return (type(group).__name__, sizes, group.key(), group.weight, own, parts, alike)
+        return super().key(group), parts, tuple(self.axes.alike[name] for name in group.attributes)
 
-    def _part_key(self, place: int, attributes: tuple[str, ...]) -> Hashable:
-        part = self.parts[place]
-        if place not in self._keys:
-            self._keys[place] = (
-                tuple((block.matrix.digest(), len(block.attributes)) for block in part.blocks),
-                self.noise[place],
-                None if part.multipliers is None else part.multipliers.tobytes(),
-            )
-        order = tuple(attributes.index(name) if name in attributes else -1 for name in part.listed)
-        return (self._keys[place], order)
-
-    def _error(self, group: Group) -> GroupError:
-        """Analyse a large product group by its different queries alone, if there are fewer."""
-        found = self._different(group) if isinstance(group, ProductGroup) and compressible(group) else None
-        return super()._error(group) if found is None else found.error(self.variances)
-
-    def _different(self, group: ProductGroup) -> Representatives | None:
+    def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         self.check_support(group)
-        asked = self.asked(group)
         factors: dict[str, list[Array]] = {name: [] for name in group.attributes}
         tied: set[str] = set()
-        for kept, place in self.pieces(asked):
+        for kept, place in self.pieces(group.attributes):
             if place is None:
                 continue
             for block in self.parts[place].blocks:
@@ -317,14 +270,14 @@ class PieceAnalysis(Analysis):
                     tied.update(block.attributes)
                 elif block.attributes[0] in group.sets:
                     factors[block.attributes[0]].append(self.axes.variances(block, group.sets))
-            for name in asked:
+            for name, predicates in group.sets.items():
                 if name not in kept:
-                    factors[name].append(self.axes.piece(name, group.sets[name]).means ** 2)
-        return representatives(group, {n: None if n in tied else own for n, own in factors.items()})
+                    factors[name].append(self.axes.piece(name, predicates).means ** 2)
+        return {name: None if name in tied else own for name, own in factors.items()}
 
 
-class _PieceEstimates(Estimates):
-    """Estimates that are sums of one piece from each part."""
+class PieceEstimates(Estimates):
+    """Estimates that are sums of one piece from each part, given the parts' own, their means removed."""
 
     def __init__(self, analysis: PieceAnalysis, residual: Callable[[int], Array]) -> None:
         self._analysis = analysis
@@ -335,12 +288,8 @@ class _PieceEstimates(Estimates):
 
     def answers(self, group: Group) -> Array:
         self._analysis.check_support(group)
-        attributes = self._analysis.asked(group)
-        tensor = self.marginal(attributes)
-        if isinstance(group, DenseGroup):
-            return group.answers(tensor)
-        sets = tuple(group.sets[name] for name in attributes)
-        return ProductGroup(group.name, attributes, sets, tensor.shape).answers(tensor).ravel()
+        own = self._analysis.asked(group)
+        return own.answers(self.marginal(own.attributes)).ravel()
 
 
 def not_measured(kept: tuple[str, ...]) -> str:

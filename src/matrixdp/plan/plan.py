@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -18,14 +18,18 @@ from matrixdp.noise import Noise
 from matrixdp.plan.part import Part
 from matrixdp.plan.replacement import Moves, moves
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
-from matrixdp.queries.predicates import Matrix, Total
-
-__all__ = ["MAX_COVARIANCE_ENTRIES", "PLAN_KINDS", "Analysis", "Estimates", "GroupError", "Plan", "one_query"]
+from matrixdp.queries.predicates import Matrix, Predicates, Total
 
 Array = NDArray[np.float64]
 
 #: Entries of a matrix of covariances.
 MAX_COVARIANCE_ENTRIES = 25_000_000
+#: Product groups of more queries are looked through for predicates with equal variances.
+COMPRESSED_QUERIES = 1_000_000
+#: Predicates of one attribute are written out for that up to this many entries.
+_MOST_ENTRIES = 50_000_000
+#: Figures that agree to so many digits are equal but for rounding.
+_DIGITS = 11
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,10 @@ class Analysis(ABC):
         None if that would be more than ``most`` entries, or if variables are not told apart.
         """
 
-    @abstractmethod
     def key(self, group: Group) -> Hashable:
-        """Return a value equal for groups with equal variances."""
+        """Return a value equal for groups with equal variances: here, that ask the same of equal sizes."""
+        weights = None if group.query_weights is None else group.query_weights.tobytes()
+        return type(group).__name__, group.sizes, group.key(), group.weight, weights
 
     def group(self, group: Group) -> GroupError:
         """Return the error of a group; equal groups are analysed once."""
@@ -155,11 +160,58 @@ class Analysis(ABC):
             self._groups[key] = self._error(group)
         return self._groups[key]
 
+    def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
+        """Return for each attribute numbers of its predicates that variances are sums of products of.
+
+        Predicates with the same numbers are interchangeable; None or nothing where they are not told.
+        """
+        return {}
+
     def _error(self, group: Group) -> GroupError:
-        values = self.variances(group)
-        total = float(values.sum())
-        weighted = total if group.query_weights is None else float(values @ group.query_weights)
-        return GroupError(total, weighted * group.weight, float(values.max()))
+        weights = group.query_weights
+        if isinstance(group, ProductGroup) and weights is None and group.queries > COMPRESSED_QUERIES:
+            own, counts = different_queries(group, self.factors(group))
+            values = self.variances(own).reshape(own.counts)
+            total = values
+            for repeats in reversed(counts):
+                total = total @ repeats
+        else:
+            values = self.variances(group)
+            total = values.sum()
+        weighted = float(total) if weights is None else float(values @ weights)
+        return GroupError(float(total), weighted * group.weight, float(values.max()))
+
+
+def different_queries(
+    group: ProductGroup, factors: Mapping[str, Sequence[Array] | None]
+) -> tuple[ProductGroup, list[Array]]:
+    """Return the queries of a group that differ in their variances, and for each attribute their numbers.
+
+    One predicate stands for all with the same factors: all cells of a marginal, a range and its mirror image.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> [group] = mdp.product(a="prefix").expand(mdp.Domain({"a": 3}))
+    >>> found, counts = different_queries(group, {"a": [np.array([2.0, 5.0, 2.0])]})
+    >>> found.counts, counts[0].tolist()
+    ((2,), [2.0, 1.0])
+    """
+    predicates: list[Predicates] = []
+    counts: list[Array] = []
+    for name, chosen, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+        count, own = chosen.count(size), factors.get(name)
+        repeats = np.ones(count)
+        if own and count > 1 and count * size <= _MOST_ENTRIES:
+            table = np.stack(own, axis=1)
+            scale = np.abs(table).max(axis=0)
+            rounded = np.round(table / np.where(scale > 0, scale, 1.0), _DIGITS)
+            _, first, found = np.unique(rounded, axis=0, return_index=True, return_counts=True)
+            if len(first) < count:
+                chosen, repeats = Matrix(chosen.rows(size)[first]), found.astype(np.float64)
+        predicates.append(chosen)
+        counts.append(repeats)
+    return replace(group, predicates=tuple(predicates)), counts
 
 
 def one_query(group: Group, index: int) -> Group:

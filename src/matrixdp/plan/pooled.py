@@ -25,6 +25,7 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan.axes import without_sums
 from matrixdp.plan.part import Block, Part
+from matrixdp.plan.pieces import PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.plan.split import SplitAnalysis, residual_weights
 from matrixdp.queries.groups import Group
@@ -131,7 +132,7 @@ class _PooledAnalysis(SplitAnalysis):
             for kept, residual in _residuals(estimate, part.attributes, self.axes.weights):
                 own = self.places[kept]
                 totals[own] = totals[own] + self.share(kept, place) * residual
-        return self.from_residuals(totals.__getitem__)
+        return PieceEstimates(self, totals.__getitem__)
 
     def noise_terms(self, group: Group, most: int) -> Array | None:
         variables = sum(part.rows for part in self.measured)

@@ -17,8 +17,6 @@ from matrixdp.domain import Domain
 from matrixdp.exact.matrices import MOST_OVERLAPS, column_overlaps
 from matrixdp.plan.part import Part
 
-__all__ = ["Moves", "moves"]
-
 Integers = NDArray[Any]
 """Of 64 bits, or of any width."""
 Moves = tuple[NDArray[np.object_], NDArray[np.object_]]

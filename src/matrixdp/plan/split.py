@@ -16,20 +16,10 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.matrices import outer
 from matrixdp.noise import Noise
 from matrixdp.plan.part import Block, Part
-from matrixdp.plan.pieces import PieceAnalysis
+from matrixdp.plan.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.queries.groups import DenseGroup, Group
 from matrixdp.queries.predicates import Total
-
-__all__ = [
-    "Direct",
-    "Split",
-    "SplitAnalysis",
-    "TableAnalysis",
-    "check_weight_vectors",
-    "residual_weights",
-    "subsets",
-]
 
 Array = NDArray[np.float64]
 
@@ -90,11 +80,13 @@ class TableAnalysis(PieceAnalysis):
             )
         yield measured, 0
 
-    def asked(self, group: Group) -> tuple[str, ...]:
-        if isinstance(group, DenseGroup):
-            return group.attributes
+    def asked(self, group: Group) -> Group:
         measured = self.parts[0].attributes
-        return tuple(n for n, p in group.sets.items() if n in measured or not isinstance(p, Total))
+        if isinstance(group, DenseGroup) or set(group.attributes) <= set(measured):
+            return group
+        own = {n: p for n, p in group.sets.items() if n in measured or not isinstance(p, Total)}
+        sizes = tuple(self.domain[name].size for name in own)
+        return replace(group, attributes=tuple(own), predicates=tuple(own.values()), sizes=sizes)
 
     def rows(self, group: Group) -> Array:
         """Return the queries of a group over the cells of the table, shape (queries, cells)."""
@@ -110,7 +102,7 @@ class TableAnalysis(PieceAnalysis):
 
     def answering(self, table: Array) -> Estimates:
         """Return the answers of a table of estimates."""
-        return self.from_residuals(lambda _place: table)
+        return PieceEstimates(self, lambda _place: table)
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
         others = [axis for axis, name in enumerate(self.parts[0].attributes) if name not in attributes]

@@ -14,8 +14,7 @@ from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
 from matrixdp.plan.least_squares import Combination, LeastSquares, Loss, Schur
 from matrixdp.plan.pair import Pair
 from matrixdp.plan.pieces import not_measured
-from matrixdp.plan.plan import Analysis, Estimates, GroupError, Plan, one_query
-from matrixdp.plan.repeats import compressible, representatives
+from matrixdp.plan.plan import Analysis, Estimates, Plan, one_query
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Total
@@ -200,16 +199,10 @@ class UnionAnalysis(_SeveralTables):
         return self.combination.variances(self.place(group), group)
 
     def key(self, group: Group) -> Hashable:
-        own = None if group.query_weights is None else group.query_weights.tobytes()
-        return (self.place(group), group.attributes, type(group).__name__, group.key(), group.weight, own)
+        return self.place(group), group.attributes, super().key(group)
 
-    def _error(self, group: Group) -> GroupError:
-        """Analyse a large product group by its different queries alone, if there are fewer."""
-        if isinstance(group, ProductGroup) and compressible(group):
-            found = representatives(group, self.combination.factors(self.place(group), group))
-            if found is not None:
-                return found.error(self.variances)
-        return super()._error(group)
+    def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
+        return self.combination.factors(self.place(group), group)
 
     def loss(self, groups: Iterable[Group]) -> Loss:
         """Return the weighted sum of variances as a function of the parts' precisions, and its gradient."""
