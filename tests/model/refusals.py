@@ -7,8 +7,7 @@ import numpy as np
 
 import matrixdp as mdp
 from matrixdp.model.constraints import Constraints, factors_for
-from matrixdp.model.record_values import RecordColumns
-from matrixdp.model.records import MAX_ROWS, StratifiedRecords
+from matrixdp.model.records import MAX_ROWS, RecordColumns, StratifiedRecords
 from matrixdp.model.tables import LocalTables, Mixture
 from tests.model.builders import measured
 from tests.refusals import Refusal

@@ -163,7 +163,6 @@ def test_totals_are_written_in_several_ways():
     prefix = [(mdp.product(region="prefix"), [500, 800, 900])]
     assert {Constraints.of(DOMAIN, counts).total for counts in (900, pairs, prefix)} == {900}
     assert Constraints.of(DOMAIN, [(mdp.product(age={"ranges": [[0, 1]]}), 150)]).total is None
-    assert (bool(Constraints.of(DOMAIN)), bool(Constraints.of(DOMAIN, 900))) == (False, True)
 
 
 def test_rules_of_derived_attributes_are_those_of_their_parents():

@@ -84,7 +84,7 @@ def test_the_loss_of_the_true_table_is_half_the_degrees(noise):
         exact = dense_measurement(part, DOMAIN) @ table.ravel()
         for place in range(len(losses)):
             values = exact + scale.variance**0.5 * draw(len(exact))
-            losses[place] += Likelihood.of(part, scale.variance, values, DOMAIN).loss(cells(own, table))
+            losses[place] += Likelihood.of(part, scale.variance, values, DOMAIN, {}).loss(cells(own, table))
     assert abs(losses.mean() - evidence.degrees / 2) < 5 * evidence.spread / np.sqrt(len(losses))
     assert 0.4 < losses.std() / evidence.spread < 1.2
 
@@ -118,7 +118,7 @@ def test_gradients_are_those_of_written_out_rows(mechanism):
     plan = mdp.select(mdp.Workload(domain, mdp.marginals([1, 2])), mechanism=mechanism).selection.plan
     for part in plan.parts:
         values = RANDOM.normal(size=part.rows)
-        one = Likelihood.of(part, 2.0, values, domain)
+        one = Likelihood.of(part, 2.0, values, domain, {})
         sizes = [domain[name].size for name in one.free]
         whole = dense_measurement(part, domain).reshape(part.rows, *domain.shape)
         # a table over the free attributes, put where the derived attribute says

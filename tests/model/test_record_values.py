@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import matrixdp as mdp
 from matrixdp.domain.encoding import encode_value
-from matrixdp.model.record_values import RecordColumns
+from matrixdp.model.records import RecordColumns
 from tests.model.builders import measured
 
 DOMAIN = mdp.Domain(

@@ -75,7 +75,7 @@ def advised(analysis: Analysis, workload: Workload, groups: Sequence[Group]) -> 
     try:
         yield
     except UnsupportedQueryError as error:
-        refused = next((group for group in groups if not _works(analysis, group)), None)
+        refused = next((group for group in groups if not determines(analysis, group)), None)
         advice = ""
         if refused is not None:
             advice = f". {_nearest(analysis, workload, refused)}{_to_add(workload, refused)}"
@@ -88,14 +88,14 @@ def embed(analysis: Analysis, workload: Workload, group: Group) -> Group:
     A plan may hold an attribute whole: then what does not ask about it is the sum over the marginals that
     have it, as over sex in sex by code.
     """
-    if group.query_weights is not None or _works(analysis, group):
+    if group.query_weights is not None or determines(analysis, group):
         return group
     known, domain = set(group.attributes), workload.domain
     wider = {other.attributes for other in workload if known < set(other.attributes)}
     for names in sorted(wider, key=lambda names: (domain.cells(names), names)):
         sizes = tuple(domain[name].size for name in names)
         same = _wider(group, names, sizes)
-        if same is not None and _works(analysis, same):
+        if same is not None and determines(analysis, same):
             return same
     return group
 
@@ -112,7 +112,8 @@ def _wider(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Grou
     return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes, group.weight)
 
 
-def _works(analysis: Analysis, group: Group) -> bool:
+def determines(analysis: Analysis, group: Group) -> bool:
+    """Return whether a measurement determines every query of a group."""
     try:
         analysis.check_support(group)
     except UnsupportedQueryError:
@@ -136,7 +137,7 @@ def _nearest(analysis: Analysis, workload: Workload, group: Group) -> str:
             found = [
                 without
                 for without in combinations(asked, left_out)
-                if _works(analysis, _narrowed(group, [name for name in asked if name not in without]))
+                if determines(analysis, _narrowed(group, [name for name in asked if name not in without]))
             ]
             if found:
                 named = " or ".join(f"without {', '.join(names)}" for names in found[:_MOST_NAMED])

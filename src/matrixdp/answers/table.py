@@ -9,7 +9,7 @@ interval. Values are categories in the order of the domain.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Self, final
@@ -195,6 +195,20 @@ class AnswerColumns:
         columns = known.columns[key]
         places = pa.array(np.arange(start, stop) // stride % len(columns[0]))
         return [column.take(places) for column in columns]
+
+
+def row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Join small batches, so that a file of many small groups has few row groups."""
+    pending: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if pending and rows + batch.num_rows > BATCH_ROWS:
+            yield pa.Table.from_batches(pending).cast(schema)
+            pending, rows = [], 0
+        pending.append(batch)
+        rows += batch.num_rows
+    if pending:
+        yield pa.Table.from_batches(pending).cast(schema)
 
 
 def _read(attribute: Attribute, sets: dict[Hashable, Predicates]) -> _Asked:

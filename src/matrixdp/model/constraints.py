@@ -156,13 +156,11 @@ class Constraints:
             return None
         if max(found) - min(found) > _AGREE * max(found):
             expected = "published tables that add up to the same number of records"
-            raise SpecificationError.at(
-                ("invariants",), f"{min(found):g} and {max(found):g} records", expected, code="conflict"
-            )
+            both = f"{min(found):g} and {max(found):g} records"
+            raise SpecificationError.at(("invariants",), both, expected, code="conflict")
         if found[0] <= 0:
-            raise SpecificationError.at(
-                ("invariants",), f"{found[0]:g} records", "a number above 0", code="out-of-range"
-            )
+            none, expected = f"{found[0]:g} records", "a number above 0"
+            raise SpecificationError.at(("invariants",), none, expected, code="out-of-range")
         return found[0]
 
     def broken(self, marginal: Callable[[Sequence[str]], Array], total: float) -> Iterator[str]:
@@ -185,9 +183,6 @@ class Constraints:
             if not float(marginal(names)[cells].sum()) <= _KEPT * max(total, 1.0):
                 yield f"{', '.join(names)}: records in a combination that is impossible"
 
-    def __bool__(self) -> bool:
-        return bool(self.tables or self.boxes)
-
     def linked(self) -> list[tuple[str, ...]]:
         """Return the sets of attributes that impossible combinations link, in domain order."""
         sets: list[set[str]] = []
@@ -202,11 +197,8 @@ class Constraints:
         cells = np.ones([self.domain[name].size for name in names], dtype=bool)
         for box in self.boxes:
             if set(box) <= set(names):
-                inside = np.ones((), dtype=bool)
-                for name in names:
-                    own = box.get(name, np.ones(self.domain[name].size, dtype=bool))
-                    inside = np.logical_and.outer(inside, own)
-                cells &= ~inside
+                every = {name: np.ones(self.domain[name].size, dtype=bool) for name in names}
+                cells[np.ix_(*(every | dict(box)).values())] = False
         return cells
 
     def masks(self, starts: Mapping[str, Array], components: int, random: Generator) -> dict[str, Mask]:
@@ -241,14 +233,17 @@ class Constraints:
     def _possible_cell(self, starts: Mapping[str, Array], random: Generator) -> dict[str, int]:
         for attempt in range(_DRAWS):
             even = 0.5 if attempt > _DRAWS // 2 else 0.1
-            cell = {
-                name: int(random.choice(len(start), p=(1 - even) * start + even / len(start)))
-                for name, start in starts.items()
-            }
+            chances = {name: (1 - even) * start + even / len(start) for name, start in starts.items()}
+            cell = {name: int(random.choice(len(own), p=own)) for name, own in chances.items()}
             if not any(all(own[cell[name]] for name, own in box.items()) for box in self.boxes):
                 return cell
-        expected = "rules that leave some combination of values possible"
-        raise SpecificationError.at(("structural_zeros",), "no possible combination", expected, code="empty")
+        raise nothing_possible()
+
+
+def nothing_possible() -> SpecificationError:
+    """Return the error of rules that no record keeps."""
+    expected = "rules that leave some combination of values possible"
+    return SpecificationError.at(("structural_zeros",), "no possible combination", expected, code="empty")
 
 
 def _rows(domain: Domain, place: int, one: Published) -> PublishedRows:
@@ -350,12 +345,12 @@ def factors_for(table: Array, rows: Array, counts: Array) -> Array:
 def _contradiction(found: Array, counts: Array) -> SpecificationError:
     off = abs(found - counts)
     worst = int((off >= (1 - _TIE) * off.max()).argmax())
-    what = (
-        f"counts that no table has: the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
+    nearest = f"the nearest has {found[worst]:.6g} where {counts[worst]:g} is published"
+    what, expected = (
+        f"counts that no table has: {nearest}",
+        "counts that fit together, and with what is impossible",
     )
-    return SpecificationError.at(
-        ("invariants",), what, "counts that fit together, and with what is impossible", code="conflict"
-    )
+    return SpecificationError.at(("invariants",), what, expected, code="conflict")
 
 
 def with_published(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
@@ -402,10 +397,9 @@ def _divided(mixture: Mixture, tables: Sequence[PublishedRows]) -> Mixture:
     for name in mixture.domain.sort(names):
         size = mixture.domain[name].size
         if mixture.components * size > MAX_COMPONENTS:
-            raise TooLargeError(
-                f"invariants: published tables of several attributes need {mixture.components * size} "
-                f"components; the limit is {MAX_COMPONENTS}. Publish them of fewer attributes"
-            )
+            found = f"published tables of several attributes need {mixture.components * size} components"
+            limit = f"the limit is {MAX_COMPONENTS}. Publish them of fewer attributes"
+            raise TooLargeError(f"invariants: {found}; {limit}")
         factors = {own: np.repeat(held, size, axis=0) for own, held in mixture.factors.items()}
         weights = (mixture.weights[:, None] * mixture.factors[name]).ravel()
         mixture = _weighted(

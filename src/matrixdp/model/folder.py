@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from matrixdp.answers.table import BATCH_ROWS
+from matrixdp.answers.table import row_groups
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError
 from matrixdp.exact.resources import one_blas_thread
@@ -147,11 +147,9 @@ def read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if written.get("format") != MODEL_FORMAT:
         raise StorageError(f"{record}: holds something else than the record of a model", "damaged-file")
     if written.get("format_version") != MODEL_VERSION:
-        raise StorageError(
-            f"{record}: found format version {written.get('format_version')!r:.80}; expected "
-            f"{MODEL_VERSION}, which this matrixdp reads: make the model anew",
-            "other-version",
-        )
+        found = f"{record}: found format version {written.get('format_version')!r:.80}"
+        expected = f"expected {MODEL_VERSION}, which this matrixdp reads: make the model anew"
+        raise StorageError(f"{found}; {expected}", "other-version")
     listed = written.get("files")
     if not isinstance(listed, dict) or set(listed) != set(_LISTED):
         raise StorageError(f"{record}: damaged: it does not list the files of a model", "damaged-file")
@@ -161,8 +159,8 @@ def read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             raise StorageError(found, "damaged-file")
     measurement, workload = load_measurement(folder / MEASUREMENT)
     tables, made = read_tables(folder / TABLES, workload.domain)
-    confidence = written.get("confidence")
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+    confidence: Any = written.get("confidence")
+    if type(confidence) not in (int, float) or not 0 < confidence < 1:
         found = f"{record}: damaged: its confidence is no number between 0 and 1"
         raise StorageError(found, "damaged-file")
     fields = {"measurement": measurement, "workload": workload, "tables": tables, "made": made}
@@ -206,18 +204,20 @@ def _write_answers(model: Model, path: Path, progress: Progress | None) -> None:
     """Write the answers of a model, one query group in memory at a time."""
     schema = answers_schema(model)
     repeated = [name for name in schema.names if name not in _UNREPEATED]
-    total, done = model.workload.queries, 0
-    pending: list[pa.RecordBatch] = []
-    options = {"compression": "zstd", "compression_level": 1, "use_dictionary": repeated}
-    with pq.ParquetWriter(path, schema, **options) as sink:
-        for batch in model.batches(model.workload.groups):
-            pending.append(batch)
-            done += batch.num_rows
-            if sum(own.num_rows for own in pending) >= BATCH_ROWS or done == total:
-                sink.write_table(pa.Table.from_batches(pending).cast(schema))
-                pending = []
-                if progress is not None:
-                    progress(done, total)
+    sink = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated)
+    tables = row_groups(model.batches(model.workload.groups), schema)
+    write_all(sink, tables, model.workload.queries, progress)
+
+
+def write_all(sink: Any, tables: Iterable[pa.Table], total: int, progress: Progress | None) -> None:
+    """Write tables to a file, and tell how many rows are done."""
+    done = 0
+    with sink:
+        for table in tables:
+            sink.write_table(table)
+            done += table.num_rows
+            if progress is not None:
+                progress(done, total)
 
 
 def answers_schema(model: Model) -> pa.Schema:
@@ -275,11 +275,9 @@ def read_tables(path: Path, domain: Domain) -> tuple[Tables, dict[str, Any]]:
     """
     with ArchiveReader(path, MODEL_FORMAT, MODEL_VERSION) as archive, archive.reading("its header"):
         header, made = archive.header["model"], archive.header["made"]
-        if not isinstance(made, dict):
-            raise archive.damaged("it does not say how it was made")
+        archive.require(isinstance(made, dict), "it does not say how it was made")
         total = header["total"]
-        if isinstance(total, bool) or not isinstance(total, int | float):
-            raise archive.damaged("its total is no number")
+        archive.require(type(total) in (int, float), "its total is no number")
         json.dumps(made, allow_nan=False)
         if "tables" in header:
             tables = {
@@ -292,6 +290,5 @@ def read_tables(path: Path, domain: Domain) -> tuple[Tables, dict[str, Any]]:
 
 def _numbers(archive: ArchiveReader, name: object) -> Any:
     array = archive.array(name)
-    if array.dtype != np.float64:
-        raise archive.damaged("an array of it is not of floating-point numbers")
+    archive.require(array.dtype == np.float64, "an array of it is not of floating-point numbers")
     return array

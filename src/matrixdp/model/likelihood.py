@@ -25,7 +25,7 @@ from matrixdp.measure.measurement import Measurement
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.tables import MAX_CELLS, Tables, cells_of, free_attributes
 from matrixdp.plan import Part
-from matrixdp.queries import Identity, ProductGroup, Total
+from matrixdp.queries import Identity, Predicates, ProductGroup, Total
 
 Array = NDArray[np.float64]
 Real = TypeVar("Real", np.float32, np.float64)
@@ -148,6 +148,9 @@ class Axis:
         return self.scale * float(self.matrix.covariance_times(np.ones((self.size, 1))).sum())
 
 
+Axes = dict[str, Axis]
+
+
 def _single(array: NDArray[Any] | None) -> Any:
     return None if array is None else array.astype(np.float32)
 
@@ -212,10 +215,8 @@ class Likelihood:
     answers: Any = None
 
     @classmethod
-    def of(
-        cls, part: Part, variance: float, values: Array, domain: Domain, known: dict[str, Axis] | None = None
-    ) -> Likelihood:
-        """Return that of a part, measured with noise of a given variance; `known` keeps its axes.
+    def of(cls, part: Part, variance: float, values: Array, domain: Domain, known: Axes) -> Likelihood:
+        """Return that of a part, measured with noise of a given variance; `known` keeps its axes by digest.
 
         Blocks are listed with the largest last, unless their order says which precision is whose.
         """
@@ -229,7 +230,6 @@ class Likelihood:
             deviation, target = math.sqrt(variance), np.zeros(domain.cells(listed))
             precisions, answers = part.multipliers.ravel() / deviation, values / deviation
             return cls(part.attributes, free, cells, rows, 1.0, target, len(values), precisions, answers)
-        known = {} if known is None else known
         for block in blocks:
             digest = block.matrix.digest()
             known[digest] = known.get(digest) or Axis.of(block.matrix)
@@ -274,7 +274,7 @@ class Likelihood:
         if self.precisions is None:
             slope = along([axis.times for axis in self.axes], sizes, off) * self.scale
         else:
-            rows = [axis.size if axis.root is None else len(axis.root) for axis in self.axes]
+            rows = [axis.matrix.rows for axis in self.axes]
             slope = along([axis.back for axis in self.axes], rows, self.precisions * self._residuals(off))
         return slope if self.cells is None else slope[self.cells]
 
@@ -438,19 +438,16 @@ class Evidence:
         domain, parts = measurement.plan.domain, measurement.plan.parts
         cells = sum(domain.cells(cells_of(domain, part.attributes)[0]) for part in parts)
         if cells > MAX_CELLS:
-            raise TooLargeError(
-                f"the measured marginals have {cells} cells; a model is fitted to at most {MAX_CELLS}"
-            )
-        axes: dict[str, Axis] = {}
-        made = tuple(
-            Likelihood.of(part, scale.variance, values, domain, axes)
-            for part, scale, values in zip(parts, measurement.scales, measurement.values, strict=True)
-            if part.attributes
-        )
+            found = f"the measured marginals have {cells} cells"
+            raise TooLargeError(f"{found}; a model is fitted to at most {MAX_CELLS}")
+        axes: Axes = {}
+        measured = zip(parts, measurement.scales, measurement.values, strict=True)
+        made = [Likelihood.of(part, own.variance, values, domain, axes) for part, own, values in measured]
         known = Constraints(domain) if constraints is None else constraints
         total = _estimated_total(measurement) if known.total is None else known.total
-        estimates = {name: _estimate(measurement, name) for name in free_attributes(domain)}
-        return cls(domain, total, made, estimates, _kurtosis(measurement), known)
+        estimates = {name: _answers(measurement, (name,), Identity()) for name in free_attributes(domain)}
+        kept = tuple(one for one in made if one.attributes)
+        return cls(domain, total, kept, estimates, _kurtosis(measurement), known)
 
     @cached_property
     def starts(self) -> dict[str, Array]:
@@ -520,10 +517,11 @@ class Evidence:
         return FitTests(self.degrees, float(losses.sum()), self.limit, len(losses), failed, worst)
 
 
-def _estimate(measurement: Measurement, name: str) -> Array | None:
-    """Return the unbiased estimate of an attribute's table; None where it does not follow."""
-    group = ProductGroup("start", (name,), (Identity(),), (measurement.plan.domain[name].size,))
+def _answers(measurement: Measurement, names: Sequence[str], asked: Predicates) -> Array | None:
+    """Return the unbiased answers to a product over a marginal; None where they do not follow."""
+    sizes = tuple(measurement.plan.domain[name].size for name in names)
     try:
+        group = ProductGroup("marginal", tuple(names), (asked,) * len(sizes), sizes)
         return measurement.estimates.answers(group)
     except UnsupportedQueryError:
         return None
@@ -531,16 +529,12 @@ def _estimate(measurement: Measurement, name: str) -> Array | None:
 
 def _estimated_total(measurement: Measurement) -> float:
     """Return the estimated number of records, above 0; refuse where it does not follow."""
-    domain, parts = measurement.plan.domain, measurement.plan.parts
     precise = np.argsort([own.variance for own in measurement.scales], kind="stable")
     # a marginal may have been measured by itself: its cells sum to the total
-    for names in ((), *(parts[place].attributes for place in precise)):
-        sizes = tuple(domain[name].size for name in names)
-        group = ProductGroup("total", names, tuple(Total() for _ in names), sizes)
-        try:
-            return max(float(measurement.estimates.answers(group)[0]), _LEAST_TOTAL)
-        except UnsupportedQueryError:
-            continue
+    for names in ((), *(measurement.plan.parts[place].attributes for place in precise)):
+        found = _answers(measurement, names, Total())
+        if found is not None:
+            return max(float(found[0]), _LEAST_TOTAL)
     raise UnsupportedQueryError(
         "the number of records does not follow from what was measured: a model needs it; give it as a "
         "public total, or measure it (`marginals: 0` in the workload)"

@@ -60,12 +60,8 @@ def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
     domain, parts = measurement.plan.domain, measurement.plan.parts
     made = []
     for part, scale, values in zip(parts, measurement.scales, measurement.values, strict=True):
-        query = {} if _counts_cells(part) else {"query": measured_query(part, domain)}
+        cells = part.multipliers is None and part.listed == part.attributes
+        cells = cells and all(block.matrix.kind == "identity" for block in part.blocks)
+        query = {} if cells else {"query": measured_query(part, domain)}
         made.append(mbi.LinearMeasurement(values, part.attributes, math.sqrt(scale.variance), **query))
     return mbi.Domain(domain.names, domain.shape), made  # type: ignore[arg-type, unused-ignore]
-
-
-def _counts_cells(part: Part) -> bool:
-    """Return whether a part's answers are the cells of its marginal, in their order."""
-    identities = all(block.matrix.kind == "identity" for block in part.blocks)
-    return identities and part.multipliers is None and part.listed == part.attributes

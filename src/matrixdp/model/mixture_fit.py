@@ -104,11 +104,8 @@ def bundles_of(evidence: Evidence) -> list[Bundle]:
     sizes = {name: len(start) for name, start in evidence.starts.items()}
     alike: dict[object, list[int]] = {}
     for place, part in enumerate(evidence.parts):
-        key = (
-            (part.free[:-1], tuple(axis.matrix.digest() for axis in part.axes[:-1]))
-            if part.separable
-            else place
-        )
+        measured = [axis.matrix.digest() for axis in part.axes[:-1]]
+        key = (part.free[:-1], *measured) if part.separable else place
         alike.setdefault(key, []).append(place)
     found = []
     for together in alike.values():

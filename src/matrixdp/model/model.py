@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.questions import Question, embed
+from matrixdp.answers.questions import Question, determines, embed
 from matrixdp.answers.questions import question as as_entry
 from matrixdp.answers.table import FIGURES, AnswerColumns
-from matrixdp.display import MAX_ROWS as MAX_SHOWN
 from matrixdp.display import Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError, WorkloadError
@@ -30,10 +29,10 @@ from matrixdp.model.folder import BIASED, Progress, check_record, read_model, sa
 from matrixdp.model.likelihood import Evidence, FitTests
 from matrixdp.model.mixture_fit import FITS, choose
 from matrixdp.model.pair_fit import fit_local
-from matrixdp.model.record_values import RecordColumns
 from matrixdp.model.records import (
     MAX_ROWS,
     SYNTHETIC,
+    RecordColumns,
     StratifiedRecords,
     check_seed,
     counted_table,
@@ -227,23 +226,19 @@ class Model(Displayed):
         wider = [embed(self.analysis, self.workload, group) for group in groups]
         columns = AnswerColumns(self.domain, wider)
         for position, (group, wide) in enumerate(zip(groups, wider, strict=True)):
-            modelled, known = self.tables.answers(group), self._determines(wide)
+            known, nothing = determines(self.analysis, wide), np.zeros(group.queries)
+            figures: tuple[Any, Any, Any] = (nothing, nothing, 0.0)
             if known:
-                variances = self.analysis.variances(wide)
-                estimates, width = self.measurement.estimates.answers(wide), self.intervals.multipliers(wide)
-            else:
-                estimates = variances = np.zeros(group.queries)
-                width = 0.0
-            done = 0
-            for batch in columns.batches(position, estimates, variances, width):
-                rows = batch.num_rows
-                own = batch.columns[: -len(FIGURES)]
-                figures = (
-                    batch.columns[-len(FIGURES) :] if known else [pa.nulls(rows, pa.float64())] * len(FIGURES)
-                )
-                beside = [pa.array(modelled[done : done + rows]), pa.array(np.full(rows, not known))]
+                estimates, variances = self.measurement.estimates.answers(wide), self.analysis.variances(wide)
+                figures = (estimates, variances, self.intervals.multipliers(wide))
+            modelled, done = pa.array(self.tables.answers(group)), 0
+            for batch in columns.batches(position, *figures):
+                rows, own = batch.num_rows, batch.columns
+                if not known:
+                    own = [*own[: -len(FIGURES)], *[pa.nulls(rows, pa.float64())] * len(FIGURES)]
+                beside = [modelled.slice(done, rows), pa.array(np.full(rows, not known))]
                 done += rows
-                yield pa.RecordBatch.from_arrays([*own, *figures, *beside], schema=_with(columns.schema))
+                yield pa.RecordBatch.from_arrays([*own, *beside], schema=_with(columns.schema))
 
     def counted(self, question: Question, rows: int | None = None, *, seed: int | None = None) -> pa.Table:
         """Return the answers to queries as they are counted on the model's records: integers, and consistent.
@@ -306,32 +301,24 @@ class Model(Displayed):
         """
         drawn = self.stratified(rows, seed)
         if drawn.rows > MAX_TABLE_ROWS:
-            raise TooLargeError(
-                f"{drawn.rows} records; a table in memory has at most {MAX_TABLE_ROWS}. Write them with "
-                "`save_records`"
-            )
+            limit = f"a table in memory has at most {MAX_TABLE_ROWS}. Write them with `save_records`"
+            raise TooLargeError(f"{drawn.rows} records; {limit}")
         columns = RecordColumns(self.domain, values, levels=levels)
+        schema = columns.schema.with_metadata({b"matrixdp": SYNTHETIC.encode()})
         batches = [columns.batch(codes) for codes in drawn.chunks()]
-        return pa.Table.from_batches(batches, schema=columns.schema).replace_schema_metadata(
-            {b"matrixdp": SYNTHETIC.encode()}
-        )
+        return pa.Table.from_batches(batches, columns.schema).cast(schema)
 
     def stratified(self, rows: int | None = None, seed: int | None = None) -> StratifiedRecords:
         """Return the records as codes, to be made in chunks; see `records`."""
         if not isinstance(self.tables, Mixture):
-            raise UnsupportedQueryError(
-                f"a model by method {self.method!r} has tables of pairs and no records: make the model with "
-                "method='mixture'",
-                "not-supported",
-            )
+            found = f"a model by method {self.method!r} has tables of pairs and no records"
+            raise UnsupportedQueryError(f"{found}: make the model with method='mixture'", "not-supported")
         if rows is None and self.size > MAX_ROWS:
             found = f"none beside a total of {self.size:,}"
-            raise SpecificationError.at(
-                ("rows",), found, f"a number of records, from 0 to {MAX_ROWS:,}", code="out-of-range"
-            )
-        return StratifiedRecords(
-            self.tables, self.size if rows is None else rows, self.seed if seed is None else seed
-        )
+            expected = f"a number of records, from 0 to {MAX_ROWS:,}"
+            raise SpecificationError.at(("rows",), found, expected, code="out-of-range")
+        rows, seed = self.size if rows is None else rows, self.seed if seed is None else seed
+        return StratifiedRecords(self.tables, rows, seed)
 
     def save_records(
         self,
@@ -379,32 +366,23 @@ class Model(Displayed):
         return first, seeded + passed
 
     def _preview(self) -> Preview:
-        rows = [(group.name, f"{group.queries:,}") for group in self.workload.groups[:MAX_SHOWN]]
+        rows = [(group.name, f"{group.queries:,}") for group in self.workload.groups]
         return Preview(("group", "queries"), rows, len(self.workload), frozenset((1,)))
-
-    def _determines(self, group: Group) -> bool:
-        try:
-            self.analysis.check_support(group)
-        except UnsupportedQueryError:
-            return False
-        return True
 
     def _table(self, groups: Sequence[Group]) -> pa.Table:
         _check_rows(groups)
         # many small products: several threads would spend their time waiting for one another
         with one_blas_thread():
-            wider = [embed(self.analysis, self.workload, group) for group in groups]
-            schema = _with(AnswerColumns(self.domain, wider).schema)
-            table = pa.Table.from_batches(self.batches(groups), schema=schema)
+            batches = list(self.batches(groups))
+        table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else self.schema)
         return table.replace_schema_metadata({b"matrixdp": BIASED.encode()})
 
 
 def _check_rows(groups: Sequence[Group]) -> None:
     rows = sum(group.queries for group in groups)
     if rows > MAX_TABLE_ROWS:
-        raise TooLargeError(
-            f"{rows} answers; a table in memory has at most {MAX_TABLE_ROWS}: ask for a part of them"
-        )
+        limit = f"a table in memory has at most {MAX_TABLE_ROWS}: ask for a part of them"
+        raise TooLargeError(f"{rows} answers; {limit}")
 
 
 def _with(schema: pa.Schema) -> pa.Schema:
@@ -432,8 +410,7 @@ def fit_model(
 ) -> Model:
     """Return a model of a release; see `matrixdp.Release.model`."""
     if method not in METHODS:
-        listed = ", ".join(METHODS[:-1]) + f" or {METHODS[-1]}"
-        raise SpecificationError(unknown_name(("method",), str(method), listed, METHODS))
+        raise SpecificationError(unknown_name(("method",), str(method), "auto, mixture or local", METHODS))
     check_seed(seed)
     for name, number in (("components", components), ("steps", steps)):
         if number is not None and (type(number) is not int or not 1 <= number <= _MOST_COMPONENTS):

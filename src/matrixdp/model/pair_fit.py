@@ -16,11 +16,11 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.errors import SpecificationError, TooLargeError, UnsupportedQueryError
+from matrixdp.errors import SpecificationError, TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.model.constraints import Constraints, factors_for
+from matrixdp.model.constraints import Constraints, factors_for, nothing_possible
 from matrixdp.model.likelihood import Axis, Evidence, Likelihood
-from matrixdp.model.tables import AGREE, LocalTables
+from matrixdp.model.tables import AGREE, LocalTables, check_few
 
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
@@ -79,21 +79,13 @@ def fit_local(evidence: Evidence) -> LocalTables:
     """
     known = evidence.constraints
     for published in known.tables:
-        if len(published.free) > 1:
-            raise UnsupportedQueryError(
-                f"method 'local' keeps published tables of one attribute, and {', '.join(published.free)} "
-                "were published together: use method='mixture'",
-                "not-supported",
-            )
+        rule = "keeps published tables of one attribute, and {} were published together"
+        check_few(published.free, rule, "use method='mixture'", most=1)
     found: dict[Names, list[Likelihood]] = {}
     for part in evidence.parts:
         names = evidence.domain.sort(part.free)
-        if len(names) > 2:
-            raise UnsupportedQueryError(
-                f"method 'local' serves what is measured of one and two attributes, and {', '.join(names)} "
-                "were measured together: use method='mixture'",
-                "not-supported",
-            )
+        rule = "serves what is measured of one and two attributes, and {} were measured together"
+        check_few(names, rule, "use method='mixture'")
         found.setdefault(names, []).append(part)
     tables = {(name,): _single(evidence, name, found) for name in evidence.starts}
     linked = linked_tables({name: own for (name,), own in tables.items()}, known)
@@ -143,10 +135,8 @@ def _pair(names: Names, sums: Mapping[int, Array], seen: Sequence[Likelihood], l
     # further cells does not end: then as much of the linked one, which has the sums, is taken as makes it end
     for share in (_LEAST_SHARE, *_LARGER_SHARES):
         table = balanced(held + share * linked, sums)
-        if all(
-            float(abs(table.sum(axis=1 - axis) - own).max()) <= AGREE * own.sum()
-            for axis, own in sums.items()
-        ):
+        off = max(float(abs(table.sum(axis=1 - axis) - own).max()) for axis, own in sums.items())
+        if off <= AGREE * rows.sum():
             return table
     return linked
 
@@ -391,17 +381,12 @@ def linked_tables(singles: Mapping[str, Array], known: Constraints) -> dict[Name
     for names in known.linked():
         cells = known.domain.cells(names)
         if cells > MAX_LINKED:
-            raise TooLargeError.at(
-                ("structural_zeros",),
-                f"combinations that link {', '.join(names)}, whose table has {cells} cells",
-                f"at most {MAX_LINKED} for method 'local'; method='mixture' needs no such table",
-            )
+            linked = f"combinations that link {', '.join(names)}, whose table has {cells} cells"
+            expected = f"at most {MAX_LINKED} for method 'local'; method='mixture' needs no such table"
+            raise TooLargeError.at(("structural_zeros",), linked, expected)
         allowed = known.allowed(names)
         if not allowed.any():
-            expected = "rules that leave some combination of values possible"
-            raise SpecificationError.at(
-                ("structural_zeros",), "no possible combination", expected, code="empty"
-            )
+            raise nothing_possible()
         # the last sums are met in any case: those that are published
         order = sorted(range(len(names)), key=lambda axis: (names[axis],) in published)
         total = math.fsum(singles[names[order[0]]])
@@ -419,7 +404,6 @@ def linked_tables(singles: Mapping[str, Array], known: Constraints) -> dict[Name
             off = own.rows @ found[own.free] - own.counts
             if float(abs(off).max()) > _KEPT * float(found[own.free].sum()):
                 expected = "counts that need no combination that is impossible"
-                raise SpecificationError.at(
-                    ("invariants",), f"counts of {own.free[0]}", expected, code="conflict"
-                )
+                counted = f"counts of {own.free[0]}"
+                raise SpecificationError.at(("invariants",), counted, expected, code="conflict")
     return found

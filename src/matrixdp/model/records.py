@@ -1,4 +1,4 @@
-"""Integer records of a mixture of products, tables that are counted on them, and files of them.
+"""Integer records of a mixture of products, tables that are counted on them, their values, and files.
 
 Records are stratified: every component and every value has its share.
 
@@ -13,23 +13,27 @@ from __future__ import annotations
 import json
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import cached_property, singledispatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
-from matrixdp.domain import Domain
+from matrixdp.domain import Attribute, Bins, Categorical, Dates, Domain
+from matrixdp.domain.encoding import encode_value
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.forms import describe_value
-from matrixdp.model.folder import NOT_PRIVATE, Progress, promise
-from matrixdp.model.record_values import RecordColumns
+from matrixdp.model.folder import NOT_PRIVATE, Progress, promise, write_all
 from matrixdp.model.tables import MAX_CELLS, Mixture, codes_of
 from matrixdp.queries import Group
 from matrixdp.selection.starting_points import Generator, generator
@@ -169,9 +173,8 @@ class StratifiedRecords:
 def check_seed(seed: object) -> None:
     """Refuse what is no seed."""
     if type(seed) is not int or not 0 <= seed < 2**63:
-        raise SpecificationError.at(
-            ("seed",), describe_value(seed), "an integer from 0 to 2^63 - 1", code="out-of-range"
-        )
+        expected = "an integer from 0 to 2^63 - 1"
+        raise SpecificationError.at(("seed",), describe_value(seed), expected, code="out-of-range")
 
 
 def _drawn(values: Counts, taken: Counts, random: Generator) -> Counts:
@@ -208,10 +211,8 @@ def counted(groups: Sequence[Group], records: StratifiedRecords) -> list[Array]:
     shapes = {group.attributes: tuple(domain[name].size for name in group.attributes) for group in groups}
     cells = sum(math.prod(shape) for shape in shapes.values())
     if cells > MAX_CELLS:
-        raise TooLargeError(
-            f"tables of {cells} cells would be counted; at most {MAX_CELLS} are: ask for fewer attributes, "
-            "or for fewer tables at once"
-        )
+        remedy = "ask for fewer attributes, or for fewer tables at once"
+        raise TooLargeError(f"tables of {cells} cells would be counted; at most {MAX_CELLS} are: {remedy}")
     tables = {names: np.zeros(math.prod(shape), dtype=np.int64) for names, shape in shapes.items()}
     for codes in records.chunks():
         rows = len(next(iter(codes.values())))
@@ -242,6 +243,184 @@ def counted_table(domain: Domain, groups: Sequence[Group], records: StratifiedRe
     counts = table.column(FIGURES[0]).cast(pa.int64() if whole else pa.float64())
     field = pa.field("count", counts.type)
     return table.drop_columns(list(FIGURES)).append_column(field, counts)
+
+
+# From the codes of records to values: what answers call them, or what a table of the domain has.
+
+_OTHERWISE = "values that a table of the domain has; without it, records in the words of the answers"
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of records: of which attribute, and its value for each code; texts in the domain's order."""
+
+    name: str
+    attribute: str
+    values: pa.Array
+
+
+@final
+class RecordColumns:
+    """The columns of records of a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    values : {'labels', 'data'}
+        With ``labels`` there is a column for each attribute, under its name: categories, bins, weeks, months
+        and quarters as texts, as the answers have them; numbers, years and hours as integers, days as dates;
+        missing values as what they are called where the column is text, and else as null. With ``data`` the
+        columns are those that the domain is read from, and each value is one that is read as that value of
+        the attribute: of a bin its middle (an integer where its edges are; of a bin without an end the other
+        end or one beside it), of weeks, months, quarters and years the first day, of days of the week and
+        hours one that there is; missing values are null. Attributes that follow from others have no column.
+    levels : bool
+        With ``labels``, whether there is a column for each level too, under the names of its attribute and
+        its own: ``county state``.
+
+    Raises
+    ------
+    SpecificationError
+        If `values` is neither, or levels are asked for with ``data``; or with ``data`` if two attributes are
+        read from one column, one is derived from columns of its own, or a value cannot be written.
+
+    Examples
+    --------
+    >>> domain = Domain({"sex": ["female", "male"], "pay": {"edges": [0, 10, 50]}})
+    >>> codes = {"sex": np.array([1, 0]), "pay": np.array([0, 1])}
+    >>> RecordColumns(domain).batch(codes).to_pylist()
+    [{'sex': 'male', 'pay': '[0, 10)'}, {'sex': 'female', 'pay': '[10, 50)'}]
+    >>> RecordColumns(domain, "data").batch(codes).to_pylist()
+    [{'sex': 'male', 'pay': 5}, {'sex': 'female', 'pay': 30}]
+    """
+
+    def __init__(self, domain: Domain, values: str = "labels", *, levels: bool = False) -> None:
+        if values not in ("labels", "data"):
+            found = describe_value(values)
+            raise SpecificationError.at(("values",), found, "labels or data", code="unknown-name")
+        if levels and values == "data":
+            found, expected = "levels with `data`", "levels with `labels` alone"
+            raise SpecificationError.at(("levels",), found, expected, code="conflict")
+        self.values = values
+        self._columns = tuple(_labelled(domain, levels) if values == "labels" else _read(domain))
+        self.schema = pa.schema([(own.name, own.values.type) for own in self._columns])
+
+    def batch(self, codes: Mapping[str, Codes]) -> pa.RecordBatch:
+        """Return records, given the codes of each attribute."""
+        arrays = [own.values.take(pa.array(codes[own.attribute])) for own in self._columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _labelled(domain: Domain, levels: bool) -> Iterator[_Column]:
+    """Yield a column for each attribute and, if asked for, for each of its levels."""
+    taken = set(domain.names)
+    for attribute in domain:
+        yield _Column(attribute.name, attribute.name, _shown(attribute))
+        for level in attribute.codebook.levels if levels else ():
+            labels = level.labels(attribute)
+            texts = dict.fromkeys(range(attribute.size), labels[0])
+            for label, (_, codes) in zip(labels, level.groups, strict=True):
+                texts |= dict.fromkeys(codes, label)
+            name = f"{attribute.name} {level.name}"
+            while name in taken:
+                name += "*"
+            taken.add(name)
+            yield _Column(name, attribute.name, _ordered(list(texts.values()), labels))
+
+
+def _shown(attribute: Attribute) -> pa.Array:
+    """Return what answers call each value of an attribute; numbers and days as such."""
+    codes = range(attribute.size)
+    plain = not attribute.codebook.labels and attribute.numeric and not isinstance(attribute, Bins)
+    if plain:
+        values = [None if code == attribute.null_code else attribute.value(code) for code in codes]
+        if isinstance(attribute, Dates) and attribute.by == "day":
+            return pa.array([day and date.fromisoformat(str(day)) for day in values], pa.date32())
+        if all(isinstance(value, int | None) for value in values):
+            return pa.array(values, pa.int64())
+    labels = [attribute.label(code) for code in codes]
+    return _ordered(labels, labels)
+
+
+def _ordered(texts: Sequence[str | None], order: Sequence[str | None]) -> pa.DictionaryArray:
+    """Return texts as places in their order; None is null."""
+    known = pa.array(list(dict.fromkeys(text for text in order if text is not None)), pa.utf8())
+    return pa.DictionaryArray.from_arrays(pc.index_in(pa.array(texts, pa.utf8()), known), known, ordered=True)
+
+
+def _read(domain: Domain) -> Iterator[_Column]:
+    """Yield a column for each attribute that is read from one, of values that are read as its own."""
+    owners: dict[str, str] = {}
+    for attribute in domain:
+        derivation, path = attribute.codebook.derivation, ("values", attribute.name)
+        if derivation is not None and derivation.columns:
+            found = "an attribute that is derived from columns of its own, which a model does not know"
+            raise SpecificationError.at(path, found, _OTHERWISE, code="not-supported")
+        if derivation is not None:
+            continue
+        other = owners.setdefault(attribute.column, attribute.name)
+        if other != attribute.name:
+            found = f"the column {attribute.column!r}, which {other!r} is read from too"
+            raise SpecificationError.at(path, found, _OTHERWISE, code="not-supported")
+        yield _Column(attribute.column, attribute.name, _written(attribute))
+
+
+def _written(attribute: Attribute) -> pa.Array:
+    """Return for each code a value that is read as it."""
+    values: list[Any] = []
+    for code in range(attribute.size):
+        tried = (None,) if code == attribute.null_code else _candidates(attribute, code)
+        fitting = [one for one in tried if encode_value(attribute, one) == code]
+        if not fitting:
+            found = f"{attribute.label(code)!r}, which no value is written for"
+            raise SpecificationError.at(("values", attribute.name), found, _OTHERWISE, code="not-supported")
+        values.append(fitting[0])
+    kinds = {type(value) for value in values}
+    if str in kinds:
+        return _ordered(values, values)
+    types = {datetime: pa.timestamp("us"), date: pa.date32(), float: pa.float64()}
+    return pa.array(values, next((own for kind, own in types.items() if kind in kinds), pa.int64()))
+
+
+@singledispatch
+def _candidates(attribute: Attribute, code: int) -> Sequence[Any]:
+    """Return values that may be read as a code that is not that of missing values, the best first."""
+    return (attribute.value(code),)
+
+
+@_candidates.register
+def _(attribute: Categorical, code: int) -> Sequence[Any]:
+    return (attribute.categories[code],)
+
+
+@_candidates.register
+def _(attribute: Bins, code: int) -> Sequence[Any]:
+    low, high = attribute.edges[code : code + 2]
+    if math.isinf(low) and math.isinf(high):
+        return (0,)
+    if math.isinf(high):
+        return _whole_or_not(low)
+    if math.isinf(low):
+        return (*_whole_or_not(high - 1), math.nextafter(high, -math.inf))
+    middle = low / 2 + high / 2
+    whole = float(low).is_integer() and float(high).is_integer()
+    return (*([math.floor(middle)] if whole else []), middle, low)
+
+
+def _whole_or_not(value: float) -> tuple[float, ...]:
+    return (int(value),) if float(value).is_integer() and abs(value) < 2**53 else (value,)
+
+
+@_candidates.register
+def _(attribute: Dates, code: int) -> Sequence[Any]:
+    first, last = attribute.first, attribute.last
+    if attribute.by == "hour":
+        return [datetime.combine(first, time(code))]
+    if attribute.by == "weekday":
+        return [first + timedelta(days=days) for days in range(min(7, (last - first).days + 1))]
+    days = range(first.toordinal(), last.toordinal() + 1)
+    place = bisect_left(days, code, key=lambda day: encode_value(attribute, date.fromordinal(day)) or 0)
+    return [date.fromordinal(days[place])]
 
 
 # Records as files, and beside them what they are.
@@ -296,15 +475,12 @@ def write_records(
         If a file is there already, or none can be written.
     """
     if path.suffix.lower() not in _ENDINGS:
-        raise SpecificationError.at(
-            ("out",), describe_value(path.name), "a name that ends in .parquet or .csv", code="unknown-name"
-        )
+        found, expected = describe_value(path.name), "a name that ends in .parquet or .csv"
+        raise SpecificationError.at(("out",), found, expected, code="unknown-name")
     for name in (path, beside(path)):
         if os.path.lexists(name) and not (force and name.is_file()):
-            raise StorageError(
-                f"{name}: is there already; use another name, or replace it (force=True, or --force)",
-                "file-exists",
-            )
+            found = "is there already; use another name, or replace it (force=True, or --force)"
+            raise StorageError(f"{name}: {found}", "file-exists")
     with partial_folder(path, "partial") as folder:
         partial = folder / path.name
         _write(model, partial, records, columns, progress)
@@ -334,17 +510,10 @@ def _write(
 ) -> None:
     mark = SYNTHETIC if model.private else f"{NOT_PRIVATE}. {SYNTHETIC}"
     schema = columns.schema.with_metadata({b"matrixdp": mark.encode()})
-    sink: Any
     if path.suffix.lower() == ".csv":
         schema = plain_schema(schema)
-        sink = pacsv.CSVWriter(path, schema)
+        sink: Any = pacsv.CSVWriter(path, schema)
     else:
         sink = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
-    done = 0
-    with sink:
-        for codes in records.chunks():
-            table = pa.Table.from_batches([columns.batch(codes)]).cast(schema)
-            sink.write_table(table)
-            done += table.num_rows
-            if progress is not None:
-                progress(done, records.rows)
+    tables = (pa.Table.from_batches([columns.batch(codes)]).cast(schema) for codes in records.chunks())
+    write_all(sink, tables, records.rows, progress)

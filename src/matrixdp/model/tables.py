@@ -216,14 +216,12 @@ class Mixture:
         object.__setattr__(self, "total", _checked_total("mixture", self.total))
         free = free_attributes(self.domain)
         if tuple(factors) != free:
-            raise NumericalError(
-                f"mixture: factors of {list(factors)}; expected those of {list(free)}", "unknown-name"
-            )
+            found = f"mixture: factors of {list(factors)}; expected those of {list(free)}"
+            raise NumericalError(found, "unknown-name")
         shapes = {name: (len(weights), self.domain[name].size) for name in free}
         if weights.ndim != 1 or any(own.shape != shapes[name] for name, own in factors.items()):
-            raise NumericalError(
-                "mixture: the shapes of its factors do not fit its weights and its domain", "wrong-size"
-            )
+            found = "mixture: the shapes of its factors do not fit its weights and its domain"
+            raise NumericalError(found, "wrong-size")
         for shares in (weights, *factors.values()):
             sums = shares.sum(axis=-1, keepdims=True)
             if not (shares >= 0).all() or not (abs(sums - 1) < _SUM).all():
@@ -327,10 +325,9 @@ class Mixture:
     def _check_size(self, names: Sequence[str]) -> tuple[int, ...]:
         sizes = tuple(self.domain[name].size for name in names)
         if math.prod(sizes) > MAX_CELLS:
-            raise TooLargeError(
-                f"the marginal of {', '.join(names)} has {math.prod(sizes)} cells; a model makes at most "
-                f"{MAX_CELLS}. Ask for fewer attributes, or for a part of them"
-            )
+            found = f"the marginal of {', '.join(names)} has {math.prod(sizes)} cells"
+            limit = f"a model makes at most {MAX_CELLS}. Ask for fewer attributes, or for a part of them"
+            raise TooLargeError(f"{found}; {limit}")
         return sizes
 
 
@@ -377,21 +374,18 @@ class LocalTables:
         free = free_attributes(self.domain)
         singles = {(name,) for name in free}
         if not singles <= set(tables) <= singles | set(combinations(free, 2)):
-            raise NumericalError(
-                "local tables: expected one of each attribute, and of pairs of them", "unknown-name"
-            )
+            expected = "expected one of each attribute, and of pairs of them"
+            raise NumericalError(f"local tables: {expected}", "unknown-name")
         for names, own in tables.items():
             if own.shape != tuple(self.domain[name].size for name in names) or not (own >= 0).all():
-                raise NumericalError(
-                    f"local tables: {', '.join(names)}: numbers below 0, or of another shape", "out-of-range"
-                )
-            for axis, name in enumerate(names):
-                sums = own.sum(axis=1 - axis) if len(names) == 2 else own.sum()
-                shared = tables[(name,)] if len(names) == 2 else self.total
+                found = f"local tables: {', '.join(names)}: numbers below 0, or of another shape"
+                raise NumericalError(found, "out-of-range")
+            pair = list(enumerate(names)) if len(names) == 2 else []
+            shared_sums = [(own.sum(axis=1 - axis), tables[(name,)]) for axis, name in pair]
+            for sums, shared in shared_sums or [(own.sum(), np.array(self.total))]:
                 if not float(np.max(np.abs(sums - shared))) <= AGREE * self.total:
-                    raise NumericalError(
-                        f"local tables: {', '.join(names)}: other sums than the others have", "conflict"
-                    )
+                    found = f"local tables: {', '.join(names)}: other sums than the others have"
+                    raise NumericalError(found, "conflict")
             own.setflags(write=False)
 
     def marginal(self, names: Sequence[str]) -> Array:
@@ -414,7 +408,7 @@ class LocalTables:
             If it needs the table of more than two attributes.
         """
         free, cells = cells_of(self.domain, names)
-        _check_few(free)
+        check_few(free)
         if cells is not None:
             return _sum_cells(self.marginal(free), cells, [self.domain[name].size for name in names])
         if free in self.tables:
@@ -455,13 +449,16 @@ def _asked(group: Group) -> Sequence[str]:
     return [name for name, own in group.sets.items() if not isinstance(own, Total)]
 
 
-def _check_few(names: Sequence[str]) -> None:
-    if len(names) > 2:
-        raise UnsupportedQueryError(
-            f"method 'local' has tables of at most two attributes, and this needs {', '.join(names)} "
-            "together: ask for at most two, or make the model with method='mixture'",
-            "not-supported",
-        )
+def check_few(
+    names: Sequence[str],
+    rule: str = "has tables of at most two attributes, and this needs {} together",
+    remedy: str = "ask for at most two, or make the model with method='mixture'",
+    most: int = 2,
+) -> None:
+    """Refuse more attributes than tables of pairs serve, with a rule that names them."""
+    if len(names) > most:
+        told = f"method 'local' {rule.format(', '.join(names))}: {remedy}"
+        raise UnsupportedQueryError(told, "not-supported")
 
 
 def check_answered(domain: Domain, group: Group) -> None:
@@ -472,7 +469,7 @@ def check_answered(domain: Domain, group: Group) -> None:
     UnsupportedQueryError
         If they do; it names the attributes.
     """
-    _check_few(domain.sort({source for name in _asked(group) for source in sources(domain, name)}))
+    check_few(domain.sort({source for name in _asked(group) for source in sources(domain, name)}))
 
 
 Tables = Mixture | LocalTables

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.intervals import decimals_of, for_people
-from matrixdp.answers.table import BATCH_ROWS, AnswerColumns, own_table, plain_schema
+from matrixdp.answers.table import AnswerColumns, own_table, plain_schema, row_groups
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
@@ -326,7 +326,7 @@ def _write_answers(
         sinks = [stack.enter_context(_parquet(folder / records.ANSWERS, schema))]
         if csv:
             sinks.append(stack.enter_context(_csv(folder / records.ANSWERS_CSV, schema)))
-        for table in _row_groups(batches, schema):
+        for table in row_groups(batches, schema):
             for write in sinks:
                 write(table)
             done += table.num_rows
@@ -338,20 +338,6 @@ def _write_answers(
 def privacy_mark(private: bool) -> bytes:
     """Return what the file of the answers says of the noise."""
     return b"private" if private else b"NOT PRIVATE: seeded noise"
-
-
-def _row_groups(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Join small batches, so that a file of many small groups has few row groups."""
-    pending: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        if pending and rows + batch.num_rows > BATCH_ROWS:
-            yield pa.Table.from_batches(pending).cast(schema)
-            pending, rows = [], 0
-        pending.append(batch)
-        rows += batch.num_rows
-    if pending:
-        yield pa.Table.from_batches(pending).cast(schema)
 
 
 _Write = Callable[[pa.Table], None]
