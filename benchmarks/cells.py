@@ -21,20 +21,20 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 import matrixdp as mdp
+from matrixdp.mechanisms.products import axis_gram
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
 from matrixdp.papers.fourier import Characters
 from matrixdp.papers.greedy_h import greedy_rows
 from matrixdp.papers.residual_planner import GivenBases, own_bases, select_residual_planner_plus
 from matrixdp.papers.trees import best_branching, tree_rows
 from matrixdp.papers.wavelet import haar_rows
+from matrixdp.selection.auto import Trials
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import Construction
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
-from matrixdp.selection.mechanisms.products import axis_gram
-from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 

@@ -23,7 +23,7 @@ from page_published import counted
 from published import PAPERS, TABLES
 from values import number
 
-from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.registry import MECHANISMS
 
 _FILE = Path(__file__).parent / "claims.toml"
 _PLACE = re.compile(r"\{([^{}]*)\}")

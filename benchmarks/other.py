@@ -17,7 +17,7 @@ from workloads import OTHER, SWEEPS, Make
 
 from matrixdp.noise import NOISES
 from matrixdp.selection.bounds.lower_bound import svd_bound_workload
-from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.registry import MECHANISMS
 
 #: Seconds of processor time for each selection.
 LIMITS = {"workloads": 8.0, "sweeps": 4.0}

@@ -30,7 +30,7 @@ import matrixdp as mdp
 from matrixdp.mechanisms import solve_gram
 from matrixdp.noise import GAUSSIAN
 from matrixdp.papers.coa import newton_iterates
-from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.auto import Trials
 
 Array = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ import matrixdp as mdp
 from matrixdp.noise import noise_named
 from matrixdp.selection.bounds.lower_bound import svd_bound_workload
 from matrixdp.selection.gram.singular_values import svd_bound_gram
-from matrixdp.selection.mechanisms.table import MECHANISMS, Mechanism
+from matrixdp.selection.registry import MECHANISMS, Mechanism
 
 __all__ = ["excess", "figure_of", "measured_cell"]
 

@@ -25,11 +25,10 @@ from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
 from matrixdp.report import page as contents
-from matrixdp.selection import limits, targets
+from matrixdp.selection import custom, limits, rules, targets
 from matrixdp.selection.bounds import lower_bound, terms, traces, triples
-from matrixdp.selection.compose import coarse_weights, given_parts, product, rounding, whole_table
+from matrixdp.selection.compose import coarse_weights, product, rounding, whole_table
 from matrixdp.selection.gram import chains, dual
-from matrixdp.selection.mechanisms import trials
 from matrixdp.selection.problem import grams, kron_sum
 from matrixdp.sources import postgresql as blocks
 from matrixdp.sources.sql import LONGEST_TEXT
@@ -60,7 +59,7 @@ TEXTS = {
         f"beyond {chains.LARGE_CELLS:,} to a gap of {100 * chains.LARGE_GAP:g}%",
         f"up to {product.MAX_FREE_CELLS:,} cells that do not factor",
         f"over the data vector (up to 10^{math.log10(kron_sum.MAX_TABLE_CELLS):g} cells)",
-        f"parts that have at most {given_parts.MAX_STACKED_CELLS:,} cells together",
+        f"parts that have at most {custom.MAX_STACKED_CELLS:,} cells together",
         f"by a search of ours, and completed, up to {matrix_mechanism.MAX_ROTATED_CELLS} cells",
         f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
         f"L1 sensitivity found, up to {matrix_programs.MAX_SENSITIVITY_CELLS} cells",
@@ -117,7 +116,7 @@ TEXTS = {
         f"more than {coarse_weights.MAX_SEARCHED_SIZE} values at {coarse_weights.GRID_POINTS} of them",
         f"Up to {grams.MAX_BOX_TERMS} pairs of boxes",
         f"of up to {rounding.MAX_MEASURED_CELLS:,} cells",
-        f"(up to {trials.MAX_COMPARED_CELLS:,} cells that do not factor)",
+        f"(up to {rules.MAX_COMPARED_CELLS:,} cells that do not factor)",
         f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",
         f"optimized together, up to {product.MAX_FREE_CELLS:,} cells",
         f"add up to at most {short(lower_bound._MOST_WORK)}",

@@ -24,7 +24,7 @@ from matrixdp.exact import GridTree
 from matrixdp.measure.measurement import plan_cost
 from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
-from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
+from matrixdp.selection.registry import MECHANISMS, DataDependent
 from tests.builders import saved
 from tests.forging import flip, forge_measurement, forge_record, put
 

@@ -23,7 +23,7 @@ import matrixdp as mdp
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.plan import Direct, Plan
-from matrixdp.selection.mechanisms.table import _FILES, MECHANISMS, Mechanism
+from matrixdp.selection.registry import _FILES, MECHANISMS, Mechanism
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN
 from matrixdp.storage.formats import save_measurement

@@ -16,7 +16,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.cli.app import _MODULES
-from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
+from matrixdp.selection.registry import MECHANISMS, DataDependent
 from tests.cli.commands import figures, refused, run, spec, words
 
 SPEC = """

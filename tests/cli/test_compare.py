@@ -15,7 +15,7 @@ from rich.console import Console
 import matrixdp as mdp
 from matrixdp.cli import compare as comparison
 from matrixdp.cli.compare import Comparison, Outcome, draw_comparison, limited, live, print_comparison, ratios
-from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.registry import MECHANISMS
 from tests.cli.commands import figures, run, words
 
 LARGE = Outcome("residualplanner-plus", "gaussian", 123456.79, 654321.2, 987654.3, 100.0, seconds=115.6,

@@ -10,7 +10,7 @@ from schemas import cps
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.auto import Trials
 
 MU = {LAPLACE: 1.0, GAUSSIAN: 0.236704}  # epsilon = 1; (epsilon, delta) = (1, 1e-6)
 ALL_CPS = mdp.Workload(cps(), mdp.marginals([0, 1, 2, 3, 4, 5]))

@@ -13,10 +13,9 @@ import matrixdp as mdp
 from matrixdp.exact import GridTree
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.papers.residual_planner import select_residual_planner_plus
-from matrixdp.selection.auto import select
+from matrixdp.selection.auto import Trials, select
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.selection import Certificate
 from matrixdp.testing import dense_queries

@@ -10,7 +10,7 @@ import pytest
 
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.gram.remembered import Remembered
-from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.registry import MECHANISMS
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement, dense_queries
 

@@ -12,7 +12,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.papers.workload import uniform_marginals
 from matrixdp.privacy import LeastBudget
 from matrixdp.selection.auto import select
-from matrixdp.selection.given import evaluate_given
+from matrixdp.selection.custom import evaluate_given
 from matrixdp.selection.gram import solve_rows
 from tests.refusals import Refusal
 from tests.selection.oracle import lowered

@@ -4,7 +4,7 @@ import pytest
 
 from matrixdp.noise import NOISES
 from matrixdp.papers import matrix_mechanism, matrix_programs
-from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.registry import MECHANISMS
 from matrixdp.testing import check_mechanism
 
 

@@ -59,7 +59,7 @@ def test_largest_variances_have_a_product_bound(with_targets, monkeypatch):
     workload = mdp.Workload(domain, mdp.kway([1, 2], "prefix"))
     targets = {next(group.name for group in workload): 2.0} if with_targets else None
     best = select(workload, noise=GAUSSIAN, mechanism="dense", objective="max", targets=targets).certificate
-    monkeypatch.setattr("matrixdp.selection.mechanisms.trials.MAX_COMPARED_CELLS", 1)
+    monkeypatch.setattr("matrixdp.selection.rules.MAX_COMPARED_CELLS", 1)
     monkeypatch.setattr("matrixdp.selection.auto._BALANCING_STEPS", {2: 4})
     found = select(workload, noise=GAUSSIAN, mechanism="residual", objective="max", targets=targets)
     assert 0.5 * best.loss < found.certificate.lower_bound <= best.loss

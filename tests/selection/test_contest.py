@@ -1,15 +1,17 @@
 """What ``auto`` tries: fast trials, and the noises that they leave no hope for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import TooLargeError
 from matrixdp.noise import LAPLACE
+from matrixdp.selection import builtin, registry, rules
 from matrixdp.selection.auto import hope_of, select
 from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.gram import opt_0
-from matrixdp.selection.mechanisms import contest
+from matrixdp.selection.registry import mechanism_named
 from matrixdp.testing import dense_error
 
 DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})
@@ -21,10 +23,8 @@ def test_hopes_lie_below_what_is_found(monkeypatch):
     found = select(MIXED, noise=LAPLACE).certificate.loss
     assert 0.7 * found < hope_of(MIXED, LAPLACE) <= found
 
-    def refuse(*_):
-        raise TooLargeError("too many pieces")
-
-    monkeypatch.setattr(contest, "first_generalized_loss", refuse)
+    fewer = replace(mechanism_named("generalized-marginals"), limits={"strategy": 10})
+    monkeypatch.setitem(registry._registered, "generalized-marginals", fewer)
     assert 0.3 * found < hope_of(MIXED, LAPLACE) <= found
 
 
@@ -41,7 +41,7 @@ def test_a_noise_without_hope_is_not_searched(monkeypatch):
 
     wide = mdp.Workload(mdp.Domain(dict.fromkeys("abcdef", 4)), mdp.marginals(2))
     with monkeypatch.context() as patched:
-        patched.setattr(contest, "_searched", search)
+        patched.setitem(rules.RULES, 1, (rules.Rule("opt-m", unless=search),))
         strategy = mdp.select(wide, budget=CLOSE)
     assert strategy.noise == "gaussian"
     assert "a quick trial of Laplace noise" in strategy.noise_reason
@@ -61,7 +61,7 @@ def test_a_noise_with_hope_is_searched_and_compared_by_intervals():
 def test_few_cells_with_explicit_queries_are_not_given_up():
     rows = np.random.default_rng(0).integers(0, 2, (3, 40)).astype(float)
     workload = mdp.Workload(mdp.Domain({"a": 5, "b": 8}), mdp.dense(rows, ["a", "b"]))
-    assert contest.hoped_for(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
+    assert hope_of(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
 
 
 def test_one_attribute_is_searched_once(monkeypatch):
@@ -95,6 +95,6 @@ def test_a_total_stands_beside_a_difference_of_two_values():
 
 
 def test_a_union_for_one_group_is_not_tried_beside_its_product(monkeypatch):
-    monkeypatch.setattr(contest, "first_union_loss", lambda *_: pytest.fail("searched"))
+    monkeypatch.setattr(builtin, "first_union_loss", lambda *_: pytest.fail("searched"))
     workload = mdp.Workload(mdp.Domain({"a": 12, "b": 5}), mdp.product(a="prefix", b="prefix"))
     assert "opt-plus" not in select(workload, noise=LAPLACE).reason

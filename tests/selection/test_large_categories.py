@@ -9,11 +9,11 @@ import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
-from matrixdp.selection.auto import select
+from matrixdp.selection import rules
+from matrixdp.selection.auto import _reason, select
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
-from matrixdp.selection.mechanisms import contest
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum
 
 
@@ -70,7 +70,7 @@ def test_products_are_searched_only_where_they_may_win() -> None:
     )
     assert found.mechanism == "residual"
     assert found.certificate.gap is not None
-    assert contest._SETTLED < found.certificate.gap < contest._WORTHWHILE
+    assert rules.SETTLED < found.certificate.gap < rules.WORTHWHILE
     share = 100 * (1 - (1 + found.certificate.gap) ** -0.5)
     assert f" {share:.2g}%" in found.reason
 
@@ -78,4 +78,4 @@ def test_products_are_searched_only_where_they_may_win() -> None:
 def test_what_is_alone_says_why() -> None:
     prefixes = Workload(mdp.Domain({"a": range(8)}), mdp.product(a="prefix"))
     assert select(prefixes, noise=GAUSSIAN).reason == "at the lower bound, before rounding to integers"
-    assert contest._alone(None) == "no other fits"
+    assert _reason((), None) == "no other fits"

@@ -11,8 +11,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import DenseGroup, Entry, Identity, ProductGroup, Workload
-from matrixdp.selection.auto import select
-from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.auto import Trials, select
 from matrixdp.selection.problem.merge_groups import LEAST_GATHERED, merge_groups
 from matrixdp.testing import dense_gram
 
@@ -99,6 +98,6 @@ def test_the_selection_answers_the_workload_as_written() -> None:
     workload = Workload(DOMAIN, *_ranges(1, 12))
     selection = select(workload, noise=GAUSSIAN, mechanism="dense", objective="max")
     assert selection.workload is workload
-    assert len(Trials(workload, GAUSSIAN, {}).asked) == 1
+    assert len(Trials(workload, GAUSSIAN, {}).facts.asked) == 1
     assert selection.certificate.gap is not None
     assert selection.certificate.gap < 1e-2

@@ -274,7 +274,7 @@ def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
         proved.append(workload)
         return product_bound(workload, certify)
 
-    monkeypatch.setattr("matrixdp.selection.mechanisms.trials.product_bound", counted)
+    monkeypatch.setattr("matrixdp.selection.auto.product_bound", counted)
     workload = mdp.Workload(mdp.Domain({"a": 40, "b": 40}), mdp.kway(1, "prefix"), mdp.marginals(2))
     tried = [("identity", GAUSSIAN), ("identity", LAPLACE), ("wavelet", GAUSSIAN)]
     found = [select(workload, mechanism=name, noise=noise).certificate for name, noise in tried]

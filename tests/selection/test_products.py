@@ -9,12 +9,12 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.selection.auto import Trials
 from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.union import select_union
 from matrixdp.selection.compose.whole_table import select_kron
 from matrixdp.selection.gram.factor import Factor, right_inverse
-from matrixdp.selection.mechanisms.trials import Trials
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.testing import dense_error, dense_gram
 

@@ -5,13 +5,13 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError
+from matrixdp.mechanisms.products import spectrum_of
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
 from matrixdp.selection.compose import weight_vectors
 from matrixdp.selection.compose.weight_vectors import Objective, descend_weights, optimized_weights
 from matrixdp.selection.descent import Effort
 from matrixdp.selection.gram import ConvexSolver, solve_gram, solve_rows
-from matrixdp.selection.mechanisms.explicit import spectrum_of
 from matrixdp.selection.problem.residuals import split_workload
 
 BINARY = mdp.Workload(

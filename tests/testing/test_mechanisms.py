@@ -8,7 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import WorkloadError
-from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent, Mechanism, Simulation, _registered
+from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism, Simulation, _registered
 from matrixdp.testing import check_mechanism, dense_error, small_workloads
 from matrixdp.testing import plugins as mechanisms
 

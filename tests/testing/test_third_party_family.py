@@ -15,7 +15,7 @@ from matrixdp.language import KeyedPredicates, keyed_predicates
 from matrixdp.language.predicates import KEYED_PREDICATES
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Predicates
-from matrixdp.selection.mechanisms.trials import Trials
+from matrixdp.selection.auto import Trials
 from matrixdp.testing import check_predicates
 
 

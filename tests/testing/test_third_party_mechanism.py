@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.selection.mechanisms.table import MECHANISMS, Mechanism, _registered, register
+from matrixdp.selection.registry import MECHANISMS, Mechanism, _registered, register
 from matrixdp.testing import check_mechanism, dense_error, dense_gram, dense_measurement
 
 FILE = '''

@@ -30,7 +30,7 @@ from matrixdp.display import figure
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import unknown_name
 from matrixdp.noise import NOISES, natural_noise, noise_named
-from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent
+from matrixdp.selection.registry import MECHANISMS, DataDependent
 from matrixdp.sources import open_source
 
 

@@ -22,7 +22,7 @@ from matrixdp.noise import NOISES
 from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.queries import Entry
-from matrixdp.selection.mechanisms.table import MECHANISMS, OF_OTHERS
+from matrixdp.selection.registry import MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
 
 ReleaseFolder = Annotated[Path, Argument(metavar="DIR", help="The folder that `release` wrote.")]

@@ -1,34 +1,251 @@
-"""The front of selection: a mechanism by name, or the one with the least expected error."""
+"""The front of selection: a mechanism by name, or ``auto``, which searches for the least expected error."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+from weakref import WeakKeyDictionary
 
-from matrixdp.errors import PrivacyError, WorkloadError
+from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
 from matrixdp.exact.resources import one_blas_thread
-from matrixdp.noise import NOISES, Noise
-from matrixdp.queries import Workload
-from matrixdp.selection.mechanisms.contest import CANDIDATES, hoped_for, least_error
-from matrixdp.selection.mechanisms.options import check_options, given_options
-from matrixdp.selection.mechanisms.table import mechanism_named, silent
-from matrixdp.selection.mechanisms.trials import Bound, Trials, bounded
+from matrixdp.noise import GAUSSIAN, NOISES, Noise
+from matrixdp.plan import Split
+from matrixdp.queries import DenseGroup, Workload
+from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
+from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.minimax import select_minimax
-from matrixdp.selection.selection import Selection, charged
+from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
+from matrixdp.selection.rules import RULES, SETTLED, Facts, Rule
+from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
-__all__ = ["check_mechanism", "hope_of", "select"]
+__all__ = ["Bound", "Trials", "bounded", "check_mechanism", "hope_of", "select"]
 
 _LOG = logging.getLogger(__name__)
 
 #: Reweightings for the objective ``max``, by norm; searches in the L1 norm are dear and not certified.
 _BALANCING_STEPS = {2: 60, 1: 8}
+#: Percent less error that another strategy may have, from which trying others is advised.
+_MUCH = 5.0
+#: No search is hoped to end below a fast trial of generalized marginals divided by this (1.10 was the most on
+#: the workloads on which they were compared).
+_HOPE = 1.15
+#: As accurate as ``dense`` within this share, the decomposition is taken: it measures each marginal apart.
+_EVEN = 2e-6
+
+Bound = tuple[float, str] | None
+
+#: What was proved for a workload, as long as it is used, by the way of its proof.
+_PROVED: WeakKeyDictionary[Workload, dict[str, Bound]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Selections for one workload and noise; each mechanism takes those of the options that it has."""
+
+    workload: Workload
+    noise: Noise
+    given: Mapping[str, object]
+    progress: Callable[[str, float | None], None] = silent
+    bounded: bool = True
+    certify: bool = False
+    memory: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What is known of the workload before anything is searched."""
+        return Facts(self.workload, self.noise)
+
+    def _task(self, name: str) -> Task[Any]:
+        options = given_options(mechanism_named(name).options, self.given)
+        memory = self.memory.setdefault(name, {})
+        return Task(self.facts.asked, self.noise, options, self.progress, self.bounded, memory)
+
+    def choose(self, name: str) -> Choice:
+        """Return what a mechanism selects."""
+        found = mechanism_named(name).select(self._task(name))
+        if name == "residual" and self.bounded and self.noise.norm == 2 and isinstance(found[0], Split):
+            self._note_bound(found[1])
+        return found
+
+    def trial(self, name: str) -> float:
+        """Return the loss of a fast trial of a mechanism, or 0 where it has none."""
+        trial = mechanism_named(name).trial
+        return 0.0 if trial is None else trial(self._task(name))
+
+    def quietly(self, workload: Workload) -> Trials:
+        """Return the same for another workload, telling nobody of the progress, bounds left out."""
+        return replace(self, workload=workload, progress=silent, bounded=False)
+
+    # Lower bounds that do not depend on the mechanism; each is proved once for all of them.
+
+    def _note_bound(self, certificate: Certificate) -> None:
+        """Keep what the decomposition proved, or that it proved nothing: it need not be solved again."""
+        if {"sub_solver", "gap"}.isdisjoint(self.given):
+            bound = certificate.lower_bound
+            known = _PROVED.setdefault(self.workload, {})
+            known["decomposition"] = None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
+
+    def whole_bound(self) -> Bound:
+        """Return the dual bound of the whole table, for noise of any norm: an L1 norm is larger."""
+        gap = given_options(mechanism_named("dense").options, self.given).gap
+        found = self._proved(f"dense {gap}", partial(self._dense_bound, gap))
+        return None if found is None else (found[0], self._every)
+
+    def _dense_bound(self, gap: float) -> Bound:
+        if self.facts.beyond(mechanism_named("dense").limits):
+            return None
+        return dense_bound(self.facts.asked, gap), self._every
+
+    def lower_bound(self) -> Bound:
+        """Return the bound that the Gaussian decomposition proves, or else the SVD bound, if known."""
+        way = "certified decomposition" if self.certify else "decomposition"
+        found = self._proved(way, lambda: product_bound(self.facts.asked, self.certify))
+        if found is not None:
+            return found[0], self._every + found[1].removeprefix(f"every {GAUSSIAN.title} strategy")
+        found = self._proved("spectrum", self._svd_bound)
+        return None if found is None else (found[0], self._every + found[1])
+
+    def _svd_bound(self) -> Bound:
+        bound = svd_bound_workload(self.facts.asked)
+        return None if bound is None else (bound, " (the SVD bound)")
+
+    @property
+    def _every(self) -> str:
+        return f"every strategy with {self.noise} noise"
+
+    def _proved(self, way: str, prove: Callable[[], Bound]) -> Bound:
+        """Return a bound on every Gaussian strategy, in the error of this noise."""
+        known = _PROVED.setdefault(self.workload, {})
+        if way not in known:
+            known[way] = prove()
+        found = known[way]
+        return None if found is None else (self.noise.variance_factor * found[0], found[1])
+
+
+def bounded(certificate: Certificate, bound: Bound) -> Certificate:
+    """Return the certificate with the larger of its own lower bound and another."""
+    if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
+        return certificate
+    return replace(certificate, lower_bound=bound[0], scope=bound[1])
+
+
+class _Search:
+    """What ``auto`` has tried, and what came of it."""
+
+    def __init__(self, trials: Trials) -> None:
+        self.trials = trials
+        self.found: dict[str, Choice] = {}
+        self.errors: list[MemoryError] = []
+        self.candidates: list[Candidate] = []
+
+    def note(self, mechanism: str, status: str, reason: str) -> None:
+        self.candidates.append(Candidate(mechanism, status, reason))
+
+    def attempt(self, rule: Rule, what: Callable[[str], Any]) -> Any:
+        """Return what comes of a mechanism, or None where it does not fit after all."""
+        try:
+            return what(rule.mechanism)
+        except MemoryError as error:  # what no declared limit foresaw
+            self.errors.append(error)
+            self.note(rule.mechanism, "too large", str(error))
+            return None
+
+    def choose(self, rule: Rule) -> bool:
+        """Select by a mechanism, if it fits."""
+        self.trials.progress(f"trying {rule.mechanism}", None)
+        _LOG.info("trying %s", rule.mechanism)
+        choice = self.attempt(rule, self.trials.choose)
+        if choice is not None:
+            self.found[rule.mechanism] = choice
+        return choice is not None
+
+    @property
+    def least(self) -> float:
+        return min((choice[1].loss for choice in self.found.values()), default=math.inf)
+
+    @property
+    def gap(self) -> float:
+        """The least gap that is proved."""
+        return min((own.gap for _, own in self.found.values() if own.gap is not None), default=math.inf)
+
+    def run(self) -> None:
+        """Go through the rules; those that wait for a fast trial come last, the most hopeful first."""
+        waiting: list[tuple[float, Rule]] = []
+        for rule in RULES[self.trials.noise.norm]:
+            status, why = rule.refusal(self.trials.facts)
+            if not status and rule.gap is not None and self.gap <= rule.gap:
+                status, why = "skipped", f"what was found is within {100 * rule.gap:.2g}% of the lower bound"
+            if status:
+                self.note(rule.mechanism, status, why)
+            elif rule.gain is None:
+                if self.choose(rule) and rule.alone:
+                    return
+            elif (loss := self.attempt(rule, self.trials.trial)) is not None:
+                waiting.append((loss / rule.gain, rule))
+        for hope, rule in sorted(waiting, key=lambda item: item[0]):
+            if hope < self.least:
+                self.choose(rule)
+            else:
+                self.note(rule.mechanism, "passed", "a fast trial had more error")
+
+    def outcome(self) -> tuple[Choice, str, tuple[Candidate, ...]]:
+        """Return the choice with the least loss, its mechanism, and what came of every candidate."""
+        if not self.found:
+            if self.errors:
+                raise self.errors[0]
+            told = "; ".join(f"{one.mechanism}: {one.reason}" for one in self.candidates)
+            noise = self.trials.noise
+            raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")
+        losses = {name: choice[1].loss for name, choice in self.found.items()}
+        best = min(losses, key=lambda name: losses[name] * (1.0 + _EVEN * (name == "dense")))
+        plan, certificate = self.found[best]
+        if "dense" in self.found:
+            whole = self.found["dense"][1]
+            known = None if whole.lower_bound is None else (whole.lower_bound, whole.scope)
+            certificate = bounded(certificate, known)
+        elif self.trials.facts.small and self.trials.noise.norm == 1:
+            certificate = bounded(certificate, self.trials.whole_bound())
+        tried = [
+            Candidate(name, "chosen" if name == best else "compared", _excess(losses[best], loss), loss)
+            for name, loss in sorted(losses.items(), key=lambda item: (item[0] != best, item[1]))
+        ]
+        others = [one for one in self.candidates if one.mechanism not in losses]
+        return (plan, certificate), best, (*tried, *others)
+
+
+def _excess(least: float, loss: float) -> str:
+    """Return how much less error the choice has than another."""
+    share = 100 * (1 - (least / loss) ** 0.5)
+    return f"{share:.3g}% less error than" if share >= 0.005 else "as little error as"
+
+
+def _reason(candidates: tuple[Candidate, ...], gap: float | None) -> str:
+    """Return in words why a mechanism was chosen."""
+    told = [f"{one.reason} {one.mechanism}" for one in candidates if one.status == "compared"]
+    passed = sorted(one.mechanism for one in candidates if one.status == "passed")
+    if passed:
+        told.append(f"a fast trial of {' and '.join(passed)} had more")
+    told += [f"{one.mechanism} does not fit: {one.reason}" for one in candidates if one.status == "too large"]
+    if told:
+        return "; ".join(told)
+    if gap is None:
+        return "no other fits"
+    if gap <= SETTLED:
+        return "at the lower bound, before rounding to integers"
+    share = 100 * (1 - (1 + gap) ** -0.5)
+    near = f"within {share:.2g}% of the lower bound before rounding to integers; no other was tried"
+    return near + ("; `matrixdp compare` tries others" if share >= _MUCH else "")
 
 
 def check_mechanism(name: str, options: Mapping[str, object]) -> None:
     """Raise WorkloadError if there is no such mechanism, or it does not have options of these values."""
-    tried = [mechanism_named(one).options for one in (CANDIDATES if name == "auto" else (name,))]
+    names = [rule.mechanism for rules in RULES.values() for rule in rules] if name == "auto" else [name]
+    tried = [mechanism_named(one).options for one in names]
     check_options(name, tried, options)
     for kind in tried:
         given_options(kind, options)
@@ -122,11 +339,15 @@ def select(
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():
         if mechanism == "auto":
-            (plan, certificate), chosen, reason = least_error(trials)
+            search = _Search(trials)
+            search.run()
+            (plan, certificate), chosen, candidates = search.outcome()
+            reason = _reason(candidates, certificate.gap)
         else:
             plan, certificate = trials.choose(mechanism)
             chosen, reason = mechanism, "asked for"
-            if mechanism == "residual" and trials.small:
+            candidates = (Candidate(mechanism, "chosen", reason, certificate.loss),)
+            if mechanism == "residual" and trials.facts.small:
                 certificate = bounded(certificate, trials.whole_bound())
         if objective == "max":
             plan, certificate = select_minimax(
@@ -140,13 +361,23 @@ def select(
             certificate = bounded(certificate, trials.lower_bound())
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return charged(
-        Selection(workload, plan, chosen, neighbours, certificate, reason, objective, dict(targets or {}))
+        Selection(
+            workload,
+            plan,
+            chosen,
+            neighbours,
+            certificate,
+            reason,
+            objective,
+            dict(targets or {}),
+            candidates,
+        )
     )
 
 
 def _bound_after(trials: Trials) -> Bound:
     """Return a lower bound for a mechanism that has none of its own."""
-    return trials.whole_bound() if trials.small else trials.lower_bound()
+    return trials.whole_bound() if trials.facts.small else trials.lower_bound()
 
 
 def hope_of(workload: Workload, noise: Noise) -> float:
@@ -160,5 +391,13 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     >>> hope_of(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
     True
     """
+    trials = Trials(workload, noise, {})
+    facts = trials.facts
+    explicit = any(isinstance(group, DenseGroup) for group in facts.asked)
+    if explicit and facts.searched_whole:
+        return 0.0  # strategies of single queries have far less error than those of marginals
     with one_blas_thread():
-        return hoped_for(workload, noise)
+        if not facts.beyond(mechanism_named("generalized-marginals").limits):
+            return trials.trial("generalized-marginals") / _HOPE
+        rules = [rule for rule in RULES[noise.norm] if rule.gain is not None and not any(rule.refusal(facts))]
+        return min((trials.trial(rule.mechanism) / (rule.gain or 1.0) for rule in rules), default=0.0)

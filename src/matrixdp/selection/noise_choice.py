@@ -6,7 +6,7 @@ import math
 
 from matrixdp.noise import NOISES, Noise, natural_noise
 from matrixdp.privacy import Budget
-from matrixdp.selection.mechanisms.table import mechanism_named
+from matrixdp.selection.registry import mechanism_named
 
 __all__ = ["interval", "noises_for"]
 

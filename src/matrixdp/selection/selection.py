@@ -11,7 +11,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, Plan
 from matrixdp.queries import Workload
 
-__all__ = ["Certificate", "Selection", "charged"]
+__all__ = ["Candidate", "Certificate", "Choice", "Selection", "charged"]
 
 _FOLLOWS = ", by the bound for add_remove neighbours: a replacement costs no less than a removal"
 _CHOSEN = "compared for add_remove neighbours: "
@@ -42,6 +42,32 @@ class Certificate:
         return None if self.lower_bound is None else max(self.loss / self.lower_bound - 1.0, 0.0)
 
 
+Choice = tuple[Plan, Certificate]
+"""What a mechanism returns."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A mechanism that ``auto`` considers, and what came of it.
+
+    Attributes
+    ----------
+    mechanism : str
+    status : {"chosen", "compared", "passed", "skipped", "too large"}
+        ``compared`` was searched and had more error; ``passed`` had too much in a fast trial; ``skipped``
+        cannot win, or not soon enough; ``too large`` is the workload for it.
+    reason : str
+        Why.
+    loss : float, optional
+        What it found: the weighted total squared error at privacy cost 1, before rounding to integers.
+    """
+
+    mechanism: str
+    status: str
+    reason: str
+    loss: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Selection:
     """A plan that was selected for a workload, without the data, with its certificate.
@@ -65,6 +91,8 @@ class Selection:
     targets : mapping of str to float
         The largest standard errors that groups may have; empty if none were set. The certificate is then
         about the largest ratio of variance to squared target, which is the least budget.
+    candidates : tuple of Candidate
+        The mechanisms that were considered, the chosen one first; empty where a file does not say.
     """
 
     workload: Workload
@@ -75,6 +103,7 @@ class Selection:
     reason: str
     objective: str = "sum"
     targets: Mapping[str, float] = field(default_factory=dict)
+    candidates: tuple[Candidate, ...] = ()
 
     @property
     def noise(self) -> Noise:

@@ -29,7 +29,7 @@ from matrixdp.queries import Workload
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
-from matrixdp.selection.given import certified, evaluate_given
+from matrixdp.selection.custom import certified, evaluate_given
 from matrixdp.selection.noise_choice import interval, noises_for
 from matrixdp.selection.selection import Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget

@@ -22,7 +22,7 @@ from matrixdp.noise import NOISES, Distribution, Noise, SeededSource, noise_name
 from matrixdp.plan import Part, Plan
 from matrixdp.privacy import Budget
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Spans, Workload
-from matrixdp.selection.mechanisms.table import MECHANISMS, DataDependent, Mechanism
+from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism
 from matrixdp.strategy import Strategy, select
 
 Array = NDArray[np.float64]

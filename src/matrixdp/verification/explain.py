@@ -17,7 +17,7 @@ from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
 from matrixdp.releases.release import Release, load_release
-from matrixdp.selection.mechanisms.table import MECHANISMS
+from matrixdp.selection.registry import MECHANISMS
 from matrixdp.storage.archive import entry, read_strictly
 
 _ESCAPED = str.maketrans({mark: f"\\{mark}" for mark in "\\|`*_<>[]#~"})

@@ -13,12 +13,18 @@ from numpy.typing import NDArray
 from matrixdp.plan import Plan
 from matrixdp.selection.bounds.lower_bound import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
-from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
+from matrixdp.selection.compose.generalized_marginals import (
+    first_generalized_loss,
+    select_generalized_marginals,
+)
 from matrixdp.selection.compose.joint_tables import select_jointly
-from matrixdp.selection.compose.marginals import select_marginals
+from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, select_marginals
+from matrixdp.selection.compose.product import MAX_FREE_CELLS, solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
-from matrixdp.selection.compose.union import CLUSTERS, select_union
+from matrixdp.selection.compose.union import CLUSTERS, first_union_loss, select_union
 from matrixdp.selection.compose.whole_table import (
+    MAX_AXIS_VALUES,
+    MAX_DENSE_CELLS,
     select_directly,
     select_kron,
     select_weighted_product,
@@ -27,9 +33,9 @@ from matrixdp.selection.compose.whole_table import (
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
-from matrixdp.selection.mechanisms.options import Options, option
-from matrixdp.selection.mechanisms.table import Mechanism, Task, register
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, MAX_TABLE_CELLS, KronSum
+from matrixdp.selection.problem.residual_traces import MAX_AXIS_PIECES, MAX_PIECES, MAX_WRITTEN_ENTRIES
+from matrixdp.selection.registry import Mechanism, Options, Task, option, register
 from matrixdp.selection.selection import Certificate
 
 __all__ = ["ConvexOptions", "PIdentityOptions"]
@@ -122,6 +128,12 @@ def _covering(task: Task[MarginalsOptions]) -> dict[str, Any]:
     return {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
 
 
+def _one_product_loss(task: Task[PIdentityOptions]) -> float:
+    """Return the loss of a product that is searched fast."""
+    terms = KronSum.of(task.workload.domain, task.workload.groups)
+    return task.noise.variance_factor * solve_kron(terms, task.noise, effort="fast").loss
+
+
 def _opt_0(task: Task[PIdentityOptions]) -> tuple[Plan, Certificate]:
     """Select one explicit strategy for the attributes that do not factor out, and one for each other.
 
@@ -158,6 +170,9 @@ def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
     return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
+_TABLE = {"table": MAX_TABLE_CELLS}
+_MARGINALS = {"marginal": MAX_COUNTED_CELLS}
+
 register(
     Mechanism(
         "dense",
@@ -165,6 +180,7 @@ register(
         _GAUSSIAN,
         ConvexOptions,
         lambda task: select_directly(task.workload, task.noise, task.options.gap, task.memory),
+        {**_TABLE, "joint": MAX_DENSE_CELLS, "factor": MAX_DENSE_CELLS},
     )
 )
 register(
@@ -174,6 +190,7 @@ register(
         _GAUSSIAN,
         ConvexOptions,
         lambda task: select_weighted_product(task.workload, task.noise, task.options.gap),
+        {**_TABLE, "joint": MAX_FREE_CELLS, "attribute": MAX_AXIS_VALUES, "factor": MAX_AXIS_VALUES},
     )
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized", _GAUSSIAN)
@@ -185,6 +202,7 @@ register(
         _BOTH,
         PIdentityOptions,
         _opt_0,
+        {**_TABLE, "joint": MAX_AXIS_CELLS},
     )
 )
 register(
@@ -194,6 +212,8 @@ register(
         _BOTH,
         PIdentityOptions,
         lambda task: select_kron(task.workload, task.noise, **_searching(task)),
+        _TABLE,
+        _one_product_loss,
     )
 )
 register(
@@ -203,6 +223,8 @@ register(
         _BOTH,
         UnionOptions,
         _opt_plus,
+        {"marginal": MAX_TABLE_CELLS},
+        lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
     )
 )
 register(
@@ -212,6 +234,7 @@ register(
         _BOTH,
         MarginalsOptions,
         lambda task: select_marginals(task.workload, task.noise, **_covering(task)),
+        {**_MARGINALS, "subsets": MAX_PIECES},
     )
 )
 register(
@@ -221,5 +244,12 @@ register(
         _BOTH,
         MarginalsOptions,
         lambda task: select_generalized_marginals(task.workload, task.noise, **_covering(task)),
+        {
+            **_MARGINALS,
+            "subsets": MAX_AXIS_PIECES,
+            "strategy": MAX_AXIS_CELLS,
+            "written": MAX_WRITTEN_ENTRIES,
+        },
+        lambda task: first_generalized_loss(task.workload, task.noise),
     )
 )

@@ -1,4 +1,4 @@
-"""Strategies that are given: query groups that are measured as they are, each with its share of the cost.
+"""Strategies of a user's own: query groups that are measured as they are, each with its share of the cost.
 
 A strategy does not depend on its scale, so numbers are taken for integers over a common denominator wherever
 that is small, and kept exactly; others are rounded as optimized strategies are. Several parts become one
@@ -7,10 +7,11 @@ matrix over all their cells where that fits, which is their global least squares
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
@@ -21,17 +22,35 @@ from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import kronecker
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
-from matrixdp.queries import Group, Identity, ProductGroup, Total
+from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
+from matrixdp.selection.auto import Trials, bounded
 from matrixdp.selection.compose.rounding import (
     check_measurable,
     explicit_matrix,
     measured_factor,
     small_integers,
 )
+from matrixdp.selection.minimax import uniform_variance
+from matrixdp.selection.selection import Certificate, Selection, charged
+from matrixdp.selection.targets import targeted
 
-__all__ = ["GivenPart", "exact_integers", "given_part", "given_plan"]
+__all__ = [
+    "GIVEN",
+    "GivenPart",
+    "certified",
+    "evaluate_given",
+    "exact_integers",
+    "given_part",
+    "given_plan",
+]
+
+_LOG = logging.getLogger(__name__)
+
+GIVEN = "given"
+"""What strategies that were given, not selected, have instead of a mechanism."""
 
 Array = NDArray[np.float64]
 
@@ -290,3 +309,98 @@ def _spread(domain: Domain, names: tuple[str, ...], part: GivenPart) -> Array:
     tensor = tensor.transpose(0, *order).reshape(len(rows), *shape)
     sizes = [domain[name].size for name in names]
     return np.ascontiguousarray(np.broadcast_to(tensor, (len(rows), *sizes)).reshape(len(rows), -1))
+
+
+def evaluate_given(
+    workload: Workload,
+    measured: Sequence[Group],
+    shares: Sequence[float],
+    *,
+    noise: Noise,
+    neighbours: str = "add_remove",
+    objective: str = "sum",
+    targets: Mapping[str, float] | None = None,
+) -> Selection:
+    """Return the strategy that measures query groups, with its error for a workload; see `certified`.
+
+    Parameters
+    ----------
+    workload : Workload
+        What will be asked.
+    measured : sequence of Group
+        What is measured, each group by itself.
+    shares : sequence of float
+        Of the privacy cost, one for each group, relative to one another.
+    noise : Noise
+    neighbours : {"add_remove", "replace"}
+    objective : {"sum", "max"}
+        What the certificate is about.
+    targets : mapping of str to float, optional
+        The largest standard errors that groups may have; the certificate is then about the largest ratio.
+
+    Raises
+    ------
+    UnsupportedQueryError
+        If the strategy does not determine a query of the workload.
+    WorkloadError
+        If a group measures nothing, or its matrix cannot be measured.
+    TooLargeError
+        If a matrix is too large to be measured.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"age": 8}), mdp.product(age="prefix"))
+    >>> [cells] = mdp.product(age="identity").expand(workload.domain)
+    >>> evaluate_given(workload, [cells], [1.0], noise=GAUSSIAN).total_squared_error
+    36.0
+    """
+    if objective not in ("sum", "max"):
+        raise WorkloadError(f"objective: found {objective!r}; expected sum or max")
+    asked = workload if targets is None else targeted(workload, targets)
+    largest = objective == "max" or targets is not None
+    with one_blas_thread():
+        parts = [given_part(group, share) for group, share in zip(measured, shares, strict=True)]
+        plan = given_plan(workload.domain, parts, noise)
+        analysis = plan.analysis
+        if largest:
+            loss = max(float(uniform_variance(analysis.variances(g), g).max()) for g in asked)
+        else:
+            loss = math.fsum(analysis.group(group).weighted for group in asked)
+    _LOG.info("given: %d parts with %s noise", len(plan.parts), noise)
+    return charged(
+        Selection(
+            workload,
+            plan,
+            GIVEN,
+            neighbours,
+            Certificate(loss, None, "no bound on all strategies"),
+            "a strategy that was given, not selected",
+            "max" if largest else "sum",
+            dict(targets or {}),
+        )
+    )
+
+
+def certified(selection: Selection) -> Selection:
+    """Return a strategy with a lower bound on the error of every strategy for its workload.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"age": 8}), mdp.marginals(1))
+    >>> found = certified(evaluate_given(workload, workload.groups, [1.0], noise=GAUSSIAN))
+    >>> found.certificate.gap < 1e-9
+    True
+    """
+    workload = selection.workload
+    asked = targeted(workload, selection.targets) if selection.targets else workload
+    with one_blas_thread():
+        trials = Trials(asked, selection.noise, {})
+        bound = (trials.whole_bound() if trials.facts.small else None) or trials.lower_bound()
+    if bound is not None and selection.objective == "max":
+        scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"
+        bound = bound[0] / workload.queries, scope
+    return charged(replace(selection, certificate=bounded(selection.certificate, bound)))

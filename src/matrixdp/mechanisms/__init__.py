@@ -14,6 +14,21 @@ A package that is installed with an entry point in the group ``matrixdp.mechanis
 whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``.
 """
 
+from matrixdp.mechanisms.products import (
+    NO_BOUND,
+    Spectrum,
+    axis_gram,
+    best_factor,
+    configured_mechanism,
+    explicit_mechanism,
+    factor_of,
+    numeric_mechanism,
+    numeric_product,
+    product_of,
+    roots_of,
+    spectrum_of,
+)
+from matrixdp.selection.builtin import ConvexOptions, PIdentityOptions
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS, marginals_plan
 from matrixdp.selection.compose.product import Product
@@ -23,33 +38,6 @@ from matrixdp.selection.compose.whole_table import product_choice
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.opt_0 import rotated
-from matrixdp.selection.mechanisms.explicit import (
-    Spectrum,
-    best_factor,
-    configured_mechanism,
-    explicit_mechanism,
-    factor_of,
-    roots_of,
-    spectrum_of,
-)
-from matrixdp.selection.mechanisms.optimized import ConvexOptions, PIdentityOptions
-from matrixdp.selection.mechanisms.options import Options, given_options, option
-from matrixdp.selection.mechanisms.products import (
-    NO_BOUND,
-    axis_gram,
-    numeric_mechanism,
-    numeric_product,
-    product_of,
-)
-from matrixdp.selection.mechanisms.table import (
-    MECHANISMS,
-    DataDependent,
-    Mechanism,
-    Simulation,
-    Task,
-    register,
-)
-from matrixdp.selection.mechanisms.trials import Choice
 from matrixdp.selection.problem.grams import Question
 from matrixdp.selection.problem.kron_sum import (
     MAX_AXIS_CELLS,
@@ -61,7 +49,18 @@ from matrixdp.selection.problem.kron_sum import (
 )
 from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
 from matrixdp.selection.problem.residuals import Split, split_workload
-from matrixdp.selection.selection import Certificate
+from matrixdp.selection.registry import (
+    MECHANISMS,
+    DataDependent,
+    Mechanism,
+    Options,
+    Simulation,
+    Task,
+    given_options,
+    option,
+    register,
+)
+from matrixdp.selection.selection import Certificate, Choice
 from matrixdp.selection.starting_points import generator
 from matrixdp.selection.weights.incidence import problem_of
 

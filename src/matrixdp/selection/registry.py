@@ -1,4 +1,4 @@
-"""The table of mechanisms: the one place that knows their names, and the one way to add to it.
+"""The mechanisms by name, what each can be told, and the one way to add another.
 
 A mechanism is a file that ends with `register`. The table knows in which file each of ours is, and reads it
 when the mechanism is first asked for; those of installed packages are found by their entry points in the
@@ -8,14 +8,15 @@ imported here.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import Field, dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from matrixdp.errors import WorkloadError
-from matrixdp.selection.mechanisms.options import Options
 
 if TYPE_CHECKING:
     from matrixdp.domain import OutOfDomain
@@ -31,17 +32,118 @@ __all__ = [
     "OF_OTHERS",
     "DataDependent",
     "Mechanism",
+    "O",
+    "Options",
     "Simulation",
     "Task",
+    "check_options",
+    "given_options",
     "mechanism_named",
+    "option",
     "register",
     "silent",
 ]
 
+
+@dataclass(frozen=True)
+class Options:
+    """What a mechanism can be told: nothing. Those that can be told something derive a class from this one.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Searched(Options):
+    ...     seed: int = option(0, "of the random starting points")
+    >>> Searched(seed=3)
+    Searched(seed=3)
+    """
+
+
+O = TypeVar("O", bound=Options)  # noqa: E741
+O_co = TypeVar("O_co", bound=Options, covariant=True)
+
+
+def option(
+    default: Any,
+    description: str,
+    choices: tuple[str, ...] = (),
+    least: int = 0,
+    read: Callable[[object], object] | None = None,
+) -> Any:
+    """Return the field of an option: a whole number, a number above 0 (as its default is), or a text.
+
+    Parameters
+    ----------
+    default : int, float, str or None
+    description : str
+    choices : tuple of str
+        What a text must be one of.
+    least : int
+        What a whole number must be at least.
+    read : callable, optional
+        What reads and checks an option of another kind; its errors name the option.
+    """
+    about = {"description": description, "choices": choices, "least": least, "read": read}
+    return field(default=default, metadata=about)
+
+
+def check_options(owner: str, kinds: Iterable[type[Options]], given: Mapping[str, object]) -> None:
+    """Raise WorkloadError if an option that is given is in none of some classes.
+
+    Examples
+    --------
+    >>> check_options("identity", [Options], {"seed": 1})
+    Traceback (most recent call last):
+    matrixdp.errors.WorkloadError: seed: found an option that identity does not have; expected none
+    """
+    from matrixdp.forms import nearest
+
+    known = list(dict.fromkeys(f.name for kind in kinds for f in fields(kind)))
+    for name in given:
+        if name not in known:
+            found, has = f"an option that {owner} does not have", " or ".join(known) or "none"
+            raise WorkloadError.at((name,), found, has, nearest(name, known))
+
+
+def given_options(kind: type[O], given: Mapping[str, object]) -> O:
+    """Return the options of a class, those that are given among them; texts are read as numbers.
+
+    Examples
+    --------
+    >>> given_options(Options, {"seed": 1})  # an option of another mechanism that is tried too
+    Options()
+    """
+    chosen = {f.name: _value(f, given[f.name]) for f in fields(kind) if f.name in given}
+    return kind(**chosen)
+
+
+def _value(about: Field[Any], value: object) -> Any:
+    choices, default = about.metadata["choices"], about.default
+    if about.metadata["read"] is not None:
+        return about.metadata["read"](value)
+    if choices:
+        if value not in choices:
+            raise WorkloadError.at((about.name,), repr(value), f"one of {', '.join(choices)}")
+        return value
+    read: object = value
+    whole = not isinstance(default, float)
+    if isinstance(value, str):
+        with suppress(ValueError):
+            read = int(value) if whole else float(value)
+    if isinstance(read, bool) or not isinstance(read, int if whole else (int, float)):
+        raise WorkloadError.at((about.name,), repr(value), "a whole number" if whole else "a number")
+    least = about.metadata["least"]
+    if whole and read < least:
+        raise WorkloadError.at((about.name,), repr(value), f"a whole number of at least {least}")
+    if not (whole or 0 < read < math.inf):
+        raise WorkloadError.at((about.name,), repr(value), "a finite number above 0")
+    return read
+
+
 #: The group of entry points by which installed packages offer mechanisms.
 ENTRY_POINTS = "matrixdp.mechanisms"
 
-_OPTIMIZED = "selection.mechanisms.optimized"
+_OPTIMIZED = "selection.builtin"
 #: Those that take long wherever they apply.
 _SLOW = {
     "low-rank": "papers.low_rank",
@@ -86,9 +188,6 @@ _FILES = {
 _OF_OURS = ("hdmm", "fourier", "dawa")
 #: The mechanisms of other papers, which others are compared to.
 OF_OTHERS = tuple(name for name, file in _FILES.items() if file != _OPTIMIZED and name not in _OF_OURS)
-
-O_co = TypeVar("O_co", bound=Options, covariant=True)
-O = TypeVar("O", bound=Options)  # noqa: E741
 
 
 def silent(_what: str, _share: float | None) -> None:
@@ -138,6 +237,11 @@ class Mechanism(Generic[O]):
         The class of its options, each with a default.
     select : callable
         From a task to a plan and its certificate.
+    limits : mapping of str to float
+        How large a workload it takes, by the names of `matrixdp.selection.rules.SIZES`: ``auto`` does not try
+        it on a larger one.
+    trial : callable, optional
+        From a task to the loss that a fast search finds; its full search takes long.
     """
 
     name: str
@@ -145,6 +249,8 @@ class Mechanism(Generic[O]):
     norms: tuple[int, ...]
     options: type[O]
     select: Callable[[Task[O]], tuple[Plan, Certificate]]
+    limits: Mapping[str, float] = field(default_factory=dict)
+    trial: Callable[[Task[O]], float] | None = None
 
 
 @dataclass(frozen=True)

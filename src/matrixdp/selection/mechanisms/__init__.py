@@ -1,1 +1,0 @@
-"""The mechanisms, behind one table that reads a file when its mechanism is asked for."""

@@ -1,0 +1,295 @@
+"""Which mechanisms ``auto`` compares on a workload: one list for each kind of noise, read from top to bottom.
+
+Everything here is known from the workload alone, before any strategy is searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from matrixdp.exact.resources import most_cells
+from matrixdp.noise import Noise
+from matrixdp.queries import Group, ProductGroup, Workload
+from matrixdp.selection.problem.grams import distinct_cells, gram_terms
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, TableShape, joint_gram, table_shape
+from matrixdp.selection.problem.merge_groups import merge_groups
+from matrixdp.selection.registry import mechanism_named
+
+__all__ = ["RULES", "SETTLED", "SIZES", "Facts", "Rule"]
+
+#: The whole table is solved too up to this many cells that do not factor: other mechanisms take their lower
+#: bound from it.
+MAX_COMPARED_CELLS = 1_100
+#: Under Gaussian noise no product has less error than the decomposition at its optimum. Where its weights end
+#: in a local minimum one may: a product is compared on tables up to this many cells, one with weighted rows
+#: where it takes few of them, and only where at least so much may be gained.
+MAX_PRODUCT_CELLS, MAX_WEIGHTED_CELLS, WORTHWHILE = 100_000, 10_000_000, 1e-3
+#: With a proved gap below this nothing else is tried.
+SETTLED = 1e-6
+#: Under Laplace noise the whole table is searched where queries tell so many of its cells apart, or where so
+#: few are asked.
+MAX_SEARCHED_CELLS, MAX_SEARCHED_QUERIES = 400, 64
+#: Unions, products and parts of one attribute are strategies for its one Gram matrix: with more values than
+#: this it is searched once. With few, a total beside differences may win, and all searches are fast.
+MAX_FEW_VALUES = 100
+#: What counts as a sum of few products: on how many attributes, and how many terms.
+MAX_FEW_AXES, MAX_FEW_TERMS = 3, 4
+
+
+class Facts:
+    """What the rules ask of a workload and a noise; the sizes are computed when a limit is about them.
+
+    Parameters
+    ----------
+    workload : Workload
+    noise : Noise
+    """
+
+    def __init__(self, workload: Workload, noise: Noise) -> None:
+        self.noise = noise
+        #: Many groups over the same attributes as few: the workload as selection sees it.
+        self.asked = merge_groups(workload)
+        self._known: dict[str, float] = {}
+
+    @cached_property
+    def shape(self) -> TableShape:
+        """Which attributes factor out."""
+        return table_shape(self.asked)
+
+    @cached_property
+    def terms(self) -> KronSum[Any]:
+        """The workload as a sum of Kronecker products."""
+        return KronSum.of(self.asked.domain, self.asked.groups)
+
+    @property
+    def small(self) -> bool:
+        """Whether the optimum on the whole table is within reach."""
+        return self.shape.cells <= MAX_COMPARED_CELLS
+
+    @cached_property
+    def searched_whole(self) -> bool:
+        """Whether the table of what does not factor is searched as a whole under Laplace noise."""
+        cells = self.shape.cells
+        if cells <= MAX_SEARCHED_CELLS or cells > MAX_AXIS_CELLS:
+            return cells <= MAX_SEARCHED_CELLS
+        if sum(group.queries for group in self.asked) <= MAX_SEARCHED_QUERIES:
+            return True
+        return len(distinct_cells(joint_gram(self.asked, self.shape.joint))[0]) <= MAX_SEARCHED_CELLS
+
+    @cached_property
+    def few_products(self) -> bool:
+        """Whether it is a sum of a few products on the two or three attributes that do not factor."""
+        if not 2 <= len(self.shape.joint) <= MAX_FEW_AXES:
+            return False
+        terms = [gram_terms(group) for group in self.asked]
+        return None not in terms and sum(len(own) for own in terms if own is not None) <= MAX_FEW_TERMS
+
+    def size(self, name: str) -> float:
+        """Return one of the `SIZES`."""
+        if name not in self._known:
+            self._known[name] = SIZES[name][1](self)
+        return self._known[name]
+
+    def beyond(self, limits: Mapping[str, float]) -> str:
+        """Return which of some limits the workload exceeds, or nothing."""
+        for name, most in limits.items():
+            if name in _MATRICES:
+                most = min(most, most_cells())
+            if self.size(name) > most:
+                return f"{self.size(name):,.6g} {SIZES[name][0]}; the limit is {most:,.6g}"
+        return ""
+
+
+def _largest_attribute(facts: Facts) -> float:
+    return max((facts.asked.domain[name].size for name in facts.shape.joint), default=1)
+
+
+def _largest_factor(facts: Facts) -> float:
+    """Return the most values of an attribute that factors out, other than by the identity."""
+    sizes = [1]
+    for name, question in facts.shape.factored.items():
+        size = facts.asked.domain[name].size
+        symmetric = question.symmetric(size)
+        if symmetric is None or symmetric[1] != 0.0:
+            sizes.append(size)
+    return max(sizes)
+
+
+def _largest_strategy(facts: Facts) -> float:
+    """Return the most values of an attribute whose strategy is searched where each has one."""
+    sizes = [1]
+    for axis, size in enumerate(facts.terms.sizes):
+        explicit = any(axis in places for _, places, _ in facts.terms.explicit)
+        if explicit or any(one.symmetric(size) is None for one in facts.terms.sets[axis].values()):
+            sizes.append(size)
+    return max(sizes)
+
+
+def _marginals(facts: Facts) -> dict[tuple[str, ...], None]:
+    """Return the sets of attributes of which a group asks more than the total."""
+    asked = set(facts.terms.attributes)
+
+    def varies(group: Group, name: str, size: int) -> bool:
+        symmetric = group.sets[name].symmetric(size) if isinstance(group, ProductGroup) else None
+        return name in asked and (symmetric is None or symmetric[0] > 0)
+
+    return dict.fromkeys(
+        tuple(n for n, size in zip(group.attributes, group.sizes, strict=True) if varies(group, n, size))
+        for group in facts.asked
+    )
+
+
+def _subsets(facts: Facts) -> float:
+    lengths = [len(names) for names in _marginals(facts)]
+    return max(3.0 ** max(lengths), sum(2.0**length for length in lengths))
+
+
+def _written(facts: Facts) -> float:
+    """Return the most entries of a group whose queries are written out."""
+    groups = (group for group in facts.asked if gram_terms(group) is None)
+    return max((group.queries * math.prod(group.sizes) for group in groups), default=0)
+
+
+#: What limits are about: how messages call it, and its size for a workload.
+SIZES: dict[str, tuple[str, Callable[[Facts], float]]] = {
+    "table": (
+        "cells of the attributes asked about",
+        lambda facts: float(facts.asked.domain.cells((*facts.shape.factored, *facts.shape.joint))),
+    ),
+    "joint": ("cells that do not factor", lambda facts: facts.shape.cells),
+    "attribute": ("values of an attribute that does not factor out", _largest_attribute),
+    "factor": ("values of an attribute that factors out", _largest_factor),
+    "strategy": ("values of an attribute that is asked more than identities", _largest_strategy),
+    "marginal": (
+        "cells of a marginal that is asked about",
+        lambda facts: max(map(facts.asked.domain.cells, _marginals(facts))),
+    ),
+    "subsets": ("pairs of a marginal and one in it", _subsets),
+    "written": ("entries of queries that would be written out", _written),
+}
+
+
+#: Those that matrices are made of, which must fit in memory.
+_MATRICES = ("joint", "factor", "strategy")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When ``auto`` tries a mechanism.
+
+    Attributes
+    ----------
+    mechanism : str
+    unless : callable
+        Why it cannot win on a workload, or nothing.
+    limits : mapping of str to float
+        `SIZES` up to which it is compared, beside the limits of the mechanism itself.
+    gap : float, optional
+        It is left out where what was found before is proved within this of the lower bound.
+    alone : bool
+        Where it fits nothing else is tried.
+    gain : float, optional
+        It is searched only if a fast trial's loss, divided by this, is below the least loss found: factors
+        that held on the workloads on which they were compared, and are proved for none.
+    """
+
+    mechanism: str
+    unless: Callable[[Facts], str] = lambda _: ""
+    limits: Mapping[str, float] = field(default_factory=dict)
+    gap: float | None = None
+    alone: bool = False
+    gain: float | None = None
+
+    @property
+    def when(self) -> str:
+        """When it is searched, for those who read a choice before it is made."""
+        if self.alone:
+            return "alone: no other strategy has less error"
+        if self.gap is not None:
+            return f"unless what is found before is proved within {100 * self.gap:.2g}% of the lower bound"
+        if self.gain is not None:
+            return f"if a fast trial comes within a factor of {self.gain:g} of the least error found"
+        return "in any case"
+
+    def refusal(self, facts: Facts) -> tuple[str, str]:
+        """Return the status of a candidate that is not tried and why; both empty where it is tried."""
+        why = self.unless(facts) or facts.beyond(self.limits)
+        if why:
+            return "skipped", why
+        large = facts.beyond(mechanism_named(self.mechanism).limits)
+        return ("too large", large) if large else ("", "")
+
+
+def _a_product(facts: Facts) -> str:
+    return "some attributes do not factor out" if facts.shape.joint else ""
+
+
+def _joint_small(facts: Facts) -> str:
+    return "" if facts.shape.joint else "every attribute factors out"
+
+
+def _weighted(facts: Facts) -> str:
+    if facts.small:
+        return "dense is compared: it contains all products"
+    return "" if facts.few_products else "it is no sum of a few products on two or three attributes"
+
+
+def _one_product(facts: Facts) -> str:
+    if facts.small:
+        return "dense is compared: it contains all products"
+    weighted = not _weighted(facts) and facts.size("table") <= MAX_WEIGHTED_CELLS
+    return "weighted-product is compared: it contains it" if weighted else ""
+
+
+def _one_attribute(facts: Facts) -> str:
+    long = len(facts.terms.sizes) == 1 and facts.terms.sizes[0] > MAX_FEW_VALUES
+    return "" if long else f"not one attribute of more than {MAX_FEW_VALUES} values"
+
+
+def _several_joint(facts: Facts) -> str:
+    if len(facts.shape.joint) < 2:
+        return "at most one attribute does not factor out"
+    if facts.searched_whole:
+        return ""
+    return f"queries tell more than {MAX_SEARCHED_CELLS} cells apart, and there are many"
+
+
+def _marginals_of_strategies(facts: Facts) -> str:
+    if len(facts.terms.sizes) < 2:
+        return "one attribute has one strategy"
+    return "only identities and totals are asked: opt-m weights them" if facts.terms.plain() else ""
+
+
+def _products(facts: Facts) -> str:
+    plain = facts.terms.plain() and not facts.beyond(mechanism_named("opt-m").limits)
+    return "opt-m contains the products of identities and totals" if plain else ""
+
+
+def _several_groups(facts: Facts) -> str:
+    return _products(facts) or ("" if len(facts.asked) > 1 else "one group is one product")
+
+
+#: What is tried, by the norm of the noise, in this order; where rules have a `gain` the most hopeful first.
+RULES: dict[int, tuple[Rule, ...]] = {
+    2: (
+        # one product is measured as it is: its strategy has one part
+        Rule("dense", unless=_a_product, alone=True),
+        Rule("residual"),
+        Rule("dense", unless=_joint_small, limits={"joint": MAX_COMPARED_CELLS}, gap=SETTLED),
+        Rule("weighted-product", unless=_weighted, limits={"table": MAX_WEIGHTED_CELLS}, gap=WORTHWHILE),
+        Rule("opt-kron", unless=_one_product, limits={"table": MAX_PRODUCT_CELLS}, gap=WORTHWHILE),
+    ),
+    1: (
+        Rule("opt-m"),
+        Rule("opt-kron", unless=_one_attribute, alone=True),
+        # one strategy of the table contains all others
+        Rule("opt-0", unless=_several_joint),
+        Rule("generalized-marginals", unless=_marginals_of_strategies, gain=1.05),
+        Rule("opt-plus", unless=_several_groups, gain=1.15),
+        Rule("opt-kron", unless=_products, gain=1.15),
+    ),
+}
