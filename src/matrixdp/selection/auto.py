@@ -214,8 +214,8 @@ class _Search:
             Candidate(name, "chosen" if name == best else "compared", _excess(losses[best], loss), loss)
             for name, loss in sorted(losses.items(), key=lambda item: (item[0] != best, item[1]))
         ]
-        others = [one for one in self.candidates if one.mechanism not in losses]
-        return (plan, certificate), best, (*tried, *others)
+        others = {one.mechanism: one for one in self.candidates if one.mechanism not in losses}
+        return (plan, certificate), best, (*tried, *others.values())
 
 
 def _excess(least: float, loss: float) -> str:

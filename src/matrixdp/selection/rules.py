@@ -14,6 +14,7 @@ from typing import Any
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, ProductGroup, Workload
+from matrixdp.selection.compose.whole_table import few_products
 from matrixdp.selection.problem.grams import distinct_cells, gram_terms
 from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, TableShape, joint_gram, table_shape
 from matrixdp.selection.problem.merge_groups import merge_groups
@@ -36,8 +37,6 @@ MAX_SEARCHED_CELLS, MAX_SEARCHED_QUERIES = 400, 64
 #: Unions, products and parts of one attribute are strategies for its one Gram matrix: with more values than
 #: this it is searched once. With few, a total beside differences may win, and all searches are fast.
 MAX_FEW_VALUES = 100
-#: What counts as a sum of few products: on how many attributes, and how many terms.
-MAX_FEW_AXES, MAX_FEW_TERMS = 3, 4
 
 
 class Facts:
@@ -83,10 +82,7 @@ class Facts:
     @cached_property
     def few_products(self) -> bool:
         """Whether it is a sum of a few products on the two or three attributes that do not factor."""
-        if not 2 <= len(self.shape.joint) <= MAX_FEW_AXES:
-            return False
-        terms = [gram_terms(group) for group in self.asked]
-        return None not in terms and sum(len(own) for own in terms if own is not None) <= MAX_FEW_TERMS
+        return few_products(self.asked, self.shape)
 
     def size(self, name: str) -> float:
         """Return one of the `SIZES`."""
@@ -94,10 +90,10 @@ class Facts:
             self._known[name] = SIZES[name][1](self)
         return self._known[name]
 
-    def beyond(self, limits: Mapping[str, float]) -> str:
-        """Return which of some limits the workload exceeds, or nothing."""
+    def beyond(self, limits: Mapping[str, float], memory: bool = True) -> str:
+        """Return which of some limits the workload exceeds, or nothing; by default those of memory too."""
         for name, most in limits.items():
-            if name in _MATRICES:
+            if memory and name in _MATRICES:
                 most = min(most, most_cells())
             if self.size(name) > most:
                 return f"{self.size(name):,.6g} {SIZES[name][0]}; the limit is {most:,.6g}"
@@ -217,7 +213,7 @@ class Rule:
 
     def refusal(self, facts: Facts) -> tuple[str, str]:
         """Return the status of a candidate that is not tried and why; both empty where it is tried."""
-        why = self.unless(facts) or facts.beyond(self.limits)
+        why = self.unless(facts) or facts.beyond(self.limits, memory=False)
         if why:
             return "skipped", why
         large = facts.beyond(mechanism_named(self.mechanism).limits)
