@@ -294,3 +294,33 @@ def test_none_where_explicit_queries_or_joint_strategies_are_too_large(monkeypat
     assert product_bound(workload) is not None
     monkeypatch.setattr(terms if asked == "dense" else traces, limit, 4)
     assert product_bound(workload) is None
+
+
+@pytest.mark.parametrize("asked", ["prefix", "affine"])
+def test_attributes_that_can_be_exchanged_share_their_triples(monkeypatch, asked):
+    """As if they could not: the same bound, from more triples."""
+    domain = mdp.Domain({name: range(4) for name in "abcd"} | {name: ["x", "y", "z"] for name in "ef"})
+    pairs = mdp.kway(2, {"numeric": "prefix"}) if asked == "prefix" else mdp.pairwise("affine", list("abcd"))
+    workload = mdp.Workload(
+        domain, mdp.kway(1, "range", attributes=list("abcd")), pairs, mdp.marginals(2, ["e", "f"])
+    )
+    solved = solve_decomposition(workload, 1e-6)
+    found = decomposition_bound(*solved)
+    operator, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
+    monkeypatch.setattr(triples, "_exchangeable", lambda split, lattice, _: np.arange(len(lattice.types) - 1))
+    monkeypatch.setattr(triples, "_MOST_TIED", 10_000)
+    apart, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
+    assert len(apart._values) > 2 * len(operator._values)
+    assert len(apart.sectors) > len(operator.sectors)
+    assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-9)
+
+
+def test_products_with_weighted_rows_leave_their_bound_to_plain_ones():
+    domain = mdp.Domain({"a": range(8), "b": range(8)})
+    crossed = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
+    workload = mdp.Workload(domain, *crossed)
+    split = split_workload(workload)
+    solver = sub_solver_for(Pieces(split, optimized_weights(split)), GAUSSIAN, 1e-6, "product")
+    optimum = select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
+    bound = decomposition_bound(split, solver, solve_classes(split, solver))
+    assert 0.85 * optimum < bound <= optimum

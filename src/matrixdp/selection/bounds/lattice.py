@@ -7,7 +7,7 @@ subsets of a triple or by none: the workload falls apart into *sectors*, one for
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 
@@ -17,33 +17,13 @@ from numpy.typing import NDArray
 from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["Lattice", "Orbit", "Places", "Triples"]
+__all__ = ["Lattice", "Places"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 #: Sets of up to this many attributes are numbers of one bit for each; of more, sums of random numbers.
 _MOST_BITS = 63
-
-
-@dataclass(frozen=True, eq=False)
-class Triples:
-    """The triples (B, C, E) of a subset B whose pairs all have pieces together: C, E, C u E, B u C, B u E."""
-
-    second: Places
-    third: Places
-    opposite: Places
-    with_second: Places
-    with_third: Places
-
-
-@dataclass(frozen=True)
-class Orbit:
-    """Subsets that exchanges of attributes turn into one another: the first of them and how many they are."""
-
-    place: int
-    count: int
-    sector: Hashable
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +47,7 @@ class Lattice:
     spreads: tuple[tuple[int, ...], ...]
     sectors: Places
     classes: Places
+    _known_pairs: dict[int, Places] = field(default_factory=dict)
 
     @classmethod
     def of(cls, split: Split) -> Lattice:
@@ -98,7 +79,8 @@ class Lattice:
     @cached_property
     def places(self) -> list[Places]:
         """The subsets of each sector."""
-        return [np.flatnonzero(self.sectors == sector) for sector in range(len(self.spreads))]
+        counts = np.bincount(self.sectors, minlength=len(self.spreads))
+        return np.split(np.argsort(self.sectors, kind="stable"), np.cumsum(counts)[:-1])
 
     @cached_property
     def _bits(self) -> NDArray[np.uint64]:
@@ -118,15 +100,13 @@ class Lattice:
         return np.asarray(own + np.array(spread, dtype=np.uint64)[self.sectors])
 
     @cached_property
-    def _ranked(self) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
-        order = np.argsort(self._marks)
-        return order, self._marks[order]
+    def _ranks(self) -> NDArray[np.intp]:
+        return np.argsort(self._marks)
 
     def _find(self, marks: NDArray[np.uint64]) -> Places:
         """Return the subsets of given numbers, -1 where there is none."""
-        order, ranked = self._ranked
-        at = np.minimum(np.searchsorted(ranked, marks), len(ranked) - 1)
-        return np.where(ranked[at] == marks, order[at], -1)
+        at = np.minimum(np.searchsorted(self._marks, marks, sorter=self._ranks), len(self._ranks) - 1)
+        return np.where(self._marks[self._ranks[at]] == marks, self._ranks[at], -1)
 
     def unions(self, place: int) -> Places:
         """Return the union of a subset with each of its sector; -1 where it has no pieces, or beyond it."""
@@ -136,49 +116,53 @@ class Lattice:
         found[sector] = self._find(self._marks[place] + others.sum(axis=1, dtype=np.uint64))
         return found
 
-    @cached_property
-    def _pairs(self) -> list[tuple[Places, Places, Places]]:
-        """By sector: all pairs of subsets whose union has pieces, and that union."""
-        found = []
-        for sector in self.places:
-            parts = []
-            for order in np.unique(self.orders[sector]):
-                unions = sector[self.orders[sector] == order]
+    def _pairs(self, sector: int) -> Places:
+        """Return all pairs of subsets of a sector whose union has pieces, and that: shape (3, pairs)."""
+        if sector not in self._known_pairs:
+            parts, places = [], self.places[sector]
+            for order in np.unique(self.orders[places]):
+                unions = places[self.orders[places] == order]
                 for choice in product((1, 2, 3), repeat=int(order)):
                     first, second = (self._inside(unions, [bits & one for bits in choice]) for one in (1, 2))
                     parts.append(np.stack([first, second, unions])[:, (first >= 0) & (second >= 0)])
-            first, second, together = np.concatenate(parts, axis=1)
-            found.append((first, second, together))
-        return found
+            self._known_pairs[sector] = np.concatenate(parts, axis=1)
+        return self._known_pairs[sector]
 
     def _inside(self, places: Places, chosen: Sequence[int]) -> Places:
         """Return what is left of subsets of one order where only the free attributes chosen are kept."""
         left_out = self.members[places][:, : len(chosen)][:, [not one for one in chosen]]
         return self._find(self._marks[places] - self._bits[left_out].sum(axis=1, dtype=np.uint64))
 
-    def triples(self, place: int, measured: NDArray[np.bool_]) -> Triples:
-        """Return the triples that a subset is the first of, the others among those that are measured."""
+    def triples(self, place: int, measured: NDArray[np.bool_]) -> Places:
+        """Return C, E, C u E, B u C and B u E of all triples of a subset B, shape (5, triples).
+
+        They are those whose pairs all have pieces together, C and E among those that are measured.
+        """
         unions = self.unions(place)
         unions[~measured] = -1
-        second, third, opposite = self._pairs[self.sectors[place]]
-        known = (unions[second] >= 0) & (unions[third] >= 0)
-        second, third, opposite = second[known], third[known], opposite[known]
-        return Triples(second, third, opposite, unions[second], unions[third])
+        pairs = self._pairs(int(self.sectors[place]))
+        pairs = pairs[:, (unions[pairs[:2]] >= 0).all(axis=0)]
+        return np.concatenate([pairs, unions[pairs[:2]]])
 
     def looks(self, place: int) -> int:
         """Return how many pairs of subsets `triples` looks through."""
         return int((3 ** self.orders[self.places[self.sectors[place]]]).sum())
 
-    def orbits(self, kinds: NDArray[np.int64]) -> list[Orbit]:
-        """Return the orbits of the subsets, if attributes of one kind may be exchanged."""
-        first: dict[tuple[Hashable, Hashable], int] = {}
-        counts: dict[tuple[Hashable, Hashable], int] = {}
-        sectors = [tuple(sorted(kinds[list(spread)].tolist())) for spread in self.spreads]
+    def orbits(self, kinds: Places) -> dict[tuple[Hashable, Hashable], list[int]]:
+        """Return the first subset and the number of each orbit, if attributes of one kind may be exchanged.
+
+        By the kinds of its free attributes, and of those of its sector.
+        """
+        found: dict[tuple[Hashable, Hashable], list[int]] = {}
+        sectors = self.kinds_of_sectors(kinds)
         for place, sector in enumerate(self.sectors):
-            key = tuple(sorted(kinds[self.members[place, : self.orders[place]]].tolist())), sectors[sector]
-            first.setdefault(key, place)
-            counts[key] = counts.get(key, 0) + 1
-        return [Orbit(place, counts[key], key[1]) for key, place in first.items()]
+            own = tuple(sorted(kinds[self.members[place, : self.orders[place]]].tolist()))
+            found.setdefault((own, sectors[sector]), [place, 0])[1] += 1
+        return found
+
+    def kinds_of_sectors(self, kinds: Places) -> list[Hashable]:
+        """Return the kinds of the symmetric attributes of each sector."""
+        return [tuple(sorted(kinds[list(spread)].tolist())) for spread in self.spreads]
 
     @cached_property
     def _above(self) -> tuple[Places, Places]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import count
 from string import ascii_letters
 
@@ -138,10 +138,11 @@ class Traces:
     def __init__(self, weights: Sequence[Array], grams: list[Array | Tied]) -> None:
         self.weights, self.grams = weights, grams
         self.covariances: list[Covariance | Tied] = []
-        self._seen: dict[tuple[int, int], Array] = {}
-        self._products: dict[tuple[int, int, int], Array] = {}
-        self._symmetric: dict[int, bool] = {}
-        self._diagonals: dict[tuple[int, int], tuple[Array, float] | None] = {}
+        #: V Z; Z V Z'; R' V R for Z = R R', where it is known to be diagonal, and how far that may be off.
+        self._image = cache(lambda slot, b: self.gram(slot) @ self.covariance(b).matrix)
+        self._product = cache(lambda b, slot, c: self.covariance(b).matrix @ self._image(slot, c))
+        self._diagonal = cache(lambda slot, b: self.covariance(b).diagonal(self.gram(slot)))
+        self._turns = cache(self._is_symmetric)
 
     def gram(self, number: int) -> Array:
         """Return V of a predicate set."""
@@ -208,21 +209,7 @@ class Traces:
             if first is not None and second is not None:
                 found = np.asarray((self.covariance(b).root ** 2) @ (first[0] * second[0]))
                 return found * (1.0 + first[1] + second[1])
-        if (b, one, c) not in self._products:
-            self._products[b, one, c] = self.covariance(b).matrix @ self._image(one, c)
-        return np.asarray(np.einsum("ij,ij->j", self._products[b, one, c], self._image(two, e)))
-
-    def _image(self, slot: int, number: int) -> Array:
-        """Return V Z."""
-        if (slot, number) not in self._seen:
-            self._seen[slot, number] = self.gram(slot) @ self.covariance(number).matrix
-        return self._seen[slot, number]
-
-    def _diagonal(self, slot: int, number: int) -> tuple[Array, float] | None:
-        """Return R' V R for Z = R R', where it is known to be diagonal, and how far that may be off."""
-        if (slot, number) not in self._diagonals:
-            self._diagonals[slot, number] = self.covariance(number).diagonal(self.gram(slot))
-        return self._diagonals[slot, number]
+        return np.asarray(np.einsum("ij,ij->j", self._product(b, one, c), self._image(two, e)))
 
     def one_way_round(self, codes: Sequence[Code]) -> tuple[Code, ...]:
         """Return the codes of tied attributes in one order, equal for rings that have one trace."""
@@ -232,12 +219,10 @@ class Traces:
             own = min(own, sorted((type_, b, e, c, two, one) for type_, b, c, e, one, two in own))
         return tuple(own)
 
-    def _turns(self, slot: int) -> bool:
+    def _is_symmetric(self, slot: int) -> bool:
         """Return whether what is asked is the same transposed; that of explicit queries always is."""
-        if slot not in self._symmetric:
-            found = self.grams[slot]
-            self._symmetric[slot] = isinstance(found, Tied) or np.allclose(found, found.T, rtol=1e-13, atol=0)
-        return self._symmetric[slot]
+        found = self.grams[slot]
+        return isinstance(found, Tied) or np.allclose(found, found.T, rtol=1e-13, atol=0)
 
     def tied_share(self, codes: Sequence[Code]) -> Share:
         """Return the share of attributes that do not fall apart."""

@@ -17,7 +17,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.selection.bounds.lattice import Lattice, Places, Triples
+from matrixdp.selection.bounds.lattice import Lattice, Places
 from matrixdp.selection.bounds.traces import Code, Share, Traces
 from matrixdp.selection.problem.residuals import Split
 
@@ -80,12 +80,10 @@ class Operator:
     def __init__(self, split: Split, traces: Traces, classes: Sequence[ClassTerms]) -> None:
         self.lattice, self.traces, self.classes = Lattice.of(split), traces, classes
         self._lay_out()
-        self._numbers: dict[Code, int] = {}
-        self._tied_numbers: dict[tuple[Code, ...], int] = {}
-        #: By number: codes of single attributes, the first of none; which are tied; the shares of the others.
-        self._codes: list[Code] = [(-1,) * 6]
-        self._tied = [False]
-        self._shares = {0: Share((), np.ones(()))}
+        #: The numbers of shares by the codes of their attributes, of which the first has none.
+        self._numbers: dict[tuple[Code, ...], int] = {(): 0}
+        self._shares = [Share((), np.ones(()))]
+        self._rings = 0
         self._collect(_exchangeable(split, self.lattice, classes))
 
     def _lay_out(self) -> None:
@@ -113,107 +111,86 @@ class Operator:
         lattice, most = self.lattice, self.coefficients.shape[1]
         measured, roots = self._levels > 0, np.sqrt(self._levels)
         orbits = lattice.orbits(kinds)
-        firsts: dict[Hashable, int] = {}
-        for orbit in orbits:
-            firsts.setdefault(orbit.sector, int(lattice.sectors[orbit.place]))
-        counts: Counter[Hashable] = Counter(
-            tuple(sorted(kinds[list(spread)].tolist())) for spread in lattice.spreads
-        )
-        self.sectors = [(first, counts[orbit]) for orbit, first in firsts.items()]
-        numbers = {orbit: number for number, orbit in enumerate(firsts)}
-        orbits = [orbit for orbit in orbits if measured[orbit.place]]
-        looks = sum(lattice.looks(orbit.place) for orbit in orbits)
+        counts = Counter(lattice.kinds_of_sectors(kinds))
+        numbers = {sector: number for number, sector in enumerate(counts)}
+        firsts = {sector: int(lattice.sectors[place]) for (_, sector), (place, _) in reversed(orbits.items())}
+        self.sectors = [(firsts[sector], count) for sector, count in counts.items()]
+        chosen = [
+            (place, count, numbers[sector])
+            for (_, sector), (place, count) in orbits.items()
+            if measured[place]
+        ]
+        looks = sum(lattice.looks(place) for place, *_ in chosen)
         if looks * most**2 > _MOST_LOOKS:
             raise TooLargeError(
                 f"a bound of {looks} pairs of marginals; the limit is {_MOST_LOOKS // most**2}"
             )
         base = lattice.members.shape[1] + 1
         #: T1 by sector and the order of the subset, and T2 by sector and the orders of the three subsets.
-        self._firsts = np.zeros((len(firsts), base))
-        self._shape = len(firsts), base, base, base
+        self._firsts = np.zeros((len(counts), base))
+        self._shape = len(counts), base, base, base
         none = np.zeros(0, dtype=np.int64)
         parts = [(np.zeros(0), none, none, np.zeros((0, 2 * base - 1), dtype=np.int64))]
         triples = 0
-        for orbit in orbits:
-            place, sector = orbit.place, numbers[orbit.sector]
+        for place, count, sector in chosen:
             order = lattice.orders[place]
-            self._firsts[sector, order] += orbit.count * roots[place]
-            near = lattice.triples(place, measured)
+            self._firsts[sector, order] += count * roots[place]
+            second, third, opposite, with_second, with_third = near = lattice.triples(place, measured)
             # tr(Z q Z Z) at the uniform p, of the symmetric attributes
             cube = math.prod((n - 1.0) ** 4 / n**2 for n in self.classes[lattice.classes[place]].spread)
-            scales = orbit.count * cube / (roots[place] * roots[near.second] * roots[near.third])
-            orders = ((sector * base + order) * base + lattice.orders[near.second]) * base
-            orders = orders + lattice.orders[near.third]
+            scales = count * cube / (roots[place] * roots[second] * roots[third])
+            orders = ((sector * base + order) * base + lattice.orders[second]) * base + lattice.orders[third]
             for m, k in np.ndindex(most, most):
-                values = scales * self.coefficients[near.with_second, m]
-                values = values * self.coefficients[near.with_third, k]
+                values = scales * self.coefficients[with_second, m] * self.coefficients[with_third, k]
                 kept = np.flatnonzero(values)
                 triples += len(kept)
                 if triples > _MOST_TRIPLES:
                     raise TooLargeError(f"a bound of more than {_MOST_TRIPLES} triples of marginals")
                 if len(kept):
-                    codes = self._coded(place, near, m, k, kept)
-                    parts.append((values[kept], orders[kept], near.opposite[kept], codes))
+                    codes = self._coded(place, near[:, kept], m, k)
+                    parts.append((values[kept], orders[kept], opposite[kept], codes))
         self._values, self._orders, self._opposite, self._columns = (
             np.concatenate([part[i] for part in parts]) for i in range(4)
         )
 
-    def _coded(self, place: int, near: Triples, m: int, k: int, kept: Places) -> Places:
+    def _coded(self, place: int, near: Places, m: int, k: int) -> Places:
         """Return the numbers of the shares of triples' attributes, shape (triples, columns)."""
         members = self.lattice.members
-        others = members[near.opposite[kept]]
+        second, third, opposite, with_second, with_third = near[:, :, None]
+        others = members[opposite[:, 0]]
         others = np.where(np.isin(others, members[place]), len(self.lattice.types) - 1, others)
         names = np.hstack([np.broadcast_to(members[place], others.shape), others])
         if not names.size:
-            return np.zeros((len(kept), 1), dtype=np.int64)
-        near_by = [near.second, near.third, near.with_second, near.with_third]
-        second, third, with_second, with_third = (own[kept, None] for own in near_by)
-        digits = [
-            self.lattice.types[names].ravel(),
-            self._found[place, names].ravel(),
-            self._found[second, names].ravel(),
-            self._found[third, names].ravel(),
-            self.slots[with_second, m, names].ravel(),
-            self.slots[with_third, k, names].ravel(),
-        ]
+            return np.zeros((len(names), 1), dtype=np.int64)
+        found = [self._found[place, names], self._found[second, names], self._found[third, names]]
+        asked = [self.slots[with_second, m, names], self.slots[with_third, k, names]]
+        digits = [digit.ravel() for digit in (self.lattice.types[names], *found, *asked)]
         first, alike = _distinct(digits)
-        codes = zip(*(digit[first].tolist() for digit in digits), strict=True)
-        columns = np.array([self._number(code) for code in codes])[alike].reshape(names.shape)
+        codes: list[Code] = list(zip(*(digit[first].tolist() for digit in digits), strict=True))
+        apart = [code[0] >= 0 and self.traces.tied(code) for code in codes]
+        single = [() if code[0] < 0 or tied else (code,) for code, tied in zip(codes, apart, strict=True)]
+        columns = np.array([self._number(one) for one in single])[alike].reshape(names.shape)
         # attributes that are tied together have one share, in a further column
-        tied = np.array(self._tied)[columns]
-        together = np.zeros(len(columns), dtype=np.int64)
+        tied = np.where(np.array(apart)[alike], alike + 1, 0).reshape(names.shape)
+        together = np.zeros(len(names), dtype=np.int64)
         rows = np.flatnonzero(tied.any(axis=1))
         if len(rows):
-            ordered = np.sort(np.where(tied, columns, 0)[rows], axis=1)
+            ordered = np.sort(tied[rows], axis=1)
             first, alike = _distinct(list(ordered.T))
-            own = [self._together([self._codes[number] for number in ordered[i] if number]) for i in first]
-            together[rows] = np.array(own)[alike]
-        return np.column_stack([np.where(tied, 0, columns), together])
+            rings = [self.traces.one_way_round([codes[i - 1] for i in ordered[own] if i]) for own in first]
+            together[rows] = np.array([self._number(ring) for ring in rings])[alike]
+        return np.column_stack([columns, together])
 
-    def _number(self, code: Code) -> int:
-        """Return the number of a share."""
-        if code[0] < 0:
-            return 0
-        if code not in self._numbers:
-            number = self._numbers[code] = self._add(code, self.traces.tied(code))
-            if not self._tied[number]:
-                self._shares[number] = self.traces.share(code)
-        return self._numbers[code]
-
-    def _together(self, codes: Sequence[Code]) -> int:
-        """Return the number of the share of attributes that are tied to one another."""
-        key = self.traces.one_way_round(codes)
-        if key not in self._tied_numbers:
-            if len(self._tied_numbers) >= _MOST_TIED:
+    def _number(self, codes: tuple[Code, ...]) -> int:
+        """Return the number of the share of some attributes."""
+        if codes not in self._numbers:
+            tied = any(map(self.traces.tied, codes))
+            self._rings += tied
+            if self._rings > _MOST_TIED:
                 raise TooLargeError(f"a bound of more than {_MOST_TIED} joint traces")
-            number = self._tied_numbers[key] = self._add(self._codes[0], False)
-            self._shares[number] = self.traces.tied_share(key)
-        return self._tied_numbers[key]
-
-    def _add(self, code: Code, tied: bool) -> int:
-        self._codes.append(code)
-        self._tied.append(tied)
-        return len(self._codes) - 1
+            self._numbers[codes] = len(self._shares)
+            self._shares.append(self.traces.tied_share(codes) if tied else self.traces.share(codes[0]))
+        return self._numbers[codes]
 
     def squares(self, p: Sequence[Array]) -> Array:
         """Return w'(w / p) - 1 for every free attribute, 0 for the others, and 1 for none."""
@@ -235,9 +212,7 @@ class Operator:
     def _evaluated(self, p: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return theta of every subset, the shares, and the values of the triples."""
         q = [1.0 / one for one in p]
-        shares = np.ones(len(self._codes))
-        for number, share in self._shares.items():
-            shares[number] = share.value(q)
+        shares = np.array([share.value(q) for share in self._shares])
         theta = self.lattice.thetas(self.squares(p))
         return theta, shares, self._values * theta[self._opposite] * shares[self._columns].prod(axis=1)
 
@@ -265,7 +240,7 @@ class Operator:
             ratio = np.divide(values, used, out=np.zeros_like(values), where=used != 0)
             by_share += np.bincount(column, ratio, minlength=len(shares))
         q = [1.0 / one for one in p]
-        for number, share in self._shares.items():
+        for number, share in enumerate(self._shares):
             for type_, slope in share.slopes(q):
                 found[type_] += by_share[number] * slope
         by_theta = np.bincount(self._opposite, values / theta[self._opposite], minlength=len(theta))
