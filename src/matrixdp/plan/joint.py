@@ -10,12 +10,14 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
+from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.linear import kronecker
 from matrixdp.exact.matrices import product_quadratic
 from matrixdp.plan.axes import Piece
 from matrixdp.plan.least_squares import Schur, bilinear
-from matrixdp.plan.pieces import MAX_VARIANCES, SUPPORT_TOLERANCE, PieceEstimates
+from matrixdp.plan.part import Block, Part
+from matrixdp.plan.pieces import MAX_VARIANCES, PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
@@ -27,8 +29,8 @@ Names = tuple[str, ...]
 
 #: Unknowns of the one-way marginals: their covariance is one dense matrix.
 MAX_UNKNOWNS = 6_000
-#: How far covariances of unknowns that are taken for the same may be apart, beside their deviations.
-_SAME = 1e-10
+#: Unknowns are taken for the same whose correlations, and logarithms of deviations, agree to these decimals.
+_DIGITS = 10
 
 
 @final
@@ -104,79 +106,58 @@ class JointAnalysis(SplitAnalysis):
     """Estimates and errors under a joint plan."""
 
     def __init__(self, plan: Joint, noise: Sequence[float]) -> None:
-        super().__init__(plan.domain, plan.parts, noise, plan.weights)
-        marked = [place for place, mark in enumerate(plan.whole["parts"]) if mark]
-        names = {name for place in marked for name in self.parts[place].attributes}
-        count = 1 + sum(plan.domain[name].size - 1 for name in names)
-        if count > MAX_UNKNOWNS:
-            raise TooLargeError(
-                f"tables that share one-way marginals of {count} unknowns; the limit is {MAX_UNKNOWNS}"
-            )
-        tables = [TableAnalysis(plan.domain, self.parts[t], self.noise[t]) for t in marked]
-        self.shared = Schur(tables, [(), *((name,) for name in plan.domain.sort(names))])
+        domain, whole = plan.domain, [place for place, mark in enumerate(plan.whole["parts"]) if mark]
+        tables = [TableAnalysis(domain, plan.parts[place], noise[place]) for place in whole]
         #: The tables by their marginals; and for each marginal that follows from one, the first such table.
-        self.tables = {self.parts[place].attributes: t for t, place in enumerate(marked)}
+        self.tables = {plan.parts[place].attributes: t for t, place in enumerate(whole)}
         self.held = dict(self.tables)
         for own, t in self.tables.items():
             for kept in ((), *((name,) for name in own)):
                 self.held.setdefault(kept, t)
-        #: The place of a marginal that follows from tables, but is none, is beyond those of the parts.
-        for kept in self.held:
-            self.places.setdefault(kept, len(self.places))
-        self._given = [*marked]
+        unknowns = 1 + sum(domain[own[0]].size - 1 for own in self.held if len(own) == 1)
+        if unknowns > MAX_UNKNOWNS:
+            raise TooLargeError(
+                f"tables that share one-way marginals of {unknowns} unknowns; the limit is {MAX_UNKNOWNS}"
+            )
+        self.shared = Schur(tables, [own for own in self.held if len(own) < 2])
+        follow = [own for own in self.held if own not in self.tables]
+        cells = [[Block((name,), IdentityMatrix(domain[name].size)) for name in own] for own in follow]
+        parts = [*plan.parts, *(Part(n, tuple(own), 1.0) for n, own in zip(follow, cells, strict=True))]
+        super().__init__(domain, parts, [*noise, *(1.0 for _ in follow)], plan.weights)
+        #: What tells whether a query's pieces are all measured, on tables or apart.
+        self._measured = SplitAnalysis(domain, parts, self.noise, plan.weights)
         self._known: dict[Names, Hashable] = {}
-        self._alike: dict[Hashable, list[tuple[float, Array]]] = {}
 
     def pieces(self, attributes: Names) -> Iterator[tuple[Names, int | None]]:
         """Yield the pieces that are not answered from the tables."""
         return ((kept, place) for kept, place in super().pieces(attributes) if kept not in self.held)
+
+    def check_support(self, group: Group) -> None:
+        self._measured.check_support(group)
+
+    def estimates(self, values: Sequence[Array]) -> Estimates:
+        def estimate(place: int) -> Array:
+            return self.parts[place].estimate(values[place], self.domain)
+
+        best = self.shared.tables([estimate(self.places[table]) for table in self.tables])
+
+        def residual(place: int) -> Array:
+            names = self.parts[place].attributes
+            if names in self.held:
+                table = self.shared.parts[self.held[names]].attributes
+                others = tuple(axis for axis, name in enumerate(table) if name not in names)
+                tensor = best[self.held[names]].reshape(self.axes.sizes(table)).sum(axis=others)
+            else:
+                tensor = estimate(place)
+            return self.removed(names, tensor)
+
+        return PieceEstimates(self, residual)
 
     def _answered(self, asked: Names) -> list[Names]:
         """Return the marginals of pieces that are answered from the tables: a table's own needs no others."""
         if asked in self.held:
             return [asked]
         return [kept for n in range(3) for kept in combinations(asked, n) if kept in self.held]
-
-    def estimates(self, values: Sequence[Array]) -> Estimates:
-        parts, domain = self.parts, self.domain
-        given = [parts[place].estimate(values[place], domain) for place in self._given]
-        best = self.shared.tables(given)
-        marginals = {self.places[kept]: (kept, t) for kept, t in self.held.items()}
-
-        def residual(place: int) -> Array:
-            if place in marginals:
-                names, t = marginals[place]
-                others = tuple(i for i, n in enumerate(parts[self._given[t]].attributes) if n not in names)
-                tensor = best[t].sum(axis=others)
-            else:
-                names, tensor = parts[place].attributes, parts[place].estimate(values[place], domain)
-            return self.removed(names, tensor)
-
-        return PieceEstimates(self, residual)
-
-    # ---- support -------------------------------------------------------------------------------
-
-    def check_support(self, group: Group) -> None:
-        super().check_support(group)
-        asked = group.attributes
-        rows = group.rows() if isinstance(group, DenseGroup) else None
-        for kept in combinations(asked, 2):
-            if kept not in self.tables:
-                continue
-            part = self.parts[self.places[kept]]
-            if rows is not None:
-                lost = self._unsupported(part, self.axes.piece_rows(asked, kept, rows), rows)
-            else:
-                assert isinstance(group, ProductGroup)
-                others = [name for name in asked if name not in kept]
-                lost = all(self.axes.piece(n, group.sets[n]).contracted > 0.0 for n in others) and any(
-                    self.axes.lost(block, group.sets) > SUPPORT_TOLERANCE for block in part.blocks
-                )
-            if lost:
-                raise UnsupportedQueryError(
-                    f"{group.name}: asks more of {', '.join(kept)} than the strategy measures there; ask a "
-                    "query that the workload's queries on it determine"
-                )
 
     # ---- explicit queries ----------------------------------------------------------------------
 
@@ -192,10 +173,9 @@ class JointAnalysis(SplitAnalysis):
 
     def _spread_rows(self, kept: Names, rows: Array) -> Array:
         """Return queries on a marginal as queries on the table that it follows from."""
-        table = self.parts[self._given[self.held[kept]]].attributes
-        shape = [self.domain[name].size if name in kept else 1 for name in table]
-        cells = np.broadcast_to(rows.reshape(-1, *shape), (len(rows), *self.axes.sizes(table)))
-        return cells.reshape(len(rows), -1)
+        sizes = {name: self.domain[name].size for name in self.shared.parts[self.held[kept]].attributes}
+        tensor = rows.reshape(-1, *(size if name in kept else 1 for name, size in sizes.items()))
+        return np.broadcast_to(tensor, (len(rows), *sizes.values())).reshape(len(rows), -1)
 
     def covariances(self, left: Group, right: Group, *, paired: bool = False) -> Array:
         found = super().covariances(left, right, paired=paired)
@@ -231,8 +211,13 @@ class JointAnalysis(SplitAnalysis):
             form = self._form(asked, asked)
             whole = [Piece(group.sets[name], np.zeros(self.domain[name].size)) for name in asked]
             return product_quadratic(form, whole).ravel() if asked else form[0]
-        means = {name: self.axes.piece(name, group.sets[name]).means[:, None] for name in asked}
-        rows = {name: self._rows(group, name) - means[name] for names in answered for name in names}
+        pieces = {name: self.axes.piece(name, group.sets[name]) for name in asked}
+        means = {name: own.means[:, None] for name, own in pieces.items()}
+        rows = {}
+        for name, own in pieces.items():
+            if means[name].size * own.size > MAX_VARIANCES:
+                raise TooLargeError(f"{means[name].size} queries on {own.size} values are too many to form")
+            rows[name] = own.predicates.rows(own.size) - means[name]
         total = np.zeros(group.counts)
         for i, kept in enumerate(answered):
             for other in answered[: i + 1]:
@@ -240,12 +225,6 @@ class JointAnalysis(SplitAnalysis):
                 factor = 1.0 if kept == other else 2.0
                 total += factor * bilinear(self._form(kept, other), left, right)
         return total.ravel()
-
-    def _rows(self, group: ProductGroup, name: str) -> Array:
-        predicates, size = group.sets[name], self.domain[name].size
-        if predicates.count(size) * size > MAX_VARIANCES:
-            raise TooLargeError(f"{predicates.count(size)} queries on {size} values are too many to form")
-        return predicates.rows(size)
 
     def _form(self, kept: Names, other: Names) -> Array:
         """Return the covariances of the best estimates of the cells of two marginals."""
@@ -266,32 +245,18 @@ class JointAnalysis(SplitAnalysis):
         """Return a value equal for attributes of which tables say the same; most are alike by symmetry."""
         if asked not in self._known:
             [mode] = self.shared.modes
-            tables = [
-                (asked.index(first), asked.index(second), id(mode.views[t]), self.shared.noise[t])
-                for first, second in combinations(asked, 2)
-                for t in [self.tables.get((first, second))]
-                if t is not None
-            ]
-            held = [own for own in ((), *((name,) for name in asked)) if own in self.held]
-            unknown = tuple(asked.index(name) for own in held for name in own)
-            kind = (tuple(self.axes.sizes(asked)), unknown, tuple(tables))
+            pairs = [(own, self.tables[own]) for own in combinations(asked, 2) if own in self.tables]
+            tables = [(*map(asked.index, own), id(mode.views[t]), self.shared.noise[t]) for own, t in pairs]
+            held = [own for n in (0, 1) for own in combinations(asked, n) if own in self.held]
             places = np.concatenate([mode.subsets[own] for own in held])
             covariance = mode.covariance[np.ix_(places, places)]
-            self._known[asked] = kind, _representative(self._alike.setdefault(kind, []), covariance)
+            deviations = np.sqrt(np.diagonal(covariance))
+            figures = covariance / np.multiply.outer(deviations, deviations), np.log(deviations)
+            # adding 0 leaves one zero of two
+            rounded = tuple((np.round(own, _DIGITS) + 0.0).tobytes() for own in figures)
+            unknown = tuple(own in held for own in combinations(asked, 1))
+            self._known[asked] = tuple(self.axes.sizes(asked)), unknown, tuple(tables), rounded
         return self._known[asked]
 
     def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         return {}
-
-
-def _representative(known: list[tuple[float, Array]], covariance: Array) -> int:
-    """Return the number of the first covariance of unknowns that is as this; this is new if there is none."""
-    deviations = np.sqrt(np.diagonal(covariance))
-    trace = float(deviations @ deviations)
-    for number, (other, theirs) in enumerate(known):
-        if abs(other - trace) <= _SAME * trace:
-            apart = np.abs(theirs - covariance)
-            if (apart <= _SAME * np.multiply.outer(deviations, deviations)).all():
-                return number
-    known.append((trace, covariance))
-    return len(known) - 1

@@ -20,7 +20,6 @@ the other attributes, noisier where more values were summed.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,14 +33,13 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.linear import RANK, along_axes, contrasts, inverse_root
-from matrixdp.plan.part import Block, Part
+from matrixdp.plan.part import Part
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 
 __all__ = [
     "Combination",
-    "LeastSquares",
     "Loss",
     "Schur",
     "asked_sets",
@@ -67,7 +65,7 @@ _CHUNK = 4_000_000
 
 
 class Combination:
-    """Several tables, each by itself; see `LeastSquares`.
+    """Several tables, each by itself; they are what `Schur` and `Pair` combine.
 
     Parameters
     ----------
@@ -103,28 +101,7 @@ class Combination:
         return np.asarray(sum(found))
 
 
-class LeastSquares(Combination, ABC):
-    """The global least squares of tables: their estimates agree in every sum that two tables determine."""
-
-    @abstractmethod
-    def variances(self, place: int, group: ProductGroup) -> Array:
-        """Return the variances of a product group that a table determines, flat."""
-
-    @abstractmethod
-    def factors(self, place: int, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
-        """Return for each attribute what the variances are made from; see `Analysis.factors`."""
-
-    @abstractmethod
-    def loss(self, placed: Iterable[tuple[int, Group]]) -> Loss:
-        """Return the weighted sum of the variances of groups that tables determine."""
-
-    @property
-    def work(self) -> float:
-        """About how many multiplications one evaluation of `loss` takes, beyond few."""
-        return 0.0
-
-
-class Schur(LeastSquares):
+class Schur(Combination):
     """The least squares of tables that each determine their totals; see the module's description.
 
     Parameters
@@ -138,28 +115,26 @@ class Schur(LeastSquares):
 
     def __init__(self, tables: Sequence[TableAnalysis], common: Sequence[Names] | None = None) -> None:
         super().__init__(tables)
-        self._whole = _whole(tables) if common is None else frozenset()
-        #: Of each table the blocks on attributes whose values are not measured alike, in domain order.
-        self._blocks = [self._others(part) for part in self.parts]
-        common = common_subsets(_varying(tables)) if common is None else common
-        names = {name for found in common for name in found} - self._whole
-        known: dict[int, Array] = {}
+        whole: frozenset[str] = frozenset()
+        if common is None:
+            whole, common = _whole(tables), common_subsets(_varying(tables))
         #: For each attribute that tables share the sum over it, and contrasts that span what they measure.
-        self._bases = {name: self._basis(name, known) for name in names}
+        self._bases: dict[str, Array] = {}
+        known: dict[int, Array] = {}
+        for name in {name for names in common for name in names} - whole:
+            self._bases[name] = self._basis(name, known)
         self._views: dict[Hashable, _View] = {}
-        self.modes = [self._mode(*mode) for mode in _by_contrasts(common, self._whole).items()]
+        self.modes = [self._mode(*mode) for mode in _by_contrasts(common, whole).items()]
 
     @staticmethod
     def fits(tables: Sequence[TableAnalysis]) -> bool:
         """Return whether the tables determine their totals and have few enough unknowns in common."""
         domain, varying, whole = tables[0].domain, _varying(tables), _whole(tables)
-        shared = {
-            tuple(n for n in one if n in other) for i, one in enumerate(varying) for other in varying[:i]
-        }
-        if max(domain.cells([n for n in names if n not in whole]) for names in shared) > MAX_COMMON:
-            return False
-        if max(len(whole.intersection(names)) for names in shared) > MAX_WHOLE:
-            return False
+        for names in {
+            frozenset(one).intersection(two) for i, one in enumerate(varying) for two in varying[:i]
+        }:
+            if domain.cells([*names - whole]) > MAX_COMMON or len(names & whole) > MAX_WHOLE:
+                return False
         entries = 0
         for held, subsets in _by_contrasts(common_subsets(varying), whole).items():
             counts = {names: math.prod(domain[n].size - 1 for n in names) for names in subsets}
@@ -172,14 +147,9 @@ class Schur(LeastSquares):
         matrices = [block.matrix for table in tables for block in table.parts[0].blocks]
         return all(matrix.rank == matrix.columns or matrix.measures_total for matrix in matrices)
 
-    def _others(self, part: Part) -> list[Block]:
-        found = [block for block in part.blocks if not self._whole.issuperset(block.attributes)]
-        return sorted(found, key=lambda block: part.attributes.index(block.attributes[0]))
-
     def _basis(self, name: str, known: dict[int, Array]) -> Array:
-        """Return the sum over an attribute, and orthonormal contrasts that span what tables measure."""
         size = self.domain[name].size
-        blocks = [block for own in self._blocks for block in own if name in block.attributes]
+        blocks = [block for part in self.parts for block in part.blocks if name in block.attributes]
         if any(len(block.attributes) > 1 or block.matrix.rank == size for block in blocks):
             if size not in known:
                 known[size] = np.vstack([np.ones((1, size)), contrasts(size).T])
@@ -189,108 +159,62 @@ class Schur(LeastSquares):
         return np.vstack([np.ones((1, size)), vectors[:, values > _DROPPED].T])
 
     def _mode(self, held: Names, subsets: Sequence[Names]) -> _Mode:
-        where, unknowns = {}, 0
+        unknowns, count = {}, 0
         for names in subsets:
-            count = math.prod(len(self._bases[name]) - 1 for name in names)
-            where[names] = np.arange(unknowns, unknowns + count)
-            unknowns += count
-        seen, places, spreads = {}, {}, {}
+            own = math.prod(len(self._bases[name]) - 1 for name in names)
+            unknowns[names] = np.arange(count, count + own)
+            count += own
+        views, places = {}, {}
         for t, part in enumerate(self.parts):
             if set(held) <= set(part.attributes):
-                own = [names for names in subsets if set(names) <= set(part.attributes)]
-                seen[t] = self._view(self._blocks[t], own)
-                places[t] = np.concatenate([where[names] for names in own])
-                alike = [block for block in part.blocks if self._whole.issuperset(block.attributes)]
-                spreads[t] = math.prod(_variance(block, block.attributes[0] in held) for block in alike)
-        noise = {t: self.noise[t] * spread for t, spread in spreads.items()}
-        return _Mode(held, unknowns, where, seen, places, spreads, noise)
+                seen = [names for names in subsets if set(names) <= set(part.attributes)]
+                views[t] = self._view(part, held, seen)
+                places[t] = np.concatenate([unknowns[names] for names in seen])
+        return _Mode(count, unknowns, views, places, {t: self.noise[t] for t in views})
 
-    def _view(self, blocks: Sequence[Block], subsets: Sequence[Names]) -> _View:
-        names = [name for block in blocks for name in block.attributes]
-        patterns = tuple(tuple(name in own for name in names) for own in subsets)
-        held = {name for own in subsets for name in own}
-        bases = [
-            self._bases[name] if name in held else np.ones((1, self.domain[name].size)) for name in names
-        ]
-        known = tuple(id(self._bases[name]) if name in held else self.domain[name].size for name in names)
-        key = (tuple(block.matrix.digest() for block in blocks), known, patterns)
+    def _view(self, part: Part, held: Names, subsets: Sequence[Names]) -> _View:
+        """Return the view of a table; one serves for all that measure and share the same."""
+        index = part.attributes.index
+        shared = {name for names in subsets for name in names}
+        bases = {
+            n: self._bases[n] if n in shared else np.ones((1, self.domain[n].size)) for n in part.attributes
+        }
+        matrices = tuple((*map(index, block.attributes), block.matrix.digest()) for block in part.blocks)
+        chosen = tuple(tuple(map(index, names)) for names in (held, *subsets))
+        key = matrices, chosen, tuple(id(own) if len(own) > 1 else own.shape for own in bases.values())
         if key not in self._views:
-            self._views[key] = _View(blocks, bases, patterns)
+            self._views[key] = _View(part, bases, held, subsets)
         return self._views[key]
 
-    # ---- between the cells of tables and a mode's tables of the other attributes ---------------
-
-    def _order(self, t: int) -> list[int]:
-        """Return the axes of a table's attributes: those of values measured alike first."""
-        others = [name for block in self._blocks[t] for name in block.attributes]
-        names = self.parts[t].attributes
-        return sorted(
-            range(len(names)), key=lambda i: -1 if names[i] in self._whole else others.index(names[i])
-        )
-
-    def _folded(self, mode: _Mode, t: int, rows: Array) -> Array:
-        """Return the mode's queries, a row for each value of the contrasts, (queries x values, cells)."""
-        names = self.parts[t].attributes
-        tensor = rows.reshape(-1, *(self.domain[name].size for name in names))
-        for axis, name in enumerate(names, 1):
-            if name in self._whole:
-                mean = tensor.mean(axis=axis, keepdims=True)
-                tensor = tensor - mean if name in mode.contrasts else mean
-        tensor = np.transpose(tensor, [0, *(1 + axis for axis in self._order(t))])
-        return tensor.reshape(-1, self.domain.cells([n for n in names if n not in self._whole]))
-
-    def _unfolded(self, mode: _Mode, t: int, found: Array) -> Array:
-        """Return the mode's queries on a table's cells again, (queries, cells)."""
-        names, order = self.parts[t].attributes, self._order(t)
-        sizes = [self.domain[name].size for name in names]
-        kept = [
-            1 if n in self._whole and n not in mode.contrasts else size
-            for n, size in zip(names, sizes, strict=True)
-        ]
-        tensor = found.reshape(-1, *(kept[axis] for axis in order))
-        tensor = np.transpose(tensor, [0, *(1 + int(axis) for axis in np.argsort(order))])
-        return np.broadcast_to(tensor, (len(tensor), *sizes)).reshape(len(tensor), -1)
-
-    def _summed(self, mode: _Mode, t: int) -> int:
-        """Return the number of a table's values that are summed into one."""
-        names = self._whole.intersection(self.parts[t].attributes) - set(mode.contrasts)
-        return math.prod(self.domain[name].size for name in names)
-
-    def _seen(self, mode: _Mode, t: int, rows: Array) -> Array:
-        """Return the covariances of queries with what a table says of the unknowns, at noise 1."""
-        view = mode.views[t]
-        return view.coordinates(self._folded(mode, t, rows), view.spreads)
+    def _holding(self, *places: int) -> Iterator[_Mode]:
+        return (mode for mode in self.modes if all(place in mode.views for place in places))
 
     # ---- estimates -----------------------------------------------------------------------------
 
     def tables(self, estimates: Sequence[Array]) -> list[Array]:
         found = [estimate.reshape(1, -1) for estimate in estimates]
         for mode in self.modes:
-            own, side = {}, np.zeros((1, mode.unknowns))
+            own, side = {}, np.zeros((1, 1, mode.unknowns))
             for t, view in mode.views.items():
-                sums = self._summed(mode, t) * self._folded(mode, t, estimates[t])
-                own[t] = view.coordinates(sums, view.queries)
-                said = np.zeros((len(sums), mode.unknowns))
-                said[:, mode.places[t]] = own[t] @ view.information / mode.noise[t]
+                own[t] = view.coordinates(estimates[t].reshape(1, -1), view.queries)
+                said = np.zeros((*own[t].shape[:2], mode.unknowns))
+                said[..., mode.places[t]] = own[t] @ view.information / self.noise[t]
                 side = side + said
             best = side @ mode.covariance
             for t, view in mode.views.items():
-                moved = view.cells((best[:, mode.places[t]] - own[t]) @ view.information, view.spreads)
-                found[t] = found[t] + self._unfolded(mode, t, moved) / self._summed(mode, t)
+                moved = (best[..., mode.places[t]] - own[t]) @ view.information
+                found[t] = found[t] + view.cells(moved, view.spreads)
         return [own.reshape(estimate.shape) for own, estimate in zip(found, estimates, strict=True)]
 
     def weights(self, queries: Queries) -> list[Array]:
         found = super().weights(queries)
         for place, rows in queries.items():
             for mode in self._holding(place):
-                seen = self._seen(mode, place, rows)
+                seen = mode.views[place].coordinates(rows, mode.views[place].spreads)
                 for t, view in mode.views.items():
-                    own = view.cells(seen @ mode.change(place, t) / mode.noise[t], view.queries)
-                    found[t] = found[t] + self._unfolded(mode, t, own)
+                    own = view.cells(seen @ mode.change(place, t) / self.noise[t], view.queries)
+                    found[t] = found[t] + own
         return found
-
-    def _holding(self, *places: int) -> Iterator[_Mode]:
-        return (mode for mode in self.modes if all(place in mode.views for place in places))
 
     # ---- variances -----------------------------------------------------------------------------
 
@@ -307,197 +231,196 @@ class Schur(LeastSquares):
         total: Array = np.zeros(())
         for (t, own), (u, other) in product(left.items(), right.items()):
             for mode in self._holding(t, u):
-                seen = self._seen(mode, t, own) @ mode.change(t, u)
-                known = self._seen(mode, u, other)
+                first, second = mode.views[t], mode.views[u]
+                seen = first.coordinates(own, first.spreads) @ mode.change(t, u)
+                known = second.coordinates(other, second.spreads)
                 total = total + inner(seen.reshape(len(own), -1), known.reshape(len(other), -1))
         return total
 
     def variances(self, place: int, group: ProductGroup) -> Array:
+        """Return the variances of a product group that a table determines, flat."""
         sets = asked_sets(self.parts[place], group)
-        counts = [predicates.count(self.domain[name].size) for name, predicates in sets.items()]
-        total = self.alone[place].variances(group).reshape(counts)
+        total = self.alone[place].variances(group)
         for mode in self._holding(place):
-            squares, axes = self._axes(mode, place, sets)
-            change = mode.views[place].quadratic(mode.change(place, place), axes)
-            change = change.reshape(
-                [1 if name in squares else n for name, n in zip(sets, counts, strict=True)]
-            )
-            for axis, name in enumerate(sets):
-                if name in squares:
-                    change = change * np.expand_dims(squares[name], [*range(1, len(sets) - axis)])
-            total = total + change
-        return np.asarray(np.maximum(total, 0.0)).ravel()
-
-    def _axes(
-        self, mode: _Mode, place: int, sets: Mapping[str, Predicates]
-    ) -> tuple[dict[str, Array], list[Array]]:
-        """Return squares of what is asked of attributes measured alike, and covariances for the others."""
-        squares = {}
-        for name in self._whole.intersection(sets):
-            size = self.domain[name].size
-            of_sums = sets[name].apply(np.ones((size, 1)))[:, 0] ** 2 / size
-            squares[name] = sets[name].squares(size) - of_sums if name in mode.contrasts else of_sums / size
-        spreads = zip(self._blocks[place], mode.views[place].spreads, strict=True)
-        return squares, [sets[block.attributes[0]].apply(own.T) for block, own in spreads]
+            total = total + mode.views[place].quadratic(mode.change(place, place), sets).ravel()
+        return np.asarray(np.maximum(total, 0.0))
 
     def factors(self, place: int, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
-        sets, axes = asked_sets(self.parts[place], group), self.alone[place].axes
-        found: dict[str, list[Array]] = {name: [] for name in group.attributes}
-        for block in self.parts[place].blocks:
-            [name] = block.attributes
-            found[name] = [axes.variances(block, sets)]
+        """Return for each attribute what the variances are made from; see `Analysis.factors`."""
+        part, axes = self.parts[place], self.alone[place].axes
+        found = {block.attributes[0]: [axes.variances(block, group.sets)] for block in part.blocks}
         for mode in self._holding(place):
-            squares, columns = self._axes(mode, place, sets)
-            for name, square in squares.items():
-                found[name].append(square)
-            for block, own in zip(self._blocks[place], columns, strict=True):
-                found[block.attributes[0]] += list(own.T)
-        return {name: found[name] for name in group.attributes}
+            view = mode.views[place]
+            for axis, (own, _) in zip(view.order, view.axes(asked_sets(part, group)), strict=True):
+                found[part.attributes[axis]] += list(own.T)
+        return {name: found.get(name, []) for name in group.attributes}
 
     # ---- errors as functions of the tables' precisions -----------------------------------------
 
     @property
     def work(self) -> float:
+        """About how many multiplications one evaluation of `loss` takes."""
         return math.fsum(float(mode.unknowns) ** 3 for mode in self.modes)
 
     def loss(self, placed: Iterable[tuple[int, Group]]) -> Loss:
+        """Return the weighted sum of the variances of groups that tables determine."""
         alone = np.zeros(len(self.parts))
         asked: list[dict[int, Any]] = [defaultdict(float) for _ in self.modes]
         for place, group in placed:
             alone[place] += self.alone[place].group(group).weighted / self.noise[place]
-            for mode, own in zip(self.modes, asked, strict=True):
+            for mode, found in zip(self.modes, asked, strict=True):
                 if place in mode.views:
-                    own[place] += group.weight * self._squares(mode, place, group)
+                    found[place] += group.weight * self._squares(mode.views[place], place, group)
         commons = [np.zeros((mode.unknowns, mode.unknowns)) for mode in self.modes]
-        for mode, own, common in zip(self.modes, asked, commons, strict=True):
-            for place, squares in own.items():
+        for mode, found, common in zip(self.modes, asked, commons, strict=True):
+            for place, squares in found.items():
                 information, places = mode.views[place].information, mode.places[place]
-                alone[place] -= mode.spreads[place] * float((squares * information).sum())
+                alone[place] -= float((squares * information).sum())
                 common[np.ix_(places, places)] += information @ squares @ information
-        spreads = [np.array([*mode.spreads.values()]) for mode in self.modes]
 
         def evaluate(precisions: Array) -> tuple[float, Array]:
             total, gradient = float((alone / precisions).sum()), -alone / precisions**2
-            for mode, common, spread in zip(self.modes, commons, spreads, strict=True):
+            for mode, common in zip(self.modes, commons, strict=True):
                 own = [*mode.views]
-                covariance = mode.solved(precisions[own] / spread)
+                covariance = mode.solved(precisions[own])
                 pulled = covariance @ common
                 total += float(np.trace(pulled))
-                gradient[own] -= mode.information @ (pulled @ covariance).ravel() / spread
+                gradient[own] -= mode.information @ (pulled @ covariance).ravel()
             return total, gradient
 
         return evaluate
 
-    def _squares(self, mode: _Mode, place: int, group: Group) -> Array:
-        """Return the weighted sum over a group's queries of the squares of what `_seen` returns."""
+    def _squares(self, view: _View, place: int, group: Group) -> Array:
+        """Return the weighted sum over a group's queries of gg', g their covariances with the unknowns."""
         if isinstance(group, ProductGroup) and group.query_weights is None:
-            squares, axes = self._axes(mode, place, asked_sets(self.parts[place], group))
-            factor = math.prod(float(square.sum()) for square in squares.values())
-            return factor * mode.views[place].product([own.T @ own for own in axes])
+            axes = view.axes(asked_sets(self.parts[place], group))
+            return view.product([own.T @ other for own, other in axes])
         rows = self.alone[place].rows(group)
         if group.query_weights is not None:
             rows = rows * np.sqrt(group.query_weights)[:, None]
-        seen = self._seen(mode, place, rows)
+        seen = view.coordinates(rows, view.spreads)
+        seen = seen.reshape(-1, seen.shape[2])
         return np.asarray(seen.T @ seen)
 
 
 class _View:
-    """What a table says of common unknowns at noise 1.
+    """What a table says at noise 1 of common unknowns: contrasts along some attributes, sums over others.
 
     An unknown has one coordinate for each attribute: 0 for the sum over it, else the number of a contrast.
+    Along the contrasts of a mode there are as many unknowns as values, all alike.
 
     Parameters
     ----------
-    blocks : sequence of Block
+    part : Part
         What the table measures.
-    bases : sequence of ndarray
-        For each attribute of the blocks the sum and the contrasts that unknowns have, in rows.
-    patterns : sequence of tuple of bool
-        For each subset of attributes of which contrasts are common, whether it has the attribute.
+    bases : mapping of str to ndarray
+        For each attribute of the part the sum and the contrasts that unknowns have, in rows.
+    held : tuple of str
+        The attributes measured alike whose contrasts are meant.
+    subsets : sequence of tuple of str
+        The other attributes of which contrasts are common.
 
     Attributes
     ----------
-    counts : list of int
-        The unknowns of each subset.
-    queries : list of ndarray
-        For each block its sums and contrasts, shape (coordinates, cells).
-    spreads : list of ndarray
+    queries : list
+        For each block its sums and contrasts, shape (coordinates, cells), or a function that removes means.
+    spreads : list
         The same times the covariance of the block's estimates.
     information : ndarray
         J, the pseudo-inverse of the covariance of the estimates of the unknowns.
     """
 
-    def __init__(
-        self, blocks: Sequence[Block], bases: Sequence[Array], patterns: Sequence[tuple[bool, ...]]
-    ) -> None:
-        self._patterns = patterns
-        ranges = [
-            [
-                np.arange(1, len(basis)) if own else np.zeros(1, int)
-                for own, basis in zip(p, bases, strict=True)
-            ]
-            for p in patterns
-        ]
-        self.counts = [math.prod(map(len, own)) for own in ranges]
+    def __init__(self, part: Part, bases: Mapping[str, Array], held: Names, subsets: Sequence[Names]) -> None:
+        place = part.attributes.index
+        self._held, self._subsets = held, subsets
+        blocks = sorted(part.blocks, key=lambda b: (b.attributes[0] not in held, place(b.attributes[0])))
+        self._listed = listed = [name for block in blocks for name in block.attributes]
+        self.order = [place(name) for name in self._listed]
+        self._sizes = [bases[name].shape[1] for name in part.attributes]
+        self._columns = [block.matrix.columns for block in blocks]
+        self._values = math.prod(self._columns[: len(held)])
+        ranges = [[np.arange(1, len(bases[n])) if n in own else [0] for n in listed] for own in subsets]
         grids = [np.meshgrid(*own, indexing="ij") for own in ranges]
-        index = np.array([np.concatenate([own[i].ravel() for own in grids]) for i in range(len(bases))])
-        self.queries, self.spreads, self._places = [], [], []
-        first, ranks = 0, []
+        self._counts = [math.prod(map(len, own)) for own in ranges]
+        index = {n: np.concatenate([own[i].ravel() for own in grids]) for i, n in enumerate(listed)}
+        self.queries: list[Any] = []
+        self.spreads: list[Any] = []
+        self._places, covariances, ranks = [], [], {}
         for block in blocks:
-            axes = range(first, first := first + len(block.attributes))
-            own, places = np.unique(index[axes.start : axes.stop], axis=1, return_inverse=True)
+            if block.attributes[0] in held:
+                assert block.matrix.symmetric_covariance is not None
+                variance, _ = block.matrix.symmetric_covariance
+                self.queries.append(_Contrasts(1.0))
+                self.spreads.append(_Contrasts(variance))
+                covariances.append(np.full((1, 1), variance))
+                self._places.append(np.zeros(sum(self._counts), dtype=np.intp))
+                continue
+            own, where = np.unique([index[n] for n in block.attributes], axis=1, return_inverse=True)
             rows = np.ones((own.shape[1], 1))
-            for axis, coordinates in zip(axes, own, strict=True):
-                rows = (rows[:, :, None] * bases[axis][coordinates][:, None]).reshape(len(rows), -1)
+            for name, coordinates in zip(block.attributes, own, strict=True):
+                rows = (rows[:, :, None] * bases[name][coordinates][:, None]).reshape(len(rows), -1)
+                ranks[name] = block.matrix.rank if len(block.attributes) == 1 else len(bases[name])
             self.queries.append(rows)
             self.spreads.append(block.matrix.covariance_times(rows.T).T)
-            self._places.append(places.reshape(-1))
-            ranks += [block.matrix.rank] if len(axes) == 1 else [len(bases[axis]) for axis in axes]
-        shape = [len(rows) for rows in self.queries]
-        self._flat = np.ravel_multi_index(self._places, shape) if shape else np.zeros(1, dtype=np.intp)
-        known = [math.prod(n - 1 for n, own in zip(ranks, p, strict=True) if own) for p in patterns]
-        pairs = zip(self.spreads, self.queries, strict=True)
-        covariance = self.product([own @ rows.T for own, rows in pairs])
-        # one scale for each subset: what a table does not determine stays orthogonal to what it does
-        parts = np.split(covariance.diagonal(), np.cumsum(self.counts)[:-1])
-        scales = [math.sqrt(own.mean()) if n else 1.0 for own, n in zip(parts, known, strict=True)]
-        self.information = _inverse(covariance, np.repeat(scales, self.counts), sum(known))
+            covariances.append(self.spreads[-1] @ rows.T)
+            self._places.append(where.reshape(-1))
+        self._shape = [len(own) for own in self.queries[len(held) :]]
+        others = self._places[len(held) :]
+        self._flat = np.ravel_multi_index(others, self._shape) if others else np.zeros(1, dtype=np.intp)
+        known = [math.prod(ranks[name] - 1 for name in names) for names in subsets]
+        self.information = _inverse(self.product(covariances), self._counts, known)
 
     def product(self, matrices: Sequence[Array]) -> Array:
         """Return the product over blocks of matrices over their coordinates, between all unknowns."""
-        found = np.ones((sum(self.counts),) * 2)
+        found = np.ones((sum(self._counts),) * 2)
         for matrix, places in zip(matrices, self._places, strict=True):
             found *= matrix[np.ix_(places, places)]
         return found
 
-    def coordinates(self, tables: Array, matrices: Sequence[Array]) -> Array:
-        """Return the product of ``queries`` or ``spreads`` times tables, (tables, cells) in."""
-        tensor = tables.reshape(len(tables), *(own.shape[1] for own in matrices))
-        return along_axes(tensor, matrices, 1).reshape(len(tables), -1)[:, self._flat]
+    def coordinates(self, tables: Array, maps: Sequence[Any]) -> Array:
+        """Return ``queries`` or ``spreads`` times tables, (tables, cells) to (tables, values, unknowns)."""
+        tensor = np.transpose(tables.reshape(-1, *self._sizes), [0, *(1 + axis for axis in self.order)])
+        tensor = along_axes(tensor.reshape(-1, *self._columns), maps, 1)
+        return tensor.reshape(len(tables), self._values, -1)[:, :, self._flat]
 
-    def cells(self, coefficients: Array, matrices: Sequence[Array]) -> Array:
-        """Return the transposed of that: (tables, unknowns) to (tables, cells)."""
-        shape = [len(own) for own in matrices]
-        tensor = np.zeros((len(coefficients), math.prod(shape)))
-        tensor[:, self._flat] = coefficients
-        back = along_axes(tensor.reshape(-1, *shape), [own.T for own in matrices], 1)
-        return back.reshape(len(coefficients), -1)
+    def cells(self, coefficients: Array, maps: Sequence[Any]) -> Array:
+        """Return the transposed of that, (tables, values, unknowns) to (tables, cells)."""
+        tensor = np.zeros((*coefficients.shape[:2], math.prod(self._shape)))
+        tensor[:, :, self._flat] = coefficients
+        tensor = tensor.reshape(-1, *self._columns[: len(self._held)], *self._shape)
+        tensor = along_axes(tensor, [own if callable(own) else own.T for own in maps], 1)
+        tensor = tensor.reshape(-1, *(self._sizes[axis] for axis in self.order))
+        tensor = np.transpose(tensor, [0, *(1 + np.argsort(self.order))])
+        return tensor.reshape(len(coefficients), -1)
 
-    def quadratic(self, form: Array, axes: Sequence[Array]) -> Array:
-        """Return g' M g for the covariances g of products with the estimates; M is symmetric."""
-        total = np.zeros([len(own) for own in axes])
-        ends = np.cumsum([0, *self.counts])
+    def axes(self, sets: Sequence[Predicates]) -> list[tuple[Array, Array]]:
+        """Return for each block factors of gg', g the covariances of its predicates with the unknowns."""
+        found = []
+        for axis, size, spread in zip(self.order, self._columns, self.spreads, strict=True):
+            if isinstance(spread, np.ndarray):
+                found.append((sets[axis].apply(spread.T),) * 2)
+            else:
+                sums = sets[axis].apply(np.ones((size, 1)))
+                own = sets[axis].squares(size)[:, None] - sums**2 / size
+                found.append((spread.variance**2 * own, np.ones_like(sums)))
+        return found
 
-        def chosen(pattern: tuple[bool, ...]) -> list[Array]:
-            pairs = zip(axes, pattern, strict=True)
-            return [own[:, 1:] if contrast else own[:, :1] for own, contrast in pairs]
+    def quadratic(self, form: Array, sets: Sequence[Predicates]) -> Array:
+        """Return g' M g for the covariances g of products with the unknowns, as counts; M is symmetric."""
+        axes, ends = self.axes(sets), np.cumsum([0, *self._counts])
 
-        for i, rows in enumerate(self._patterns):
-            for j, columns in enumerate(self._patterns[: i + 1]):
+        def chosen(names: Names, side: int) -> list[Array]:
+            pairs = zip(self._listed, axes, strict=True)
+            return [own[side][:, 1:] if name in names else own[side][:, :1] for name, own in pairs]
+
+        total = np.zeros([len(own) for own, _ in axes])
+        for i, rows in enumerate(self._subsets):
+            for j, columns in enumerate(self._subsets[: i + 1]):
                 block = form[ends[i] : ends[i + 1], ends[j] : ends[j + 1]]
                 if block.size:
-                    total += (1.0 if i == j else 2.0) * bilinear(block, chosen(rows), chosen(columns))
-        return total
+                    factor = 1.0 if i == j else 2.0
+                    total += factor * bilinear(block, chosen(rows, 0), chosen(columns, 1))
+        return np.transpose(total, np.argsort(self.order))
 
 
 @dataclass(eq=False)
@@ -506,24 +429,18 @@ class _Mode:
 
     Attributes
     ----------
-    contrasts : tuple of str
-        The attributes of which contrasts are meant.
     unknowns : int
         How many unknowns of the other attributes stand with them.
     subsets : dict of tuple of str to ndarray
         Which of them are those of each subset of the other attributes.
-    views, places : dict
-        For each table that has the contrasts, by its place: what it says, and of which unknowns.
-    spreads, noise : dict of int to float
-        The variance of such a contrast of sums at noise 1, and at the table's.
+    views, places, noise : dict
+        For each table that has the contrasts: what it says, of which unknowns, and its noise variance.
     """
 
-    contrasts: Names
     unknowns: int
     subsets: dict[Names, Places]
     views: dict[int, _View]
     places: dict[int, Places]
-    spreads: dict[int, float]
     noise: dict[int, float]
 
     @cached_property
@@ -635,9 +552,13 @@ def _whole(tables: Sequence[TableAnalysis]) -> frozenset[str]:
     return frozenset(names - unlike)
 
 
-def _inverse(covariance: Array, scale: Array, rank: int) -> Array:
-    """Return the pseudo-inverse of a matrix of known rank with entries like those of scale scale'."""
-    scales = np.multiply.outer(scale, scale)
+def _inverse(covariance: Array, counts: Sequence[int], ranks: Sequence[int]) -> Array:
+    """Return the pseudo-inverse of a covariance of known ranks within subsets of so many unknowns."""
+    # one scale for each subset: what a table does not determine stays orthogonal to what it does
+    parts = np.split(covariance.diagonal(), np.cumsum(counts)[:-1])
+    scale = [math.sqrt(own.mean()) if rank else 1.0 for own, rank in zip(parts, ranks, strict=True)]
+    scales = np.multiply.outer(*[np.repeat(scale, counts)] * 2)
+    rank, kept = sum(ranks), np.zeros((0, 0))
     try:
         if rank == len(covariance):
             factor = scipy.linalg.cho_factor(covariance / scales)
@@ -645,19 +566,22 @@ def _inverse(covariance: Array, scale: Array, rank: int) -> Array:
         values, vectors = np.linalg.eigh(covariance / scales)
         kept = vectors[:, values > RANK * values[-1]]
     except (ValueError, np.linalg.LinAlgError):
-        kept = np.zeros((0, 0))
+        pass
     if kept.shape[1] != rank:
         raise NumericalError("measured matrices too close to singular for least squares with others")
     return np.asarray((kept / values[-rank:]) @ kept.T / scales)
 
 
-def asked_sets(part: Part, group: ProductGroup) -> dict[str, Predicates]:
+def asked_sets(part: Part, group: ProductGroup) -> list[Predicates]:
     """Return what a group asks of each attribute of a part."""
-    return {name: group.sets.get(name, Total()) for name in part.attributes}
+    return [group.sets.get(name, Total()) for name in part.attributes]
 
 
-def _variance(block: Block, contrast: bool) -> float:
-    """Return the variance of the estimate of a contrast of length 1, or of the sum, at noise 1."""
-    size, structure = block.matrix.columns, block.matrix.symmetric_covariance
-    assert structure is not None
-    return structure[0] if contrast else size * (structure[0] + size * structure[1])
+@dataclass(frozen=True)
+class _Contrasts:
+    """All contrasts along an attribute, times the variance of each: an array less its means."""
+
+    variance: float
+
+    def __call__(self, array: Array) -> Array:
+        return np.asarray(self.variance * (array - array.mean(axis=0)))

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.exact.linear import along_axes
-from matrixdp.plan.least_squares import LeastSquares, Loss, Queries, asked_sets
+from matrixdp.exact.linear import along_axes, inverse_root
+from matrixdp.plan.least_squares import Combination, Loss, Queries, asked_sets
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
@@ -31,8 +31,6 @@ Array = NDArray[np.float64]
 
 #: Values of an attribute, and cells of a marginal, up to which two tables are combined.
 MAX_VALUES, MAX_CELLS = 4_096, 20_000_000
-#: Eigenvalues of a sum of Gram matrices below this share of the largest are rounding errors.
-_DROPPED = 1e-12
 #: Decimals of shares that tell columns apart.
 _DECIMALS = 12
 
@@ -94,7 +92,11 @@ class Pencil:
         ranks = [1 if matrix is None else matrix.rank for matrix in (first, second)]
         scaled = [gram / scale for gram, scale in zip(grams, scales, strict=True)]
         both = scaled[0] + scaled[1]
-        inside = _whitened(both, max(ranks))
+        try:
+            inside = inverse_root(both, max(ranks)).T
+        except np.linalg.LinAlgError:
+            told = "measured matrices too close to singular for least squares with others"
+            raise NumericalError(told) from None
         if len(matrices) == 2:
             values, vectors = np.linalg.eigh(inside.T @ scaled[0] @ inside)
             values = np.clip(values, 0.0, 1.0)
@@ -110,17 +112,10 @@ class Pencil:
         return cls(basis, basis.T @ both, (values, 1.0 - values), scales)
 
 
-def _whitened(gram: Array, known: int) -> Array:
-    """Return R with R' G R = I, its columns spanning what G sees, of which ``known`` dimensions are sure."""
-    values, vectors = scipy.linalg.eigh(gram, check_finite=False)
-    kept = values > _DROPPED * values[-1]
-    if kept.sum() < known:
-        raise NumericalError("measured matrices too close to singular for least squares with others")
-    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
-
-
-class Pair(LeastSquares):
+class Pair(Combination):
     """The global least squares of two tables of products over single attributes."""
+
+    work = 0.0
 
     def __init__(self, tables: Sequence[TableAnalysis]) -> None:
         super().__init__(tables)
@@ -207,7 +202,7 @@ class Pair(LeastSquares):
 
         Shape (queries, kinds of columns) each.
         """
-        sets = zip(asked_sets(self.parts[t], group).values(), self._axes[t], strict=True)
+        sets = zip(asked_sets(self.parts[t], group), self._axes[t], strict=True)
         return [predicates.apply(pencil.basis) ** 2 @ pencil.alike[1] for predicates, pencil in sets]
 
     def _of_kinds(self, t: int, tensor: Array) -> Array:

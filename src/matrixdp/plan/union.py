@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.plan.least_squares import Combination, LeastSquares, Loss, Schur
+from matrixdp.plan.least_squares import Combination, Loss, Schur
 from matrixdp.plan.pair import Pair
 from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Analysis, Estimates, Plan, one_query
@@ -180,7 +180,7 @@ class UnionAnalysis(_SeveralTables):
     """Estimates and errors of the global least squares of several tables."""
 
     additive: ClassVar[bool] = True
-    combination: LeastSquares
+    combination: Pair | Schur
 
     def __init__(self, tables: Sequence[TableAnalysis]) -> None:
         super().__init__(_least_squares(tables))
@@ -214,7 +214,7 @@ class UnionAnalysis(_SeveralTables):
         return self.combination.work
 
 
-def _least_squares(tables: Sequence[TableAnalysis]) -> LeastSquares:
+def _least_squares(tables: Sequence[TableAnalysis]) -> Pair | Schur:
     if Pair.fits(tables):
         return Pair(tables)
     if Schur.fits(tables):
