@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 import matrixdp as mdp
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.model.pair_fit import fit_local
-from matrixdp.model.tables import LocalTables
+from matrixdp.model.tables import LocalTables, Mixture, free_attributes
 
 
 def measured(
@@ -14,8 +16,21 @@ def measured(
 ) -> Any:
     """Return what is measured of a table: by the `residual` mechanism unless the options name another."""
     workload = mdp.Workload(mdp.Domain(domain) if isinstance(domain, dict) else domain, *entries)
-    strategy = mdp.select(workload, **({"mechanism": "residual"} | options))
+    if options.get("mechanism") == "given":
+        strategy = mdp.Strategy.from_parts(workload.domain, workload.entries)
+    else:
+        strategy = mdp.select(workload, **({"mechanism": "residual"} | options))
     return strategy.measure(table, budget or mdp.Budget(mu=1), seed_not_private=seed)
+
+
+def a_mixture(
+    domain: mdp.Domain, components: int = 4, total: float = 1000.0, seed: int = 3, even: float = 1.0
+) -> Mixture:
+    """Return a mixture of random products; the larger `even`, the more alike their shares."""
+    random = np.random.default_rng(seed)
+    free = free_attributes(domain)
+    factors = {name: random.dirichlet(np.full(domain[name].size, even), components) for name in free}
+    return Mixture(domain, total, random.dirichlet(np.ones(components)), factors)
 
 
 def local(measurement: Any, known: Constraints | None = None) -> LocalTables:

@@ -35,12 +35,10 @@ def release() -> Any:
 
 @pytest.fixture(scope="session")
 def model(release: Any) -> Any:
-    from matrixdp.model import Mixture, Model
+    from matrixdp.model import Model
+    from tests.model.builders import a_mixture
 
-    random = np.random.default_rng(2)
-    sizes = {"sex": 2, "age": 12, "region": 3}
-    factors = {name: random.dirichlet(np.ones(size), 3) for name, size in sizes.items()}
-    tables = Mixture(release.domain, 399.7, random.dirichlet(np.ones(3)), factors)
+    tables = a_mixture(release.domain, 3, 399.7, seed=2)
     made = {"method": "mixture", "seed": 4, "accepted": True, "tests": {"loss": 1.5, "limit": 2.0}}
     return Model(release.measurement, release.workload, tables, made, release.confidence)
 

@@ -17,46 +17,41 @@ from tests.model.builders import local, measured
 DOMAIN = mdp.Domain(
     {
         "age": {"min": 0, "max": 7},
-        "married": ["no", "yes"],
-        "works": ["no", "yes"],
-        "region": ["north", "south", "west"],
+        "married": 2,
+        "works": 2,
+        "region": 3,
         "child": {"of": ["age"], "map": {code: "yes" if code < 2 else "no" for code in range(8)}},
         "household": {
             "of": ["married", "works"],
-            "cases": [{"when": {"married": "yes", "works": "no"}, "then": "supported"}],
+            "cases": [{"when": {"married": 1, "works": 0}, "then": "supported"}],
             "otherwise": "other",
         },
     }
 )
 FREE = ["age", "married", "works", "region"]
-RULES: list[Any] = [{"child": "yes", "married": "yes"}, {"age": {"range": [0, 1]}, "works": "yes"}]
+RULES: list[Any] = [{"child": "yes", "married": 1}, {"age": {"range": [0, 1]}, "works": 1}]
 NUMBER = 900
 
 
 def people():
     random = np.random.default_rng(4)
     age = random.integers(0, 8, NUMBER)
-    adult = age >= 2
-    married, works = adult & (random.random(NUMBER) < 0.5), adult & (random.random(NUMBER) < 0.7)
-    region = random.choice(3, NUMBER, p=[0.6, 0.3, 0.1])
+    married, works = (((age >= 2) & (random.random(NUMBER) < share)).astype(int) for share in (0.5, 0.7))
     return {
         "age": age,
-        "married": np.array(["no", "yes"])[married.astype(int)],
-        "works": np.array(["no", "yes"])[works.astype(int)],
-        "region": np.array(["north", "south", "west"])[region],
+        "married": married,
+        "works": works,
+        "region": random.choice(3, NUMBER, p=[0.6, 0.3, 0.1]),
     }
 
 
 PEOPLE = people()
-REGIONS = [int((PEOPLE["region"] == value).sum()) for value in ("north", "south", "west")]
+REGIONS = np.bincount(PEOPLE["region"]).tolist()
 TOTALS: list[Any] = [
     {"product": {"region": "identity"}, "counts": REGIONS},
     {"marginals": 0, "counts": NUMBER},
 ]
-BOTH = [
-    [int(((PEOPLE["region"] == r) & (PEOPLE["works"] == w)).sum()) for r in ("north", "south", "west")]
-    for w in ("no", "yes")
-]
+BOTH = np.bincount(3 * PEOPLE["works"] + PEOPLE["region"]).reshape(2, 3).tolist()
 PAIR: Any = {"product": {"works": "identity", "region": "identity"}, "counts": BOTH}
 
 
@@ -95,7 +90,7 @@ def test_published_counts_are_kept_exactly_and_impossible_combinations_empty(tab
 
 def test_rules_make_the_tables_better(measurement, known):
     truth = np.zeros((8, 2))
-    np.add.at(truth, (PEOPLE["age"], (PEOPLE["married"] == "yes").astype(int)), 1)
+    np.add.at(truth, (PEOPLE["age"], PEOPLE["married"]), 1)
 
     def error(tables):
         return float(((tables.marginal(["age", "married"]) - truth) ** 2).sum())
@@ -192,7 +187,7 @@ def test_too_much_is_refused(monkeypatch, measurement):
 
 
 def test_if_everything_is_impossible_that_is_said(measurement, monkeypatch):
-    known = Constraints.of(DOMAIN, None, [{"married": ["no", "yes"]}])
+    known = Constraints.of(DOMAIN, None, [{"married": [0, 1]}])
     with pytest.raises(SpecificationError, match="structural_zeros: found no possible combination"):
         local(measurement, known)
     monkeypatch.setattr(constraints, "_DRAWS", 5)

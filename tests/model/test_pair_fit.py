@@ -12,19 +12,18 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact.linear import contrasts
 from matrixdp.model.pair_fit import Directions, balanced, nearest, rounded
 from matrixdp.queries.groups import DenseGroup, MatrixRows, ProductGroup
-from tests.model import builders
-from tests.model.builders import local
+from tests.model.builders import local, measured
 
 DOMAIN = mdp.Domain(
     {
         "age": {"min": 0, "max": 8},
-        "sex": ["f", "m"],
-        "smokes": ["no", "yes"],
+        "sex": 2,
+        "smokes": 2,
         "city": 12,
         "adult": {"of": ["age"], "map": {code: "no" if code < 3 else "yes" for code in range(9)}},
         "smoking woman": {
             "of": ["sex", "smokes"],
-            "cases": [{"when": {"sex": "f", "smokes": "yes"}, "then": "yes"}],
+            "cases": [{"when": {"sex": 0, "smokes": 1}, "then": "yes"}],
             "otherwise": "no",
         },
     }
@@ -45,22 +44,16 @@ def people(number=400):
 
 def counted(names):
     cells = np.zeros([DOMAIN[name].size for name in names])
-    np.add.at(cells, tuple(CODES[name] for name in names), 1)
+    np.add.at(cells, tuple(PEOPLE[name] for name in names), 1)
     return cells
 
 
-CODES = people()
-WORDS = {"sex": np.array(["f", "m"])[CODES["sex"]], "smokes": np.array(["no", "yes"])[CODES["smokes"]]}
-PEOPLE = CODES | WORDS
+PEOPLE = people()
 BASE = list(NAMES)
 
 
-def measured(workload, mechanism="residual", budget=BUDGET, seed=3, **options):
-    if mechanism == "given":
-        strategy = mdp.Strategy.from_parts(workload.domain, workload.entries, budget=budget, **options)
-    else:
-        strategy = mdp.select(workload, mechanism=mechanism, budget=budget, **options)
-    return strategy.measure(PEOPLE, budget, seed_not_private=seed).measurement
+def of_people(*entries):
+    return measured(DOMAIN, PEOPLE, *entries, budget=BUDGET, seed=3).measurement
 
 
 @pytest.fixture(scope="module")
@@ -119,23 +112,20 @@ KINDS: dict[str, tuple[list[Any], str, str]] = {
 def test_every_kind_of_plan_and_noise_serves(kind, noise):
     entries, mechanism, plan = KINDS[kind]
     domain = DOMAIN if plan != "Direct" else mdp.Domain([DOMAIN["age"], DOMAIN["sex"]])
-    asked = mdp.Workload(domain, *entries)
     budget = BUDGET if noise == "gaussian" else mdp.Budget(epsilon=0.7)
     error = baseline = 0.0
     for seed in range(4):
-        held = measured(asked, mechanism, budget, seed, noise=noise)
+        options: dict[str, Any] = {"mechanism": mechanism, "budget": budget, "seed": seed, "noise": noise}
+        held = measured(domain, PEOPLE, *entries, **options).measurement
         assert type(held.plan).__name__ == plan
         fitted = local(held)
-        for group in asked.groups:
+        for group in mdp.Workload(domain, *entries):
             assert isinstance(group, ProductGroup)
             if len(group.attributes) != 2:
                 continue
-            truth = counted(group.attributes)
-            for axis, name in enumerate(group.attributes):
-                rows = group.sets[name].rows(DOMAIN[name].size)
-                truth = np.moveaxis(np.tensordot(rows, truth, axes=(1, axis)), 0, axis)
-            error += float(((fitted.answers(group) - truth.ravel()) ** 2).sum())
-            baseline += float(((held.estimates.answers(group) - truth.ravel()) ** 2).sum())
+            truth = group.rows() @ counted(group.attributes).ravel()
+            error += float(((fitted.answers(group) - truth) ** 2).sum())
+            baseline += float(((held.estimates.answers(group) - truth) ** 2).sum())
     # sums over many cells gain little by what is known of single cells, and noise may hide it
     assert error < baseline * (0.95 if plan in ("Pooled", "Union") else 1.05)
 
@@ -152,7 +142,7 @@ def test_derived_attributes_follow_from_the_others(tables):
 
 def test_what_was_measured_of_derived_attributes_counts():
     derived = [mdp.product(adult="identity", city="identity"), mdp.product({"smoking woman": "identity"})]
-    fitted = local(measured(mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=BASE), *derived)))
+    fitted = local(of_people(mdp.marginals([0, 1], attributes=BASE), *derived))
     ages = counted(("age", "city"))
     truth = np.stack([ages[:3].sum(axis=0), ages[3:].sum(axis=0)])
     error = np.sqrt(((fitted.marginal(["adult", "city"]) - truth) ** 2).mean())
@@ -161,8 +151,7 @@ def test_what_was_measured_of_derived_attributes_counts():
 
 
 def test_a_pair_of_which_nothing_was_measured_is_independent():
-    held = measured(mdp.Workload(DOMAIN, mdp.marginals([0, 1], attributes=BASE[:2])))
-    fitted = local(held)
+    fitted = local(of_people(mdp.marginals([0, 1], attributes=BASE[:2])))
     expected = np.multiply.outer(fitted.marginal(["age"]), fitted.marginal(["sex"])) / fitted.total
     np.testing.assert_allclose(fitted.marginal(["age", "sex"]), expected)
     np.testing.assert_allclose(fitted.marginal(["city"]), fitted.total / 12)  # nothing is known of it
@@ -172,7 +161,7 @@ def test_more_than_two_attributes_are_refused_by_name(tables):
     with pytest.raises(UnsupportedQueryError, match=r"needs age, sex, city together.*method='mixture'"):
         tables.marginal(["age", "sex", "city"])
     with pytest.raises(UnsupportedQueryError, match=r"and age, sex, smokes were measured together"):
-        local(measured(mdp.Workload(DOMAIN, mdp.marginals(3, attributes=BASE[:3]))))
+        local(of_people(mdp.marginals(3, attributes=BASE[:3])))
 
 
 def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
@@ -181,7 +170,7 @@ def test_sums_of_many_cells_are_met_though_single_cells_are_hardly_known():
     visits = np.minimum(random.geometric(0.3, 2000) - 1, 39)
     health = np.where(visits == 0, 0, random.binomial(3, 0.2, 2000))
     table = {"visits": visits, "health": health}
-    held = builders.measured({"visits": range(40), "health": 4}, table, mdp.marginals(1), ranges)
+    held = measured({"visits": range(40), "health": 4}, table, mdp.marginals(1), ranges)
     answers = held.reconstruct().model("local").answers.slice(44)
     off = np.subtract(answers["modelled"].to_pylist(), answers["estimate"].to_pylist())
     assert float(abs(off / answers["stddev"].to_numpy()).max()) < 2.5

@@ -1,9 +1,11 @@
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -11,12 +13,21 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.domain import Domain
+from matrixdp.domain.encoding import encode_value
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.language import marginals, product
 from matrixdp.model import Mixture, Model
 from matrixdp.model import records as held
-from matrixdp.model.records import StratifiedRecords, beside, counted, counted_table, systematic
+from matrixdp.model.records import (
+    RecordColumns,
+    StratifiedRecords,
+    beside,
+    counted,
+    counted_table,
+    systematic,
+)
 from matrixdp.storage.archive import entry
+from tests.model.builders import a_mixture, measured
 
 DOMAIN = Domain(
     {
@@ -27,13 +38,6 @@ DOMAIN = Domain(
         "pair": {"of": ["sex", "code"], "codes": [0, 1, 1, 0, 1, 1, 1, 0, 0, 1], "size": 2},
     }
 )
-
-
-def a_mixture(components: int = 4, total: float = 1000.0, seed: int = 3) -> Mixture:
-    random = np.random.default_rng(seed)
-    sizes = {"sex": 2, "age": 7, "code": 5}
-    factors = {name: random.dirichlet(np.full(size, 0.4), components) for name, size in sizes.items()}
-    return Mixture(DOMAIN, total, random.dirichlet(np.ones(components)), factors)
 
 
 def joined(records: StratifiedRecords, most: int = 1 << 18) -> dict[str, np.ndarray]:
@@ -61,7 +65,7 @@ def test_shares_are_rounded_up_or_down_and_sum_to_their_totals(data: st.DataObje
 
 @pytest.mark.parametrize("most", [1 << 18, 37])
 def test_every_component_and_value_has_its_share_however_records_are_chunked(most: int):
-    mixture = a_mixture()
+    mixture = a_mixture(DOMAIN, even=0.4)
     records = StratifiedRecords(mixture, 1234, 5)
     assert (abs(records.sizes - 1234 * mixture.weights) < 1).all()
     codes = joined(records, most)
@@ -95,7 +99,7 @@ def test_records_are_in_a_random_order():
 
 
 def test_stratified_records_are_nearer_to_the_mixture_than_independent_ones():
-    mixture, random = a_mixture(total=2000.0), np.random.default_rng(11)
+    mixture, random = a_mixture(DOMAIN, total=2000.0, even=0.4), np.random.default_rng(11)
     model = mixture.marginal(["age", "sex"])
     codes = joined(StratifiedRecords(mixture, 2000, 4))
     stratified = np.histogram2d(codes["age"], codes["sex"], bins=[np.arange(8), np.arange(3)])[0]
@@ -104,7 +108,7 @@ def test_stratified_records_are_nearer_to_the_mixture_than_independent_ones():
 
 
 def test_tables_that_are_counted_are_integer_and_agree():
-    records = StratifiedRecords(a_mixture(), 700, 9)
+    records = StratifiedRecords(a_mixture(DOMAIN, even=0.4), 700, 9)
     groups = marginals([0, 1, 2]).expand(DOMAIN)
     codes = joined(records)
     found = dict(zip([group.attributes for group in groups], counted(groups, records), strict=True))
@@ -121,17 +125,119 @@ def test_tables_that_are_counted_are_integer_and_agree():
 
 
 def test_a_counted_table_has_the_columns_of_answers(monkeypatch: pytest.MonkeyPatch):
-    records = StratifiedRecords(a_mixture(), 50, 9)
+    records = StratifiedRecords(a_mixture(DOMAIN, even=0.4), 50, 9)
     table = counted_table(DOMAIN, marginals([1]).expand(DOMAIN), records)
     assert (table.column_names[0], table.column_names[-1]) == ("group", "count")
     assert str(table.schema.field("count").type) == "int64"
     assert sum(table.column("count").to_pylist()) == 5 * 50
     halves = mdp.dense(np.full((1, 2), 0.5), attributes=["sex"]).expand(DOMAIN)
-    own = counted_table(DOMAIN, halves, StratifiedRecords(a_mixture(), 51, 9))
+    own = counted_table(DOMAIN, halves, StratifiedRecords(a_mixture(DOMAIN, even=0.4), 51, 9))
     assert own.column("count").to_pylist() == [25.5]
     monkeypatch.setattr(held, "MAX_CELLS", 9)
     with pytest.raises(TooLargeError, match="tables of 14 cells"):
-        counted(marginals([["sex", "age"]]).expand(DOMAIN), StratifiedRecords(a_mixture(), 1, 0))
+        counted(
+            marginals([["sex", "age"]]).expand(DOMAIN), StratifiedRecords(a_mixture(DOMAIN, even=0.4), 1, 0)
+        )
+
+
+# From codes to values.
+
+KINDS = mdp.Domain(
+    {
+        "sex": {"categories": ["f", "m"], "labels": {"f": "female"}, "null": "unknown", "column": "SEX"},
+        "age": {"min": -2, "max": 3, "null": "unknown"},
+        "code": 3,
+        "flag": {"categories": [True, False], "type": "boolean"},
+        "grade": {"categories": ["1.50", "2"], "type": "number"},
+        "pay": {"edges": ["-inf", 0, 10, 25.5, "inf"]},
+        "any": {"edges": ["-inf", "inf"]},
+        "narrow": {"edges": [0, 1, 2], "closed": True},
+        "hours": {"min": 0, "max": 1, "bins": 3},
+        "day": {"from": "2020-02-28", "to": "2020-03-01", "by": "day", "null": "none"},
+        "week": {"from": "2020-01-01", "to": "2020-01-20", "by": "week"},
+        "month": {"from": "2020-01-15", "to": "2020-03-02", "by": "month"},
+        "quarter": {"from": "2020-01-15", "to": "2020-07-02", "by": "quarter"},
+        "year": {"from": "2019-06-01", "to": "2021-01-01", "by": "year"},
+        "weekday": {"by": "weekday"},
+        "hour": {"by": "hour"},
+        "county": {
+            "categories": ["Kings", "Queens", "Orange"],
+            "levels": {"state": {"NY": ["Kings", "Queens"], "CA": ["Orange"]}},
+        },
+        "old": {"of": ["age"], "sql": "age >= 2", "null": "unknown"},
+    }
+)
+
+
+def every_code(domain: mdp.Domain) -> dict[str, np.ndarray]:
+    """Records in which every value of every attribute occurs."""
+    rows = max(domain.shape)
+    return {attribute.name: np.arange(rows) % attribute.size for attribute in domain}
+
+
+def test_labels_are_what_answers_call_values():
+    batch = RecordColumns(KINDS, levels=True).batch(every_code(KINDS))
+    columns = {name: batch.column(name).to_pylist()[:4] for name in batch.schema.names}
+    assert columns == {
+        "sex": ["female", "m", "unknown", "female"],
+        "age": [-2, -1, 0, 1],
+        "code": [0, 1, 2, 0],
+        "flag": ["true", "false", "true", "false"],
+        "grade": ["1.50", "2", "1.50", "2"],
+        "pay": ["(-inf, 0)", "[0, 10)", "[10, 25.5)", "[25.5, inf)"],
+        "any": ["(-inf, inf)"] * 4,
+        "narrow": ["[0, 1)", "[1, 2]"] * 2,
+        "hours": [KINDS["hours"].label(code) for code in (0, 1, 2, 0)],
+        "day": [date(2020, 2, 28), date(2020, 2, 29), date(2020, 3, 1), None],
+        "week": ["2020-W01", "2020-W02", "2020-W03", "2020-W04"],
+        "month": ["2020-01", "2020-02", "2020-03", "2020-01"],
+        "quarter": ["2020-Q1", "2020-Q2", "2020-Q3", "2020-Q1"],
+        "year": [2019, 2020, 2021, 2019],
+        "weekday": ["Monday", "Tuesday", "Wednesday", "Thursday"],
+        "hour": [0, 1, 2, 3],
+        "county": ["Kings", "Queens", "Orange", "Kings"],
+        "county state": ["NY", "NY", "CA", "NY"],
+        "old": [KINDS["old"].label(code % KINDS["old"].size) for code in range(4)],
+    }
+    assert batch.column("age").to_pylist()[6] is None
+    assert pa.types.is_dictionary(batch.schema.field("pay").type)
+    assert batch.schema.field("pay").type.ordered
+
+
+def test_a_level_has_a_column_of_its_own_name():
+    spec = {"categories": ["a", "b"], "levels": {"of it": {"x": ["a", "b"]}}}
+    domain = mdp.Domain({"at": spec, "at of it": 2})
+    columns = RecordColumns(domain, levels=True).batch(every_code(domain))
+    assert columns.schema.names == ["at", "at of it*", "at of it"]
+    assert columns.column("at of it*").to_pylist() == ["x", "x"]
+
+
+def test_data_are_read_as_the_values_that_they_stand_for():
+    """Of every kind of attribute every value: one by one, and through a source of tables."""
+    codes = every_code(KINDS)
+    batch = RecordColumns(KINDS, "data").batch(codes)
+    assert batch.schema.names == [KINDS[name].column for name in KINDS.names if name != "old"]
+    for name in KINDS.names[:-1]:
+        read = [encode_value(KINDS[name], value) for value in batch.column(KINDS[name].column).to_pylist()]
+        assert read == codes[name].tolist(), name
+    table = pl.from_arrow(pa.Table.from_batches([batch]))
+    held = measured(KINDS, table, mdp.marginals(1), budget=mdp.Budget(mu=1000), seed=0)
+    found = held.reconstruct().answers.to_pylist()
+    own = [round(row["estimate"]) for row in found if row["group"] != "old"]
+    old = [round(row["estimate"]) for row in found if row["group"] == "old"]
+    assert own == [count for name in KINDS.names[:-1] for count in np.bincount(codes[name])]
+    assert sum(old) == max(KINDS.shape)
+
+
+def test_bins_without_ends_are_written_as_a_value_in_them():
+    values = RecordColumns(KINDS, "data").batch(every_code(KINDS))
+    assert values.column("pay").to_pylist()[:4] == [-1.0, 5.0, 17.75, 25.5]
+    assert set(values.column("any").to_pylist()) == {0}
+    close = mdp.Domain({"x": {"edges": [0.0, 0.5], "closed": False}, "y": {"edges": ["-inf", -1e300, "inf"]}})
+    assert RecordColumns(close, "data").batch(every_code(close)).to_pylist()[0] == {
+        "x": 0.25,
+        "y": np.nextafter(-1e300, -np.inf),
+    }
 
 
 # Files of records.

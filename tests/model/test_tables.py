@@ -5,8 +5,8 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.model import Mixture
-from matrixdp.model.tables import free_attributes
 from matrixdp.testing import dense_queries
+from tests.model.builders import a_mixture
 
 DOMAIN = mdp.Domain(
     {
@@ -17,13 +17,6 @@ DOMAIN = mdp.Domain(
     }
 )
 PLAIN = mdp.Domain({"a": 3, "b": 4, "c": 2, "d": 3})
-
-
-def mixture(domain, seed=0, components=4, total=50.0):
-    random = np.random.default_rng(seed)
-    free = free_attributes(domain)
-    factors = {name: random.dirichlet(np.ones(domain[name].size), components) for name in free}
-    return Mixture(domain, total, random.dirichlet(np.ones(components)), factors)
 
 
 def dense(own):
@@ -46,7 +39,7 @@ def dense(own):
 
 @pytest.mark.parametrize("domain", [DOMAIN, PLAIN], ids=["derived", "plain"])
 def test_tables_and_answers_are_those_of_one_table(domain):
-    own = mixture(domain)
+    own = a_mixture(domain)
     table = dense(own)
     for group in mdp.kway([0, 1, 2, 3, 4]).expand(domain):
         others = tuple(axis for axis, name in enumerate(domain.names) if name not in group.attributes)
@@ -65,7 +58,7 @@ def test_tables_and_answers_are_those_of_one_table(domain):
 
 
 def test_an_average_has_the_mean_of_every_table():
-    several = [mixture(PLAIN, seed, 2 + seed, 40.0 + seed) for seed in range(3)]
+    several = [a_mixture(PLAIN, 2 + seed, 40.0 + seed, seed) for seed in range(3)]
     average = Mixture.average(several)
     assert average.components == 9
     for names in (("a", "b"), ("c",), (), ("a", "b", "c", "d")):
@@ -75,4 +68,4 @@ def test_an_average_has_the_mean_of_every_table():
 
 def test_arrays_are_kept_from_changes():
     with pytest.raises(ValueError, match="read-only"):
-        mixture(PLAIN).weights[0] = 1.0
+        a_mixture(PLAIN).weights[0] = 1.0
