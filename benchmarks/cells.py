@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
         bases = own_bases(split, DEFAULT_GAP) | {split.types[name]: basis for name, basis in given.items()}
         construction = GivenBases(bases)
     solver = sub_solver_for(pieces, GAUSSIAN, DEFAULT_GAP, construction=construction)
-    solver.joint_cells = max(solver.joint_cells, _JOINT_CELLS)
+    solver.limits = replace(solver.limits, joint_cells=max(solver.limits.joint_cells, _JOINT_CELLS))
     solved = solve_classes(split, solver)
     counts = [len(sub.marginals) for sub, _ in solved]
     return GAUSSIAN.total_loss([solution.loss for _, solution in solved], counts)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, MutableMapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +15,28 @@ from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import assemble
-from matrixdp.selection.compose.methods import describe_methods
-from matrixdp.selection.compose.sub_solver import SUB_SOLVERS, Construction, SubSolution, SubSolver
+from matrixdp.selection.compose.methods import Limits
+from matrixdp.selection.compose.sub_solver import (
+    SUB_SOLVERS,
+    BlockSolution,
+    Construction,
+    SubSolution,
+    SubSolver,
+)
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
 from matrixdp.selection.gram.opt_0 import MAX_SUM_CELLS, LaplaceSolver
+from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.selection.limits import MAX_JOINT_CELLS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
 
 __all__ = [
+    "MethodUse",
     "certify_decomposition",
+    "describe_methods",
+    "methods_of",
     "select_by_decomposition",
     "solve_classes",
     "solve_decomposition",
@@ -40,6 +52,8 @@ BoundOf = Callable[[Split, SubSolver, Solved], float | None]
 #: The relative gap of the sub-solver ``fast``, and up to how many cells it solves jointly.
 FAST_GAP = 1e-2
 FAST_JOINT_CELLS = 3_000
+#: The singular value bound of a block is computed up to this many cells.
+MAX_BOUNDED_CELLS = 2_000
 
 
 def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
@@ -77,13 +91,15 @@ def sub_solver_for(
     gap = max(gap, FAST_GAP) if fast else gap
     if noise.norm == 1:
         searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
-        return SubSolver(pieces, noise, searching, joint_cells=MAX_SUM_CELLS, sub_solver=sub_solver)
+        return SubSolver(
+            pieces, noise, searching, limits=Limits(joint_cells=MAX_SUM_CELLS), sub_solver=sub_solver
+        )
     joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
     return SubSolver(
         pieces,
         noise,
         ConvexSolver(gap),
-        joint_cells=joint,
+        limits=Limits(joint_cells=joint),
         sub_solver=sub_solver,
         construction=construction,
     )
@@ -158,7 +174,7 @@ def certify_decomposition(
         bound = _gaussian_bound(split, solver, solved)
     else:
         pieces = Pieces(split, uniform_weights(split))
-        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), joint_cells=MAX_SUM_CELLS, row_cells=0)
+        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(MAX_SUM_CELLS, row_cells=0))
         bound = None
         if not split.explicit:
             bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
@@ -200,11 +216,10 @@ def select_by_decomposition(
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
     >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals(1))
-    >>> plan, certificate = select_by_decomposition(workload, LAPLACE, "residual", 1e-6)
+    >>> plan, certificate = select_by_decomposition(workload, GAUSSIAN, "residual", 1e-6)
     >>> len(plan.parts), round(plan.cost, 9)
-    (2, 1.0)
+    (3, 1.0)
     """
     if sub_solver not in SUB_SOLVERS:
         raise WorkloadError(f"sub_solver: found {sub_solver!r}; expected one of {', '.join(SUB_SOLVERS)}")
@@ -223,3 +238,75 @@ def select_by_decomposition(
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, gap, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate
+
+
+def _excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float | None:
+    """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known."""
+    if block.found.cells > MAX_BOUNDED_CELLS:
+        return None
+    explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
+    bound = svd_bound_gram(solver.gram(block.terms, explicit))
+    return max(math.sqrt(block.found.loss / bound) - 1.0, 0.0)
+
+
+def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]) -> str:
+    """Return which sub-workloads are not at their optimum and what that loses, or nothing if all are."""
+    found: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+    for sub, solution in solved:
+        for block in solution.blocks:
+            if block.method != "optimum":
+                found[block.method].append((len(sub.marginals), _excess(solver, sub, block)))
+    texts = []
+    for method, uses in found.items():
+        count = sum(marginals for marginals, _ in uses)
+        known = [excess for _, excess in uses if excess is not None]
+        loss = "by how much it loses is not known"
+        if len(known) == len(uses):
+            loss = f"at most {100 * max(known):.2g}% above the least RMSE"
+        noun = "marginal" if count == 1 else "marginals"
+        texts.append(f"{method} instead of the optimum on {count} {noun}, {loss}")
+    return "".join(f"; {text}" for text in texts)
+
+
+@dataclass(frozen=True)
+class MethodUse:
+    """How the decomposition solves a block of a class of sub-workloads.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        Of the block, in the first marginal of the class.
+    marginals : int
+        Of the class.
+    method : str
+        Of the problem of one attribute, `gram_method`; else one of `METHODS`.
+    passed : dict of str to str
+        The methods that stand before it and do not serve the problem, each with the limit that decides.
+    """
+
+    attributes: tuple[str, ...]
+    marginals: int
+    method: str
+    passed: dict[str, str]
+
+
+def methods_of(workload: Workload) -> list[MethodUse]:
+    """Return how the decomposition solves each class of sub-workloads under Gaussian noise; solve none.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"a": 60, "b": 50})
+    >>> crossed = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
+    >>> [(use.attributes, use.method) for use in methods_of(mdp.Workload(domain, *crossed))]
+    [(('a',), 'dual'), (('b',), 'dual'), (('a', 'b'), 'product')]
+    >>> methods_of(mdp.Workload(domain, *crossed))[-1].passed["dual"]
+    '3,000 cells; the limit is 2,000'
+    """
+    split = split_workload(workload)
+    solver = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, ConvexSolver())
+    return [
+        MethodUse(tuple(sub.marginals[0][axis] for axis in axes), len(sub.marginals), method, passed)
+        for sub in split.classes
+        for axes, method, passed in solver.methods(sub)
+    ]

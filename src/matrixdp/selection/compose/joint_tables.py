@@ -38,8 +38,12 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Joint, Part, Plan, residual_weights
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.compose.assembly import assemble
-from matrixdp.selection.compose.decomposition import select_by_decomposition, solve_classes, sub_solver_for
-from matrixdp.selection.compose.methods import describe_methods
+from matrixdp.selection.compose.decomposition import (
+    describe_methods,
+    select_by_decomposition,
+    solve_classes,
+    sub_solver_for,
+)
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights

@@ -16,9 +16,10 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import most_cells
 from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
+from matrixdp.selection.compose.methods import Limits, ProblemShape, method_for
 from matrixdp.selection.compose.product import Product, free_bases, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.limits import MAX_JOINT_CELLS
+from matrixdp.selection.gram.optimum import gram_method
 from matrixdp.selection.problem.kron_sum import GivenGram, KronSum, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
@@ -28,10 +29,8 @@ Array = NDArray[np.float64]
 
 #: What ``sub_solver`` may be; see `SubSolver`.
 SUB_SOLVERS = ("auto", "optimum", "product", "fast")
-#: Sub-workloads that do not factor are solved jointly up to `MAX_JOINT_CELLS`, or up to this many explicit
-#: queries over at most ``MAX_ROW_CELLS`` cells.
-MAX_JOINT_ROWS = 1_000
-MAX_ROW_CELLS = 8_000
+#: Which methods each of them allows where attributes do not factor; the others all.
+_METHODS = {"optimum": ("dual by queries", "dual"), "product": ("product",)}
 #: Explicit queries of which the largest entry and a hash are kept.
 _MOST_TOLD = 8
 
@@ -124,10 +123,8 @@ class SubSolver:
         Of explicit problems, under the norm of the noise.
     factors : Solver, optional
         Of the factors of a product; the same by default.
-    joint_cells : int
-        Sub-workloads that do not factor are solved jointly up to this many cells.
-    row_cells : int
-        ... and where there are only explicit queries, fewer than cells, up to this many.
+    limits : Limits
+        Up to which sizes sub-workloads that do not factor are solved jointly.
     merged : bool
         Whether what is found for explicit queries stays over groups of values that none of them tells apart.
     weigh_rows : bool
@@ -151,8 +148,7 @@ class SubSolver:
     noise: Noise
     solver: Solver
     factors: Solver | None = None
-    joint_cells: int = MAX_JOINT_CELLS
-    row_cells: int = MAX_ROW_CELLS
+    limits: Limits = field(default_factory=Limits)
     weigh_rows: bool = True
     merged: bool = False
     starts: dict[Hashable, Factor] = field(default_factory=dict)
@@ -172,22 +168,44 @@ class SubSolver:
         explicit = [(weight, rows) for weight, rows in self.grouped(sub) if self._told(rows)[1] > 1e-12]
         if not terms and not explicit:
             return None
-        axes = range(len(sub.types))
         if explicit:
             return SubSolution(1.0, (self._with_rows(sub, terms, explicit),), True)
-        mixed = tuple(axis for axis in axes if len({term.kept[axis] for term in terms}) > 1)
         blocks = [
-            self._axis(sub, axis, [Term(1.0, (terms[0].kept[axis],))]) for axis in axes if axis not in mixed
+            self._axis(sub, axes[0], inner) if len(axes) == 1 else self._joint(sub, axes, inner, [])
+            for axes, inner in _apart(terms)
         ]
-        scale = max(abs(term.coefficient) for term in terms)
-        if mixed:
-            inner = [Term(t.coefficient / scale, tuple(t.kept[axis] for axis in mixed)) for t in terms]
-            inner.sort(key=lambda term: term.kept)
-            one = len(mixed) == 1
-            blocks.append(self._axis(sub, mixed[0], inner) if one else self._joint(sub, mixed, inner, []))
         if any(block.found.loss <= 0.0 for block in blocks):
             return None
-        return SubSolution(scale, tuple(blocks), False)
+        return SubSolution(max(abs(term.coefficient) for term in terms), tuple(blocks), False)
+
+    def methods(self, sub: SubWorkload) -> list[tuple[tuple[int, ...], str, dict[str, str]]]:
+        """Return how each block of a sub-workload is solved, and which limits decided, without solving it."""
+        terms, axes = numeric_terms(self.pieces, sub), tuple(range(len(sub.types)))
+        blocks = _apart(terms)
+        if sub.rows:
+            blocks = [(axes, terms)] if axes else []
+        found: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
+        for own, inner in blocks:
+            if len(own) == 1 and not sub.rows:
+                plain = len(inner) == 1 and self.pieces.slots[inner[0].kept[0]].gram is None
+                found.append((own, "closed form" if plain else gram_method(self.gram(inner)), {}))
+                continue
+            groups = self._groups(sub)
+            over = sub if groups is None else _over_groups(sub, groups)
+            shape = self._shape(over, own, inner, self.grouped(sub))
+            choice = method_for(shape, self.limits, _METHODS.get(self.sub_solver))
+            if choice is not None:
+                found.append((own, choice.method.name, choice.passed))
+        return found
+
+    def _shape(
+        self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
+    ) -> ProblemShape:
+        # what is found over groups of values is measured over all of them
+        groups = self._groups(sub)
+        values = None if groups is None else math.prod(map(len, groups))
+        sizes = tuple(sub.sizes[axis] for axis in axes)
+        return ProblemShape(sizes, len(terms), sum(len(rows) for _, rows in explicit), values)
 
     def explicit(self, sub: SubWorkload) -> list[tuple[float, Array]]:
         """Return the weights and the pieces of a sub-workload's explicit queries."""
@@ -216,9 +234,7 @@ class SubSolver:
         groups, axes = self._groups(sub), tuple(range(len(sub.types)))
         if groups is None:
             return self._joint(sub, axes, terms, explicit)
-        found = self._joint(
-            replace(sub, sizes=tuple(int(g.max()) + 1 for g in groups)), axes, terms, explicit
-        )
+        found = self._joint(_over_groups(sub, groups), axes, terms, explicit)
         return found if self.merged else _over_values(found, groups)
 
     def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Array:
@@ -320,64 +336,67 @@ class SubSolver:
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
     ) -> tuple[Factor | Product, str]:
         """Return the joint solution where it fits, else one that is not, and which method it is."""
-        sizes = tuple(sub.sizes[axis] for axis in axes)
-        cells, most = math.prod(sizes), most_cells()
-        groups = self._groups(sub)
-        # what is found over groups of values is measured over all of them
-        measurable = cells <= most and (
-            groups is None or math.prod(map(len, groups)) <= min(MAX_ROW_CELLS, most)
-        )
-        queries = sum(len(rows) for _, rows in explicit)
+        shape = self._shape(sub, axes, terms, explicit)
+        sizes, cells = shape.sizes, shape.cells
         start_key = ("joint", sizes, tuple(t.kept for t in terms), tuple(len(rows) for _, rows in explicit))
-        if self.sub_solver == "product" or self.construction is not None:
-            return self._apart(sub, axes, terms, explicit, start_key)
-        few = queries < cells and queries <= MAX_JOINT_ROWS and cells <= self.row_cells
-        if not terms and few and measurable:
-            stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
-            found = self.solver.queries(stacked, sizes, self.starts.get(start_key))
-            self.starts[start_key] = found
-            if not self.solver.optimal and cells > self.joint_cells and self.sub_solver != "optimum":
-                other = self._apart(sub, axes, terms, explicit, (start_key, "product"))
-                return other if other[0].loss < found.loss else (found, "optimum")
-            return found, "optimum"
-        if cells <= self.joint_cells and measurable:
-            if len(terms) == 1 and self.solver.optimal and start_key not in self.starts:
-                # beside explicit queries, the product's own optimum is mostly near
-                kept = zip(axes, terms[0].kept, strict=True)
-                alone = [self._axis(sub, axis, [Term(1.0, (slot,))]).found for axis, slot in kept]
-                duals = [one.dual for one in alone if isinstance(one, Factor) and one.dual is not None]
-                if len(duals) == len(axes):
-                    self.starts[start_key] = Factor(
-                        IdentityMatrix(cells), 0.0, dual=reduce(np.multiply.outer, duals).ravel()
-                    )
-            return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
-        if self.sub_solver == "optimum":
-            raise TooLargeError(
-                f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
-                f"{min(self.joint_cells, most)} cells. Use auto or product."
-            )
-        return self._apart(sub, axes, terms, explicit, start_key)
-
-    def _apart(
-        self,
-        sub: SubWorkload,
-        axes: tuple[int, ...],
-        terms: list[Term],
-        explicit: list[tuple[float, Array]],
-        start_key: Hashable,
-    ) -> tuple[Factor | Product, str]:
-        """Return a solution that is not the joint optimum: a product, or a construction."""
-        problem = self.problem(sub, axes, terms, explicit)
         if self.construction is not None:
             types = [sub.types[axis] for axis in axes]
             weights = [self.pieces.weights[type_] for type_ in types]
+            problem = self.problem(sub, axes, terms, explicit)
             return self.construction.joint(types, weights, problem), self.construction.name
+        choice = method_for(shape, self.limits, _METHODS.get(self.sub_solver))
+        if choice is None:
+            raise TooLargeError(
+                f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
+                f"{min(self.limits.joint_cells, most_cells())} cells. Use auto or product."
+            )
+        if choice.method.name == "product":
+            return self._product(self.problem(sub, axes, terms, explicit), start_key), "product"
+        if choice.method.name == "dual by queries":
+            stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
+            found = self.solver.queries(stacked, sizes, self.starts.get(start_key))
+            self.starts[start_key] = found
+            if not self.solver.optimal and cells > self.limits.joint_cells and self.sub_solver != "optimum":
+                other = self._product(self.problem(sub, axes, terms, explicit), (start_key, "product"))
+                return (other, "product") if other.loss < found.loss else (found, "optimum")
+            return found, "optimum"
+        if len(terms) == 1 and self.solver.optimal and start_key not in self.starts:
+            # beside explicit queries, the product's own optimum is mostly near
+            kept = zip(axes, terms[0].kept, strict=True)
+            alone = [self._axis(sub, axis, [Term(1.0, (slot,))]).found for axis, slot in kept]
+            duals = [one.dual for one in alone if isinstance(one, Factor) and one.dual is not None]
+            if len(duals) == len(axes):
+                dual = reduce(np.multiply.outer, duals).ravel()
+                self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
+        return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
+
+    def _product(self, problem: KronSum[GivenGram], start_key: Hashable) -> Product:
+        """Return the best product of strategies for the axes, from that of a similar problem."""
         start = self.products.get(start_key)
         found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
         self.products[start_key] = found.factors
         if self.weigh_rows and self.solver.optimal and self.sub_solver != "fast":
             found = free_bases(problem, found)
-        return found, "product"
+        return found
+
+
+def _apart(terms: list[Term]) -> list[tuple[tuple[int, ...], list[Term]]]:
+    """Return the blocks of terms without explicit queries: each common factor, then what is mixed."""
+    axes = range(len(terms[0].kept)) if terms else range(0)
+    mixed = tuple(axis for axis in axes if len({term.kept[axis] for term in terms}) > 1)
+    blocks: list[tuple[tuple[int, ...], list[Term]]] = [
+        ((axis,), [Term(1.0, (terms[0].kept[axis],))]) for axis in axes if axis not in mixed
+    ]
+    if mixed:
+        scale = max(abs(term.coefficient) for term in terms)
+        inner = [Term(t.coefficient / scale, tuple(t.kept[axis] for axis in mixed)) for t in terms]
+        blocks.append((mixed, sorted(inner, key=lambda term: term.kept)))
+    return blocks
+
+
+def _over_groups(sub: SubWorkload, groups: tuple[NDArray[np.intp], ...]) -> SubWorkload:
+    """Return a sub-workload over groups of values."""
+    return replace(sub, sizes=tuple(int(group.max()) + 1 for group in groups))
 
 
 def _over_values(block: BlockSolution, groups: tuple[NDArray[np.intp], ...]) -> BlockSolution:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
+from matrixdp.selection.compose.methods import Limits
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram import ConvexSolver, solve_gram
@@ -120,8 +121,7 @@ class Objective:
             pieces,
             GAUSSIAN,
             ConvexSolver(gap, self.power),
-            joint_cells=MAX_SEARCHED_CELLS,
-            row_cells=MAX_SEARCHED_ROW_CELLS,
+            limits=Limits(MAX_SEARCHED_CELLS, row_cells=MAX_SEARCHED_ROW_CELLS),
             weigh_rows=False,
             merged=True,
             starts=self.starts,

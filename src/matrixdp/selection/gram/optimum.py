@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
 from matrixdp.exact.resources import blas_threads
-from matrixdp.selection.gram.chains import MIN_CHAIN_CELLS, chain_of, chain_order, solve_chain, solve_large
+from matrixdp.selection.gram.chains import (
+    LARGE_CELLS,
+    MIN_CHAIN_CELLS,
+    chain_of,
+    chain_order,
+    solve_chain,
+    solve_large,
+)
 from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
 from matrixdp.selection.gram.factor import RANK, Factor
 
-__all__ = ["ConvexSolver", "factored_blocks", "solve_gram", "solve_rows", "symmetries_of"]
+__all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solve_rows", "symmetries_of"]
 
 Array = NDArray[np.float64]
 
@@ -112,6 +119,21 @@ def solve_gram(
     back = np.argsort(order)
     dual = None if ordered.dual is None else ordered.dual[back]
     return Factor(ordered.rows[:, back], ordered.loss, ordered.bound, dual)
+
+
+def gram_method(gram: Array) -> str:
+    """Return how `solve_gram` solves a problem, without solving it.
+
+    Examples
+    --------
+    >>> [gram_method(gram) for gram in (np.eye(3), np.tri(600).T @ np.tri(600), np.diag([1.0, 2.0]))]
+    ['closed form', 'chain', 'dual']
+    """
+    if _exchangeable(gram) is not None or _single_query(gram) is not None:
+        return "closed form"
+    if len(gram) >= MIN_CHAIN_CELLS and (chain_order(gram) is not None or chain_of(gram) is not None):
+        return "chain"
+    return "fixed point" if len(gram) > LARGE_CELLS else "dual"
 
 
 def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
