@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -59,6 +60,17 @@ def kronecker(matrices: Iterable[NDArray[Any]]) -> NDArray[Any]:
     for matrix in own[1:]:
         found = np.asarray(np.kron(found, matrix))
     return found
+
+
+def outer(vectors: Iterable[Array]) -> Array:
+    """Return the products of one entry of each vector, in the shape of their lengths.
+
+    Examples
+    --------
+    >>> outer([np.array([1.0, 2.0]), np.array([3.0, 4.0])]).tolist()
+    [[3.0, 4.0], [6.0, 8.0]]
+    """
+    return np.asarray(reduce(np.multiply.outer, vectors, np.ones(())))
 
 
 def contrasts(size: int) -> Array:

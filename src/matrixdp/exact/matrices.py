@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.kronecker import ExactMatrix, Transposed
-from matrixdp.exact.linear import along, complement
+from matrixdp.exact.linear import along, complement, outer
 from matrixdp.exact.resources import blas_threads
 
 Array = NDArray[np.float64]
@@ -66,11 +66,6 @@ class AxisQueries(Protocol):
 
     def quadratic(self, form: Array) -> Array:
         """Return q form q' for each query q."""
-
-
-def outer(vectors: Iterable[Array]) -> Array:
-    """Return the products of one entry of each vector."""
-    return np.asarray(reduce(np.multiply.outer, vectors, np.ones(())))
 
 
 def product_quadratic(form: Array, asked: Sequence[AxisQueries]) -> Array:
@@ -182,9 +177,12 @@ class MeasuredMatrix(ABC):
     def solve(self, answers: Array) -> Array:
         """Return the pseudo-inverse times ``answers``: shape (rows, k) in, (columns, k) out."""
 
-    @abstractmethod
     def covariance(self) -> Array:
         """Return B^+ B^+', shape (columns, columns): the covariance of ``solve`` at unit noise."""
+        if self.symmetric_covariance is not None:
+            return self.symmetric_covariance[0] * np.eye(self.columns) + self.symmetric_covariance[1]
+        inverse = self.solve(np.eye(self.rows))
+        return np.asarray(inverse @ inverse.T)
 
     def written(self) -> Array:
         """Return the matrix written out, shape (rows, columns)."""
@@ -192,6 +190,8 @@ class MeasuredMatrix(ABC):
 
     def gram(self) -> Array:
         """Return B'B, shape (columns, columns)."""
+        if self.symmetric_gram is not None:
+            return self.symmetric_gram[0] * np.eye(self.columns) + self.symmetric_gram[1]
         rows = self.written()
         return np.asarray(rows.T @ rows)
 
@@ -253,10 +253,6 @@ class MeasuredMatrix(ABC):
     def digest(self) -> str:
         """Return a text that is equal for equal matrices."""
 
-    def content(self) -> dict[str, Any]:
-        """Return what the matrix is made of, by name: integers, arrays, tuples of these, or a matrix."""
-        return {}
-
 
 @dataclass(frozen=True)
 class _Square(MeasuredMatrix):
@@ -268,8 +264,8 @@ class _Square(MeasuredMatrix):
     def columns(self) -> int:
         return self.size
 
-    def content(self) -> dict[str, Any]:
-        return {"size": self.size}
+    def coefficients(self, queries: Array) -> Array:
+        return self.solve(queries)  # a symmetric matrix has a symmetric pseudo-inverse
 
     @property
     def rows(self) -> int:
@@ -310,18 +306,6 @@ class IdentityMatrix(_Square):
 
     def solve(self, answers: Array) -> Array:
         return answers
-
-    def covariance(self) -> Array:
-        return np.eye(self.size)
-
-    def gram(self) -> Array:
-        return np.eye(self.size)
-
-    def covariance_times(self, array: Array) -> Array:
-        return array
-
-    def coefficients(self, queries: Array) -> Array:
-        return queries
 
     def column_map(self, power: int) -> ExactMatrix:
         return self  # never written out: a file may name one of any size
@@ -374,12 +358,6 @@ class CenteredMatrix(_Square):
 
     def solve(self, answers: Array) -> Array:
         return np.asarray((answers - answers.mean(axis=0, keepdims=True)) / self.size)
-
-    def covariance(self) -> Array:
-        return np.asarray((np.eye(self.size) - 1.0 / self.size) / self.size**2)
-
-    def coefficients(self, queries: Array) -> Array:
-        return self.solve(queries)
 
     def digest(self) -> str:
         return f"centered {self.size}"
@@ -456,20 +434,13 @@ class ExplicitMatrix(MeasuredMatrix):
         if self.rows * self.max_entry**2 > _MOST_EXACT:
             return None
 
-        def alike(products: Array, places: NDArray[np.bool_]) -> bool:
-            """Return whether products of columns are equal apart from those of columns with themselves."""
-            own, others = products[places], products[~places]
-            return bool((own == own.flat[0]).all() and (others == others[:1]).all())
-
-        first = np.arange(self.columns) == 0
-        # most matrices are told by one column; the products are exact
-        if not alike(self._float[:, 0] @ self._float, first):
+        column = self._float[:, 0] @ self._float
+        if (column[1:] != column[-1]).any():  # most matrices are told by one column; the products are exact
             return None
         gram = self._float.T @ self._float
-        if not alike(gram, np.eye(self.columns, dtype=bool)):
-            return None
         shared = float(gram[0, 1]) if self.columns > 1 else 0.0
-        return float(gram[0, 0]) - shared, shared
+        own = float(gram[0, 0]) - shared
+        return (own, shared) if np.array_equal(gram, own * np.eye(self.columns) + shared) else None
 
     @cached_property
     def inverse(self) -> Array:
@@ -495,9 +466,6 @@ class ExplicitMatrix(MeasuredMatrix):
 
     def digest(self) -> str:
         return self._digest
-
-    def content(self) -> dict[str, Any]:
-        return {"entries": self.entries}
 
 
 def _measures_every_cell(entries: NDArray[np.int64]) -> bool:
@@ -547,9 +515,6 @@ class IntegerMatrix(ExplicitMatrix):
     def _digest(self) -> str:
         weak = b"" if self.outside is None else np.ascontiguousarray(self.outside).tobytes()
         return super()._digest + (hashlib.sha256(weak).hexdigest() if weak else "")
-
-    def content(self) -> dict[str, Any]:
-        return super().content() | ({} if self.outside is None else {"unsupported": self.outside})
 
     def __post_init__(self, near: Array | None) -> None:
         if self.entries.ndim != 2 or self.entries.shape[0] < self.entries.shape[1]:

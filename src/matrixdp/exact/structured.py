@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy
@@ -210,9 +209,6 @@ class MergedMatrix(MeasuredMatrix):
     def digest(self) -> str:
         groups = hashlib.sha256(b"".join(group.tobytes() for group in self.groups)).hexdigest()
         return f"merged {self.sizes} {groups} {self.matrix.digest()}"
-
-    def content(self) -> dict[str, Any]:
-        return {"groups": self.groups, "matrix": self.matrix}
 
 
 @dataclass(frozen=True)
@@ -455,9 +451,6 @@ class GridTree(MeasuredMatrix):
 
     def digest(self) -> str:
         return f"grid tree {self.sizes} {self.branching} {self.weights}"
-
-    def content(self) -> dict[str, Any]:
-        return {"sizes": self.sizes, "branching": self.branching, "weights": self.weights}
 
 
 def _blocks(size: int, width: int) -> Array:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact.linear import along, kronecker
-from matrixdp.exact.matrices import outer
+from matrixdp.exact.linear import along, kronecker, outer
 from matrixdp.plan.part import Block, Part
 from matrixdp.queries.predicates import Predicates, Total
 from matrixdp.queries.structured import Totals

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.exact.linear import along
-from matrixdp.exact.matrices import outer
+from matrixdp.exact.linear import along, outer
 from matrixdp.plan.axes import Axes, without_sums
 from matrixdp.plan.part import Part
 from matrixdp.plan.plan import Analysis, Estimates

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.matrices import outer
+from matrixdp.exact.linear import outer
 from matrixdp.noise import Noise
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis, PieceEstimates

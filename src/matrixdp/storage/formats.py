@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
 #: Of the weights of a plan, which are about 1.
 _LARGEST = 2.0**53
+#: Fields of matrices that archives have another name for.
+_STORED = {"outside": "unsupported"}
 #: What every kind of plan has.
 _COMMON = {field.name for field in fields(Plan)}
 
@@ -85,7 +87,9 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
 def _write_matrix(matrix: exact.MeasuredMatrix, archive: ArchiveWriter) -> dict[str, object]:
     if not matrix.kind:
         raise StorageError(f"a matrix of kind {type(matrix).__name__} cannot be saved", code="not-supported")
-    return {"kind": matrix.kind} | {name: _form(own, archive) for name, own in matrix.content().items()}
+    own = {field.name: getattr(matrix, field.name) for field in fields(cast("Any", matrix))}
+    form = {name: _form(value, archive) for name, value in own.items() if value is not None}
+    return {"kind": matrix.kind} | {_STORED.get(name, name): value for name, value in form.items()}
 
 
 def _form(value: Any, archive: ArchiveWriter) -> object:
