@@ -22,7 +22,7 @@ from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import along, outer
 from matrixdp.plan.axes import Axes, without_sums
 from matrixdp.plan.part import Part
-from matrixdp.plan.plan import Analysis, Estimates
+from matrixdp.plan.plan import Analysis, Estimates, questions_key
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
 Array = NDArray[np.float64]
@@ -255,7 +255,7 @@ class PieceAnalysis(Analysis):
             None if place is None else (self.parts[place].key(group.attributes), self.noise[place])
             for _, place in self.pieces(group.attributes)
         )
-        return super().key(group), parts, tuple(self.axes.alike[name] for name in group.attributes)
+        return questions_key(group), parts, tuple(self.axes.alike[name] for name in group.attributes)
 
     def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         self.check_support(group)

@@ -149,9 +149,8 @@ class Analysis(ABC):
         """
 
     def key(self, group: Group) -> Hashable:
-        """Return a value equal for groups with equal variances: here, that ask the same of equal sizes."""
-        weights = None if group.query_weights is None else group.query_weights.tobytes()
-        return type(group).__name__, group.sizes, group.key(), group.weight, weights
+        """Return a value equal for groups with equal variances; here for those that ask the same."""
+        return group.attributes, questions_key(group)
 
     def group(self, group: Group) -> GroupError:
         """Return the error of a group; equal groups are analysed once."""
@@ -180,6 +179,12 @@ class Analysis(ABC):
             total = values.sum()
         weighted = float(total) if weights is None else float(values @ weights)
         return GroupError(float(total), weighted * group.weight, float(values.max()))
+
+
+def questions_key(group: Group) -> Hashable:
+    """Return a value equal for groups that ask the same of attributes of equal sizes, weights included."""
+    weights = None if group.query_weights is None else group.query_weights.tobytes()
+    return type(group).__name__, group.sizes, group.key(), group.weight, weights
 
 
 def different_queries(

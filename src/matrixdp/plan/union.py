@@ -199,7 +199,7 @@ class UnionAnalysis(_SeveralTables):
         return self.combination.variances(self.place(group), group)
 
     def key(self, group: Group) -> Hashable:
-        return self.place(group), group.attributes, super().key(group)
+        return self.place(group), super().key(group)
 
     def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         return self.combination.factors(self.place(group), group)
