@@ -24,9 +24,9 @@ from matrixdp.selection.bounds import traces
 from matrixdp.selection.bounds.terms import Solved, asked_terms, mean_duals, measured_terms
 from matrixdp.selection.bounds.traces import Tied
 from matrixdp.selection.bounds.triples import Operator
-from matrixdp.selection.compose.decomposition import solve_decomposition
+from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
 from matrixdp.selection.compose.sub_solver import SubSolver
-from matrixdp.selection.compose.weight_vectors import uniform_weights
+from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.selection.problem.kron_sum import joint_gram, table_shape
@@ -81,7 +81,8 @@ def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str
         sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
         if max(sizes, default=0) > traces.MAX_AXIS_CELLS or split.coupled_apart:
             return None
-        bound = decomposition_bound(*solve_decomposition(workload, _GAP), certify)
+        solver = sub_solver_for(Pieces(split, optimized_weights(split)), GAUSSIAN, _GAP)
+        bound = decomposition_bound(split, solver, solve_classes(split, solver), certify)
     except TooLargeError:
         return None
     return None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
@@ -101,7 +102,7 @@ def decomposition_bound(
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.compose.decomposition import solve_decomposition
+    >>> from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
     >>> domain = mdp.Domain({f"a{i}": range(10) for i in range(6)})
     >>> solution = solve_decomposition(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), 1e-6)
     >>> loss = sum(len(sub.marginals) * s.loss**0.5 for sub, s in solution[2]) ** 2

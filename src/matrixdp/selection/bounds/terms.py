@@ -101,14 +101,16 @@ def _tied_rows(found: Traces, sub: SubWorkload, tensors: Sequence[Array]) -> tup
         rows = np.asarray(np.linalg.qr(rows).R)
     first, tensor = len(found.grams), rows.reshape(-1, *sub.sizes)
     found.grams += [Tied(tensor, axis) for axis in range(len(sub.types))]
-    alike = _alike(sub.types, sub.sizes, rows.T @ rows)
+    alike = _one_type(sub.types) and _alike(sub.sizes, rows.T @ rows)
     return tuple(first if alike else first + axis for axis in range(len(sub.types)))
 
 
-def _alike(types: Sequence[int], sizes: Sequence[int], gram: Array) -> bool:
-    """Return whether a matrix over two attributes of one type stays as it is when they are exchanged."""
-    if len(types) != 2 or types[0] != types[1]:
-        return False
+def _one_type(types: Sequence[int]) -> bool:
+    return len(types) == 2 and types[0] == types[1]
+
+
+def _alike(sizes: Sequence[int], gram: Array) -> bool:
+    """Return whether a matrix over two attributes stays as it is when they are exchanged."""
     swapped = gram.reshape(*sizes, *sizes).transpose(1, 0, 3, 2).reshape(gram.shape)
     return bool(np.abs(swapped - gram).max() <= _SAME * np.abs(gram).max())
 
@@ -120,10 +122,9 @@ def mean_duals(split: Split, solved: Solved) -> list[Array]:
         share = math.sqrt(solution.loss) * len(sub.marginals)
         for block in solution.blocks:
             types = [sub.types[axis] for axis in block.axes]
+            whole = isinstance(block.found, Factor)
             factors = (block.found,) if isinstance(block.found, Factor) else block.found.factors
-            for factor, own in zip(
-                factors, [types] if len(factors) == 1 else [[t] for t in types], strict=True
-            ):
+            for factor, own in zip(factors, [types] if whole else [[t] for t in types], strict=True):
                 if factor.dual is None:
                     continue
                 dual = factor.dual.reshape([split.sizes[type_] for type_ in own])
@@ -199,7 +200,7 @@ class Covariances:
             self.rooted = True
             gram, sizes = self._solver.gram(block.terms, explicit), [len(p) for p in own]
             tensor = _root(gram, own).matrix.reshape(*sizes, *sizes)
-            if _alike(types, sizes, gram):
+            if _one_type(types) and _alike(sizes, gram):
                 numbers = numbers[:1] * 2
                 tensor = (tensor + tensor.transpose(1, 0, 3, 2)) / 2.0
             known += [Tied(tensor, axis) for axis in range(len(types))]
