@@ -46,7 +46,7 @@ def test_no_strategy_has_less_than_the_bound_of_a_group(workload):
     for group in workload:
         bound = least_squared_error(DOMAIN, group, {})
         assert 0 < bound <= strategy.selection.analysis.group(group).total * (1 + 1e-9)
-        alone = mdp.select(mdp.Workload(DOMAIN, accuracy._Only(group)), noise="gaussian")
+        alone = mdp.select(mdp.Workload(DOMAIN, accuracy.OneGroup(group)), noise="gaussian")
         assert bound <= alone.selection.total_squared_error * (1 + 1e-9)
 
 

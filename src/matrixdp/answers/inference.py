@@ -239,6 +239,14 @@ class AskedStatistic:
     table: pa.Table | None
     refusal: MatrixDPError | None = None
 
+    @property
+    def published(self) -> pa.Table | None:
+        """The table without the name of its one query group, which says nothing to a reader."""
+        table = self.table
+        if table is None or "group" not in table.column_names:
+            return table
+        return table if len(table.column("group").unique()) > 1 else table.drop_columns(["group"])
+
     def as_dict(self, first_row: int) -> dict[str, Any]:
         """Return what the record of a release says of it, given the row of the file on which it begins."""
         said: dict[str, Any] = {"name": self.name, "statistic": self.entry.kind, "first_row": first_row}

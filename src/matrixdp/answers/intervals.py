@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import BOUND, figure_of
+from matrixdp.answers.table import BOUND, OF, REMARKS, figure_of
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
@@ -144,11 +144,41 @@ def least_error(table: pa.Table) -> float:
     return float(min((values[values > 0].min(initial=np.inf) for values in columns), default=np.inf))
 
 
-def for_people(table: pa.Table, decimals: int | None) -> pa.Table:
+def decimals_by_subject(table: pa.Table) -> dict[str, int | None]:
+    """Return how many digits behind the point the figures of a statistic need, by what they are of.
+
+    Counts and shares of a CDF have digits of their own. Figures without a standard error, such as quantiles,
+    have those that half of their shortest interval justifies.
+
+    Examples
+    --------
+    >>> decimals_by_subject(pa.table({"estimate": [44.9713], "stddev": [0.00234]}))
+    {'': 4}
+    """
+    least: dict[str, dict[str, Array]] = {}
+    for shown, column in zip(table.schema, table.columns, strict=True):
+        if figure := figure_of(shown):
+            subject = (shown.metadata or {}).get(OF, b"").decode()
+            numeric = pa.types.is_floating(column.type)
+            least.setdefault(subject, {})[figure] = column.to_numpy() if numeric else np.empty(0)
+    found: dict[str, int | None] = {}
+    for subject, figures in least.items():
+        errors = figures.get("stddev", np.empty(0))
+        if not (errors > 0).any() and "lower" in figures:
+            errors = (figures["upper"] - figures["lower"]) / 2
+        found[subject] = decimals_of(float(errors[errors > 0].min(initial=np.inf)))
+        if "stddev" in figures and not np.isfinite(figures["stddev"]).any():
+            known = np.concatenate([own[np.isfinite(own)] for own in figures.values()])
+            if (known == np.rint(known)).all():
+                found[subject] = 0  # quantiles of whole numbers are whole
+    return found
+
+
+def for_people(table: pa.Table, decimals: int | Mapping[str, int | None] | None) -> pa.Table:
     """Return a table with rounded figures, plain texts, and nothing where bins are open.
 
     Estimates and standard errors are rounded to the nearest, ends of intervals outward, so that the intervals
-    hold what they did.
+    hold what they did. Digits may differ by what figures are of; see `decimals_by_subject`.
 
     Examples
     --------
@@ -159,10 +189,16 @@ def for_people(table: pa.Table, decimals: int | None) -> pa.Table:
     fields, columns = [], []
     for shown, column in zip(table.schema, table.columns, strict=True):
         figure = figure_of(shown)
-        if figure:
-            made = _rounded(column.to_numpy(), decimals, _ROUNDED[figure])
+        if figure and pa.types.is_floating(shown.type):
+            subject = (shown.metadata or {}).get(OF, b"").decode()
+            own = decimals[subject] if isinstance(decimals, Mapping) else decimals
+            made = _rounded(column.to_numpy(), own, _ROUNDED[figure])
         elif pa.types.is_dictionary(shown.type):
             made = column.cast(pa.utf8())
+        elif shown.name in REMARKS and pa.types.is_floating(shown.type):
+            made = pa.array(
+                [None if value is None else float(f"{value:.4g}") for value in column.to_pylist()]
+            )
         elif BOUND in (shown.metadata or {}) and pa.types.is_floating(shown.type):
             values = column.to_numpy()
             made = pa.array(values, mask=~np.isfinite(values))
@@ -180,9 +216,8 @@ def rounded_up(values: Array, decimals: int | None) -> pa.Array:
 
 def _rounded(values: Array, decimals: int | None, towards: Callable[[Array], Array]) -> pa.Array:
     if decimals is None:
-        return pa.array(values)
+        return pa.array(values, from_pandas=True)
     scale = 10.0 ** abs(decimals)
     # 0 is added for there to be no -0
-    return pa.array(
-        (towards(values * scale) / scale if decimals > 0 else towards(values / scale) * scale) + 0
-    )
+    made = towards(values * scale) / scale if decimals > 0 else towards(values / scale) * scale
+    return pa.array(made + 0, from_pandas=True)

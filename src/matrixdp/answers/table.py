@@ -39,6 +39,14 @@ FIGURE = b"figure"
 OF = b"of"
 """The key of a field's metadata that says of what: figures of the same belong together."""
 
+REMARKS = {
+    "warning": "What to know before the row is used",
+    "binning": "The most by which the estimate may be off because numbers are known by their bins alone",
+    "confidence": "The confidence that the values listed are those with the most records",
+    "group": "The query group",
+}
+"""Columns of statistics that hold neither figures nor what a row is of, and what they say."""
+
 _NAME = pa.dictionary(pa.int32(), pa.utf8())
 _VALUE = pa.dictionary(pa.int32(), pa.utf8(), ordered=True)
 
@@ -65,6 +73,18 @@ def figure_of(field: pa.Field) -> str:
     named = field.name if field.name in FIGURES else ""
     figure: bytes = (field.metadata or {}).get(FIGURE, named.encode())
     return figure.decode()
+
+
+def is_key(field: pa.Field) -> bool:
+    """Return whether a column of a statistic says what its rows are of, rather than a figure or a remark.
+
+    Examples
+    --------
+    >>> is_key(pa.field("sex", pa.utf8())), is_key(pa.field("stddev", pa.float64()))
+    (True, False)
+    """
+    own = field.metadata or {}
+    return not figure_of(field) and BOUND not in own and field.name not in REMARKS
 
 
 @final

@@ -100,13 +100,15 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def find_group(groups: Sequence[Group], text: str) -> int:
+def find_group(groups: Sequence[Group], text: str, others: Sequence[str] = ()) -> int:
     """Return the place of the group that a text means.
 
     Parameters
     ----------
     groups : sequence of Group
         The groups to choose from.
+    others : sequence of str
+        The titles of other tables; their places come after those of the groups.
     text : str
         A title, a group's name, or its attributes; words may stand in any order and case, with ``by``,
         ``and``, ``x`` and commas between them or without. Attributes alone mean the group of their values
@@ -126,6 +128,9 @@ def find_group(groups: Sequence[Group], text: str) -> int:
     """
     if not isinstance(text, str):
         raise WorkloadError.at((), describe_value(text), "the title of a table, as text")
+    for place, name in enumerate(others):
+        if _spaced(name) == _spaced(text) or _words(name) == _words(text):
+            return len(groups) + place
     called = titles(groups)
     names = [group.name for group in groups]
     attributes = [", ".join(group.attributes) for group in groups]
@@ -140,9 +145,10 @@ def find_group(groups: Sequence[Group], text: str) -> int:
         found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
         if found:
             return _only(groups, called, found, text)
-    problem = unknown_name((), text, "the title, the name or the attributes of a table", called)
+    every = (*others, *called)
+    problem = unknown_name((), text, "the title, the name or the attributes of a table", every)
     if not problem.suggestions:
-        problem = Problem((), problem.found, problem.expected, _near(text, called))
+        problem = Problem((), problem.found, problem.expected, _near(text, every))
     raise WorkloadError(problem)
 
 

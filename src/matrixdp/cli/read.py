@@ -51,6 +51,9 @@ def show(
     format: Annotated[  # noqa: A002
         str, Option(metavar="csv|parquet", help="What --export writes.")
     ] = "csv",
+    helpers: Annotated[
+        bool, Option("--helpers", help="List or write the counts that only serve statistics, too.")
+    ] = False,
     confidence: Confidence = None,
 ) -> None:
     """Show what a release holds, or one of its tables, or write each as a file.
@@ -64,39 +67,47 @@ def show(
     release = mdp.load_release(folder, confidence=confidence)
     _warn(release)
     if export is not None:
-        out = release.save_tables(export, format=format, pivot=pivot)
-        written = len(release.workload.groups)
+        out = release.save_tables(export, format=format, pivot=pivot, helpers=helpers)
+        published = (*release.tables, *(release.helpers if helpers else ()))
+        written = sum(one.rows > 0 for one in published)
         typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}, datapackage.json, croissant.json.")
     elif table is None:
-        _list(release, every)
+        _list(release, every, helpers)
     else:
-        from matrixdp.answers.intervals import decimals_of, for_people, least_error
-        from matrixdp.cli.tables import console, print_table
+        from matrixdp.answers.intervals import decimals_by_subject, for_people
+        from matrixdp.cli.tables import console, print_statistic, print_table
 
         found = release.table(table, pivot=pivot)
+        limit = found.num_rows if every else _SHOWN
         if as_csv:
-            typer.echo(_csv_text(for_people(found, decimals_of(least_error(found)))), nl=False)
+            typer.echo(_csv_text(for_people(found, decimals_by_subject(found))), nl=False)
+        elif b"matrixdp" in (found.schema.metadata or {}):  # says how a statistic was computed
+            print_statistic(console(), found, release.confidence, limit)
         else:
-            print_table(console(), found, release.confidence, found.num_rows if every else _SHOWN)
+            print_table(console(), found, release.confidence, limit)
 
 
-def _list(release: mdp.Release, every: bool) -> None:
-    from matrixdp.answers.titles import titles
+def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
+    from matrixdp.answers.publication import table_errors
     from matrixdp.cli.tables import Column, console, print_columns
 
-    groups = release.workload.groups
-    limit = len(groups) if every else _SHOWN
-    errors = [(release.analysis.group(group), group.queries) for group in groups[:limit]]
+    listed = (*release.tables, *(release.helpers if helpers else ()))
+    limit = len(listed) if every else _SHOWN
+    errors = [table_errors(one, release.analysis) for one in listed[:limit]]
     figures = {
-        "answers": [f"{number:,}" for _, number in errors],
-        "RMSE": [figure((error.total / number) ** 0.5) for error, number in errors],
-        "largest stddev": [figure(error.largest**0.5) for error, _ in errors],
+        "rows": [f"{one.rows:,}" for one in listed[:limit]],
+        "standard error (RMS)": ["-" if own is None else figure(own[0]) for own in errors],
+        "largest": ["-" if own is None else figure(own[1]) for own in errors],
     }
-    columns = [Column("table", [printable(name) for name in titles(groups)[:limit]])]
+    columns = [Column("table", [printable(one.title) for one in listed[:limit]])]
     columns += [Column(head, texts, number=True, whole=True) for head, texts in figures.items()]
+    columns.append(Column("unit", [printable(one.unit) for one in listed[:limit]]))
     print_columns(console(), columns)
-    if limit < len(groups):
-        typer.echo(f"{limit} of {len(groups):,} tables shown; --all shows every one.")
+    if limit < len(listed):
+        typer.echo(f"{limit} of {len(listed):,} tables shown; --all shows every one.")
+    for one in listed[:limit]:
+        if one.statistic is not None and one.statistic.refusal is not None:
+            typer.echo(f"{printable(one.title)}: {printable(str(one.statistic.refusal))}", err=True)
     say(release.statement.text)
     if release.size.total is not None:
         typer.echo(f"Records in the domain: {release.size.total}.")

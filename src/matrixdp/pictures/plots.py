@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import math
 from collections import defaultdict
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.answers.table import FIGURES, is_key
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import SpecificationError
@@ -21,6 +23,7 @@ from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates,
 from matrixdp.selection.selection import Selection
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
@@ -355,6 +358,76 @@ def _sorted(answered: Answered) -> Figure:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(_THOUSANDS)
     quiet(axes)
+    return figure
+
+
+def draw_statistic(table: pa.Table, unit: str, title: str = "") -> Figure:
+    """Return the picture of a statistic: a point with its interval for each row, or the band of a CDF.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What a method such as `Release.mean` returns.
+    unit : str
+        Of the estimates.
+    """
+    figure = _curves(table) if "share_lower" in table.column_names else _points(table, unit)
+    if title:
+        figure.suptitle(shortened(title, 60), color=INK, fontsize=11)
+    return figure
+
+
+def _points(table: pa.Table, unit: str) -> Figure:
+    """Draw a row for each estimate; without an order of their own the largest first, where they are many."""
+    keys = [name for name, field in zip(table.column_names, table.schema, strict=True) if is_key(field)]
+    rows = [
+        (", ".join(str(row[key]) for key in keys if row[key] is not None) or "all", *map(row.get, FIGURES))
+        for row in table.to_pylist()
+    ]
+    dates = any(isinstance(row[1], dt.date) for row in rows)
+    if len(rows) > _MOST_BARS and not dates:
+        rows = sorted(rows, key=lambda row: -math.inf if row[1] is None else -row[1])[:_MOST_BARS]
+    shown = rows[:_MOST_BARS]
+    figure = new_figure(6.4, 0.9 + 0.24 * len(shown))
+    axes = figure.add_subplot()
+    for place, (_, estimate, _, low, high) in enumerate(shown):
+        if low is not None and high is not None:
+            axes.plot([low, high], [place, place], color=BAND, linewidth=5, solid_capstyle="butt")
+        if estimate is not None:
+            axes.plot([estimate], [place], "o", color=SERIES[0], markersize=4.5)
+    if not dates:
+        axes.xaxis.set_major_formatter(_THOUSANDS)
+    more = "" if len(shown) == table.num_rows else f", {len(shown)} of {table.num_rows:,}"
+    rows_of(axes, [row[0] for row in shown], f"{unit}{more}", 30)
+    return figure
+
+
+def _curves(table: pa.Table) -> Figure:
+    """Draw the shares of a CDF in their bands, a curve for each stratum."""
+    keys = [name for name, field in zip(table.column_names, table.schema, strict=True) if is_key(field)]
+    along, strata = keys[-1], keys[:-1]
+    curves: dict[str, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        curves.setdefault(", ".join(str(row[key]) for key in strata), []).append(row)
+    figure = new_figure(6.4, 3.6)
+    axes = figure.add_subplot()
+    for (name, rows), colour in zip(curves.items(), itertools.cycle(SERIES), strict=False):
+        x = range(len(rows))
+        share, low, high = (
+            [math.nan if row[column] is None else row[column] for row in rows]
+            for column in ("share", "share_lower", "share_upper")
+        )
+        axes.fill_between(x, low, high, color=colour, alpha=0.28, linewidth=0)
+        axes.plot(x, share, color=colour, linewidth=1.3, label=shortened(name))
+    labels = [str(row[along]).rpartition("-")[2] for row in next(iter(curves.values()))]
+    axes.set_xticks(*label_places(labels, 8))
+    axes.set_xlabel(shortened(f"{along}, at most", 50))
+    axes.set_ylabel("share of records")
+    axes.margins(x=0.01)
+    quiet(axes)
+    if strata:
+        written: dict[str, Any] = {"fontsize": 9, "frameon": False, "labelcolor": INK}
+        figure.legend(loc="outside right upper", **written)
     return figure
 
 

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from fractions import Fraction
@@ -21,10 +21,11 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.inference import statistics_table
-from matrixdp.answers.intervals import decimals_of, for_people
+from matrixdp.answers.inference import METADATA, statistics_table
+from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
+from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.table import AnswerColumns, own_table, plain_schema, row_groups
-from matrixdp.answers.titles import head, titles
+from matrixdp.answers.titles import head
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
@@ -54,15 +55,21 @@ _LETTERS = str.maketrans(
 )
 
 
-def write_tables(release: Release, out: str | os.PathLike[str], format: str, pivot: str | None) -> Path:  # noqa: A002
+def write_tables(
+    release: Release,
+    out: str | os.PathLike[str],
+    format: str,  # noqa: A002
+    pivot: str | None,
+    helpers: bool,
+) -> Path:
     """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
     if format not in FORMATS:
         raise SpecificationError.at(("format",), describe_value(format), " or ".join(FORMATS))
-    groups = release.workload.groups
-    if len(groups) > _MOST_TABLES:
+    published = (*release.tables, *(release.helpers if helpers else ()))
+    if len(published) > _MOST_TABLES:
         expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
-        raise TooLargeError.at(("tables",), f"{len(groups):,} tables", expected)
-    if pivot is not None and not any(_pivoted(group, release.workload.domain, pivot) for group in groups):
+        raise TooLargeError.at(("tables",), f"{len(published):,} tables", expected)
+    if pivot is not None and not any(_pivoted(one.group, release.domain, pivot) for one in published):
         expected = "an attribute that a table asks about beside others"
         raise SpecificationError.at(("pivot",), describe_value(pivot), expected)
     target = whole_path(out)
@@ -74,7 +81,7 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
         raise StorageError.unwritable(target, error) from None
     with partial_folder(target, "tables") as partial:
         with one_blas_thread():
-            files = list(_written(release, partial, format, pivot))
+            files = list(_written(release, published, partial, format, pivot))
         for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
             (partial / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
         partial.replace(target)
@@ -82,21 +89,41 @@ def write_tables(release: Release, out: str | os.PathLike[str], format: str, piv
     return Path(out)
 
 
-def _written(release: Release, folder: Path, format: str, pivot: str | None) -> Iterator[records.TableFile]:  # noqa: A002
-    groups = release.workload.groups
-    called = titles(groups)
+def _written(
+    release: Release,
+    published: Sequence[PublishedTable],
+    folder: Path,
+    format: str,  # noqa: A002
+    pivot: str | None,
+) -> Iterator[records.TableFile]:
     taken: set[str] = set()
-    for group, title in zip(groups, called, strict=True):
-        name = _file_name(title, taken)
+    for one in published:
+        group, statistic = one.group, one.statistic
+        if statistic is not None and statistic.table is None:
+            continue  # the record says why it could not be computed
+        name = _file_name(one.title, taken)
         path = folder / f"{'' if release.private else 'NOT-PRIVATE-'}{name}.{format}"
-        own = pivot if pivot is not None and _pivoted(group, release.workload.domain, pivot) else None
-        columns = AnswerColumns(release.workload.domain, (group,), levels=True)
-        rows, schema = _write(path, _tables(release, group, columns, format, own), title, release)
+        categories: dict[str, list[str]] = {}
+        if group is None:
+            assert statistic is not None
+            tables = iter([_statistic(statistic.published, format)])
+        else:
+            own = pivot if pivot is not None and _pivoted(group, release.domain, pivot) else None
+            columns = AnswerColumns(release.domain, (group,), levels=True)
+            tables = _tables(release, group, columns, format, own)
+        rows, schema = _write(path, tables, one.title, release)
+        if group is not None:
+            categories = _categories(columns, schema)
         said = entry(path)
         yield records.TableFile(
-            path.name, name, title, rows, schema, _categories(columns, schema),
+            path.name, name, one.title, one.unit, rows, schema, categories,
             said["bytes"], said["sha256"], FORMATS[format],
         )  # fmt: skip
+
+
+def _statistic(table: pa.Table, format: str) -> pa.Table:  # noqa: A002
+    """Return a statistic as a file has it: in CSV with the digits that its errors justify."""
+    return for_people(table, decimals_by_subject(table)) if format == "csv" else table
 
 
 def _tables(
@@ -130,6 +157,8 @@ def _write(path: Path, tables: Iterator[pa.Table], title: str, release: Release)
             for field in schema
         ]
         said = {"title": title, "confidence": release.confidence, "privacy": release.statement.as_dict()}
+        if METADATA in (schema.metadata or {}):
+            said["statistic"] = json.loads(schema.metadata[METADATA])
         schema = pa.schema(described, metadata={"matrixdp": json.dumps(said, ensure_ascii=False)})
     writer = pacsv.CSVWriter(path, schema) if plain else pq.ParquetWriter(path, schema, compression="zstd")
     with writer:
@@ -144,7 +173,7 @@ def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str
     return {own: columns.texts(name) for name, own in columns.columns.items() if own in schema.names}
 
 
-def _pivoted(group: Group, domain: Domain, pivot: str) -> bool:
+def _pivoted(group: Group | None, domain: Domain, pivot: str) -> bool:
     """Return whether a group asks about an attribute, or a level, beside others."""
     if not isinstance(group, ProductGroup):
         return False

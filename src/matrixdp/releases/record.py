@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES, AnswerColumns, Estimated
+from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, REMARKS, AnswerColumns, Estimated
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
@@ -474,11 +474,12 @@ _FIGURES = {
 @final
 @dataclass(frozen=True)
 class TableFile:
-    """A file with the table of one group."""
+    """A file with one table: its figures count or measure the unit."""
 
     path: str
     name: str
     title: str
+    unit: str
     rows: int
     schema: pa.Schema
     categories: Mapping[str, Sequence[str]]
@@ -497,9 +498,14 @@ def field_description(field: pa.Field) -> str:
     """
     metadata = field.metadata or {}
     figure = metadata.get(FIGURE, b"").decode()
+    if OF in metadata:
+        subject = metadata[OF].decode()
+        return _FIGURES[figure] + (f", of the {subject}" if subject else "")
     if figure or field.name in FIGURES:
         own = figure or field.name
         return _FIGURES[own] + (f", for {field.name.removesuffix(f'_{own}')}" if figure else "")
+    if field.name in REMARKS:
+        return REMARKS[field.name]
     if BOUND in metadata:
         end = "begin" if metadata[BOUND] == b"from" else "end"
         return f"Where the values that the row counts {end}"
@@ -514,6 +520,7 @@ def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]
             "type": "table",
             "path": file.path,
             "title": file.title,
+            "unit": file.unit,
             "format": file.path.rpartition(".")[2],
             "mediatype": file.media_type,
             "encoding": "utf-8",

@@ -17,9 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.answers.inference import AskedStatistic, Inference, Terms, asked_statistics, check_confidence
-from matrixdp.answers.intervals import Intervals
+from matrixdp.answers.intervals import Intervals, decimals_by_subject, for_people
+from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
-from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, own_table
+from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, own_table
 from matrixdp.answers.titles import find_group, title
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
@@ -399,8 +400,8 @@ class Release(Displayed):
         Parameters
         ----------
         text : str
-            What the table is called: its title (`matrixdp.answers.titles`), the name of the group, or its
-            attributes, in any order and case.
+            What the table is called: its title (as in `tables`), the name of the group, or its attributes,
+            in any order and case. A statistic that the workload asks for is called by its title.
         pivot : str, optional
             An attribute whose values become columns: the estimate under the text of the value, and beside it
             its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
@@ -409,7 +410,7 @@ class Release(Displayed):
         -------
         pyarrow.Table
             The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
-            about at a level has the name of the level.
+            about at a level has the name of the level. Of a statistic, what the method of its name returns.
 
         Raises
         ------
@@ -433,8 +434,46 @@ class Release(Displayed):
         >>> wide.column_names[:5], wide.num_rows
         (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
         """
-        group = self.workload.groups[find_group(self.workload.groups, text)]
-        return own_table(self._table((group,)), group, self.workload.domain, pivot)
+        found = self._find(text)
+        if isinstance(found, AskedStatistic):
+            if pivot is not None:
+                place = f"{pivot!r} for the statistic {found.name!r}"
+                raise WorkloadError.at(("pivot",), place, "a table of counts", code="not-supported")
+            if found.published is None:
+                assert found.refusal is not None
+                raise found.refusal
+            return found.published
+        return own_table(self._table((found,)), found, self.workload.domain, pivot)
+
+    def _find(self, text: str) -> Group | AskedStatistic:
+        """Return the statistic or the query group that a text means."""
+        statistics = {one.title: one.statistic for one in self.tables if one.statistic is not None}
+        groups = self.workload.groups
+        place = find_group(groups, text, list(statistics))
+        return groups[place] if place < len(groups) else list(statistics.values())[place - len(groups)]
+
+    @cached_property
+    def tables(self) -> tuple[PublishedTable, ...]:
+        """The tables that the workload asks for, in its order: answers of query groups, and statistics.
+
+        Query groups that exist only to serve a statistic are not among them; see `helpers`.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["f", "m"], "age": range(8)})
+        >>> workload = mdp.Workload(domain, mdp.marginals(1), mdp.ask.quantile("age", 0.5))
+        >>> table = {"sex": ["f", "m"] * 50, "age": [3, 5] * 50}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(mu=10)).reconstruct()
+        >>> [(one.title, one.unit, one.rows) for one in release.tables]
+        [('sex', 'records', 2), ('age', 'records', 8), ('median of age', 'age', 1)]
+        """
+        return published_tables(self.workload, self.asked)
+
+    @cached_property
+    def helpers(self) -> tuple[PublishedTable, ...]:
+        """The answers that exist only to serve statistics: sums and counts that they are computed from."""
+        return helper_tables(self.workload)
 
     @cached_property
     def asked(self) -> tuple[AskedStatistic, ...]:
@@ -833,17 +872,19 @@ class Release(Displayed):
             return inference.analysis.covariances(used[0], used[-1])
 
     def plot(self, group: str) -> Figure:
-        """Draw the answers of one query group with their intervals.
+        """Draw the answers of one query group, or a statistic, with their intervals.
 
         Cumulative counts and long numeric attributes are a line in a band, few answers are bars, two
         attributes a heat map of estimates beside one of standard errors, all ranges of values a triangle,
         and everything else a line through the answers by their size. Bands and bars are the pointwise
-        intervals of the release.
+        intervals of the release. A CDF is a line in its band, any other statistic a point for each row with
+        its interval.
 
         Parameters
         ----------
         group : str
-            The name or title of a query group, or its attributes, such as ``"age CDF by sex"``.
+            The name or title of a query group, or its attributes, such as ``"age CDF by sex"``; or the title
+            of a statistic that the workload asks for.
 
         Returns
         -------
@@ -868,9 +909,11 @@ class Release(Displayed):
         >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
         ['female', 'male']
         """
-        from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_answers
+        from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_answers, draw_statistic
 
-        found = self.workload.groups[find_group(self.workload.groups, group)]
+        found = self._find(group)
+        if isinstance(found, AskedStatistic):
+            return draw_statistic(self.table(found.name), found.entry.unit, found.name)
         if found.queries > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{title(found)}: {found.queries:,} answers; {most}")
@@ -988,8 +1031,9 @@ class Release(Displayed):
         *,
         format: str = "csv",  # noqa: A002
         pivot: str | None = None,
+        helpers: bool = False,
     ) -> Path:
-        """Write one clean table for each group, and descriptions of them for machines, into a new folder.
+        """Write each of `tables` as a file, and descriptions of them for machines, into a new folder.
 
         Figures in CSV have the digits that the least standard error of the table justifies; ends of intervals
         are rounded outward. ``datapackage.json`` (Frictionless Data Package 2) and ``croissant.json``
@@ -1003,6 +1047,8 @@ class Release(Displayed):
             Parquet has every digit, ordered categories, and descriptions in its metadata.
         pivot : str, optional
             An attribute whose values become columns, in the tables that ask about it beside others.
+        helpers : bool
+            Whether to write the answers of `helpers`, too.
 
         Returns
         -------
@@ -1028,7 +1074,7 @@ class Release(Displayed):
         ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
         ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
         """
-        return write_tables(self, out, format, pivot)
+        return write_tables(self, out, format, pivot, helpers)
 
     @staticmethod
     def load(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:
@@ -1123,16 +1169,19 @@ class Release(Displayed):
         return f"Release of {answers} in {groups}, {noise} noise", second
 
     def _preview(self) -> Preview:
-        groups = self.workload.groups[:MAX_ROWS]
-        each = max(1, MAX_ROWS // len(groups))
-        rows = [row for group in groups for row in self._first(group, each)]
+        tables = self.tables[:MAX_ROWS]
+        each = max(1, MAX_ROWS // len(tables))
+        rows = [row for one in tables for row in self._first(one, each)]
         ends = f"{100 * self.confidence:g}% interval"
-        columns = ("group", "records with", "estimate", "stddev", ends)
-        return Preview(columns, rows, self.workload.queries, frozenset((2, 3, 4)))
+        columns = ("table", "of", "estimate", "stddev", ends)
+        return Preview(columns, rows, sum(one.rows for one in self.tables), frozenset((2, 3, 4)))
 
-    def _first(self, group: Group, number: int) -> Iterator[tuple[str, ...]]:
-        """Yield the first answers to a group, or its name where they would take long or do not exist."""
-        name, table = title(group), None
+    def _first(self, one: PublishedTable, number: int) -> Iterator[tuple[str, ...]]:
+        """Yield the first rows of a table, or its title where they would take long or do not exist."""
+        name, group, table = one.title, one.group, None
+        if group is None:
+            yield from _first_of_statistic(one, number)
+            return
         if group.queries <= _MOST_QUERIES:
             try:
                 table = self._table((group,)).slice(0, number)
@@ -1147,6 +1196,20 @@ class Release(Displayed):
             asked += [row["query"]] if row.get("query") else []
             estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
             yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
+
+
+def _first_of_statistic(one: PublishedTable, number: int) -> Iterator[tuple[str, ...]]:
+    """Yield the first rows of a statistic."""
+    table = None if one.statistic is None else one.statistic.published
+    if table is None:
+        yield one.title, "not determined by the measurement", "-", "-", "-"
+        return
+    shown = for_people(table.slice(0, number), decimals_by_subject(table))
+    asked = [name for name, field in zip(shown.column_names, shown.schema, strict=True) if is_key(field)]
+    for row in shown.to_pylist():
+        words = ", ".join(f"{name} {row[name]}" for name in asked if row[name] is not None)
+        figures = ["-" if row[name] is None else f"{row[name]}" for name in FIGURES]
+        yield one.title, words or "(all)", figures[0], figures[1], " to ".join(figures[2:])
 
 
 # The folders of releases, as functions.

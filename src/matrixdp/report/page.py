@@ -14,20 +14,27 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from matrixdp.answers.titles import titles
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
-from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_accuracies, draw_answers
+from matrixdp.pictures.plots import (
+    MAX_DRAWN,
+    Answered,
+    axes_of,
+    draw_accuracies,
+    draw_answers,
+    draw_statistic,
+)
 from matrixdp.queries import Workload
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
 from matrixdp.report import tables
-from matrixdp.report.tables import Accuracy, Answers, GroupAnswers
+from matrixdp.report.tables import Accuracy, Answers, GroupAnswers, StatisticAnswers
 from matrixdp.storage.archive import plain_content
 from matrixdp.verification.explain import explanation
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
@@ -42,13 +49,18 @@ _FIRST_ROWS = 50
 @final
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """One group as a page shows it; it has no answers and no picture where they are too many."""
+    """One table as a page shows it; it has no answers and no picture where they are too many.
+
+    `refusal` says why a statistic could not be computed.
+    """
 
     title: str
     queries: int
-    answers: GroupAnswers | None = None
-    picture: Answered | None = None
+    unit: str = "records"
+    answers: GroupAnswers | StatisticAnswers | None = None
+    picture: Answered | pa.Table | None = None
     rows: int = 0
+    refusal: str | None = None
 
 
 @final
@@ -69,9 +81,19 @@ class Contents:
     shown: Sequence[Shown]
 
     @property
+    def rows(self) -> int:
+        """How many figures the tables have."""
+        return sum(one.rows for one in self.release.tables)
+
+    @property
+    def counted(self) -> int:
+        """How many tables are of counts."""
+        return sum(one.group is not None for one in self.release.tables)
+
+    @property
     def left_out(self) -> int:
         """How many groups are not shown."""
-        return len(self.release.workload) - len(self.shown)
+        return len(self.release.tables) - len(self.shown)
 
     @property
     def gap(self) -> str | None:
@@ -97,9 +119,9 @@ def contents(folder: Path) -> Contents:
     budget = release.measurement.authorization.budget
     # a replacement costs no less than a removal, so that bounds for the second hold for the first
     scale = noise.error_scale(budget)
-    called = titles(workload.groups)
+    called = {one.place: one.title for one in release.tables if one.place is not None}
     known: dict[Hashable, float | None] = {}
-    chosen = _chosen(workload, MAX_ACCURACIES)
+    chosen = [place for place in _chosen(workload, MAX_ACCURACIES) if place in called]
     bounds = [tables.least_squared_error(release.domain, workload.groups[place], known) for place in chosen]
     bounds = [None if bound is None else bound * noise.variance_factor / scale for bound in bounds]
 
@@ -111,13 +133,13 @@ def contents(folder: Path) -> Contents:
         accuracy(called[place], workload.groups[place].queries, record["groups"][place], bound)
         for place, bound in zip(chosen, bounds, strict=True)
     ]
-    every = bounds if len(chosen) == len(workload) else [*bounds, None]
-    together = accuracy("all", workload.queries, record, _least_of_all(release, every, scale))
-    found = tables.workload_sensitivity(workload, noise)
+    every = bounds if len(chosen) == len(called) else [*bounds, None]
+    together = _together(release, record, list(called), _least_of_all(release, every, scale, list(called)))
+    found = tables.workload_sensitivity(_counts(release, list(called)), noise)
     straight = None
     if found is not None:
         straight = math.sqrt(noise.variance_factor * found[0] ** (2 / noise.norm) / scale)
-    shown = list(_shown(folder, release, called))
+    shown = list(_shown(folder, release))
     exact = found is not None and found[1] and budget.neighbours == "add_remove"
     return Contents(release, accuracies, together, straight, exact, shown)
 
@@ -130,7 +152,29 @@ def aim(release: Release) -> str:
     return "RMSE with the workload's weights" if weighted else "RMSE"
 
 
-def _least_of_all(release: Release, bounds: Sequence[float | None], scale: float) -> float | None:
+def _together(
+    release: Release, record: Mapping[str, Any], places: Sequence[int], least: float | None
+) -> Accuracy:
+    """Return the errors of all published counts together."""
+    groups = [(release.workload.groups[place].queries, record["groups"][place]) for place in places]
+    queries = sum(number for number, _ in groups)
+    squares = math.fsum(number * float(own["rmse"]) ** 2 for number, own in groups)
+    largest = max((float(own["max_stddev"]) for _, own in groups), default=0.0)
+    root = None if least is None or not queries else math.sqrt(least / queries)
+    return Accuracy("all", queries, math.sqrt(squares / max(queries, 1)), largest, root)
+
+
+def _counts(release: Release, places: Sequence[int]) -> Workload:
+    """Return the workload without the groups that only serve statistics, where it has others."""
+    groups = release.workload.groups
+    if not places or len(places) == len(groups):
+        return release.workload
+    return Workload(release.domain, *(tables.OneGroup(groups[place]) for place in places))
+
+
+def _least_of_all(
+    release: Release, bounds: Sequence[float | None], scale: float, places: Sequence[int]
+) -> float | None:
     """Return a sum of squared errors below which no strategy gets, for all groups together.
 
     Each group has at least its own bound; the certificate of the selection is about the same sum where
@@ -139,7 +183,8 @@ def _least_of_all(release: Release, bounds: Sequence[float | None], scale: float
     own = [bound for bound in bounds if bound is not None]
     found = [math.fsum(own)] if len(own) == len(bounds) else []
     certificate = release.origin.get("certificate")
-    if isinstance(certificate, Mapping) and aim(release) == "RMSE":
+    whole = len(places) == len(release.workload)
+    if whole and isinstance(certificate, Mapping) and aim(release) == "RMSE":
         said = certificate.get("lower_bound")
         found += [said / scale] if isinstance(said, float) and said > 0 else []
     return max(found, default=None)
@@ -151,20 +196,29 @@ def _chosen(workload: Workload, most: int) -> list[int]:
     return sorted([place for place in turns if place is not None][:most])
 
 
-def _shown(folder: Path, release: Release, called: Sequence[str]) -> Iterator[Shown]:
+def _shown(folder: Path, release: Release) -> Iterator[Shown]:
     answers = Answers(folder, release)
     left = MAX_ROWS
-    for place in _chosen(release.workload, MAX_GROUPS):
-        group = release.workload.groups[place]
-        if group.queries > MAX_DRAWN:
-            yield Shown(called[place], group.queries)
+    places = set(_chosen(release.workload, MAX_GROUPS))
+    chosen = [one for one in release.tables if one.place is None or one.place in places]
+    for one in chosen[:MAX_GROUPS]:
+        if one.rows > MAX_DRAWN:
+            yield Shown(one.title, one.rows, one.unit)
             continue
-        own = answers.group(place)
-        whole = group.queries <= min(left, MAX_GROUP_ROWS)
-        rows = group.queries if whole else min(_FIRST_ROWS, left)
+        rows = one.rows if one.rows <= min(left, MAX_GROUP_ROWS) else min(_FIRST_ROWS, left)
         left -= rows
-        picture = Answered(axes_of(release.domain, group), *own.figures())
-        yield Shown(called[place], group.queries, own, picture, rows)
+        if one.statistic is not None:
+            table, refusal = one.statistic.published, one.statistic.refusal
+            if table is None:
+                yield Shown(one.title, 0, one.unit, refusal=str(refusal))
+            else:
+                yield Shown(one.title, one.rows, one.unit, StatisticAnswers(table), table, rows)
+            continue
+        assert one.group is not None
+        assert one.place is not None
+        own = answers.group(one.place)
+        picture = Answered(axes_of(release.domain, one.group), *own.figures())
+        yield Shown(one.title, one.rows, one.unit, own, picture, rows)
 
 
 def odds(mu: float) -> float:
@@ -310,8 +364,11 @@ def _errors(found: Contents) -> tuple[str, str]:
     return _image(draw_accuracies(points, found.straight)), words
 
 
-def _drawn(picture: Answered, title: str) -> tuple[str, str]:
-    """Return the picture of a group's answers, and what a screen reader says instead."""
+def _drawn(shown: Shown) -> tuple[str, str]:
+    """Return the picture of a table, and what a screen reader says instead."""
+    picture, title = shown.picture, printable(shown.title)
+    if not isinstance(picture, Answered):
+        return _image(draw_statistic(picture, shown.unit)), f"{title}: estimates with their intervals"
     axes = " by ".join(axis.name for axis in picture.axes) or "the total"
     return _image(draw_answers(picture)), printable(f"{title}: {picture.form} of {axes}")
 
@@ -333,7 +390,12 @@ def _statistic(cell: object) -> str:
     return figure(cell) if isinstance(cell, float) else "-" if cell is None else printable(str(cell))
 
 
-def _caption(picture: Answered, confidence: str) -> str:
+def _caption(shown: Shown, confidence: str) -> str:
+    picture = shown.picture
+    if not isinstance(picture, Answered):
+        if picture is not None and "share_lower" in picture.column_names:
+            return f"Lines are shares of records; each band holds a whole line with {confidence}% confidence."
+        return f"Points are estimates, with their {confidence}% intervals."
     low, high = float(picture.stddevs.min()), float(picture.stddevs.max())
     written = f" with half its {confidence}% interval" if picture.estimates.size <= 60 else ""
     words = _FORMS[picture.form].format(confidence=confidence, written=written)

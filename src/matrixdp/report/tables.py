@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from matrixdp import queries
-from matrixdp.answers.intervals import decimals_of
-from matrixdp.answers.table import FIGURES, AnswerColumns
+from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
+from matrixdp.answers.table import BOUND, FIGURES, OF, AnswerColumns, figure_of, is_key
 from matrixdp.answers.titles import head
-from matrixdp.display import printable, rounded
+from matrixdp.display import figure, printable, rounded
 from matrixdp.domain import Domain
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
@@ -51,6 +51,15 @@ class GroupAnswers:
         estimates, stddevs, lower, upper = (np.asarray(own.to_numpy(), dtype=np.float64) for own in known)
         return estimates, stddevs, (upper - lower) / 2
 
+    @property
+    def keys(self) -> int:
+        """How many columns say what a row is of."""
+        return len(self.heads)
+
+    def columns(self, confidence: str) -> list[str]:
+        """Return the headings."""
+        return [*self.heads, "estimate", "standard error", f"{confidence}% from", "to"]
+
     def rows(self, most: int) -> Iterator[list[str]]:
         """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
         digits = max(0, decimals_of(float(self.figures()[2].min())) or 0)
@@ -58,6 +67,53 @@ class GroupAnswers:
             asked, figures = row[: -len(FIGURES)], zip(FIGURES, row[-len(FIGURES) :], strict=True)
             texts = ["all" if text is None else printable(text) for text in asked]
             yield [*texts, *(rounded(value, digits + (name == "stddev")) for name, value in figures)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StatisticAnswers:
+    """A statistic that the workload asks for, as `Release.mean` and the like return it."""
+
+    table: pa.Table
+
+    @property
+    def _shown(self) -> list[pa.Field]:
+        fields = list(self.table.schema)
+        empty = {
+            field.name for field in fields if self.table.column(field.name).null_count == len(self.table)
+        }
+        shown = [field for field in fields if BOUND not in (field.metadata or {}) and field.name not in empty]
+        return sorted(shown, key=lambda field: not is_key(field))  # keys first, in their order
+
+    @property
+    def keys(self) -> int:
+        """How many columns say what a row is of."""
+        return sum(map(is_key, self._shown))
+
+    def columns(self, confidence: str) -> list[str]:
+        """Return the headings."""
+        heads = {"stddev": "standard error", "lower": f"{confidence}% from", "upper": "to"}
+        found = []
+        for field in self._shown:
+            figure, subject = figure_of(field), (field.metadata or {}).get(OF, b"").decode()
+            own = heads.get(figure, figure) if figure else printable(field.name)
+            found.append(f"{subject} {own}".strip() if subject else own)
+        return found
+
+    def rows(self, most: int) -> Iterator[list[str]]:
+        """Yield the first rows as text, the figures in the digits that their errors justify."""
+        decimals = decimals_by_subject(self.table)
+        table = for_people(self.table, decimals).slice(0, most)
+        for row in table.to_pylist():
+            yield [self._text(field, row[field.name], decimals) for field in self._shown]
+
+    def _text(self, field: pa.Field, value: object, decimals: Mapping[str, int | None]) -> str:
+        if value is None:
+            return "-" if figure_of(field) else ""
+        if not isinstance(value, float):
+            return printable(str(value))
+        digits = decimals.get((field.metadata or {}).get(OF, b"").decode())
+        return rounded(value, max(0, digits)) if figure_of(field) and digits is not None else figure(value)
 
 
 @final
@@ -151,12 +207,13 @@ def least_squared_error(domain: Domain, group: Group, known: dict[Hashable, floa
     key = (group.attributes, group.sizes, group.key())
     if key not in known:
         plain = replace(group, weight=1.0, query_weights=None)
-        known[key] = svd_bound_workload(Workload(domain, _Only(plain))) if _small(group) else None
+        known[key] = svd_bound_workload(Workload(domain, OneGroup(plain))) if _small(group) else None
     return known[key]
 
 
+@final
 @dataclass(frozen=True)
-class _Only:
+class OneGroup:
     """An entry that stands for one group."""
 
     group: Group
@@ -269,7 +326,8 @@ def quartiles(release: Release) -> Iterator[tuple[str, pa.Table]]:
     >>> [(title, table.column("estimate").to_pylist()) for title, table in quartiles(release)]
     [('age', [3.0, 3.0, 3.0])]
     """
-    asked = dict.fromkeys(own for group in release.workload if (own := _cumulated(group)) is not None)
+    groups = (one.group for one in release.tables if one.group is not None)
+    asked = dict.fromkeys(own for group in groups if (own := _cumulated(group)) is not None)
     for name, others in list(asked)[:_MOST]:
         title = f"{name} by {others[0]}" if others else name
         yield title, release.quantile(name, by=others)

@@ -66,6 +66,10 @@ class QuantileEntry(OfAttribute):
         return next(iter(self.asked))
 
     @property
+    def unit(self) -> str:
+        return self.attribute
+
+    @property
     def called(self) -> str:
         shares = self.asked[self.attribute]
         if shares == (0.5,):
@@ -204,6 +208,10 @@ _BINNING = (
 @record
 class _OfNumbers(OfAttribute):
     """A statistic of the numbers that values stand for, bins by their middles."""
+
+    @property
+    def unit(self) -> str:
+        return self.attribute
 
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""

@@ -56,6 +56,10 @@ class ShareEntry(OfEntries):
     )
 
     @property
+    def unit(self) -> str:
+        return "share"
+
+    @property
     def text(self) -> str:
         if not self.of:
             return f"share: {in_words(self.share)}"
@@ -207,6 +211,10 @@ class RatioEntry(_OfTwo):
     ratio: RatioParts = key(forms.RecordForm(RatioParts))
 
     joined, intervals = "over", _FIELLER
+
+    @property
+    def unit(self) -> str:
+        return "ratio"
 
     def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
         return ratios(pairs, multiplier).columns()

@@ -82,6 +82,11 @@ class StatisticEntry(Entry):
         """What the statistic is called: by the user, else by what is asked."""
         return self.text if self.name is None else self.name
 
+    @property
+    def unit(self) -> str:
+        """What the estimates count or measure: records, where a statistic does not say otherwise."""
+        return "records"
+
     def answer(self, inference: Inference) -> Table:
         """Return the statistic as it follows from a measurement.
 
