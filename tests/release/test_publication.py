@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
+from openpyxl import load_workbook
 from typer.testing import CliRunner
 
 import matrixdp as mdp
@@ -81,6 +82,36 @@ def test_files_have_the_figures_with_the_digits_of_their_errors(release: mdp.Rel
     assert all(row["estimate"].isdigit() for row in rows)
     every = release.save_tables(tmp_path / "every", helpers=True, format="parquet")
     assert len(list(every.glob("*.parquet"))) == len(TITLES) + len(release.helpers)
+
+
+def test_a_workbook_has_a_sheet_for_each_table(release: mdp.Release, tmp_path: Path) -> None:
+    folder = release.save_tables(tmp_path / "book", format="xlsx", helpers=True)
+    [path] = folder.iterdir()
+    book = load_workbook(path)
+    every = (*release.tables, *release.helpers)
+    assert (book.sheetnames[0], book.sheetnames[-1]) == ("Contents", "Notes")
+    assert len(book.sheetnames) == len(every) + 2
+    for one, sheet in zip(every, book.worksheets[1:-1], strict=True):
+        assert sheet["A1"].value == one.title
+        head, *rows = list(sheet.iter_rows(min_row=5, values_only=True))
+        assert len(rows) == one.rows
+        place = next(i for i, name in enumerate(head) if str(name).endswith("estimate"))
+        exact = release.table(one)
+        for row, value, stddev in zip(rows, exact["estimate"], exact["stddev"], strict=True):
+            assert isinstance(row[place], int | float)
+            assert abs(row[place] - value.as_py()) <= (stddev.as_py() or 1.0) / 10
+        assert sheet.freeze_panes is not None
+    assert "NOT PRIVATE" in str(book["Contents"]["A2"].value)
+    assert path.name.startswith("NOT-PRIVATE")
+
+
+def test_texts_of_the_domain_are_no_formulas(tmp_path: Path) -> None:
+    names = ["=1+1", "@SUM(A1)", "http://example.org"]
+    workload = mdp.Workload(mdp.Domain({"a/b": names}), mdp.marginals(1), mdp.marginals([["a/b"]]))
+    measured = mdp.select(workload).measure({"a/b": names}, mdp.Budget(mu=1))
+    folder = measured.reconstruct().save_tables(tmp_path / "book", format="xlsx")
+    sheet = load_workbook(folder / "tables.xlsx").worksheets[1]
+    assert [(cell.value, cell.data_type) for cell in sheet["A"][5:8]] == [(name, "s") for name in names]
 
 
 def test_the_page_shows_statistics_and_no_internal_sums(folder: Path, release: mdp.Release) -> None:

@@ -49,7 +49,7 @@ def show(
         Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
     ] = None,
     format: Annotated[  # noqa: A002
-        str, Option(metavar="csv|parquet", help="What --export writes.")
+        str, Option(metavar="csv|parquet|xlsx", help="What --export writes; xlsx is one Excel workbook.")
     ] = "csv",
     helpers: Annotated[
         bool, Option("--helpers", help="List or write the counts that only serve statistics, too.")
@@ -70,7 +70,8 @@ def show(
         out = release.save_tables(export, format=format, pivot=pivot, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
         written = sum(one.rows > 0 for one in published)
-        typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}, datapackage.json, croissant.json.")
+        beside = ", datapackage.json, croissant.json" if format != "xlsx" else " in tables.xlsx"
+        typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}{beside}.")
     elif table is None:
         _list(release, every, helpers)
     else:

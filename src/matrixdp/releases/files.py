@@ -37,6 +37,8 @@ from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.releases import record as records
 from matrixdp.releases.schema import Request
 from matrixdp.releases.signatures import SigningKey, write_signature
+from matrixdp.releases.workbook import FILE as WORKBOOK
+from matrixdp.releases.workbook import write_workbook
 from matrixdp.storage.archive import differences, entry, partial_folder, sync_folder
 from matrixdp.storage.formats import load_measurement
 
@@ -45,7 +47,9 @@ if TYPE_CHECKING:
 
 DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
 FORMATS = {"csv": records.CSV, "parquet": records.PARQUET}
-"""What tables can be written as, with their media types."""
+"""What each table can be written as in a file of its own, with the media types."""
+EXCEL = "xlsx"
+"""All tables as one workbook."""
 #: A folder gets at most so many tables.
 _MOST_TABLES = 10_000
 _LONGEST_NAME = 80
@@ -63,8 +67,11 @@ def write_tables(
     helpers: bool,
 ) -> Path:
     """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
-    if format not in FORMATS:
-        raise SpecificationError.at(("format",), describe_value(format), " or ".join(FORMATS))
+    if format not in (*FORMATS, EXCEL):
+        raise SpecificationError.at(("format",), describe_value(format), ", ".join((*FORMATS, EXCEL)))
+    if format == EXCEL and pivot is not None:
+        expected = "csv or parquet for wide tables"
+        raise SpecificationError.at(("format",), f"{EXCEL} with pivot", expected, code="conflict")
     published = (*release.tables, *(release.helpers if helpers else ()))
     if len(published) > _MOST_TABLES:
         expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
@@ -80,13 +87,27 @@ def write_tables(
     except (OSError, ValueError) as error:
         raise StorageError.unwritable(target, error) from None
     with partial_folder(target, "tables") as partial:
-        with one_blas_thread():
-            files = list(_written(release, published, partial, format, pivot))
-        for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
-            (partial / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
+        if format == EXCEL:
+            mark = "" if release.private else "NOT-PRIVATE-"
+            write_workbook(release, published, partial / f"{mark}{WORKBOOK}")
+        else:
+            _write_files(release, published, partial, format, pivot)
         partial.replace(target)
         sync_folder(target.parent)
     return Path(out)
+
+
+def _write_files(
+    release: Release,
+    published: Sequence[PublishedTable],
+    folder: Path,
+    format: str,  # noqa: A002
+    pivot: str | None,
+) -> None:
+    with one_blas_thread():
+        files = list(_written(release, published, folder, format, pivot))
+    for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
+        (folder / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
 
 
 def _written(

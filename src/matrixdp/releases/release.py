@@ -394,14 +394,14 @@ class Release(Displayed):
         """
         return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
 
-    def table(self, text: str, *, pivot: str | None = None) -> pa.Table:
-        """Return the answers of one group as a clean table.
+    def table(self, called: str | PublishedTable, *, pivot: str | None = None) -> pa.Table:
+        """Return one of the tables that the workload asks for.
 
         Parameters
         ----------
-        text : str
-            What the table is called: its title (as in `tables`), the name of the group, or its attributes,
-            in any order and case. A statistic that the workload asks for is called by its title.
+        called : str or PublishedTable
+            One of `tables` or `helpers`, or what it is called: its title, the name of the group, or its
+            attributes, in any order and case. A statistic is called by its title.
         pivot : str, optional
             An attribute whose values become columns: the estimate under the text of the value, and beside it
             its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
@@ -434,7 +434,12 @@ class Release(Displayed):
         >>> wide.column_names[:5], wide.num_rows
         (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
         """
-        found = self._find(text)
+        found: Group | AskedStatistic | None
+        if isinstance(called, PublishedTable):
+            found = called.statistic or called.group
+            assert found is not None
+        else:
+            found = self._find(called)
         if isinstance(found, AskedStatistic):
             if pivot is not None:
                 place = f"{pivot!r} for the statistic {found.name!r}"
@@ -913,7 +918,7 @@ class Release(Displayed):
 
         found = self._find(group)
         if isinstance(found, AskedStatistic):
-            return draw_statistic(self.table(found.name), found.entry.unit, found.name)
+            return draw_statistic(self.table(group), found.entry.unit, found.name)
         if found.queries > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{title(found)}: {found.queries:,} answers; {most}")
@@ -1043,8 +1048,10 @@ class Release(Displayed):
         ----------
         out : str or path
             The folder; it must not be there, or be empty. It is no part of the folder of a release.
-        format : {'csv', 'parquet'}
-            Parquet has every digit, ordered categories, and descriptions in its metadata.
+        format : {'csv', 'parquet', 'xlsx'}
+            Parquet has every digit, ordered categories, and descriptions in its metadata. ``xlsx`` is one
+            workbook, ``tables.xlsx``: contents, a sheet for each table, and notes; it has no descriptions
+            for machines beside it.
         pivot : str, optional
             An attribute whose values become columns, in the tables that ask about it beside others.
         helpers : bool
