@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from openpyxl import load_workbook
+from openpyxl.reader.excel import load_workbook
 from typer.testing import CliRunner
 
 import matrixdp as mdp
