@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers.quality import Presentation
 from matrixdp.display import printable
+from matrixdp.errors import SpecificationError
 from matrixdp.report import page as contents
 from matrixdp.report import report_release
 from matrixdp.report.page import aim, odds
@@ -33,11 +35,11 @@ def test_every_answer_of_the_folder_stands_in_its_table(folder: Path, page: str)
     assert len(rows) == len(answers)
     for row, answer in zip(rows, answers, strict=True):
         half = (answer["upper"] - answer["lower"]) / 2
-        shown = numbers(row[-4:])
+        shown = numbers(row[-5:-1])
         for value, name in zip(shown, ("estimate", "stddev", "lower", "upper"), strict=True):
             assert abs(value - answer[name]) <= 0.05 * half
         asked = [answer[name] for name in ("name", "age", "old", "code", "query") if answer[name] is not None]
-        assert sorted(row[:-4]) == sorted(printable(text) for text in asked)
+        assert sorted(row[:-5]) == sorted(printable(text) for text in asked)
 
 
 def test_quartiles_are_those_of_the_release(release: mdp.Release, page: str):
@@ -142,6 +144,34 @@ def test_the_odds_are_at_least_those_of_pure_privacy(epsilon):
     release = strategy.measure({"a": [0]}, mdp.Budget(epsilon=epsilon)).reconstruct()
     best = math.exp(epsilon) / (1 + math.exp(epsilon))
     assert best <= odds(release.statement.mu) <= best + 0.002
+
+
+def test_unreliable_figures_are_graded_and_suppressed_on_request(tmp_path: Path):
+    workload = mdp.Workload(mdp.Domain({"code": 4}), mdp.marginals(1))
+    table = {"code": [0] * 5000 + [1] * 250 + [2] * 40}
+    measured = mdp.select(workload).measure(table, mdp.Budget(mu=0.1), seed_not_private=1)
+    out = mdp.save_release(measured.reconstruct(), tmp_path / "out")
+    rows = Page(report_release(out)).tables["code"][1:]
+    answers = pq.read_table(out / "answers.parquet").to_pylist()
+    for row, answer in zip(rows, answers, strict=True):
+        variation = answer["stddev"] / abs(answer["estimate"])
+        assert row[-1] == (
+            "A" if variation <= 0.05 else "B" if variation <= 0.15 else "C" if variation <= 1 / 3 else "F"
+        )
+    other = report_release(out, suppress_above=0.1)
+    hidden = [answer["stddev"] > 0.1 * abs(answer["estimate"]) for answer in answers]
+    assert 0 < sum(hidden) < len(hidden)
+    assert [row[1:] == ["F"] * 5 for row in Page(other).tables["code"][1:]] == hidden
+    assert "<img" not in other.split('id="promise"')[0].split('id="tables"')[1]
+    with pytest.raises(SpecificationError):
+        report_release(out, suppress_above=-1)
+
+
+def test_a_share_is_shown_within_its_range():
+    shown = Presentation(within_range=True).shown
+    assert [shown(value, "share") for value in (-0.2, 0.5, 1.3)] == [0.0, 0.5, 1.0]
+    assert [shown(value, "records") for value in (-3.0, 4.0)] == [0.0, 4.0]
+    assert [shown(value, "income") for value in (-3.0, 4.0)] == [-3.0, 4.0]
 
 
 def test_a_seeded_release_promises_nothing(release: mdp.Release, tmp_path: Path):

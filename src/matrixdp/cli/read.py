@@ -335,6 +335,17 @@ def report(
     title: Annotated[
         str | None, Option(metavar="TEXT", help="The title (default: the folder's name).")
     ] = None,
+    suppress_above: Annotated[
+        float | None,
+        Option(
+            metavar="CV",
+            help="Show F in place of figures whose coefficient of variation is larger, such as 0.33.",
+        ),
+    ] = None,
+    within_range: Annotated[
+        bool,
+        Option("--within-range", help="Show counts below 0 as 0, and shares outside 0 to 1 as the end."),
+    ] = False,
     markdown: Annotated[
         bool, Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
     ] = False,
@@ -363,7 +374,9 @@ def report(
         raise wrong("--out", found, "a file outside it", "no-place")
     with Reporter() as reporter:
         reporter.stage("drawing the page")
-        page = mdp.report_release(folder, title=title)
+        page = mdp.report_release(
+            folder, title=title, suppress_above=suppress_above, within_range=within_range
+        )
     path.write_text(page, encoding="utf-8")
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
 

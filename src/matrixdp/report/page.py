@@ -14,6 +14,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from matrixdp.answers.quality import Presentation
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.pictures.plots import (
@@ -89,6 +90,12 @@ class Contents:
     def counted(self) -> int:
         """How many tables are of counts."""
         return sum(one.group is not None for one in self.release.tables)
+
+    def hides(self, table: Shown, presentation: Presentation) -> bool:
+        """Return whether figures of a table are suppressed, so that no picture may show them."""
+        return table.answers is not None and any(
+            hidden for _, hidden in tables.marks(table.answers.table, presentation)
+        )
 
     @property
     def left_out(self) -> int:
@@ -247,7 +254,13 @@ _FORMS = {
 }
 
 
-def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> str:
+def report_release(
+    out: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    suppress_above: float | None = None,
+    within_range: bool = False,
+) -> str:
     """Return a page about the release in a folder, in HTML.
 
     What was released under which guarantee, how accurate it is, every group as a picture and as a table that
@@ -261,6 +274,11 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
         The folder of the release. Every file of it must be the one that its record lists.
     title : str, optional
         The page's title; the name of the folder where it is left out.
+    suppress_above : float, optional
+        Show ``F`` in place of figures whose coefficient of variation (standard error over estimate) is
+        larger, such as 0.33. Tables with such figures have no picture.
+    within_range : bool
+        Show counts below 0 as 0, and shares outside 0 to 1 as the nearer end.
 
     Returns
     -------
@@ -284,6 +302,7 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
     >>> page[:15], "<h1>Survey</h1>" in page
     ('<!doctype html>', True)
     """
+    presentation = Presentation(suppress_above, within_range)
     environment = _environment()
     folder = Path(out)
     found = contents(folder)
@@ -304,6 +323,7 @@ def report_release(out: str | os.PathLike[str], *, title: str | None = None) -> 
         noise=release.measurement.plan.noise.title,
         confidence=confidence,
         aim=aim(release),
+        presentation=presentation,
         quartiles=list(_quartiles(release, confidence)),
         explanation={
             heading: [(type(block).__name__, block) for block in blocks]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp import queries
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
+from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
 from matrixdp.answers.table import BOUND, FIGURES, OF, AnswerColumns, figure_of, is_key
 from matrixdp.answers.titles import head
 from matrixdp.display import figure, printable, rounded
@@ -58,15 +59,37 @@ class GroupAnswers:
 
     def columns(self, confidence: str) -> list[str]:
         """Return the headings."""
-        return [*self.heads, "estimate", "standard error", f"{confidence}% from", "to"]
+        return [*self.heads, "estimate", "standard error", f"{confidence}% from", "to", "quality"]
 
-    def rows(self, most: int) -> Iterator[list[str]]:
+    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[list[str]]:
         """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
         digits = max(0, decimals_of(float(self.figures()[2].min())) or 0)
-        for row in zip(*(column.to_pylist() for column in self.table.slice(0, most).columns), strict=True):
+        part = self.table.slice(0, most)
+        graded = marks(part, presentation)
+        columns = (column.to_pylist() for column in part.columns)
+        for (letter, hidden), row in zip(graded, zip(*columns, strict=True), strict=True):
             asked, figures = row[: -len(FIGURES)], zip(FIGURES, row[-len(FIGURES) :], strict=True)
             texts = ["all" if text is None else printable(text) for text in asked]
-            yield [*texts, *(rounded(value, digits + (name == "stddev")) for name, value in figures)]
+            if hidden:
+                yield [*texts, *[UNRELIABLE] * (len(FIGURES) + 1)]
+                continue
+            for name, value in figures:
+                own = presentation.shown(value, unit) if name == "estimate" else value
+                texts.append(rounded(own, digits + (name == "stddev")))
+            yield [*texts, letter]
+
+
+def marks(table: pa.Table, presentation: Presentation) -> list[tuple[str, bool]]:
+    """Return the grade of each row, and whether it is suppressed."""
+    names = set(table.column_names)
+    estimates, stddevs = (
+        table.column(name).to_pylist() if name in names else [None] * len(table)
+        for name in ("estimate", "stddev")
+    )
+    if any(not isinstance(value, float | None) for value in estimates):
+        estimates = [None] * len(table)  # dates have no coefficient of variation
+    letters = grades(estimates, stddevs)
+    return list(zip(letters, presentation.suppressed(estimates, stddevs), strict=True))
 
 
 @final
@@ -98,14 +121,28 @@ class StatisticAnswers:
             figure, subject = figure_of(field), (field.metadata or {}).get(OF, b"").decode()
             own = heads.get(figure, figure) if figure else printable(field.name)
             found.append(f"{subject} {own}".strip() if subject else own)
-        return found
+        return [*found, "quality"] if self._graded else found
 
-    def rows(self, most: int) -> Iterator[list[str]]:
+    @property
+    def _graded(self) -> bool:
+        return bool(self.table.column("stddev").null_count < len(self.table))
+
+    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[list[str]]:
         """Yield the first rows as text, the figures in the digits that their errors justify."""
         decimals = decimals_by_subject(self.table)
-        table = for_people(self.table, decimals).slice(0, most)
-        for row in table.to_pylist():
-            yield [self._text(field, row[field.name], decimals) for field in self._shown]
+        part = self.table.slice(0, most)
+        shown = for_people(part, decimals).to_pylist()
+        for (letter, hidden), row in zip(marks(part, presentation), shown, strict=True):
+            texts = []
+            for field in self._shown:
+                value, subject = row[field.name], (field.metadata or {}).get(OF, b"").decode()
+                if hidden and figure_of(field):
+                    texts.append(UNRELIABLE)
+                    continue
+                if figure_of(field) == "estimate" and isinstance(value, float):
+                    value = presentation.shown(value, subject or unit)
+                texts.append(self._text(field, value, decimals))
+            yield [*texts, letter] if self._graded else texts
 
     def _text(self, field: pa.Field, value: object, decimals: Mapping[str, int | None]) -> str:
         if value is None:
