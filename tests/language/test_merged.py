@@ -220,13 +220,13 @@ def test_disjunctions_are_differences_of_products(chosen: dict[str, str], by_las
     total = np.zeros((counts.size, counts.size))
     for coefficient, questions in gram_terms(group) or []:
         term = np.full((1, 1), coefficient)
-        for question, size in zip(questions, group.sizes, strict=True):
-            term = np.kron(term, question.gram(size))
+        for question in questions:
+            term = np.kron(term, question.matrix())
         total += term
         for question, size in zip(questions, group.sizes, strict=True):
-            np.testing.assert_allclose(question.squares(size).sum(), np.trace(question.gram(size)))
-            known = question.symmetric(size)
+            np.testing.assert_allclose(question.trace(), np.trace(question.matrix()))
+            known = question.symmetric
             if known is not None:
                 expected = known[0] * np.eye(size) + known[1]
-                np.testing.assert_allclose(question.gram(size), expected, atol=1e-12)
+                np.testing.assert_allclose(question.matrix(), expected, atol=1e-12)
     np.testing.assert_allclose(total, rows.T @ rows, atol=1e-9)

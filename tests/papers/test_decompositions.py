@@ -19,7 +19,8 @@ from matrixdp.papers.residual_planner import (
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.problem.kron_sum import GivenGram, KronSum
+from matrixdp.selection.problem.grams import ExplicitGram, Gram
+from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
@@ -67,8 +68,8 @@ def test_fourier_energies_by_terms():
     rng = np.random.default_rng(0)
     grams = [(m.T @ m) for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3)))]
     rows = rng.normal(size=(2, 4, 3))
-    sets: list[dict[Hashable, GivenGram]] = [{0: GivenGram(gram)} for gram in grams]
-    problem = KronSum((), (4, 3), sets, [(1.5, (0, 0))], [(0.5, (0, 1), rows)])
+    sets: list[dict[Hashable, Gram]] = [{0: ExplicitGram(gram)} for gram in grams]
+    problem = KronSum((), (4, 3), sets, [(1.5, {0: 0, 1: 0})], [Rows(0.5, (0, 1), WrittenQueries(rows))])
     gram = 1.5 * np.kron(*grams) + 0.5 * rows.reshape(2, -1).T @ rows.reshape(2, -1)
     energies = fourier_energies(problem)
     fourier = np.kron(np.fft.fft(np.eye(4)), np.fft.fft(np.eye(3)))

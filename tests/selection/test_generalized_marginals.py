@@ -10,7 +10,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.generalized_marginals import select_generalized_marginals
 from matrixdp.selection.compose.marginals import select_marginals
-from matrixdp.selection.problem.residual_traces import asked_axes
+from matrixdp.selection.problem.residual_traces import residual_traces
 from matrixdp.selection.weights import generalized
 from matrixdp.selection.weights.incidence import incidence_of
 from matrixdp.selection.weights.joint import Fixed, Objective, PIdentity, descend
@@ -37,7 +37,7 @@ def p_identity(size):
 
 
 def test_attributes_of_one_role_share_their_strategy_and_fixed_ones_stay():
-    asked = asked_axes(SHARED)
+    asked = residual_traces(SHARED)
     assert asked.types == (0, 0, 0)
     assert len(asked.rows) == 1  # three pairs, asked the same
     incidence = incidence_of([(0, 1), (0, 2), (1, 2)], asked.residuals)

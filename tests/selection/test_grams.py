@@ -8,7 +8,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.problem.grams import CrossGram, gram_terms, weight_products
-from matrixdp.selection.problem.kron_sum import joint_gram, table_shape
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import split_workload
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 2})
@@ -80,12 +80,12 @@ def test_weights_are_a_few_products_or_are_written_out() -> None:
 def test_pairs_of_products_have_the_product_of_their_rows() -> None:
     predicates = mdp.queries.Prefix()
     weights = np.array([1.0, -2.0, 3.0])
-    cross = CrossGram(mdp.queries.Identity(), predicates, weights)
+    cross = CrossGram(mdp.queries.Identity(), predicates, 3, weights)
     expected = np.diag(weights) @ predicates.rows(3)
-    np.testing.assert_array_equal(cross.gram(3), expected)
-    np.testing.assert_array_equal(cross.squares(3), np.diagonal(expected))
-    assert cross.symmetric(3) is None
-    assert cross.key(3) != CrossGram(mdp.queries.Identity(), predicates).key(3)
+    np.testing.assert_array_equal(cross.matrix(), expected)
+    assert cross.trace() == np.trace(expected)
+    assert cross.symmetric is None
+    assert cross.key != CrossGram(mdp.queries.Identity(), predicates, 3).key
 
 
 BOXES: list[list[dict[str, object]] | dict[str, object]] = [
@@ -103,10 +103,11 @@ def test_queries_over_merged_attributes_leave_the_others_to_factor_out(
         mdp.cells(BOXES, by={"c": "identity"}, weight=2),
         mdp.dense(rows, ["a", "b"], by={"c": "identity"}),
     )
-    assert table_shape(asked).joint == ("a", "b")
-    assert list(table_shape(asked).factored) == ["c"]
+    whole = KronSum.of(DOMAIN, asked.groups)
+    assert whole.joint == ("a", "b")
+    assert list(whole.factored) == ["c"]
     over = over_all(asked)
-    np.testing.assert_allclose(joint_gram(asked, DOMAIN.names), over.T @ over, atol=1e-11)
+    np.testing.assert_allclose(whole.dense(DOMAIN.names), over.T @ over, atol=1e-11)
     assert not split_workload(asked).explicit
     selection = select(asked, noise=GAUSSIAN, mechanism="residual")
     loss = sum(selection.plan.analysis.group(group).weighted for group in asked)
@@ -122,4 +123,4 @@ def test_queries_over_merged_attributes_leave_the_others_to_factor_out(
     [matrix] = mdp.dense(rows[:, :4], ["a"], by={"c": "prefix"}).expand(DOMAIN)
     [(coefficient, (own, _))] = gram_terms(matrix) or []
     assert coefficient == 1.0
-    np.testing.assert_array_equal(own.gram(4), rows[:, :4].T @ rows[:, :4])
+    np.testing.assert_array_equal(own.matrix(), rows[:, :4].T @ rows[:, :4])

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tracemalloc
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from matrixdp.errors import SourceError, TooLargeError
 from matrixdp.exact import resources as memory
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import Trials, select
+from matrixdp.selection.problem.kron_sum import KronSum
 
 LOANS = """
 domain: {loan_amount: {min: 0, max: 40000}, grade: [A, B, C, D, E, F, G]}
@@ -129,6 +129,7 @@ del os.sysconf
 Path.exists = lambda path: False
 from matrixdp.cli.console import peak_memory_mb
 from matrixdp.exact.resources import memory_limit
+from matrixdp.selection.problem.kron_sum import KronSum
 print(memory_limit(), peak_memory_mb())
 """
 
@@ -158,8 +159,7 @@ def test_limits_of_the_process_count(unlimited):
 
 
 def test_queries_on_too_many_cells_are_refused_before_their_gram_matrix_is_made(monkeypatch):
-    module = import_module("matrixdp.papers.workload")
-    monkeypatch.setattr(module, "joint_gram", lambda *given: pytest.fail("it was made"))
+    monkeypatch.setattr(KronSum, "dense", lambda *given: pytest.fail("it was made"))
     line = mdp.Domain({"a": 100, "b": 100})
     workload = mdp.Workload(line, mdp.product(a="prefix"), mdp.product(b="prefix"))
     with pytest.raises(TooLargeError):

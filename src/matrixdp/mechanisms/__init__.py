@@ -38,16 +38,9 @@ from matrixdp.selection.compose.whole_table import product_choice
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.opt_0 import rotated
-from matrixdp.selection.problem.grams import Question
-from matrixdp.selection.problem.kron_sum import (
-    MAX_AXIS_CELLS,
-    GivenGram,
-    KronSum,
-    check_table,
-    joint_gram,
-    table_shape,
-)
-from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
+from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, check_table
+from matrixdp.selection.problem.residual_traces import marginal_spectrum
 from matrixdp.selection.problem.residuals import Split, split_workload
 from matrixdp.selection.registry import (
     MECHANISMS,
@@ -76,19 +69,19 @@ __all__ = [
     "Construction",
     "ConvexOptions",
     "DataDependent",
+    "ExplicitGram",
     "Factor",
-    "GivenGram",
+    "Gram",
     "KronSum",
     "Mechanism",
     "Options",
     "PIdentityOptions",
     "Product",
-    "Question",
+    "QueryGram",
     "Simulation",
     "Spectrum",
     "Split",
     "Task",
-    "asked_attributes",
     "axis_gram",
     "best_factor",
     "check_measurable",
@@ -98,7 +91,6 @@ __all__ = [
     "factor_of",
     "generator",
     "given_options",
-    "joint_gram",
     "marginal_spectrum",
     "marginals_plan",
     "numeric_mechanism",
@@ -116,5 +108,4 @@ __all__ = [
     "solve_gram",
     "spectrum_of",
     "split_workload",
-    "table_shape",
 ]

@@ -18,7 +18,6 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor, product_blocks
 from matrixdp.selection.compose.whole_table import solve_table
 from matrixdp.selection.gram.factor import Factor, right_inverse
-from matrixdp.selection.problem.grams import Question
 from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, Inverse, KronSum, check_table
 from matrixdp.selection.registry import Mechanism, O, Options, Task, register
 from matrixdp.selection.selection import Certificate, Choice
@@ -54,7 +53,7 @@ _OUTSIDE = 1e-8
 _SHORT = 1e-3
 
 
-def axis_gram(terms: KronSum[Question], axis: int) -> Array:
+def axis_gram(terms: KronSum, axis: int) -> Array:
     """Return the Gram matrix of what is asked about one attribute, all others taken as tr(V) / n.
 
     Shape (n, n); group weights are included.
@@ -65,7 +64,7 @@ def axis_gram(terms: KronSum[Question], axis: int) -> Array:
 def product_of(
     workload: Workload,
     noise: Noise,
-    terms: KronSum[Question],
+    terms: KronSum,
     rows: list[Array | None],
     scope: str = NO_BOUND,
 ) -> Choice:
@@ -94,7 +93,7 @@ def product_of(
     return plan, Certificate(noise.variance_factor * terms.loss(inverses), None, scope)
 
 
-Rows = Callable[[KronSum[Question], int], Array]
+Rows = Callable[[KronSum, int], Array]
 
 
 def numeric_product(task: Task[Options], name: str, rows: Rows) -> Choice:

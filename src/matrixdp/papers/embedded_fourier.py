@@ -107,8 +107,8 @@ def _embedded(task: Task[Options]) -> Choice:
         )
     chosen: list[Array | None] = []
     for axis, size in enumerate(terms.sizes):
-        [predicates] = terms.sets[axis].values()
-        key = predicates.key(size)
+        [asked] = terms.sets[axis].values()
+        key = asked.key
         if key == Identity().key(size):
             chosen.append(None)
             continue
@@ -120,7 +120,7 @@ def _embedded(task: Task[Options]) -> Choice:
         if key in (Prefix().key(size), Suffix().key(size)):
             chosen.append(embedded_thresholds(size))
         else:
-            chosen.append(weighted_characters(predicates.gram(size)))
+            chosen.append(weighted_characters(asked.matrix()))
     return product_of(workload, task.noise, terms, chosen, _SCOPE)
 
 

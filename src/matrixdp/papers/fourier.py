@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,8 @@ from matrixdp.errors import TooLargeError
 from matrixdp.mechanisms import (
     Construction,
     ConvexOptions,
+    ExplicitGram,
     Factor,
-    GivenGram,
     KronSum,
     Mechanism,
     register,
@@ -36,7 +35,7 @@ MAX_FOURIER_CELLS = 9_000
 _SCOPE = "strategies in the Fourier basis"
 
 
-def fourier_energies(terms: KronSum[Any]) -> Array:
+def fourier_energies(terms: KronSum) -> Array:
     """Return the workload's energy on each character, in the shape of the problem.
 
     Examples
@@ -146,10 +145,10 @@ class Characters(Construction):
         """Return the best circulant strategy where the optimum is not in closed form."""
         if structured:
             return None
-        problem = KronSum[GivenGram]((), (len(weights),), [{0: GivenGram(gram())}], [(1.0, (0,))], [])
+        problem = KronSum((), (len(weights),), [{0: ExplicitGram(gram())}], [(1.0, {0: 0})])
         return fourier_strategy(fourier_energies(problem), problem.sizes)
 
-    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum[GivenGram]) -> Factor:
+    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum) -> Factor:
         """Return the best strategy in the products of characters."""
         return fourier_strategy(fourier_energies(problem), problem.sizes)
 

@@ -8,12 +8,12 @@ from matrixdp.errors import TooLargeError
 from matrixdp.mechanisms import (
     MECHANISMS,
     Choice,
+    KronSum,
     Mechanism,
     PIdentityOptions,
     Task,
     given_options,
     register,
-    table_shape,
 )
 
 __all__ = ["MAX_SEARCHED_CELLS"]
@@ -41,7 +41,7 @@ def _hdmm(task: Task[PIdentityOptions]) -> Choice:
         own = {"seed": told["seed"]} if kind == "opt-m" else told  # its restarts are of another search
         try:
             if kind == "opt-0" and task.noise.norm == 1:
-                cells = table_shape(task.workload).cells
+                cells = KronSum.of(task.workload.domain, task.workload.groups).cells
                 if cells > MAX_SEARCHED_CELLS:
                     raise TooLargeError(f"opt-0: {cells} cells; the limit is {MAX_SEARCHED_CELLS}.")
             found[kind] = mechanism.select(

@@ -18,7 +18,6 @@ from matrixdp.mechanisms import (
     Construction,
     ConvexOptions,
     Factor,
-    GivenGram,
     KronSum,
     Mechanism,
     Options,
@@ -147,11 +146,11 @@ def own_bases(split: Split, gap: float) -> dict[int, Array]:
     """
     grams: dict[int, Array] = {}
     for slot in split.slots:
-        if split.free[slot.type] and slot.definite:
-            gram = slot.predicates.gram(slot.size)
+        if split.free[slot.type] and slot.gram.definite:
+            gram = slot.gram.matrix()
             grams[slot.type] = grams.get(slot.type, np.zeros_like(gram)) + gram
     for item in split.explicit:
-        for type_, size in zip(item.types, item.sizes, strict=True):
+        for type_, size in zip(item.types, item.content.sizes, strict=True):
             if type_ not in grams and size > 1:
                 prefix = np.tril(np.ones((size, size)))
                 grams[type_] = prefix.T @ prefix
@@ -220,7 +219,7 @@ class GivenBases(Construction):
         basis = self.bases.get(type_)
         return None if basis is None else fixed_factor(residual_basis(basis, weights), gram())
 
-    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum[GivenGram]) -> Product:
+    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum) -> Product:
         """Return the product of the bases with its loss on a problem; they have to span the queries."""
         factors = []
         for axis, (type_, w) in enumerate(zip(types, weights, strict=True)):

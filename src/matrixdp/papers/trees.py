@@ -22,9 +22,7 @@ from matrixdp.mechanisms import (
     KronSum,
     Mechanism,
     Options,
-    Question,
     Task,
-    asked_attributes,
     check_table,
     numeric_mechanism,
     numeric_product,
@@ -148,7 +146,7 @@ def _grid_tree(task: Task[Any], mechanism: str, names: Sequence[str], tree: Grid
     return plan, Certificate(scale * loss, None, NO_BOUND)
 
 
-def _grid_loss(terms: KronSum[Question], axes: Sequence[int], form: GridCovariance) -> float:
+def _grid_loss(terms: KronSum, axes: Sequence[int], form: GridCovariance) -> float:
     """Return the error with noise of variance 1 of a tree over two axes and identities on the others."""
     known: dict[tuple[Hashable, ...], float] = {}
     total = []
@@ -180,7 +178,7 @@ def _quadtree(task: Task[Leveled]) -> Choice:
     Cormode, Procopiuc, Srivastava, Shen, Yu: Differentially private spatial decompositions, ICDE 2012,
     section 4 (geometric budgets) and section 5 (least squares over the tree).
     """
-    names = asked_attributes(task.workload)
+    names = KronSum.of(task.workload.domain, task.workload.groups).attributes
     if len(names) != 2:
         raise WorkloadError(
             f"quadtree: the workload asks about {len(names)} attributes; expected 2. Use hb-product or "
@@ -214,7 +212,8 @@ def _hb(task: Task[Options]) -> Choice:
     Qardaji, Yang, Li 2013, sections 3.3 and 5.1.
     """
     domain = task.workload.domain
-    names = [name for name in asked_attributes(task.workload) if domain[name].numeric]
+    asked = KronSum.of(domain, task.workload.groups).attributes
+    names = [name for name in asked if domain[name].numeric]
     if len(names) > 2:
         raise WorkloadError(
             f"hb: the workload asks about {len(names)} numeric attributes; expected 1 or 2. Use hb-product, "
@@ -230,7 +229,7 @@ def _hb(task: Task[Options]) -> Choice:
     return _grid_tree(task, "hb", names, GridTree(sizes, branching, tuple(weights)))
 
 
-def _hb_rows(terms: KronSum[Question], axis: int) -> Array:
+def _hb_rows(terms: KronSum, axis: int) -> Array:
     return tree_rows(terms.sizes[axis], best_branching(terms.sizes[axis]), root=False)
 
 

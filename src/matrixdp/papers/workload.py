@@ -14,12 +14,11 @@ from matrixdp.mechanisms import (
     KronSum,
     Mechanism,
     Options,
+    QueryGram,
     Task,
-    asked_attributes,
     check_measurable,
     check_table,
     factor_of,
-    joint_gram,
     marginal_spectrum,
     marginals_plan,
     problem_of,
@@ -28,7 +27,7 @@ from matrixdp.mechanisms import (
     register,
 )
 from matrixdp.noise import Noise
-from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Total, Workload
+from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 
 __all__ = ["MAX_QUERY_ENTRIES", "marginals_asked", "query_rows", "uniform_marginals"]
 
@@ -110,8 +109,9 @@ def _queries(task: Task[Options]) -> Choice:
     if terms.sizes and terms.proportional() and not weighted:
         rows: list[Array | None] = []
         for axis, size in enumerate(terms.sizes):
-            [predicates] = terms.sets[axis].values()
-            assert isinstance(predicates, Predicates)  # a pair of different products has another beside it
+            [asked_of] = terms.sets[axis].values()
+            assert isinstance(asked_of, QueryGram)  # a pair of different products has another beside it
+            predicates = asked_of.predicates
             if predicates.key(size) == Identity().key(size):
                 rows.append(None)
             elif predicates.count(size) * size > MAX_QUERY_ENTRIES:
@@ -126,7 +126,7 @@ def _queries(task: Task[Options]) -> Choice:
     asked = marginals_asked(workload)
     if asked is not None:
         return uniform_marginals(workload, noise, asked, _SCOPE)
-    return _written_out(workload, noise, asked_attributes(workload))
+    return _written_out(workload, noise, terms)
 
 
 def uniform_marginals(
@@ -145,10 +145,11 @@ def uniform_marginals(
     return plan, Certificate(noise.variance_factor * loss, None, scope)
 
 
-def _written_out(workload: Workload, noise: Noise, names: tuple[str, ...]) -> Choice:
+def _written_out(workload: Workload, noise: Noise, terms: KronSum) -> Choice:
+    names = terms.attributes
     rows = query_rows(workload, names)
     check_measurable(rows / float(noise.column_norms(rows).max()))  # before their Gram matrix takes its time
-    factor = factor_of(rows, joint_gram(workload, names), noise)
+    factor = factor_of(rows, terms.dense(names), noise)
     return product_choice(workload, noise, [(names, factor)], _SCOPE)
 
 

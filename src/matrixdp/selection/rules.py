@@ -9,14 +9,13 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.selection.compose.whole_table import few_products
 from matrixdp.selection.problem.grams import distinct_cells, gram_terms
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, TableShape, joint_gram, table_shape
+from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum
 from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.registry import mechanism_named
 
@@ -55,34 +54,29 @@ class Facts:
         self._known: dict[str, float] = {}
 
     @cached_property
-    def shape(self) -> TableShape:
-        """Which attributes factor out."""
-        return table_shape(self.asked)
-
-    @cached_property
-    def terms(self) -> KronSum[Any]:
+    def terms(self) -> KronSum:
         """The workload as a sum of Kronecker products."""
         return KronSum.of(self.asked.domain, self.asked.groups)
 
     @property
     def small(self) -> bool:
         """Whether the optimum on the whole table is within reach."""
-        return self.shape.cells <= MAX_COMPARED_CELLS
+        return self.terms.cells <= MAX_COMPARED_CELLS
 
     @cached_property
     def searched_whole(self) -> bool:
         """Whether the table of what does not factor is searched as a whole under Laplace noise."""
-        cells = self.shape.cells
+        cells = self.terms.cells
         if cells <= MAX_SEARCHED_CELLS or cells > MAX_AXIS_CELLS:
             return cells <= MAX_SEARCHED_CELLS
         if sum(group.queries for group in self.asked) <= MAX_SEARCHED_QUERIES:
             return True
-        return len(distinct_cells(joint_gram(self.asked, self.shape.joint))[0]) <= MAX_SEARCHED_CELLS
+        return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= MAX_SEARCHED_CELLS
 
     @cached_property
     def few_products(self) -> bool:
         """Whether it is a sum of a few products on the two or three attributes that do not factor."""
-        return few_products(self.asked, self.shape)
+        return few_products(self.terms)
 
     def size(self, name: str) -> float:
         """Return one of the `SIZES`."""
@@ -101,17 +95,15 @@ class Facts:
 
 
 def _largest_attribute(facts: Facts) -> float:
-    return max((facts.asked.domain[name].size for name in facts.shape.joint), default=1)
+    return max((facts.asked.domain[name].size for name in facts.terms.joint), default=1)
 
 
 def _largest_factor(facts: Facts) -> float:
     """Return the most values of an attribute that factors out, other than by the identity."""
     sizes = [1]
-    for name, question in facts.shape.factored.items():
-        size = facts.asked.domain[name].size
-        symmetric = question.symmetric(size)
-        if symmetric is None or symmetric[1] != 0.0:
-            sizes.append(size)
+    for gram in facts.terms.factored.values():
+        if gram.symmetric is None or gram.symmetric[1] != 0.0:
+            sizes.append(gram.size)
     return max(sizes)
 
 
@@ -119,8 +111,8 @@ def _largest_strategy(facts: Facts) -> float:
     """Return the most values of an attribute whose strategy is searched where each has one."""
     sizes = [1]
     for axis, size in enumerate(facts.terms.sizes):
-        explicit = any(axis in places for _, places, _ in facts.terms.explicit)
-        if explicit or any(one.symmetric(size) is None for one in facts.terms.sets[axis].values()):
+        explicit = any(axis in rows.axes for rows in facts.terms.rows)
+        if explicit or any(one.symmetric is None for one in facts.terms.sets[axis].values()):
             sizes.append(size)
     return max(sizes)
 
@@ -154,9 +146,9 @@ def _written(facts: Facts) -> float:
 SIZES: dict[str, tuple[str, Callable[[Facts], float]]] = {
     "table": (
         "cells of the attributes asked about",
-        lambda facts: float(facts.asked.domain.cells((*facts.shape.factored, *facts.shape.joint))),
+        lambda facts: float(facts.asked.domain.cells((*facts.terms.factored, *facts.terms.joint))),
     ),
-    "joint": ("cells that do not factor", lambda facts: facts.shape.cells),
+    "joint": ("cells that do not factor", lambda facts: facts.terms.cells),
     "attribute": ("values of an attribute that does not factor out", _largest_attribute),
     "factor": ("values of an attribute that factors out", _largest_factor),
     "strategy": ("values of an attribute that is asked more than identities", _largest_strategy),
@@ -221,11 +213,11 @@ class Rule:
 
 
 def _a_product(facts: Facts) -> str:
-    return "some attributes do not factor out" if facts.shape.joint else ""
+    return "some attributes do not factor out" if facts.terms.joint else ""
 
 
 def _joint_small(facts: Facts) -> str:
-    return "" if facts.shape.joint else "every attribute factors out"
+    return "" if facts.terms.joint else "every attribute factors out"
 
 
 def _weighted(facts: Facts) -> str:
@@ -247,7 +239,7 @@ def _one_attribute(facts: Facts) -> str:
 
 
 def _several_joint(facts: Facts) -> str:
-    if len(facts.shape.joint) < 2:
+    if len(facts.terms.joint) < 2:
         return "at most one attribute does not factor out"
     if facts.searched_whole:
         return ""

@@ -29,7 +29,7 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.singular_values import svd_bound_gram
-from matrixdp.selection.problem.kron_sum import joint_gram, table_shape
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 
 __all__ = [
@@ -136,7 +136,7 @@ def decomposition_bound(
     assert where is not None
     if certify:
         best = max(best, nuclear_norm(*where, _THOROUGH_WORK))
-    signed = not all(slot.definite for slot in split.slots)
+    signed = not all(slot.gram.definite for slot in split.slots)
     return best * best * (1.0 - (_SIGNED_ROUNDING if signed else _ROUNDING))
 
 
@@ -294,24 +294,23 @@ def svd_bound_workload(workload: Workload) -> float | None:
     >>> round((2 * svd_bound_workload(workload) / workload.queries) ** 0.5, 2)  # published: 2.63
     2.63
     """
-    shape = table_shape(workload)
+    shape = KronSum.of(workload.domain, workload.groups)
     if shape.cells > MAX_SPECTRAL_CELLS:
         return uniform_bound(workload)
     bound = 1.0
-    for name, predicates in shape.factored.items():
-        size = workload.domain[name].size
-        symmetric = predicates.symmetric(size)
+    for asked in shape.factored.values():
+        size, symmetric = asked.size, asked.symmetric
         if symmetric is not None:
             root = math.sqrt(symmetric[0]) * (size - 1) + math.sqrt(symmetric[0] + size * symmetric[1])
             bound *= root * root / size
         elif size > MAX_SPECTRAL_CELLS:
             return None
         else:
-            bound *= svd_bound_gram(predicates.gram(size))
+            bound *= svd_bound_gram(asked.matrix())
     if not shape.joint:
         return bound * shape.weight
     try:
-        return bound * svd_bound_gram(joint_gram(workload, shape.joint))
+        return bound * svd_bound_gram(shape.dense(shape.joint))
     except TooLargeError:
         return None
 

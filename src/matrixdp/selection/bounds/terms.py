@@ -44,7 +44,7 @@ def asked_terms(split: Split, pieces: Pieces) -> tuple[Traces, list[ClassTerms]]
     Raises TooLargeError where explicit queries have too many entries.
     """
     grams: list[Array | Tied] = [
-        slot.predicates.gram(slot.size) if split.free[slot.type] else np.zeros((0, 0)) for slot in split.slots
+        slot.gram.matrix() if split.free[slot.type] else np.zeros((0, 0)) for slot in split.slots
     ]
     found = Traces(pieces.weights, grams)
     return found, [_asked(split, pieces, found, sub) for sub in split.classes]
@@ -62,7 +62,7 @@ def _asked(split: Split, pieces: Pieces, found: Traces, sub: SubWorkload) -> Cla
             if split.free[slot.type]:
                 free.append(number)
             else:
-                coefficient *= (slot.symmetric or (0.0, 0.0))[0]
+                coefficient *= (slot.gram.symmetric or (0.0, 0.0))[0]
         merged[tuple(free)] = merged.get(tuple(free), 0.0) + coefficient
     terms = [(coefficient, slots) for slots, coefficient in merged.items() if coefficient != 0.0]
     tensors = (

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.queries import Matrix
 from matrixdp.selection.gram.chains import grid
+from matrixdp.selection.problem.grams import ExplicitGram, SymmetricGram
 from matrixdp.selection.problem.residuals import Slot, Split
 
 __all__ = ["MAX_SEARCHED_SIZE", "CoarseSplit", "coarse_split"]
@@ -98,22 +98,15 @@ def coarse_split(split: Split) -> CoarseSplit | None:
 
 def _sampled_slot(slot: Slot, places: Array) -> Slot | None:
     """Return a slot at a few values, or None where its queries are not smooth or not a square."""
-    points = len(places)
-    if not slot.definite:
+    points, symmetric = len(places), slot.gram.symmetric
+    if not slot.gram.definite:
         return None
-    if slot.symmetric is not None:
+    if symmetric is not None:
         # every point stands for as many values as lie around it
-        a, b = slot.symmetric[0] * (slot.size + 1) / (points + 1), slot.symmetric[1]
-        symmetric: tuple[float, float] | None = (a, b)
-        gram = a * np.eye(points) + b
-    else:
-        fine = slot.predicates.gram(slot.size)
-        if not _is_smooth(fine):
-            return None
-        symmetric, gram = None, _sampled(fine, places)
-    values, vectors = np.linalg.eigh(gram)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    return Slot(slot.type, Matrix(root), points, symmetric)
+        a = symmetric[0] * (slot.gram.size + 1) / (points + 1)
+        return Slot(slot.type, SymmetricGram(a, symmetric[1], points))
+    fine = slot.gram.matrix()
+    return Slot(slot.type, ExplicitGram(_sampled(fine, places))) if _is_smooth(fine) else None
 
 
 def _sampled(gram: Array, places: Array) -> Array:

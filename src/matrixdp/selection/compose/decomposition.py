@@ -67,10 +67,10 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
         return False
     for number, slot in enumerate(split.slots):
         w = solver.pieces.weights[slot.type]
-        if float(np.abs(w - 1.0 / slot.size).max()) > 1e-12:
+        if float(np.abs(w - 1.0 / slot.gram.size).max()) > 1e-12:
             return False
         if solver.pieces.slots[number].gram is not None:
-            gram = slot.predicates.gram(slot.size)
+            gram = slot.gram.matrix()
             for image in (gram.sum(axis=0), gram.sum(axis=1)):
                 if float(np.ptp(image)) > 1e-9 * float(np.abs(image).max()):
                     return False

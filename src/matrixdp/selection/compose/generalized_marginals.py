@@ -13,7 +13,7 @@ from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.marginals import MAX_MARGINAL_CELLS, check_cells
 from matrixdp.selection.compose.pooled_products import pooled_products
-from matrixdp.selection.problem.residual_traces import AskedAxes, asked_axes
+from matrixdp.selection.problem.residual_traces import ResidualTraces, residual_traces
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.weights.generalized import first_generalized, search_generalized
 from matrixdp.selection.weights.incidence import Subset
@@ -59,7 +59,7 @@ def select_generalized_marginals(
     (1.0, True)
     """
     check_cells(workload)
-    asked = asked_axes(workload)
+    asked = residual_traces(workload)
     allowed = _allowed(asked, max_cells)
     found = search_generalized(asked, noise, allowed, seed=seed, restarts=restarts, progress=progress)
     bases: dict[str, Array | None] = {}
@@ -89,11 +89,11 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     True
     """
     check_cells(workload)
-    asked = asked_axes(workload)
+    asked = residual_traces(workload)
     return noise.variance_factor * first_generalized(asked, noise, _allowed(asked, MAX_MARGINAL_CELLS))
 
 
-def _allowed(asked: AskedAxes, max_cells: int) -> Callable[[Subset], bool]:
+def _allowed(asked: ResidualTraces, max_cells: int) -> Callable[[Subset], bool]:
     """Return whether a marginal that is larger than what is asked may be measured."""
     sizes = asked.sizes
     return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= max_cells

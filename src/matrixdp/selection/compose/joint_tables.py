@@ -49,7 +49,7 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.gram import solve_rows
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.problem.kron_sum import joint_gram
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
 from matrixdp.selection.selection import Certificate
@@ -296,7 +296,7 @@ def _problem(
         first = next(name for name in names if role_of[name] == role)
         gram = np.zeros((domain[first].size,) * 2) + pulled.get((first,), 0.0)
         if own.get((first,)):
-            gram += joint_gram(Workload(domain, GivenGroups(tuple(own[first,]))), (first,))
+            gram += KronSum.of(domain, own[first,]).dense([first])
         roles.append(Role(len(gram), counts[role], gram))
     if sum(role.size - 1 for role in roles) > MAX_SEARCHED_UNKNOWNS:
         return None

@@ -13,7 +13,8 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, ProductGroup, Workload
-from matrixdp.selection.problem.residual_traces import asked_attributes, marginal_spectrum
+from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.problem.residual_traces import marginal_spectrum
 from matrixdp.selection.selection import Certificate
 from matrixdp.selection.weights.convex import convex_weights, lower_bound
 from matrixdp.selection.weights.incidence import Subset, weight_problem
@@ -110,7 +111,7 @@ def select_marginals(
 
 def check_cells(workload: Workload) -> None:
     """Refuse asked marginals of more cells than are counted."""
-    asked = set(asked_attributes(workload))
+    asked = set(KronSum.of(workload.domain, workload.groups).attributes)
     largest = max(
         math.prod(
             float(size)

@@ -32,7 +32,6 @@ from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import RANK, Factor, Solver
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
-from matrixdp.selection.problem.grams import Question
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, energies
 
 __all__ = [
@@ -200,7 +199,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
 
 
 def solve_structured(
-    terms: KronSum[Any],
+    terms: KronSum,
     solver: Solver,
     weigh_rows: bool = True,
     start: Sequence[Factor] | None = None,
@@ -259,7 +258,7 @@ def weighted_product(factors: Sequence[Factor], found: Array, weights: Array) ->
 
 
 def solve_kron(
-    terms: KronSum[Question],
+    terms: KronSum,
     noise: Noise,
     *,
     gap: float = DEFAULT_GAP,
@@ -332,7 +331,7 @@ def solve_kron(
     return Product(tuple(known), loss)
 
 
-def _begun(terms: KronSum[Question], given: Sequence[Factor | None]) -> list[Factor] | None:
+def _begun(terms: KronSum, given: Sequence[Factor | None]) -> list[Factor] | None:
     """Return the strategies to start from, if every attribute has one that measures all that is asked."""
     known = [factor for factor in given if factor is not None]
     if len(known) == len(given) and all(_measures(terms, axis, own) for axis, own in enumerate(known)):
@@ -340,7 +339,7 @@ def _begun(terms: KronSum[Question], given: Sequence[Factor | None]) -> list[Fac
     return None
 
 
-def _measures(terms: KronSum[Question], axis: int, factor: Factor) -> bool:
+def _measures(terms: KronSum, axis: int, factor: Factor) -> bool:
     """Return whether a strategy's row space holds each question about an attribute, by its own scale."""
     if factor.identity:
         return True
@@ -351,7 +350,7 @@ def _measures(terms: KronSum[Question], axis: int, factor: Factor) -> bool:
     return all(np.abs(left).max() <= _SPAN * np.abs(gram).max() for left, gram in pairs)
 
 
-def _bounded(terms: KronSum[Question], known: Sequence[Factor]) -> Product:
+def _bounded(terms: KronSum, known: Sequence[Factor]) -> Product:
     """Return the product of the optima of attributes that factor, with the product of their bounds."""
     loss = terms.loss([factor.estimator for factor in known])
     ratios = [None if factor.bound is None else factor.bound / factor.loss for factor in known]
@@ -363,7 +362,7 @@ def _bounded(terms: KronSum[Question], known: Sequence[Factor]) -> Product:
 class _Error:
     """The logarithm of the error of free bases, and its gradient, in coordinates of each axis's row space."""
 
-    def __init__(self, terms: KronSum[Any]) -> None:
+    def __init__(self, terms: KronSum) -> None:
         self.products = terms.products
         self.spaces: list[Array] = []
         self.inverses: list[Array] = []
@@ -459,7 +458,7 @@ class _Error:
         return energies, pulls
 
 
-def free_bases(terms: KronSum[Any], start: Product) -> Product:
+def free_bases(terms: KronSum, start: Product) -> Product:
     """Return the best strategy with free bases that a descent from a product finds, or that product.
 
     Only sums of products are served; with explicit queries, or more than ``MAX_FREE_CELLS`` cells, the
@@ -504,7 +503,7 @@ def free_bases(terms: KronSum[Any], start: Product) -> Product:
     return _best(terms, rows, weights, start)
 
 
-def _best(terms: KronSum[Any], rows: list[Array], weights: Array, start: Product) -> Product:
+def _best(terms: KronSum, rows: list[Array], weights: Array, start: Product) -> Product:
     """Return the product of free rows with the best weights, or the start where that is better."""
     factors = tuple(Factor(own, start.loss) for own in rows)
     energies = terms.row_energies([factor.inverse for factor in factors])

@@ -20,7 +20,8 @@ from matrixdp.selection.compose.methods import Limits, ProblemShape, method_for
 from matrixdp.selection.compose.product import Product, free_bases, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.gram.optimum import gram_method
-from matrixdp.selection.problem.kron_sum import GivenGram, KronSum, sum_of_products
+from matrixdp.selection.problem.grams import ExplicitGram, Gram
+from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
 __all__ = ["SUB_SOLVERS", "BlockSolution", "Construction", "SubSolution", "SubSolver"]
@@ -104,9 +105,7 @@ class Construction(ABC):
         """
 
     @abstractmethod
-    def joint(
-        self, types: Sequence[int], weights: Sequence[Array], problem: KronSum[GivenGram]
-    ) -> Factor | Product:
+    def joint(self, types: Sequence[int], weights: Sequence[Array], problem: KronSum) -> Factor | Product:
         """Return the strategy for several attributes that do not factor, each of its own type."""
 
 
@@ -250,29 +249,32 @@ class SubSolver:
 
     def problem(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
-    ) -> KronSum[GivenGram]:
+    ) -> KronSum:
         """Return the problem of some axes, its factors apart."""
         sizes = tuple(sub.sizes[axis] for axis in axes)
-        sets: list[dict[Hashable, GivenGram]] = [{} for _ in axes]
+        sets: list[dict[Hashable, Gram]] = [{} for _ in axes]
         for term in terms:
             for asked, slot in zip(sets, term.kept, strict=True):
-                asked[slot] = GivenGram(self.slot_gram(slot))
+                asked[slot] = ExplicitGram(self.slot_gram(slot))
         own = tuple(range(len(axes)))
-        queries = [(weight, own, rows.reshape(-1, *sizes)) for weight, rows in explicit]
-        return KronSum((), sizes, sets, [(term.coefficient, term.kept) for term in terms], queries)
+        queries = [Rows(weight, own, WrittenQueries(rows.reshape(-1, *sizes))) for weight, rows in explicit]
+        products: list[tuple[float, dict[int, Hashable]]] = [
+            (term.coefficient, dict(enumerate(term.kept))) for term in terms
+        ]
+        return KronSum((), sizes, sets, products, queries)
 
     def slot_gram(self, slot: int) -> Array:
         """Return the Gram matrix of a slot's pieces, shape (n, n)."""
         piece = self.pieces.slots[slot]
         if piece.gram is not None:
             return piece.gram
-        size = self.pieces.split.slots[slot].size
+        size = self.pieces.split.slots[slot].gram.size
         return piece.coefficient * (np.eye(size) - (0.0 if piece.whole else 1.0 / size))
 
     def _content(self, slot: int) -> Hashable:
         definition = self.pieces.split.slots[slot]
         weights = self.pieces.weights[definition.type]
-        return (definition.predicates.key(definition.size), hash(weights.tobytes()))
+        return (definition.gram.key, hash(weights.tobytes()))
 
     def _axis(self, sub: SubWorkload, axis: int, terms: list[Term]) -> BlockSolution:
         size = sub.sizes[axis]
@@ -370,7 +372,7 @@ class SubSolver:
                 self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
         return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
 
-    def _product(self, problem: KronSum[GivenGram], start_key: Hashable) -> Product:
+    def _product(self, problem: KronSum, start_key: Hashable) -> Product:
         """Return the best product of strategies for the axes, from that of a similar problem."""
         start = self.products.get(start_key)
         found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)

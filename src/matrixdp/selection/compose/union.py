@@ -134,7 +134,7 @@ class _Products:
         terms = KronSum.of(self._workload.domain, group_subset(self._workload, members))
         content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
         key = content, self._gap, self._seed, self._rows
-        known = None if terms.explicit else self._contents.get(key)
+        known = None if terms.rows else self._contents.get(key)
         if known is None:
             try:
                 known = solve_kron(
@@ -150,7 +150,7 @@ class _Products:
                 )
             except TooLargeError:
                 return math.inf
-            if not terms.explicit:
+            if not terms.rows:
                 self._contents[key] = known
             if self._progress is not None:
                 self._progress(f"grouping products ({len(self._solved) + 1} tried)", None)

@@ -87,8 +87,8 @@ class _Gradient:
             w = weights[definition.type]
             if not split.free[definition.type]:
                 continue
-            gram = definition.predicates.gram(definition.size)
-            if not definition.definite:
+            gram = definition.gram.matrix()
+            if not definition.gram.definite:
                 gram = (gram + gram.T) / 2.0
             self.weights[definition.type] += 2.0 * self.mean_squares[number] * (gram @ w)
             if number in self.slots:
@@ -194,8 +194,6 @@ class Objective:
             kept = [pieces.slots[slot] for slot in product.kept]
             for piece in kept:
                 weight *= piece.ratio
-                if piece.gram is None:
-                    weight *= piece.coefficient / pieces.slots[piece.representative].coefficient
             # one common Kronecker product: the shares are those of the coefficients
             change = 1.0
             if mixed:
@@ -229,15 +227,15 @@ def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None)
     own, dual = list(uniform), list(uniform)
     grams: dict[int, Array] = {}
     for slot in split.slots:
-        if split.free[slot.type] and slot.definite:
-            gram = slot.predicates.gram(slot.size)
+        if split.free[slot.type] and slot.gram.definite:
+            gram = slot.gram.matrix()
             if not float(np.trace(gram)) > 0:
                 continue
             grams[slot.type] = grams.get(slot.type, np.zeros_like(gram)) + gram / np.trace(gram)
     for item in split.explicit:
-        tensor = item.rows.reshape(len(item.rows), *item.sizes)
+        tensor = item.content.tensor
         for axis, type_ in enumerate(item.types):
-            rows = tensor.mean(axis=tuple(i + 1 for i in range(len(item.sizes)) if i != axis))
+            rows = tensor.mean(axis=tuple(i + 1 for i in range(len(item.types)) if i != axis))
             gram = rows.T @ rows
             if float(np.trace(gram)) > 0:
                 grams[type_] = grams.get(type_, np.zeros_like(gram)) + gram / np.trace(gram)
@@ -334,7 +332,7 @@ def _effort(evaluations: int, tolerance: float) -> Effort:
 
 def _shape(split: Split) -> Hashable:
     """Return what splits have in common whose queries differ in their weights alone."""
-    slots = tuple((slot.type, slot.symmetric is None) for slot in split.slots)
+    slots = tuple((slot.type, slot.gram.symmetric is None) for slot in split.slots)
     classes = tuple(
         (sub.types, len(sub.products), len(sub.rows), len(sub.marginals)) for sub in split.classes
     )

@@ -34,8 +34,7 @@ from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows
-from matrixdp.selection.problem.grams import Question, gram_terms
-from matrixdp.selection.problem.kron_sum import KronSum, TableShape, check_table, joint_gram, table_shape
+from matrixdp.selection.problem.kron_sum import KronSum, check_table
 from matrixdp.selection.selection import Certificate
 
 __all__ = [
@@ -100,38 +99,38 @@ def _table_factors(
     instead: str,
 ) -> tuple[Factors, float]:
     """Return a solution for each attribute that factors out and for the rest, and what multiplies them."""
-    shape = table_shape(workload)
-    check_table(workload, (*shape.factored, *shape.joint), name)
+    shape = KronSum.of(workload.domain, workload.groups)
+    check_table(workload, shape.attributes, name)
     if shape.joint:
         _check_cells(workload, name, shape.joint, max_cells, instead)
     factors = _factored(workload, shape, name, solve, max_cells if max_axis is None else max_axis, instead)
     if not shape.joint:
         return factors, shape.weight
     sizes = [workload.domain[attribute].size for attribute in shape.joint]
-    return [*factors, (shape.joint, solve(joint_gram(workload, shape.joint), sizes))], 1.0
+    return [*factors, (shape.joint, solve(shape.dense(shape.joint), sizes))], 1.0
 
 
 def _factored(
     workload: Workload,
-    shape: TableShape,
+    shape: KronSum,
     name: str,
     solve: Callable[[Array, Sequence[int]], Factor],
     max_axis: float,
     instead: str,
 ) -> Factors:
     """Return a solution for each attribute that factors out."""
-    symmetric = {a: asked.symmetric(workload.domain[a].size) for a, asked in shape.factored.items()}
-    for attribute, known in symmetric.items():
+    for attribute, asked in shape.factored.items():
+        known = asked.symmetric
         if known is None or known[1] != 0.0:
             _check_cells(workload, name, (attribute,), max_axis, instead)
     factors: Factors = []
     for attribute, asked in shape.factored.items():
-        size, known = workload.domain[attribute].size, symmetric[attribute]
+        size, known = asked.size, asked.symmetric
         if known is not None and known[1] == 0.0:
             # the identity is optimal for proportional queries on single cells
             factors.append(((attribute,), Factor(IdentityMatrix(size), known[0] * size, known[0] * size)))
         else:
-            factors.append(((attribute,), solve(asked.gram(size), [size])))
+            factors.append(((attribute,), solve(asked.matrix(), [size])))
     return factors
 
 
@@ -286,8 +285,8 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
     >>> len(plan.parts), [len(block.attributes) for block in plan.parts[0].blocks]
     (1, [1, 1, 1])
     """
-    shape = table_shape(workload)
-    check_table(workload, (*shape.factored, *shape.joint), "weighted-product")
+    shape = KronSum.of(workload.domain, workload.groups)
+    check_table(workload, shape.attributes, "weighted-product")
     largest = max((workload.domain[name].size for name in shape.joint), default=1)
     if shape.cells > MAX_FREE_CELLS or largest > MAX_AXIS_VALUES:
         raise TooLargeError(
@@ -304,7 +303,7 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
             instead="residual",
             certified=f"every {noise.title} strategy",
         )
-    terms = _joint_terms(workload, shape)
+    terms = shape.on(shape.joint)
     product = free_bases(terms, solve_structured(terms, ConvexSolver(gap)))
     apart = _factored(workload, shape, "weighted-product", _optimum(gap), MAX_AXIS_VALUES, "residual")
     loss = product.loss * math.prod(factor.loss for _, factor in apart)
@@ -327,7 +326,7 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
     return Direct(workload.domain, (part,), noise), certificate
 
 
-def few_products(workload: Workload, shape: TableShape) -> bool:
+def few_products(shape: KronSum) -> bool:
     """Return whether a workload is a sum of a few products on the two or three attributes that do not factor.
 
     Examples
@@ -335,24 +334,9 @@ def few_products(workload: Workload, shape: TableShape) -> bool:
     >>> import matrixdp as mdp
     >>> domain = mdp.Domain({"a": 8, "b": 8})
     >>> crossed = mdp.Workload(domain, mdp.product(a="prefix", b="identity"), mdp.product(b="prefix"))
-    >>> few_products(crossed, table_shape(crossed))
+    >>> few_products(KronSum.of(domain, crossed.groups))
     True
     """
     if not 2 <= len(shape.joint) <= MAX_FEW_AXES or shape.cells > MAX_FREE_CELLS:
         return False
-    terms = [gram_terms(group) for group in workload]
-    return None not in terms and sum(len(own) for own in terms if own is not None) <= MAX_FEW_TERMS
-
-
-def _joint_terms(workload: Workload, shape: TableShape) -> KronSum[Question]:
-    """Return the terms of a workload on the attributes that do not factor out."""
-    whole = KronSum.of(workload.domain, workload.groups)
-    places = [whole.attributes.index(name) for name in shape.joint]
-    # explicit queries leave no attribute to factor out
-    return KronSum(
-        shape.joint,
-        tuple(whole.sizes[place] for place in places),
-        [whole.sets[place] for place in places],
-        [(weight, tuple(keys[place] for place in places)) for weight, keys in whole.products],
-        whole.explicit,
-    )
+    return not shape.rows and len(shape.terms) <= MAX_FEW_TERMS

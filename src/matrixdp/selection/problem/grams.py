@@ -1,26 +1,37 @@
-"""The Gram matrix of one query group as a few Kronecker products, with signs.
+"""The Gram matrix of what is asked of one attribute, and that of a query group as a few Kronecker products.
 
-A product is one term. Queries that are sums of products, c_1 W_1 + c_2 W_2 + ..., have the Gram matrix of
-all pairs, the sum over i and j of c_i c_j W_i' W_j, each pair a Kronecker product over the attributes.
-Weights of a product's queries that are a sum of products of one vector for each attribute do the same: their
-term is the Kronecker product of the P' diag(v) P.
+A product of predicate sets is one term. Queries that are sums of products, c_1 W_1 + c_2 W_2 + ..., have the
+Gram matrix of all pairs, the sum over i and j of c_i c_j W_i' W_j, each pair a Kronecker product over the
+attributes. Weights of a product's queries that are a sum of products of one vector for each attribute do the
+same: their term is the Kronecker product of the P' diag(v) P.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
-from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, content_key
 from matrixdp.queries.structured import Totals
 
-__all__ = ["CrossGram", "GramTerm", "Question", "distinct_cells", "gram_terms", "is_flat", "weight_products"]
+__all__ = [
+    "CrossGram",
+    "ExplicitGram",
+    "Gram",
+    "GramTerm",
+    "QueryGram",
+    "SymmetricGram",
+    "distinct_cells",
+    "gram_terms",
+    "weight_products",
+]
 
 Array = NDArray[np.float64]
 
@@ -34,70 +45,235 @@ _WEIGHT_ERROR = 1e-10
 _TOLD_APART = 1e-9
 
 
+class Gram(ABC):
+    """The Gram matrix V of what is asked of one attribute, shape (n, n).
+
+    A kind has a size n, a key and the matrix; what else is asked of it follows, and a kind with a closed form
+    overrides that. `CrossGram` alone need be neither symmetric nor positive semidefinite.
+    """
+
+    size: int
+
+    @property
+    @abstractmethod
+    def key(self) -> Hashable:
+        """A value equal for equal matrices."""
+
+    @abstractmethod
+    def matrix(self) -> Array:
+        """Return V."""
+
+    @property
+    def symmetric(self) -> tuple[float, float] | None:
+        """(a, b) if V is known to be a I + b 11': then no matrix of this size is needed anywhere."""
+        return None
+
+    @property
+    def definite(self) -> bool:
+        """Whether V is symmetric with no negative eigenvalue."""
+        return True
+
+    @property
+    def flat(self) -> bool:
+        """Whether only totals are asked: nothing is left of V without the mean along the attribute."""
+        return False
+
+    @property
+    def coupling(self) -> bool:
+        """Whether V is flat from one side alone: what is not kept there is tied to what is kept here."""
+        return False
+
+    @property
+    def total_only(self) -> bool:
+        """Whether V = 11': the total is asked, as of an attribute that is not mentioned."""
+        return False
+
+    def trace(self) -> float:
+        """Return tr(V)."""
+        return float(np.trace(self.matrix()))
+
+    def total(self) -> float:
+        """Return 1'V1."""
+        return float(self.matrix().sum())
+
+    def largest(self) -> float:
+        """Return the largest absolute entry on the diagonal."""
+        if self.symmetric is not None:
+            return abs(sum(self.symmetric))
+        return float(np.abs(np.diagonal(self.matrix())).max())
+
+
 @dataclass(frozen=True, eq=False)
-class CrossGram:
-    """P' diag(v) Q for two predicate sets of as many queries on one attribute.
+class QueryGram(Gram):
+    """P'P of a predicate set.
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Prefix
+    >>> QueryGram(Prefix(), 2).matrix()
+    array([[2., 1.],
+           [1., 1.]])
+    """
+
+    predicates: Predicates
+    size: int
+
+    @property
+    def key(self) -> Hashable:
+        """See `Gram`."""
+        return self.predicates.key(self.size)
+
+    def matrix(self) -> Array:
+        """Return P'P."""
+        return self.predicates.gram(self.size)
+
+    @property
+    def symmetric(self) -> tuple[float, float] | None:
+        """See `Gram`."""
+        return self.predicates.symmetric(self.size)
+
+    @property
+    def flat(self) -> bool:
+        """Whether the total alone is asked, once or more often."""
+        return isinstance(self.predicates, Total | Totals)
+
+    @property
+    def total_only(self) -> bool:
+        """Whether the total is asked once."""
+        return self.key == Total().key(self.size)
+
+    def trace(self) -> float:
+        """Return the sum of the squared entries of P."""
+        return float(self.predicates.squares(self.size).sum())
+
+    def total(self) -> float:
+        """Return the sum of the squared row sums of P."""
+        if self.symmetric is not None:
+            a, b = self.symmetric
+            return self.size * (a + self.size * b)
+        return float((self.predicates.apply(np.ones((self.size, 1))) ** 2).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class CrossGram(Gram):
+    """P' diag(v) Q for two predicate sets of as many queries.
 
     Parameters
     ----------
     left, right : Predicates
+    size : int
     weights : ndarray, optional
         v, of any sign; all ones where it is left out.
 
     Examples
     --------
     >>> from matrixdp.queries import Identity, Prefix
-    >>> CrossGram(Identity(), Prefix()).gram(2)
+    >>> CrossGram(Identity(), Prefix(), 2).matrix()
     array([[1., 0.],
            [1., 1.]])
     """
 
     left: Predicates
     right: Predicates
+    size: int
     weights: Array | None = None
 
-    def key(self, size: int) -> Hashable:
-        """Return a value equal for equal matrices."""
+    @property
+    def key(self) -> Hashable:
+        """See `Gram`."""
         own = None if self.weights is None else hashlib.sha256(self.weights.tobytes()).hexdigest()
-        return ("cross", self.left.key(size), self.right.key(size), own)
+        return ("cross", self.left.key(self.size), self.right.key(self.size), own)
 
-    def gram(self, size: int) -> Array:
-        """Return the matrix, shape (size, size); not symmetric in general."""
+    def matrix(self) -> Array:
+        """Return P' diag(v) Q."""
         if self.weights is None and isinstance(self.left, Totals):
-            return np.tile(self.right.column_sums(size, 1), (size, 1))
+            return np.tile(self.right.column_sums(self.size, 1), (self.size, 1))
         if self.weights is None and isinstance(self.right, Totals):
-            return np.tile(self.left.column_sums(size, 1), (size, 1)).T
-        left, right = self.left.rows(size), self.right.rows(size)
+            return np.tile(self.left.column_sums(self.size, 1), (self.size, 1)).T
+        left, right = self.left.rows(self.size), self.right.rows(self.size)
         return np.asarray((left if self.weights is None else left * self.weights[:, None]).T @ right)
 
-    def squares(self, size: int) -> Array:
-        """Return its diagonal, which adds up to its trace."""
+    @property
+    def symmetric(self) -> tuple[float, float] | None:
+        """The closed form of totals beside queries that ask as much of every value."""
         for one, other in ((self.left, self.right), (self.right, self.left)):
-            if self.weights is None and isinstance(one, Totals):
-                return other.column_sums(size, 1)
-        return np.diagonal(self.gram(size)).copy()
-
-    def symmetric(self, size: int) -> tuple[float, float] | None:
-        """Return (a, b) if the matrix is known to be a I + b 11', else None."""
-        for one, other in ((self.left, self.right), (self.right, self.left)):
-            if self.weights is None and isinstance(one, Totals) and other.symmetric(size) is not None:
-                return 0.0, float(other.column_sums(size, 1)[0])
+            even = other.symmetric(self.size) is not None
+            if self.weights is None and isinstance(one, Totals) and even:
+                return 0.0, float(other.column_sums(self.size, 1)[0])
         return None
 
+    @property
+    def definite(self) -> bool:
+        """Whether V is known to be symmetric with no negative eigenvalue: it is not."""
+        return False
 
-Question = Predicates | CrossGram
-"""What is asked of one attribute in a term: a predicate set, or a factor of a pair of two products."""
-GramTerm = tuple[float, tuple[Question, ...]]
+    @property
+    def flat(self) -> bool:
+        """Whether one of the two sets asks the total alone."""
+        return any(isinstance(side, Total | Totals) for side in (self.left, self.right))
+
+    @property
+    def coupling(self) -> bool:
+        """Whether only one of them does."""
+        both = all(isinstance(side, Total | Totals) for side in (self.left, self.right))
+        return self.flat and not both and self.symmetric is None
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetricGram(Gram):
+    """a I + b 11'.
+
+    Examples
+    --------
+    >>> SymmetricGram(1.0, 2.0, 2).matrix()
+    array([[3., 2.],
+           [2., 3.]])
+    """
+
+    a: float
+    b: float
+    size: int
+
+    @property
+    def key(self) -> Hashable:
+        """See `Gram`."""
+        return ("symmetric", self.a, self.b, self.size)
+
+    def matrix(self) -> Array:
+        """Return a I + b 11'."""
+        return self.a * np.eye(self.size) + self.b
+
+    @property
+    def symmetric(self) -> tuple[float, float]:
+        """(a, b)."""
+        return self.a, self.b
+
+
+@dataclass(frozen=True, eq=False)
+class ExplicitGram(Gram):
+    """A Gram matrix as it is."""
+
+    entries: Array
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """The number of values."""
+        return len(self.entries)
+
+    @property
+    def key(self) -> Hashable:
+        """See `Gram`."""
+        return content_key(self.entries)
+
+    def matrix(self) -> Array:
+        """Return it."""
+        return self.entries
+
+
+GramTerm = tuple[float, tuple[Gram, ...]]
 """A coefficient, and what is asked of each attribute of the group."""
 WeightProduct = tuple[float, tuple[Array, ...]]
 """A coefficient, and a vector for each axis of a tensor of weights."""
-
-
-def is_flat(question: Question) -> bool:
-    """Return whether nothing is left of what is asked once its mean along the attribute is removed."""
-    if isinstance(question, CrossGram):
-        return any(isinstance(side, Total | Totals) for side in (question.left, question.right))
-    return isinstance(question, Total | Totals)
 
 
 def gram_terms(group: Group) -> list[GramTerm] | None:
@@ -111,34 +287,26 @@ def gram_terms(group: Group) -> list[GramTerm] | None:
     >>> [coefficient for coefficient, _ in gram_terms(group)]
     [1.0, -1.0, -1.0, 1.0]
     """
-    if isinstance(group, ProductGroup) and group.query_weights is None:
-        return [(1.0, group.predicates)]
     if isinstance(group, DenseGroup) and isinstance(group.content, Crossed) and not group.summands:
         return _boxed_terms(group, group.content) if group.query_weights is None else None
     products = ((1.0, group),) if isinstance(group, ProductGroup) else group.summands
-    weights: list[WeightProduct] | None = None
+    weights: Sequence[tuple[float, Sequence[Array | None]]] | None = [(1.0, [None] * len(group.sizes))]
     if group.query_weights is not None and products:
         if isinstance(group, ProductGroup):
             weights = weight_products(group.query_weights.reshape(group.counts))
         else:
             weights = weight_products(group.shaped(group.query_weights))
-        if weights is None:
-            return None
-    if not products:
+    if weights is None or not products:
         return None
     terms: list[GramTerm] = []
-    for i, (sign, left) in enumerate(products):
-        for j, (other, right) in enumerate(products):
-            pairs = list(zip(left.predicates, right.predicates, group.sizes, strict=True))
-            if weights is None:
-                asked = [own if i == j else CrossGram(own, another) for own, another, _ in pairs]
-                terms.append((sign * other, tuple(asked)))
-                continue
+    for sign, left in products:
+        for other, right in products:
             for scale, vectors in weights:
-                made = [_weighted(a, b, n, v) for (a, b, n), v in zip(pairs, vectors, strict=True)]
-                if None in made:
+                sets = zip(left.predicates, right.predicates, group.sizes, vectors, strict=True)
+                grams = [_gram_of(*own) for own in sets]
+                if None in grams:
                     return None
-                terms.append((scale * sign * other, tuple(one for one in made if one is not None)))
+                terms.append((scale * sign * other, tuple([gram for gram in grams if gram is not None])))
     return terms
 
 
@@ -148,21 +316,25 @@ def _boxed_terms(group: DenseGroup, content: Crossed) -> list[GramTerm] | None:
     The other attributes stand in all terms alike, and factor out.
     """
     sizes = [group.sizes[place] for place in content.merged]
-    others: dict[int, Question] = dict(zip(content.others, content.predicates, strict=True))
+    within = zip(content.others, content.predicates, strict=True)
+    others: dict[int, Gram] = {place: QueryGram(own, group.sizes[place]) for place, own in within}
+    rows = content.content.matrix()
     if len(sizes) == 1:
-        others[content.merged[0]] = Matrix(content.content.matrix())
+        others[content.merged[0]] = QueryGram(Matrix(rows), sizes[0])
         return [(1.0, tuple(others[place] for place in range(len(group.sizes))))]
     terms: list[GramTerm] = []
-    for row in content.content.matrix():
+    for row in rows:
         boxes = _boxes(row.reshape(sizes), math.isqrt(MAX_BOX_TERMS))
         if boxes is None or len(terms) + len(boxes) ** 2 > MAX_BOX_TERMS:
             return None
-        for i, left in enumerate(boxes):
-            for j, right in enumerate(boxes):
-                asked = dict(others)
+        for left in boxes:
+            for right in boxes:
+                grams = dict(others)
                 for place, own, other in zip(content.merged, left, right, strict=True):
-                    asked[place] = _vector(own) if i == j else CrossGram(_vector(own), _vector(other))
-                terms.append((1.0, tuple(asked[place] for place in range(len(group.sizes)))))
+                    found = _gram_of(_vector(own), _vector(other), group.sizes[place])
+                    assert found is not None
+                    grams[place] = found
+                terms.append((1.0, tuple(grams[place] for place in range(len(group.sizes)))))
     return terms
 
 
@@ -185,15 +357,16 @@ def _vector(values: Array) -> Predicates:
     return Total() if (values == 1.0).all() else Matrix(values[None, :])
 
 
-def _weighted(left: Predicates, right: Predicates, size: int, weights: Array) -> Question | None:
-    """Return what is asked of one attribute with a weight for each predicate; None if it is too large."""
-    if left is right and (weights == 1.0).all():
-        return left
+def _gram_of(left: Predicates, right: Predicates, size: int, weights: Array | None = None) -> Gram | None:
+    """Return P' diag(v) Q, the Gram matrix of queries where it is one; None if it is too large."""
+    alike = left is right or left.key(size) == right.key(size)
+    if weights is None or (weights == 1.0).all():
+        return QueryGram(left, size) if alike else CrossGram(left, right, size)
     if len(weights) * size > MAX_EXPLICIT_ENTRIES:
         return None
-    if left is right and (weights > 0).all():
-        return Matrix(left.rows(size) * np.sqrt(weights)[:, None])
-    return CrossGram(left, right, weights)
+    if alike and (weights > 0).all():
+        return QueryGram(Matrix(left.rows(size) * np.sqrt(weights)[:, None]), size)
+    return CrossGram(left, right, size, weights)
 
 
 def weight_products(weights: Array) -> list[WeightProduct] | None:
@@ -207,13 +380,18 @@ def weight_products(weights: Array) -> list[WeightProduct] | None:
     >>> len(weight_products(np.array([[1.0, 2.0], [2.0, 1.0]])))
     2
     """
+    if 1 in weights.shape:  # a single query has its weight in the coefficient
+        inner = weight_products(weights.squeeze())
+        sides = [(scale, iter(vectors)) for scale, vectors in inner or ()]
+        found = [(s, tuple(np.ones(1) if n == 1 else next(own) for n in weights.shape)) for s, own in sides]
+        return None if inner is None else found
     axes = range(weights.ndim)
     pivot = float(weights[(0,) * weights.ndim])
     one = pivot, tuple(weights[tuple(slice(None) if i == axis else 0 for i in axes)] / pivot for axis in axes)
     if _fits([one], weights):
         return [one]
-    found = _sum_of_products(weights, MAX_WEIGHT_TERMS)
-    return found if found is not None and _fits(found, weights) else None
+    more = _sum_of_products(weights, MAX_WEIGHT_TERMS)
+    return more if more is not None and _fits(more, weights) else None
 
 
 def _sum_of_products(weights: Array, most: int) -> list[WeightProduct] | None:

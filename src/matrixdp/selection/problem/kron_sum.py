@@ -1,17 +1,17 @@
-"""A union of products, attribute by attribute: what the strategy of one attribute sees of all others.
+"""A workload as one sum: Kronecker products of Gram matrices, and Gram matrices of explicit queries.
 
-Each attribute's strategy enters through a right inverse R of it, shape (n, m), with covariance R R'; a number
-c stands for the covariance c I: 1 for the identity, 1/n for a strategy that is not known yet.
+Seen from one attribute, the strategies of all others make of the sum one Gram matrix. Each attribute's
+strategy enters through a right inverse R of it, shape (n, m), with covariance R R'; a number c stands for the
+covariance c I: 1 for the identity, 1/n for a strategy that is not known yet.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,94 +20,145 @@ from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import along
 from matrixdp.exact.resources import check_matrices
-from matrixdp.queries import Group, Total, Workload
-from matrixdp.selection.problem.grams import Question, gram_terms
+from matrixdp.queries import Group, ProductGroup, Total, Workload
+from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms
 
 __all__ = [
     "MAX_AXIS_CELLS",
     "MAX_TABLE_CELLS",
-    "GivenGram",
     "Inverse",
     "KronSum",
-    "TableShape",
+    "Rows",
+    "WrittenQueries",
     "check_cells",
     "check_table",
     "energies",
-    "joint_gram",
     "sum_of_products",
-    "table_shape",
 ]
 
 Array = NDArray[np.float64]
-
-
 Inverse = Array | float
 
 #: Cells of an explicit problem; an attribute of more values is measured whole.
 MAX_AXIS_CELLS = 4_096
-
-
-class Asked(Protocol):
-    """What is asked about one attribute: predicates, or whatever has a Gram matrix."""
-
-    def gram(self, size: int, /) -> Array:
-        """Return the Gram matrix, shape (n, n)."""
-
-    def squares(self, size: int, /) -> Array:
-        """Return numbers that add up to its trace."""
-
-    def symmetric(self, size: int, /) -> tuple[float, float] | None:
-        """Return (a, b) if the Gram matrix is known to be a I + b 11'."""
-
-
-A = TypeVar("A", bound=Asked)
+#: A part on several attributes is measured over the data vector of their table: up to this many cells.
+MAX_TABLE_CELLS = 100_000_000
+#: From so many terms on they are added by matrix multiplications, of so many entries of one side at a time.
+_LEAST_TERMS = 8
+_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class GivenGram:
-    """A Gram matrix as it is."""
+class WrittenQueries:
+    """Explicit queries (their square-rooted weights multiplied in), whatever attributes they are about.
 
-    matrix: Array
+    Parameters
+    ----------
+    source : Group or ndarray, shape (queries, sizes ...)
+        A group is written out when its entries are first needed.
+    """
 
-    def gram(self, _: int, /) -> Array:
-        """Return it."""
-        return self.matrix
+    source: Group | Array
 
-    def squares(self, _: int, /) -> Array:
-        """Return its diagonal."""
-        return np.diagonal(self.matrix)
+    @cached_property
+    def tensor(self) -> Array:
+        """The queries, shape (queries, sizes ...)."""
+        if isinstance(self.source, np.ndarray):
+            return self.source
+        rows = self.source.rows()
+        if self.source.query_weights is not None:
+            rows = rows * np.sqrt(self.source.query_weights)[:, None]
+        return rows.reshape(len(rows), *self.source.sizes)
 
-    def symmetric(self, _: int, /) -> None:
-        """Return None: nothing is known of it."""
+    @property
+    def rows(self) -> Array:
+        """The queries, shape (queries, cells)."""
+        return self.tensor.reshape(len(self.tensor), -1)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the attributes."""
+        return self.source.shape[1:] if isinstance(self.source, np.ndarray) else self.source.sizes
+
+    @cached_property
+    def key(self) -> Hashable:
+        """A value equal for equal queries."""
+        if isinstance(self.source, np.ndarray):
+            return id(self.source)
+        own = self.source.query_weights
+        weights = None if own is None else hashlib.sha256(np.ascontiguousarray(own).tobytes()).digest()
+        return (type(self.source).__name__, self.source.key(), weights)
+
+    @cached_property
+    def exchangeable(self) -> bool:
+        """Whether there are two axes and the queries stay the same when they are exchanged."""
+        square = len(self.sizes) == 2 and self.sizes[0] == self.sizes[1]
+        return square and bool(np.array_equal(self.tensor, np.swapaxes(self.tensor, 1, 2)))
+
+    @cached_property
+    def groups(self) -> tuple[NDArray[np.intp], ...]:
+        """For each axis the number of each value: values that no query tells apart have the same."""
+        found = []
+        for axis, size in enumerate(self.sizes, 1):
+            slices = np.ascontiguousarray(np.moveaxis(self.tensor, axis, 0)).reshape(size, -1)
+            known: dict[bytes, int] = {}
+            found.append(np.array([known.setdefault(one.tobytes(), len(known)) for one in slices]))
+        return tuple(found)
+
+    def over(self, groups: tuple[NDArray[np.intp], ...]) -> Array:
+        """Return the queries over one value of each group on every axis, shape (queries, groups ...)."""
+        key = tuple(group.tobytes() for group in groups)
+        if key not in self._over:
+            tensor = self.tensor
+            for axis, group in enumerate(groups, 1):
+                chosen = np.unique(group, return_index=True)[1]
+                if not np.array_equal(chosen, np.arange(len(group))):
+                    tensor = np.take(tensor, chosen, axis=axis)
+            self._over[key] = np.ascontiguousarray(tensor)
+        return self._over[key]
+
+    @cached_property
+    def _over(self) -> dict[tuple[bytes, ...], Array]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """weight x the Gram matrix of explicit queries about the attributes at some places."""
+
+    weight: float
+    axes: tuple[int, ...]
+    queries: WrittenQueries
 
 
 @dataclass(eq=False)
-class KronSum(Generic[A]):
-    """A Gram matrix as a sum of Kronecker products and of Gram matrices of explicit queries.
+class KronSum:
+    """The Gram matrix of queries as a sum of Kronecker products and of Gram matrices of explicit queries.
 
     Parameters
     ----------
     attributes : tuple of str
+        Those about which more than the total is asked, in domain order.
     sizes : tuple of int
-    sets : list of dict
-        For each attribute what is asked about it, by key.
-    products : list of (float, tuple of keys)
-    explicit : list of (float, tuple of int, ndarray)
-        Weight, places of the attributes, and queries of shape (m, sizes of those attributes).
+    sets : sequence of dict
+        For each attribute the Gram matrices of what is asked about it, by key.
+    terms : sequence of (float, dict)
+        Coefficients, of either sign, with the keys of attributes by place; of others the total is asked.
+    rows : sequence of Rows
     """
 
     attributes: tuple[str, ...]
     sizes: tuple[int, ...]
-    sets: Sequence[dict[Hashable, A]]
-    products: list[tuple[float, tuple[Hashable, ...]]]
-    explicit: list[tuple[float, tuple[int, ...], Array]]
+    sets: Sequence[dict[Hashable, Gram]]
+    terms: Sequence[tuple[float, dict[int, Hashable]]]
+    rows: Sequence[Rows] = ()
     _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
     #: By axis, the right inverse that was last asked about, and its covariance R R'.
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, domain: Domain, groups: Sequence[Group]) -> KronSum[Question]:
-        """Return query groups, attribute by attribute.
+    def of(cls, domain: Domain, groups: Iterable[Group]) -> KronSum:
+        """Return query groups as one sum.
 
         Examples
         --------
@@ -118,45 +169,131 @@ class KronSum(Generic[A]):
         >>> terms.attributes, [len(sets) for sets in terms.sets]
         (('a', 'b'), [2, 2])
         """
-        terms = [gram_terms(group) for group in groups]
-        asked: set[str] = set()
-        for group, own in zip(groups, terms, strict=True):
-            if own is None:
-                asked.update(group.attributes)
-                continue
-            for _, questions in own:
-                for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
-                    if question.key(size) != Total().key(size):
-                        asked.add(name)
-        attributes = domain.sort(asked)
+        found: list[tuple[float, dict[str, Gram]]] = []
+        written: list[tuple[float, tuple[str, ...], WrittenQueries]] = []
+        contents: dict[Hashable, WrittenQueries] = {}
+        for group in groups:
+            terms = gram_terms(group)
+            if terms is None:
+                own = _without_totals(group)
+                queries = WrittenQueries(own)
+                written.append((own.weight, own.attributes, contents.setdefault(queries.key, queries)))
+            for coefficient, grams in terms or ():
+                named = zip(group.attributes, grams, strict=True)
+                asked = {name: gram for name, gram in named if not gram.total_only}
+                found.append((group.weight * coefficient, asked))
+        names = {name for _, asked in found for name in asked}
+        attributes = domain.sort(names.union(*(own for _, own, _ in written)))
+        place = {name: axis for axis, name in enumerate(attributes)}
         sizes = tuple(domain[name].size for name in attributes)
-        sets: list[dict[Hashable, Question]] = [{} for _ in attributes]
-        products: dict[tuple[Hashable, ...], float] = {}
-        explicit = []
-        for group, own in zip(groups, terms, strict=True):
-            if own is None:
-                rows = group.rows()
-                if group.query_weights is not None:
-                    rows = rows * np.sqrt(group.query_weights)[:, None]
-                axes = tuple(attributes.index(name) for name in group.attributes)
-                explicit.append((group.weight, axes, rows.reshape(len(rows), *group.sizes)))
-                continue
-            for coefficient, questions in own:
-                given = dict(zip(group.attributes, questions, strict=True))
-                keys = []
-                for axis, (name, size) in enumerate(zip(attributes, sizes, strict=True)):
-                    question = given.get(name, Total())
-                    key = question.key(size)
-                    sets[axis].setdefault(key, question)
-                    keys.append(key)
-                products[tuple(keys)] = products.get(tuple(keys), 0.0) + coefficient * group.weight
-        return KronSum(attributes, sizes, sets, [(w, keys) for keys, w in products.items()], explicit)
+        sets: list[dict[Hashable, Gram]] = [{} for _ in attributes]
+        merged: dict[tuple[tuple[int, Hashable], ...], float] = {}
+        times = [0] * len(attributes)
+        for coefficient, asked in found:
+            keys = []
+            for name, gram in asked.items():
+                axis, key = place[name], gram.key
+                sets[axis].setdefault(key, gram)
+                times[axis] += 1
+                keys.append((axis, key))
+            merged[tuple(keys)] = merged.get(tuple(keys), 0.0) + coefficient
+        for known, size, count in zip(sets, sizes, times, strict=True):
+            if count < len(found):
+                total = QueryGram(Total(), size)
+                known.setdefault(total.key, total)
+        rows = [
+            Rows(weight, tuple(place[name] for name in names), queries) for weight, names, queries in written
+        ]
+        return cls(attributes, sizes, sets, [(weight, dict(keys)) for keys, weight in merged.items()], rows)
+
+    @cached_property
+    def products(self) -> list[tuple[float, tuple[Hashable, ...]]]:
+        """The terms with a key for every attribute."""
+        totals = [Total().key(size) for size in self.sizes]
+        return [
+            (weight, tuple([asked.get(axis, total) for axis, total in enumerate(totals)]))
+            for weight, asked in self.terms
+        ]
+
+    @cached_property
+    def explicit(self) -> list[tuple[float, tuple[int, ...], Array]]:
+        """The weights of explicit queries, their axes, and their tensors."""
+        return [(own.weight, own.axes, own.queries.tensor) for own in self.rows]
+
+    # Which attributes factor out.
+
+    @cached_property
+    def factored(self) -> dict[str, Gram]:
+        """The attributes with proportional queries everywhere, and which."""
+        if self.rows:
+            return {}
+        alone = zip(self.attributes, self.sets, strict=True)
+        return {name: next(iter(sets.values())) for name, sets in alone if len(sets) == 1}
+
+    @cached_property
+    def joint(self) -> tuple[str, ...]:
+        """The other attributes."""
+        return tuple(name for name in self.attributes if name not in self.factored)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of the attributes that do not factor out."""
+        return math.prod(self.sizes[self.attributes.index(name)] for name in self.joint)
+
+    @property
+    def weight(self) -> float:
+        """The sum of the coefficients of all products."""
+        return sum(weight for weight, _ in self.terms)
+
+    def on(self, names: Sequence[str]) -> KronSum:
+        """Return what is asked of some attributes, with all explicit queries."""
+        axes = [self.attributes.index(name) for name in names]
+        merged: dict[tuple[Hashable, ...], float] = {}
+        for weight, keys in self.products:
+            own = tuple(keys[axis] for axis in axes)
+            merged[own] = merged.get(own, 0.0) + weight
+        terms = [(weight, dict(enumerate(own))) for own, weight in merged.items()]
+        rows = [Rows(one.weight, tuple(map(axes.index, one.axes)), one.queries) for one in self.rows]
+        sizes = tuple(self.sizes[axis] for axis in axes)
+        return KronSum(tuple(names), sizes, [self.sets[axis] for axis in axes], terms, rows)
+
+    def dense(self, names: Sequence[str]) -> Array:
+        """Return what is asked of some attributes as one matrix over their cells.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"a": 2, "b": 2})
+        >>> workload = mdp.Workload(domain, mdp.product(a="prefix"), mdp.product(b="identity"))
+        >>> KronSum.of(domain, workload.groups).dense(["b"])
+        array([[2., 1.],
+               [1., 2.]])
+        """
+        own = self.on(names)
+        cells = math.prod(own.sizes)
+        check_matrices(tuple(names), cells)
+        total = np.zeros((cells, cells))
+        for weight, axes, tensor in own.explicit:
+            shape = [size if axis in axes else 1 for axis, size in enumerate(own.sizes)]
+            order = [0, *(1 + place for place in np.argsort(axes))]
+            spread = np.broadcast_to(tensor.transpose(order).reshape(-1, *shape), (len(tensor), *own.sizes))
+            flat = spread.reshape(-1, cells)
+            total += weight * (flat.T @ flat)
+        if own.terms:
+            terms = [
+                (weight, [own.gram(axis, key) for axis, key in enumerate(keys)])
+                for weight, keys in own.products
+            ]
+            total += sum_of_products(terms)
+        return total
+
+    # What one attribute sees of the others' strategies.
 
     def gram(self, axis: int, key: Hashable) -> Array:
         """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
         if (axis, key) not in self._grams:
             check_matrices(self.attributes[axis : axis + 1], self.sizes[axis])
-            self._grams[axis, key] = self.sets[axis][key].gram(self.sizes[axis])
+            self._grams[axis, key] = self.sets[axis][key].matrix()
         return self._grams[axis, key]
 
     @property
@@ -166,13 +303,11 @@ class KronSum(Generic[A]):
 
     def proportional(self) -> bool:
         """Return whether the whole is one product: every attribute is asked the same in every group."""
-        return not self.explicit and all(len(sets) == 1 for sets in self.sets)
+        return not self.rows and all(len(sets) == 1 for sets in self.sets)
 
     def plain(self) -> bool:
         """Return whether every query set of every attribute has a Gram matrix a I + b 11'."""
-        asked = zip(self.sets, self.sizes, strict=True)
-        plain = all(one.symmetric(size) is not None for sets, size in asked for one in sets.values())
-        return plain and not self.explicit
+        return not self.rows and all(g.symmetric is not None for sets in self.sets for g in sets.values())
 
     def large(self, axis: int, most: int | None = None) -> bool:
         """Return whether an attribute is too large for explicit strategies, so that it is measured whole.
@@ -182,17 +317,16 @@ class KronSum(Generic[A]):
         size = self.sizes[axis]
         if size <= (MAX_AXIS_CELLS if most is None else most):
             return False
-        return size > MAX_AXIS_CELLS or all(s.symmetric(size) is not None for s in self.sets[axis].values())
+        return size > MAX_AXIS_CELLS or all(gram.symmetric is not None for gram in self.sets[axis].values())
 
     def trace(self, axis: int, key: Hashable, inverse: Inverse) -> float:
         """Return tr(V R R') of what is asked about one attribute."""
+        gram = self.sets[axis][key]
         if isinstance(inverse, float):
-            return inverse * float(self.sets[axis][key].squares(self.sizes[axis]).sum())
-        known = self.sets[axis][key].symmetric(self.sizes[axis])
-        if known is not None:
-            return known[0] * float(np.vdot(inverse, inverse)) + known[1] * _total_trace(
-                inverse, len(inverse)
-            )
+            return inverse * gram.trace()
+        if gram.symmetric is not None:
+            a, b = gram.symmetric
+            return a * float(np.vdot(inverse, inverse)) + b * _total_trace(inverse, len(inverse))
         return float(np.vdot(self._covariance(axis, inverse), self.gram(axis, key)))
 
     def _covariance(self, axis: int, inverse: Array) -> Array:
@@ -214,12 +348,11 @@ class KronSum(Generic[A]):
 
     def symmetric_surrogate(self, axis: int, inverses: Sequence[Inverse]) -> tuple[float, float] | None:
         """Return (a, b) if what `surrogate` returns is known to be a I + b 11', without forming it."""
-        if self.explicit:
+        if self.rows:
             return None
-        size = self.sizes[axis]
         a, b = 0.0, 0.0
         for key, factor in self._coefficients(axis, inverses).items():
-            known = self.sets[axis][key].symmetric(size)
+            known = self.sets[axis][key].symmetric
             if known is None:
                 return None
             a, b = a + factor * known[0], b + factor * known[1]
@@ -268,7 +401,7 @@ class KronSum(Generic[A]):
     def loss(self, inverses: Sequence[Inverse]) -> float:
         """Return the error with noise of variance 1 on every row of the product."""
         if not self.sizes:
-            return math.fsum(weight for weight, _ in self.products)
+            return math.fsum(weight for weight, _ in self.terms)
         traces = [
             {key: self.trace(axis, key, inverse) for key in self.sets[axis]}
             for axis, inverse in enumerate(inverses)
@@ -303,6 +436,16 @@ class KronSum(Generic[A]):
         return np.maximum(total, 0.0)
 
 
+def _without_totals(group: Group) -> Group:
+    """Return products without the attributes of which they ask the total alone."""
+    if not isinstance(group, ProductGroup):
+        return group
+    asked = zip(group.attributes, group.predicates, group.sizes, strict=True)
+    kept = [one for one in asked if not QueryGram(one[1], one[2]).total_only]
+    names, predicates, sizes = zip(*kept, strict=True)
+    return replace(group, attributes=names, predicates=predicates, sizes=sizes)
+
+
 def energies(inverse: Array, gram: Array) -> Array:
     """Return the diagonal of R'VR."""
     return np.asarray(np.einsum("ia,ia->a", inverse, gram @ inverse))
@@ -310,11 +453,6 @@ def energies(inverse: Array, gram: Array) -> Array:
 
 def _total_trace(inverse: Inverse, size: int) -> float:
     return inverse * size if isinstance(inverse, float) else float((inverse.sum(axis=0) ** 2).sum())
-
-
-#: From so many terms on they are added by matrix multiplications, of so many entries of one side at a time.
-_LEAST_TERMS = 8
-_ENTRIES = 1 << 22
 
 
 def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
@@ -354,10 +492,6 @@ def _kron(left: Array, right: Array) -> Array:
     return np.asarray(np.kron(left, right), dtype=np.float64)
 
 
-#: A part on several attributes is measured over the data vector of their table: up to this many cells.
-MAX_TABLE_CELLS = 100_000_000
-
-
 def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
     """Raise TooLargeError if the table of some attributes has more cells than can be counted."""
     check_cells(workload.domain.cells(names), names, mechanism)
@@ -371,90 +505,3 @@ def check_cells(cells: int, names: Sequence[str], mechanism: str, most: float | 
             f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {limit:,}. Use residual, "
             "which never forms the whole table"
         )
-
-
-@dataclass(frozen=True)
-class TableShape:
-    """How a workload looks as one table.
-
-    Attributes
-    ----------
-    factored : dict of str to Question
-        Attributes with proportional queries in every group, and which.
-    joint : tuple of str
-        The others.
-    cells : int
-        Cells of the joint attributes.
-    weight : float
-        What the products of the factored attributes count together, weights and coefficients of all terms.
-    """
-
-    factored: dict[str, Question]
-    joint: tuple[str, ...]
-    cells: int
-    weight: float
-
-
-def table_shape(workload: Workload) -> TableShape:
-    """Return which attributes factor out of a workload.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> domain = mdp.Domain({"a": 10, "b": 10})
-    >>> table_shape(mdp.Workload(domain, mdp.product(a="prefix", b="range"))).cells
-    1
-    """
-    weight, terms = 0.0, 0
-    explicit: set[str] = set()
-    asked: defaultdict[str, dict[Hashable, Question]] = defaultdict(dict)
-    times: Counter[str] = Counter()
-    for group in workload:
-        own = gram_terms(group)
-        if own is None:
-            terms += 1
-            explicit.update(group.attributes)
-            continue
-        for coefficient, questions in own:
-            terms += 1
-            weight += coefficient * group.weight
-            times.update(group.attributes)
-            for name, question, size in zip(group.attributes, questions, group.sizes, strict=True):
-                asked[name].setdefault(question.key(size), question)
-    factored, joint = {}, []
-    for name in workload.domain.sort({*explicit, *asked}):
-        size = workload.domain[name].size
-        known = asked[name]
-        if times[name] < terms:  # the other terms ask for its total
-            known.setdefault(Total().key(size), Total())
-        if name in explicit or len(known) > 1:
-            joint.append(name)
-        elif Total().key(size) not in known:
-            [factored[name]] = known.values()
-    return TableShape(factored, tuple(joint), workload.domain.cells(tuple(joint)), weight)
-
-
-def joint_gram(workload: Workload, joint: tuple[str, ...]) -> Array:
-    """Return the sum over groups of the Gram matrices on the joint attributes, weights included."""
-    terms = KronSum.of(workload.domain, workload.groups)
-    axes = [terms.attributes.index(name) for name in joint]
-    sizes = tuple(terms.sizes[axis] for axis in axes)
-    merged: dict[tuple[Hashable, ...], float] = {}
-    for weight, keys in terms.products:
-        own = tuple(keys[axis] for axis in axes)
-        merged[own] = merged.get(own, 0.0) + weight
-    check_matrices(joint, math.prod(sizes))
-    total = np.zeros((math.prod(sizes),) * 2)
-    for weight, places, rows in terms.explicit:
-        shape = [size if axis in places else 1 for axis, size in zip(axes, sizes, strict=True)]
-        spread = np.broadcast_to(rows.reshape(len(rows), *shape), (len(rows), *sizes))
-        flat = spread.reshape(len(rows), len(total))
-        total += weight * (flat.T @ flat)
-    if merged:
-        total += sum_of_products(
-            [
-                (weight, [terms.gram(axis, key) for axis, key in zip(axes, own, strict=True)])
-                for own, weight in merged.items()
-            ]
-        )
-    return total

@@ -13,7 +13,7 @@ from matrixdp.noise import Noise
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import tree_start
-from matrixdp.selection.problem.residual_traces import AskedAxes
+from matrixdp.selection.problem.residual_traces import ResidualTraces
 from matrixdp.selection.weights.convex import convex_weights
 from matrixdp.selection.weights.covers import greedy_cover
 from matrixdp.selection.weights.incidence import Subset, WeightProblem, incidence_of, weight_problem
@@ -68,7 +68,7 @@ class Generalized:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    asked: AskedAxes
+    asked: ResidualTraces
     noise: Noise
     allowed: Callable[[Subset], bool]
     seed: int
@@ -200,7 +200,7 @@ def _strategy(factor: Factor, noise: Noise) -> Strategy | None:
 
 
 def search_generalized(
-    asked: AskedAxes,
+    asked: ResidualTraces,
     noise: Noise,
     allowed: Callable[[Subset], bool],
     *,
@@ -212,7 +212,7 @@ def search_generalized(
 
     Parameters
     ----------
-    asked : AskedAxes
+    asked : ResidualTraces
     noise : Noise
     allowed : callable
         Whether a marginal larger than the asked ones may be measured.
@@ -241,7 +241,7 @@ def search_generalized(
     return best
 
 
-def first_generalized(asked: AskedAxes, noise: Noise, allowed: Callable[[Subset], bool]) -> float:
+def first_generalized(asked: ResidualTraces, noise: Noise, allowed: Callable[[Subset], bool]) -> float:
     """Return the least loss at cost 1 of the first starts, and of identities; marginals are searched once."""
     search = _Search(asked, noise, allowed, 0, 0)
     starts = [search.own(0)]

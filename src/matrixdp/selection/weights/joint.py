@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.p_identity import loss_and_gradient, strategy_rows
-from matrixdp.selection.problem.residual_traces import AskedAxes, AxisState
+from matrixdp.selection.problem.residual_traces import AxisState, ResidualTraces
 from matrixdp.selection.weights.incidence import Incidence
 
 __all__ = ["Descended", "Fixed", "Objective", "PIdentity", "Strategy", "UnitColumns", "descend", "states_of"]
@@ -177,7 +177,7 @@ class UnitColumns:
         return np.asarray((by_rows / norms).ravel())
 
 
-def states_of(asked: AskedAxes, strategies: Mapping[int, Strategy]) -> dict[int, AxisState]:
+def states_of(asked: ResidualTraces, strategies: Mapping[int, Strategy]) -> dict[int, AxisState]:
     """Return the strategies of all attribute types as errors see them; the others are identities."""
     return {
         type_: (
@@ -202,7 +202,7 @@ class Objective:
     """log(loss at cost 1) and its derivatives, of the logarithms of shares and the numbers of strategies."""
 
     def __init__(
-        self, asked: AskedAxes, incidence: Incidence, strategies: Mapping[int, Strategy], power: int
+        self, asked: ResidualTraces, incidence: Incidence, strategies: Mapping[int, Strategy], power: int
     ) -> None:
         self.asked, self.incidence, self.power = asked, incidence, power
         self.strategies = dict(sorted(strategies.items()))
@@ -257,7 +257,7 @@ class Objective:
 
 
 def descend(
-    asked: AskedAxes,
+    asked: ResidualTraces,
     incidence: Incidence,
     shares: Array,
     strategies: Mapping[int, Strategy],
