@@ -100,11 +100,8 @@ def _largest_attribute(facts: Facts) -> float:
 
 def _largest_factor(facts: Facts) -> float:
     """Return the most values of an attribute that factors out, other than by the identity."""
-    sizes = [1]
-    for gram in facts.terms.factored.values():
-        if gram.symmetric is None or gram.symmetric[1] != 0.0:
-            sizes.append(gram.size)
-    return max(sizes)
+    grams = [gram for gram in facts.terms.factored.values() if (gram.symmetric or (0.0, 1.0))[1] != 0.0]
+    return max((gram.size for gram in grams), default=1)
 
 
 def _largest_strategy(facts: Facts) -> float:
