@@ -149,6 +149,7 @@ class Axis:
 
 
 Axes = dict[str, Axis]
+"""Axes by the digests of their matrices: parts share them."""
 
 
 def _single(array: NDArray[Any] | None) -> Any:

@@ -63,6 +63,16 @@ def partial_folder(target: Path, ending: str) -> Iterator[Path]:
     ------
     StorageError
         If it cannot be made.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     out = Path(parent, "out")
+    ...     with partial_folder(out, "partial") as folder:
+    ...         moved = folder.replace(out)
+    ...     [path.name for path in Path(parent).iterdir()]
+    ['out']
     """
     partial = temporary_name(target, ending)
     try:
