@@ -48,7 +48,7 @@ PATHS: dict[str, Path] = {
     "free bases": ({"MAX_JOINT_CELLS": 40}, PAIR, CROSSED, "residual", GAUSSIAN, 1, 1.03),
     "no free bases": ({"MAX_JOINT_CELLS": 40, "MAX_FREE_CELLS": 3}, PAIR, CROSSED, "residual", GAUSSIAN, 1.001, 1.05),  # noqa: E501
     "no whole table": ({"MAX_COMPARED_CELLS": 1}, PAIR, CROSSED, "auto", GAUSSIAN, 1, 1.02),
-    "no table of pairs": ({"MAX_TABLE_CELLS": 11}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
+    "no table of pairs": ({"MAX_DESIGNED_CELLS": 11}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
     "no table of rank": ({"MAX_TABLE_RANK": 9}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
     "no common unknowns": ({"MAX_SHARED_UNKNOWNS": 6}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
     "no search of unknowns": ({"MAX_SEARCHED_UNKNOWNS": 6}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),

@@ -63,7 +63,7 @@ Progress = Callable[[str, float | None], None]
 #: Independent queries on a table, its one-way marginals included, up to which it is designed whole.
 MAX_TABLE_RANK = 600
 #: Cells of such a table.
-MAX_TABLE_CELLS = 8_000
+MAX_DESIGNED_CELLS = 8_000
 #: Entries of a group's queries, written out.
 MAX_WRITTEN_ENTRIES = 20_000_000
 #: Unknowns of the one-way marginals, those of attributes that can be exchanged counted once, in the search,
@@ -110,7 +110,7 @@ def joint_pairs(workload: Workload) -> list[Names]:
         cells, rank = math.prod(sizes), sum(group.queries for group in groups[pair]) + sum(sizes) - 1
         if any(set(pair) < set(group.attributes) for group in workload):
             rank = cells
-        if cells > MAX_TABLE_CELLS or min(rank, cells) > MAX_TABLE_RANK or 1 in sizes:
+        if cells > MAX_DESIGNED_CELLS or min(rank, cells) > MAX_TABLE_RANK or 1 in sizes:
             return []
     unknowns = sum(workload.domain[name].size - 1 for name in {name for pair in pairs for name in pair})
     return pairs if unknowns <= MAX_SHARED_UNKNOWNS else []
@@ -147,71 +147,78 @@ def select_jointly(
         if progress is not None:
             progress(text, None)
 
-    others = None
+    others = _Others({}, {}, lambda: ((), 0.0, ""))
     if rest:
         split = split_workload(Workload(workload.domain, GivenGroups(tuple(rest))))
         weights = optimized_weights(
             split, lambda n, phi: report(f"optimizing weights ({n} evaluations, error {phi:.6g})")
         )
         solver = sub_solver_for(Pieces(split, weights), GAUSSIAN, gap, sub_solver, seed)
-        others = _Others(workload.domain, split, solver, held)
-    problem = _problem(workload, pairs, own, {} if others is None else others.pulled)
+        others = _others(workload.domain, split, solver, held, progress)
+    problem = _problem(workload, pairs, own, others.pulled)
     if problem is None:
         return None
-    tables = [table for _, table in problem.tables]
     design = design_jointly(
         problem.roles,
-        tables,
+        [table for _, table in problem.tables],
         problem.total,
         lambda n, loss: report(f"designing tables jointly ({n} rounds, error {math.sqrt(loss):.6g})"),
     )
-    apart = None if others is None else others.solve(progress)
-    choice = _choice(workload, problem, design, others, apart)
-    if others is None:
+    choice = _choice(workload, problem, design, others)
+    if not rest:
         return choice
     # where queries on more attributes weigh most, tables of their own can lose by their lifts
     split_apart = select_by_decomposition(workload, GAUSSIAN, "residual", gap, progress, sub_solver, seed)
     return min(choice, split_apart, key=lambda found: found[1].loss)
 
 
+@dataclass(frozen=True, eq=False)
 class _Others:
-    """What tables alone do not answer: its pieces on what they hold, and those that are measured apart.
+    """What tables alone do not answer.
 
     Attributes
     ----------
     pulled : dict of tuple of str to ndarray
-        The Gram matrices of the pieces on marginals that follow from the tables.
+        The Gram matrices of its pieces on marginals that follow from the tables.
+    weights : dict of str to ndarray
+        The vectors along which its attributes are split.
+    solve : callable
+        Returns parts at privacy cost 1 for the other pieces, their loss, and how they were solved.
     """
 
-    def __init__(self, domain: Domain, split: Split, solver: SubSolver, held: Collection[Names]) -> None:
-        self._domain, self._solver = domain, solver
-        self.weights = {name: solver.pieces.weights[type_] for name, type_ in split.types.items()}
-        self.pulled: dict[Names, Array] = {}
-        apart: list[SubWorkload] = []
-        for sub in split.classes:
-            inside = [marginal for marginal in sub.marginals if marginal in held]
-            if inside:
-                self.pulled |= dict.fromkeys(inside, self._gram(sub))
-            outside = tuple(marginal for marginal in sub.marginals if marginal not in held)
-            if outside:
-                apart.append(replace(sub, marginals=outside))
-        self._split = replace(split, classes=tuple(apart))
+    pulled: dict[Names, Array]
+    weights: dict[str, Array]
+    solve: Callable[[], tuple[tuple[Part, ...], float, str]]
 
-    def _gram(self, sub: SubWorkload) -> Array:
-        terms, explicit = numeric_terms(self._solver.pieces, sub), self._solver.explicit(sub)
-        if sub.types:
-            return np.zeros(()) + self._solver.gram(terms, explicit)
-        total = math.fsum(weight * float((rows**2).sum()) for weight, rows in explicit)
-        return np.full((1, 1), total + sum(term.coefficient for term in terms))
 
-    def solve(self, progress: Progress | None) -> tuple[tuple[Part, ...], float, str] | None:
-        """Return parts at privacy cost 1 for what is measured apart, their loss, and how they were solved."""
-        if not self._split.classes:
-            return None
-        solved = solve_classes(self._split, self._solver, progress)
-        plan = assemble(self._domain, self._split, self._solver, solved)
+def _others(
+    domain: Domain, split: Split, solver: SubSolver, held: Collection[Names], progress: Progress | None
+) -> _Others:
+    """Return the pieces of a split on what tables hold, and those that are measured apart."""
+    pulled: dict[Names, Array] = {}
+    classes: list[SubWorkload] = []
+    for sub in split.classes:
+        inside = [marginal for marginal in sub.marginals if marginal in held]
+        if inside:
+            terms, explicit = numeric_terms(solver.pieces, sub), solver.explicit(sub)
+            total = math.fsum(weight * float((rows**2).sum()) for weight, rows in explicit)
+            total += sum(term.coefficient for term in terms)
+            gram = np.zeros(()) + solver.gram(terms, explicit) if sub.types else np.full((1, 1), total)
+            pulled |= dict.fromkeys(inside, gram)
+        outside = tuple(marginal for marginal in sub.marginals if marginal not in held)
+        if outside:
+            classes.append(replace(sub, marginals=outside))
+
+    def solve() -> tuple[tuple[Part, ...], float, str]:
+        if not classes:
+            return (), 0.0, ""
+        apart = replace(split, classes=tuple(classes))
+        solved = solve_classes(apart, solver, progress)
         loss = GAUSSIAN.total_loss([s.loss for _, s in solved], [len(sub.marginals) for sub, _ in solved])
-        return plan.parts, loss, describe_methods(self._solver, solved)
+        return assemble(domain, apart, solver, solved).parts, loss, describe_methods(solver, solved)
+
+    weights = {name: solver.pieces.weights[type_] for name, type_ in split.types.items()}
+    return _Others(pulled, weights, solve)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,32 +343,23 @@ def _exchangeable(pairs: Sequence[Names], queries: Array, role_of: Mapping[str, 
 
 
 def _choice(
-    workload: Workload,
-    problem: _Problem,
-    design: Design,
-    others: _Others | None,
-    apart: tuple[tuple[Part, ...], float, str] | None,
+    workload: Workload, problem: _Problem, design: Design, others: _Others
 ) -> tuple[Plan, Certificate]:
     """Return the joint plan, its loss that of the integer matrices."""
-    losses = [design.loss] if apart is None else [design.loss, apart[1]]
-    budget = GAUSSIAN.best_shares(losses, [1] * len(losses))
+    apart, apart_loss, methods = others.solve()
+    budget = GAUSSIAN.best_shares([design.loss, apart_loss], [1, 1])
     parts: list[Part] = []
     for (pairs, _), factor, share in zip(problem.tables, design.factors, design.shares, strict=True):
         matrix = measured_matrix(factor, GAUSSIAN)
         for pair in pairs:
             part = Part(pair, product_blocks(workload.domain, [(pair, matrix)]), 1.0)
             parts.append(part.at_cost(GAUSSIAN, budget[0] * share))
-    marks = [1.0] * len(parts)
-    if apart is not None:
-        parts += [replace(part, variance=part.variance / budget[1]) for part in apart[0]]
-        marks += [0.0] * len(apart[0])
+    marks = np.repeat([1.0, 0.0], [len(parts), len(apart)])
+    parts += [replace(part, variance=part.variance / budget[1]) for part in apart]
     sizes = zip(workload.domain.names, workload.domain.shape, strict=True)
-    weights = {name: residual_weights(size) for name, size in sizes} | (
-        {} if others is None else others.weights
-    )
-    plan = Joint(workload.domain, tuple(parts), GAUSSIAN, weights, {"parts": np.array(marks)})
+    weights = {name: residual_weights(size) for name, size in sizes} | others.weights
+    plan = Joint(workload.domain, tuple(parts), GAUSSIAN, weights, {"parts": marks})
     loss = math.fsum(plan.analysis.group(group).weighted for group in workload)
-    methods = "" if apart is None else apart[2]
     return plan, Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
 
 
