@@ -569,7 +569,10 @@ def _inverse(covariance: Array, counts: Sequence[int], ranks: Sequence[int]) -> 
         pass
     if kept.shape[1] != rank:
         raise NumericalError("measured matrices too close to singular for least squares with others")
-    return np.asarray((kept / values[-rank:]) @ kept.T / scales)
+    inverse = (kept / values[-rank:]) @ kept.T
+    # unknowns of which a table says nothing, not even rounding errors
+    told = inverse.diagonal() > RANK * inverse.diagonal().max()
+    return np.asarray(np.where(np.logical_and.outer(told, told), inverse, 0.0) / scales)
 
 
 def asked_sets(part: Part, group: ProductGroup) -> list[Predicates]:

@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import ClassVar, final
 
 import numpy as np
@@ -27,12 +26,13 @@ from matrixdp.plan.axes import without_sums
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
-from matrixdp.plan.split import SplitAnalysis, residual_weights
+from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries.groups import Group
 
 __all__ = ["MAX_PAIRS", "Pooled"]
 
 Array = NDArray[np.float64]
+Names = tuple[str, ...]
 
 #: Pairs of a measured marginal and a residual in it, up to which a pooled plan is analysed.
 MAX_PAIRS = 20_000_000
@@ -107,12 +107,10 @@ class _PooledAnalysis(SplitAnalysis):
         self.measured_noise = tuple(noise)
         weights = {name: residual_weights(plan.domain[name].size) for name in plan.domain.names}
         spread: dict[str, float] = {}
-        known: dict[str, tuple[Array, float]] = {}
+        different = {matrix.digest(): matrix for matrix in plan.matrices.values()}
+        known = {digest: _direction(matrix) for digest, matrix in different.items()}
         for name, matrix in plan.matrices.items():
-            digest = matrix.digest()
-            if digest not in known:
-                known[digest] = _direction(matrix)
-            weights[name], spread[name] = known[digest]
+            weights[name], spread[name] = known[matrix.digest()]
         #: By residual, then by part: 1 / (variance of the part x the s of what is summed over).
         self.precisions = _precisions(plan, noise, spread)
         parts = []
@@ -121,7 +119,7 @@ class _PooledAnalysis(SplitAnalysis):
             parts.append(Part(kept, blocks, 1.0 / math.fsum(own.values())))
         super().__init__(plan.domain, parts, [part.variance for part in parts], weights)
 
-    def share(self, kept: tuple[str, ...], place: int) -> float:
+    def share(self, kept: Names, place: int) -> float:
         """Return the share that a part's estimate has in that of a residual."""
         return self.precisions[kept][place] * self.noise[self.places[kept]]
 
@@ -148,8 +146,7 @@ class _PooledAnalysis(SplitAnalysis):
                     piece = self.axes.piece_rows(group.attributes, kept, rows)
                     shape = [self.domain[n].size if n in kept else 1 for n in part.attributes]
                     cells += self.share(kept, place) * piece.reshape(-1, *shape)
-            squares = self._measured_rows(part, cells) ** 2
-            found.append(self.measured_noise[place] * squares)
+            found.append(self.measured_noise[place] * self._measured_rows(part, cells) ** 2)
         return np.concatenate(found, axis=1)
 
 
@@ -162,32 +159,29 @@ def _direction(matrix: MeasuredMatrix) -> tuple[Array, float]:
 
 def _precisions(
     plan: Pooled, noise: Sequence[float], spread: Mapping[str, float]
-) -> dict[tuple[str, ...], dict[int, float]]:
+) -> dict[Names, dict[int, float]]:
     varying = [tuple(n for n in part.attributes if plan.domain[n].size > 1) for part in plan.parts]
     pairs = sum(2 ** len(names) for names in varying)
     if pairs > MAX_PAIRS:
         raise TooLargeError(f"weighted marginals: {pairs} residuals of marginals; the limit is {MAX_PAIRS}")
-    found: dict[tuple[str, ...], dict[int, float]] = {}
+    found: dict[Names, dict[int, float]] = {}
     for place, (part, names, variance) in enumerate(zip(plan.parts, varying, noise, strict=True)):
-        for count in range(len(names) + 1):
-            for kept in combinations(names, count):
-                summed = math.prod(spread[name] for name in part.attributes if name not in kept)
-                found.setdefault(kept, {})[place] = 1.0 / (variance * summed)
+        for kept in subsets(names):
+            summed = math.prod(spread[name] for name in part.attributes if name not in kept)
+            found.setdefault(kept, {})[place] = 1.0 / (variance * summed)
     return found
 
 
 def _residuals(
-    tensor: Array, names: tuple[str, ...], weights: Mapping[str, Array]
-) -> Iterator[tuple[tuple[str, ...], Array]]:
+    tensor: Array, names: Names, weights: Mapping[str, Array], kept: Names = ()
+) -> Iterator[tuple[Names, Array]]:
     """Yield every residual of a marginal: attributes, and the sums less weighted means in their shape."""
-    stack: list[tuple[Array, int, tuple[str, ...]]] = [(tensor, 0, ())]
-    while stack:
-        current, position, kept = stack.pop()
-        if position == len(names):
-            yield kept, current
-            continue
-        axis = len(kept)
-        stack.append((current.sum(axis=axis), position + 1, kept))
-        if current.shape[axis] > 1:
-            residual = without_sums(current, axis, weights[names[position]])
-            stack.append((residual, position + 1, (*kept, names[position])))
+    if not names:
+        yield kept, tensor
+        return
+    name, *others = names
+    axis = len(kept)
+    yield from _residuals(tensor.sum(axis=axis), tuple(others), weights, kept)
+    if tensor.shape[axis] > 1:
+        residual = without_sums(tensor, axis, weights[name])
+        yield from _residuals(residual, tuple(others), weights, (*kept, name))

@@ -71,7 +71,13 @@ class Union(Plan, kind="union"):
         >>> float(plan.analysis.variances(total)[0].round(9))  # 1 / (1/16 + 1/2)
         1.777777778
         """
-        return UnionAnalysis(_alone(self, noise))
+        tables = _alone(self, noise)
+        if Pair.fits(tables):
+            return UnionAnalysis(Pair(tables))
+        if Schur.fits(tables):
+            return UnionAnalysis(Schur(tables))
+        told = "products has too many unknowns in common to be answered by least squares"
+        raise TooLargeError(f"a union of {len(tables)} {told}")
 
 
 @final
@@ -182,9 +188,6 @@ class UnionAnalysis(_SeveralTables):
     additive: ClassVar[bool] = True
     combination: Pair | Schur
 
-    def __init__(self, tables: Sequence[TableAnalysis]) -> None:
-        super().__init__(_least_squares(tables))
-
     def place(self, group: Group) -> int:
         """Return the first part that determines a group; raise UnsupportedQueryError if none does."""
         return next(self.determining(group))
@@ -212,16 +215,6 @@ class UnionAnalysis(_SeveralTables):
     def work(self) -> float:
         """About how many multiplications one evaluation of `loss` takes, beyond few."""
         return self.combination.work
-
-
-def _least_squares(tables: Sequence[TableAnalysis]) -> Pair | Schur:
-    if Pair.fits(tables):
-        return Pair(tables)
-    if Schur.fits(tables):
-        return Schur(tables)
-    raise TooLargeError(
-        f"a union of {len(tables)} products has too many unknowns in common to be answered by least squares"
-    )
 
 
 @final
