@@ -12,7 +12,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Joint, Local, Part, Plan, Pooled, Split, Union, residual_weights
 from matrixdp.plan.pair import Pencil
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.pooled_products import pooled_products
+from matrixdp.selection.searches.marginals import pooled_products
 from tests.plan import test_joint, test_unions
 from tests.plan.test_plans import plans
 from tests.plan.test_unions import CASES, union

@@ -9,7 +9,7 @@ import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import pooled
-from matrixdp.selection.compose.pooled_products import pooled_products
+from matrixdp.selection.searches.marginals import pooled_products
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2, "one": 1})

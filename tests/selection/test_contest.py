@@ -9,9 +9,9 @@ import matrixdp as mdp
 from matrixdp.noise import LAPLACE
 from matrixdp.selection import builtin, registry, rules
 from matrixdp.selection.auto import hope_of, select
-from matrixdp.selection.compose.generalized_marginals import first_generalized_loss
 from matrixdp.selection.gram import opt_0
 from matrixdp.selection.registry import mechanism_named
+from matrixdp.selection.searches.marginals import first_generalized_loss
 from matrixdp.testing import dense_error
 
 DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})

@@ -7,13 +7,19 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.exact.linear import kronecker
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.selection.compose.marginals import select_marginals
 from matrixdp.selection.problem.residual_traces import marginal_spectrum
-from matrixdp.selection.weights.convex import _multiplied, convex_weights, lower_bound
-from matrixdp.selection.weights.incidence import weight_problem
-from matrixdp.selection.weights.search import laplace_shares
-from matrixdp.selection.weights.shares import shares_loss
+from matrixdp.selection.searches import coverage as search
+from matrixdp.selection.searches.coverage import (
+    Coverage,
+    convex_weights,
+    coverage,
+    laplace_shares,
+    lower_bound,
+    polished,
+)
+from matrixdp.selection.searches.marginals import select_marginals
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 SIZES = (3, 2, 4)
@@ -32,7 +38,60 @@ CPS = mdp.Domain(
 
 def every(spectrum):
     """All marginals of the attributes may be measured."""
-    return weight_problem(spectrum.residuals, spectrum.weights, spectrum.sizes, lambda one: True, 2)
+    return coverage(spectrum.residuals, spectrum.weights, spectrum.sizes, lambda one: True, 2)
+
+
+def dense_loss(problem, precisions):
+    """The loss by dense projections onto residual spaces: every marginal's identity is measured."""
+    sizes = [int(size) for size in problem.spreads]
+    measured = np.zeros((math.prod(sizes),) * 2)
+    for marginal, precision in zip(problem.marginals, precisions, strict=True):
+        factors = [np.eye(n) if i in marginal else np.ones((n, n)) for i, n in enumerate(sizes)]
+        measured += precision * kronecker(factors)
+    asked = np.zeros_like(measured)
+    for residual, weight in zip(problem.residuals, problem.weights, strict=True):
+        means = [np.full((n, n), 1.0 / n) for n in sizes]
+        factors = [np.eye(len(m)) - m if i in residual else m for i, m in enumerate(means)]
+        space = kronecker(factors)
+        asked += weight * math.prod(sizes) / np.trace(space) * space
+    return float(np.trace(np.linalg.pinv(measured, rcond=1e-9, hermitian=True) @ asked))
+
+
+def test_losses_are_those_of_dense_matrices():
+    rng = np.random.default_rng(5)
+    residuals = [(), (0,), (1,), (2,), (0, 1)]
+    problem = Coverage.of([(0, 1), (2,), (0, 2), (0, 1, 2)], residuals, rng.random(5), SIZES)
+    precisions = rng.random(4)
+    assert problem.loss(precisions) == pytest.approx(dense_loss(problem, precisions), rel=1e-9)
+    part = problem.restricted(np.array([0, 1]))
+    assert part.loss(precisions[:2]) == pytest.approx(dense_loss(part, precisions[:2]), rel=1e-9)
+    assert problem.restricted(np.array([0])).loss(precisions[:1]) == math.inf
+    step = 1e-6 * np.eye(4)
+    slopes = [(problem.loss(precisions - one) - problem.loss(precisions + one)) / 2e-6 for one in step]
+    assert problem.loss_and_slopes(precisions)[1] == pytest.approx(np.array(slopes), rel=1e-6)
+
+
+def test_moves_are_scored_as_the_losses_after_them():
+    spectrum = marginal_spectrum(MIXED)
+    problem = every(spectrum)
+    place = problem.place
+    start = np.zeros(8)
+    start[[place[0, 2], place[0, 1], place[1, 2]]] = 1.0
+    loss, shares = polished(problem, start)
+    moves = [
+        (place[0, 1, 2], ()),
+        (place[0, 1, 2], (place[0, 1], place[0, 2])),
+        (-1, (place[1, 2],)),
+        (-1, (place[0, 2],)),
+    ]
+    found, tried = search._scored(problem, shares, loss, moves)
+    for (into, out), scored, share in zip(moves, found, tried, strict=True):
+        after = shares.copy()
+        after[list(out)] = 0.0
+        if into >= 0:
+            after[into] = share
+        assert problem.loss(after**2) * after.sum() ** 2 == pytest.approx(scored, rel=1e-9)
+    assert found[3] == math.inf  # nothing else tells of both
 
 
 def test_weights_of_products_have_a_closed_form():
@@ -130,16 +189,16 @@ def test_the_closed_form_and_the_iteration_agree():
     )
     spectrum = marginal_spectrum(workload)
     problem = every(spectrum)
-    closed = convex_weights(problem, spectrum.dimensions)
+    closed = convex_weights(problem)
     loss = problem.loss(closed)
     assert loss / lower_bound(problem, closed) - 1 < 1e-13
-    assert closed[problem.incidence.place[0, 1, 2]] == 0.0
-    iterated = _multiplied(problem)
+    assert closed[problem.place[0, 1, 2]] == 0.0
+    iterated = search._multiplied(problem)
     assert loss <= problem.loss(iterated) < loss * (1 + 2e-6)
-    two = problem.incidence.place[2,]
+    two = problem.place[2,]
     assert closed[two] > 0
     fewer = problem.restricted(np.flatnonzero(np.arange(8) != two))
-    other = _multiplied(fewer)
+    other = search._multiplied(fewer)
     assert loss < fewer.loss(other) < 1.05 * loss
     assert fewer.loss(other) / lower_bound(fewer, other) - 1 < 2e-6
 
@@ -147,9 +206,18 @@ def test_the_closed_form_and_the_iteration_agree():
 def test_no_small_change_of_the_shares_lessens_the_loss_under_laplace_noise():
     spectrum = marginal_spectrum(MIXED)
     problem = every(spectrum)
-    found = laplace_shares(problem, spectrum.dimensions)
-    assert float(found.shares.sum()) == pytest.approx(1.0)
+    loss, shares = laplace_shares(problem)
+    assert float(shares.sum()) == pytest.approx(1.0)
     rng = np.random.default_rng(3)
     for _ in range(200):
-        other = (1 - 1e-3) * found.shares + 1e-3 * rng.dirichlet(np.full(8, 0.5))
-        assert shares_loss(problem, other) >= found.loss * (1 - 1e-9)
+        other = (1 - 1e-3) * shares + 1e-3 * rng.dirichlet(np.full(8, 0.5))
+        assert problem.loss(other**2) >= loss * (1 - 1e-9)
+
+
+def test_supports_of_few_marginals_are_the_best_of_all():
+    """Every support of CPS's two-way marginals of three attributes, each polished."""
+    domain = mdp.Domain({"a": 50, "b": 7, "c": 4})
+    problem = every(marginal_spectrum(mdp.Workload(domain, mdp.marginals([1, 2]))))
+    supports = [np.array([number >> place & 1 for place in range(8)]) for number in range(1, 256)]
+    best = min(polished(problem, 1.0 * support)[0] for support in supports)
+    assert laplace_shares(problem)[0] == pytest.approx(best, rel=1e-6)

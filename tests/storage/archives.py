@@ -20,7 +20,7 @@ from matrixdp.measure.measurement import Measurement, measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Block, Direct, Part, Plan
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.pooled_products import pooled_products
+from matrixdp.selection.searches.marginals import pooled_products
 from matrixdp.selection.selection import Selection
 from matrixdp.sources import open_source
 from matrixdp.storage import formats

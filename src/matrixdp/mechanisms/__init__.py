@@ -30,7 +30,6 @@ from matrixdp.mechanisms.products import (
 )
 from matrixdp.selection.builtin import ConvexOptions, PIdentityOptions
 from matrixdp.selection.compose.decomposition import select_by_decomposition
-from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS, marginals_plan
 from matrixdp.selection.compose.product import Product
 from matrixdp.selection.compose.rounding import check_measurable, product_blocks
 from matrixdp.selection.compose.sub_solver import Construction
@@ -53,9 +52,10 @@ from matrixdp.selection.registry import (
     option,
     register,
 )
+from matrixdp.selection.searches.coverage import Coverage
+from matrixdp.selection.searches.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS, pooled_products
 from matrixdp.selection.selection import Certificate, Choice
 from matrixdp.selection.starting_points import generator
-from matrixdp.selection.weights.incidence import problem_of
 
 __all__ = [
     "DEFAULT_GAP",
@@ -68,6 +68,7 @@ __all__ = [
     "Choice",
     "Construction",
     "ConvexOptions",
+    "Coverage",
     "DataDependent",
     "ExplicitGram",
     "Factor",
@@ -92,11 +93,10 @@ __all__ = [
     "generator",
     "given_options",
     "marginal_spectrum",
-    "marginals_plan",
     "numeric_mechanism",
     "numeric_product",
     "option",
-    "problem_of",
+    "pooled_products",
     "product_blocks",
     "product_choice",
     "product_of",

@@ -11,6 +11,7 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.mechanisms import (
     Certificate,
     Choice,
+    Coverage,
     KronSum,
     Mechanism,
     Options,
@@ -20,8 +21,7 @@ from matrixdp.mechanisms import (
     check_table,
     factor_of,
     marginal_spectrum,
-    marginals_plan,
-    problem_of,
+    pooled_products,
     product_choice,
     product_of,
     register,
@@ -135,13 +135,14 @@ def uniform_marginals(
     """Return the plan that measures some marginals alike, with global least squares over them."""
     spectrum = marginal_spectrum(workload)
     places = {name: place for place, name in enumerate(spectrum.attributes)}
-    marginals = [tuple(sorted(places[name] for name in names if name in places)) for names in measured]
-    problem = problem_of(marginals, spectrum.residuals, spectrum.weights, spectrum.sizes)
-    precisions = np.full(len(measured), 1.0 / len(measured) ** (2.0 / noise.norm))
-    loss = problem.loss(precisions)
+    known = [workload.domain.sort(name for name in names if name in places) for names in measured]
+    marginals = {tuple(places[name] for name in names): names for names in known}
+    problem = Coverage.of(list(marginals), spectrum.residuals, spectrum.weights, spectrum.sizes)
+    precision = 1.0 / len(marginals) ** (2.0 / noise.norm)
+    loss = problem.loss(np.full(len(marginals), precision))
     if not math.isfinite(loss):
         raise WorkloadError("marginals: those that are measured do not determine every query; add others")
-    plan = marginals_plan(workload, spectrum.attributes, problem.incidence.marginals, precisions, noise)
+    plan = pooled_products(workload.domain, {}, dict.fromkeys(marginals.values(), precision), noise)
     return plan, Certificate(noise.variance_factor * loss, None, scope)
 
 

@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.plan import Plan
 from matrixdp.selection.bounds.lower_bound import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
-from matrixdp.selection.compose.generalized_marginals import (
-    first_generalized_loss,
-    select_generalized_marginals,
-)
 from matrixdp.selection.compose.joint_tables import select_jointly
-from matrixdp.selection.compose.marginals import MAX_COUNTED_CELLS, select_marginals
 from matrixdp.selection.compose.product import MAX_FREE_CELLS, solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.union import CLUSTERS, first_union_loss, select_union
@@ -36,6 +31,12 @@ from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, MAX_TABLE_CELLS, KronSum
 from matrixdp.selection.problem.residual_traces import MAX_AXIS_PIECES, MAX_PIECES, MAX_WRITTEN_ENTRIES
 from matrixdp.selection.registry import Mechanism, Options, Task, option, register
+from matrixdp.selection.searches.marginals import (
+    MAX_COUNTED_CELLS,
+    first_generalized_loss,
+    select_generalized_marginals,
+    select_marginals,
+)
 from matrixdp.selection.selection import Certificate
 
 __all__ = ["ConvexOptions", "PIdentityOptions"]

@@ -1,0 +1,1 @@
+"""Searches for strategies: weighted marginals, and unions of products."""
