@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection.gram.remembered import Remembered
+from matrixdp.selection.gram.opt_0 import Remembered
 from matrixdp.selection.registry import MECHANISMS
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement, dense_queries

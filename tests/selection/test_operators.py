@@ -8,7 +8,7 @@ from matrixdp.queries import AllRanges, Prefix, Width
 from matrixdp.selection.gram import opt_0, optimum, solve_gram
 from matrixdp.selection.gram.chains import chain_order, green_factors
 from matrixdp.selection.gram.operators import operator_of
-from matrixdp.selection.gram.remembered import Remembered
+from matrixdp.selection.gram.opt_0 import Remembered
 from matrixdp.selection.gram.singular_values import rank_of, singular_values, svd_bound_gram
 from matrixdp.testing import dense_error
 

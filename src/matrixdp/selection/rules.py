@@ -71,6 +71,8 @@ class Facts:
             return cells <= MAX_SEARCHED_CELLS
         if sum(group.queries for group in self.asked) <= MAX_SEARCHED_QUERIES:
             return True
+        if all(isinstance(group, ProductGroup) for group in self.asked):
+            return False  # products tell nearly all of their cells apart
         return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= MAX_SEARCHED_CELLS
 
     @cached_property

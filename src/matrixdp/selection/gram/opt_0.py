@@ -6,9 +6,12 @@ for Gaussian noise, rotated towards a small L1 sensitivity; its error profile st
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +19,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact import IdentityMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import DEFAULT_GAP, solve_gram, solve_rows
@@ -32,13 +35,21 @@ from matrixdp.selection.gram.p_identity import (
     strategy_rows,
     total_start,
 )
-from matrixdp.selection.gram.remembered import remembered
 from matrixdp.selection.gram.singular_values import rank_of, singular_values
 from matrixdp.selection.problem.grams import distinct_cells
 from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["MAX_SUM_CELLS", "LaplaceSolver", "Rows", "rescaled", "rotated", "solve_axis", "solve_symmetric"]
+__all__ = [
+    "MAX_SUM_CELLS",
+    "LaplaceSolver",
+    "Remembered",
+    "Rows",
+    "rescaled",
+    "rotated",
+    "solve_axis",
+    "solve_symmetric",
+]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
@@ -64,6 +75,8 @@ _LOW_RANK = 1 / 16
 _ANGLES = 24
 #: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1.
 _ROTATED_ROWS = 256
+#: Bytes of strategies that are kept at most, and of Gram matrices that are looked up.
+MOST_BYTES, MOST_GRAM_BYTES = 64_000_000, 16_000_000
 
 
 @dataclass(frozen=True)
@@ -454,3 +467,61 @@ def _on_queries(chosen: Array, rows: Array) -> Factor:
     """Return a strategy rescaled to L1 sensitivity 1, with its loss on explicit queries."""
     scaled = chosen / float(LAPLACE.column_norms(chosen).max())
     return Factor(scaled, float(((rows @ right_inverse(scaled)) ** 2).sum()))
+
+
+class Remembered:
+    """The solutions that were used last, by the content of the problem up to its scale.
+
+    Examples
+    --------
+    >>> memory, calls = Remembered(), []
+    >>> def solve(gram):
+    ...     calls.append(gram)
+    ...     return Factor(np.eye(2), float(gram.trace()))
+    >>> [memory.solve(scale * np.eye(2), "identity", solve).loss for scale in (1.0, 3.0)], len(calls)
+    ([2.0, 6.0], 1)
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most, self._held = most_bytes, 0
+        self._found: OrderedDict[Hashable, Factor] = OrderedDict()
+        self._lock = Lock()
+
+    def solve(self, gram: Array, options: Hashable, solve: Callable[[Array], Factor]) -> Factor:
+        """Return the solution of a Gram matrix, solved for its content scaled to a largest entry of 1."""
+        peak = float(np.abs(gram).max(initial=0.0))
+        if gram.nbytes > MOST_GRAM_BYTES or not 0.0 < peak < np.inf:
+            return solve(gram)
+        scaled = gram / peak
+        # sums in another order differ in the last digits
+        content = hashlib.blake2b((np.round(scaled, 13) + 0.0).tobytes(), digest_size=16).digest()
+        key = (options, gram.shape, content)
+        with self._lock:
+            known = self._found.get(key)
+            if known is not None:
+                self._found.move_to_end(key)
+        if known is None:
+            known = solve(scaled)
+            self._keep(key, known)
+        return known.scaled(peak)
+
+    def _keep(self, key: Hashable, factor: Factor) -> None:
+        size = _bytes(factor)
+        if size > self._most:
+            return
+        with self._lock:
+            if key not in self._found:
+                # without what is computed from it later, which would count against nothing
+                self._found[key] = replace(factor)
+                self._held += size
+            while self._held > self._most:
+                self._held -= _bytes(self._found.popitem(last=False)[1])
+
+
+def _bytes(factor: Factor) -> int:
+    strategy = factor.strategy
+    return 0 if isinstance(strategy, MeasuredMatrix) else strategy.nbytes
+
+
+remembered = Remembered()
+"""Those of this process."""
