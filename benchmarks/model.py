@@ -5,6 +5,7 @@
     python benchmarks/model.py adult-coarse --adult adult.csv --epsilon 0.1
     python benchmarks/model.py adult-whole --adult adult.csv
     python benchmarks/model.py adult-pairs --adult adult.csv
+    python benchmarks/model.py bundled --mbi          with models that mbi fits to the same measurements
 
 `adult.csv` is UCI Adult with every value coded from 0, a column each. Measured with seeded noise, so that a
 run can be repeated; nothing of it is private. The processor seconds are those of the fits alone.
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from harness import emit
 from numpy.typing import NDArray
+from private_pgm import Fit, fits
 from repairs import local_nonnegative, projected
 
 import matrixdp as mdp
@@ -109,6 +111,10 @@ def _errors(
     return np.concatenate([answers(group) - _asked(group, truth[group.attributes]) for group in groups])
 
 
+def _from_marginal(group: Group, fit: Fit, total: float) -> Array:
+    return _asked(group, fit.marginal(group.attributes) if group.attributes else np.array(total))
+
+
 def _ratios(own: Array, unbiased: Array) -> dict[str, float]:
     return {
         "rmse": float(np.sqrt((own**2).mean() / (unbiased**2).mean())),
@@ -124,6 +130,7 @@ def main() -> None:
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--adult", type=Path, metavar="FILE")
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--mbi", action="store_true", help="fit the models of mbi, too (minutes)")
     given = parser.parse_args()
     table, workload, rules = _case(given.case, given.adult)
     strategy = mdp.select(workload)
@@ -171,6 +178,12 @@ def main() -> None:
     except UnsupportedQueryError:
         pass  # more than two attributes were measured together
     figures["mixture"] = _ratios(_errors(chosen.mixture.answers, groups, truth), unbiased)
+    settings: dict[str, str] = {}
+    for fit in fits(measured.measurement, parts.total) if given.mbi else ():
+        errors = _errors(lambda group, own=fit: _from_marginal(group, own, parts.total), groups, truth)
+        ratios = _ratios(errors, unbiased)
+        if fit.name not in figures or ratios["rmse"] < figures[fit.name]["rmse"]:
+            figures[fit.name], others[fit.name], settings[fit.name] = ratios, fit.seconds, fit.settings
     emit(
         {
             "epsilon": given.epsilon,
@@ -182,6 +195,7 @@ def main() -> None:
             "fits": FITS,
             "tests": chosen.tests.as_dict(),
             "other_cpu_seconds": others,
+            "settings": settings,
             "table": figures,
         }
     )

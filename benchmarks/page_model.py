@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from private_pgm import COMPONENTS, RATES
 from values import plain, table
 
 __all__ = ["model_page"]
+
+
+def _listed(values: Sequence[float]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} and {values[-1]}"
 
 
 def model_page(parts: list[dict[str, Any]]) -> list[str]:
@@ -22,7 +28,12 @@ def model_page(parts: list[dict[str, Any]]) -> list[str]:
         "tables that do not agree; *local non-negativity* (the marginals of the least loss, weighted by "
         "the noise, that agree with one another and are nowhere negative, the total fixed; B. Mullins et "
         "al., NeurIPS 2024) is for what was measured of marginals. These three are here for comparison, "
-        "and are not offered.",
+        "and are not offered. Rows of *mbi* are models that private-pgm's library fits to the same noisy "
+        "measurements, in double precision and with the total that the mixture uses. Of its mixtures of "
+        "products those settings are shown that come closest to the *true* tables, among "
+        f"{_listed(COMPONENTS)} components and learning rates of {_listed(RATES)} (Adam, falling along a "
+        "cosine); the product chooses its own from the noisy answers alone. A Markov random field is fitted "
+        "where its junction tree fits into memory.",
         "",
     ]
     for part in parts:
@@ -33,15 +44,20 @@ def model_page(parts: list[dict[str, Any]]) -> list[str]:
         ]
         tests = figures["tests"]
         others = figures.get("other_cpu_seconds", {}).items()
-        took = "".join(f" {name[0].upper()}{name[1:]} took {plain(own, 2)}." for name, own in others)
+        settings = figures.get("settings", {})
+        took = "".join(
+            f" {name if name in settings else name[0].upper() + name[1:]} took {plain(own, 2)}"
+            f"{f' ({settings[name]})' if name in settings else ''}."
+            for name, own in others
+        )
         lines += [
             f"## {part['claim']}",
             "",
             f"{figures['queries']:,} queries; the unbiased answers have an RMSE of "
             f"{plain(figures['unbiased_rmse'])}. {figures['fits']} fits of {figures['components']} "
             f"components and {figures['steps']:,} steps took {figures['fit_cpu_seconds']:.0f} processor "
-            f"seconds, the search for their number included; the process held at most "
-            f"{part['peak_mb']:,.0f} MB. The fit was {'accepted' if tests['accepted'] else 'rejected'}: "
+            f"seconds, the search for their number included; the process{', with mbi,' if settings else ''} "
+            f"held at most {part['peak_mb']:,.0f} MB. The fit was {'accepted' if tests['accepted'] else 'rejected'}: "
             f"{tests['loss']:,.0f} is left, and noise explains {tests['limit']:,.0f}.{took} "
             f"{machine['date']}, {machine['processor']}.",
             "",

@@ -171,7 +171,11 @@ PARTS = [
         ["engines.py", "--rows", "100000000"],
         alone=True,
     ),
-    Part("model-bundled", "The bundled table, its example workload, epsilon 1", ["model.py", "bundled"]),
+    Part(
+        "model-bundled",
+        "The bundled table, its example workload, epsilon 1",
+        ["model.py", "bundled", "--mbi"],
+    ),
     Part("model-coarse", f"{_COARSE} 1", ["model.py", "adult-coarse"], adult=True),
     Part(
         "model-coarse-small", f"{_COARSE} 0.1", ["model.py", "adult-coarse", "--epsilon", "0.1"], adult=True
@@ -179,13 +183,13 @@ PARTS = [
     Part(
         "model-whole",
         "Adult, all 1- and 2-way tables of cells and prefixes, epsilon 1",
-        ["model.py", "adult-whole"],
+        ["model.py", "adult-whole", "--mbi"],
         adult=True,
     ),
     Part(
         "model-pairs",
         "Adult, all 1- and 2-way tables of cells, epsilon 1",
-        ["model.py", "adult-pairs"],
+        ["model.py", "adult-pairs", "--mbi"],
         adult=True,
     ),
 ]
