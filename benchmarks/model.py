@@ -179,8 +179,8 @@ def main() -> None:
         pass  # more than two attributes were measured together
     figures["mixture"] = _ratios(_errors(chosen.mixture.answers, groups, truth), unbiased)
     settings: dict[str, str] = {}
-    for fit in fits(measured.measurement, parts.total) if given.mbi else ():
-        errors = _errors(lambda group, own=fit: _from_marginal(group, own, parts.total), groups, truth)
+    for fit in fits(measured.measurement, evidence.total) if given.mbi else ():
+        errors = _errors(lambda group, own=fit: _from_marginal(group, own, evidence.total), groups, truth)
         ratios = _ratios(errors, unbiased)
         if fit.name not in figures or ratios["rmse"] < figures[fit.name]["rmse"]:
             figures[fit.name], others[fit.name], settings[fit.name] = ratios, fit.seconds, fit.settings

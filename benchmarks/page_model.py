@@ -57,9 +57,9 @@ def model_page(parts: list[dict[str, Any]]) -> list[str]:
             f"{plain(figures['unbiased_rmse'])}. {figures['fits']} fits of {figures['components']} "
             f"components and {figures['steps']:,} steps took {figures['fit_cpu_seconds']:.0f} processor "
             f"seconds, the search for their number included; the process{', with mbi,' if settings else ''} "
-            f"held at most {part['peak_mb']:,.0f} MB. The fit was {'accepted' if tests['accepted'] else 'rejected'}: "
-            f"{tests['loss']:,.0f} is left, and noise explains {tests['limit']:,.0f}.{took} "
-            f"{machine['date']}, {machine['processor']}.",
+            f"held at most {part['peak_mb']:,.0f} MB. The fit was "
+            f"{'accepted' if tests['accepted'] else 'rejected'}: {tests['loss']:,.0f} is left, "
+            f"and noise explains {tests['limit']:,.0f}.{took} {machine['date']}, {machine['processor']}.",
             "",
             *table(["answers", "RMSE", "mean absolute", "largest"], rows),
             "",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.measure.measurement import Measurement
-from matrixdp.model.bridge import to_mbi
+from matrixdp.model.mbi_export import to_mbi
 
 __all__ = ["Fit", "fits"]
 
