@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ def _errors(
     return np.concatenate([answers(group) - _asked(group, truth[group.attributes]) for group in groups])
 
 
-def _from_marginal(group: Group, fit: Fit, total: float) -> Array:
+def _from_marginal(fit: Fit, total: float, group: Group) -> Array:
     return _asked(group, fit.marginal(group.attributes) if group.attributes else np.array(total))
 
 
@@ -180,7 +181,8 @@ def main() -> None:
     figures["mixture"] = _ratios(_errors(chosen.mixture.answers, groups, truth), unbiased)
     settings: dict[str, str] = {}
     for fit in fits(measured.measurement, evidence.total) if given.mbi else ():
-        errors = _errors(lambda group, own=fit: _from_marginal(group, own, evidence.total), groups, truth)
+        answers = partial(_from_marginal, fit, evidence.total)
+        errors = _errors(answers, groups, truth)
         ratios = _ratios(errors, unbiased)
         if fit.name not in figures or ratios["rmse"] < figures[fit.name]["rmse"]:
             figures[fit.name], others[fit.name], settings[fit.name] = ratios, fit.seconds, fit.settings

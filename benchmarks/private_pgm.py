@@ -49,7 +49,7 @@ def fits(measurement: Measurement, total: float) -> Iterator[Fit]:
         warnings.simplefilter("ignore")  # of float32, which is switched off here
         import jax
 
-        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_x64", True)  # type: ignore[no-untyped-call, unused-ignore]
         import mbi
         import optax
         from mbi.extensions import MixtureOfProductsEstimator

@@ -53,7 +53,7 @@ AS_MANY_AS_PAY = Rows()
 _SWEEPS, _TOLERANCE = 12, 1e-5
 #: Steps of the search for row weights at most, and its gap; a gain below it is worth no weights.
 _WEIGHT_STEPS, _WEIGHT_GAP = 400, 1e-4
-#: The same of searches that start several times: rounds of each start before the best goes on, tolerance, and
+#: The same of searches from several starts: rounds of each start before the best goes on, tolerance, and
 #: gap of the problems within.
 _FIRST_SWEEPS, _LOOSE_TOLERANCE, _LOOP_GAP = 3, 1e-4, 1e-5
 #: After a round a loss this many times what is wanted does not fall to it.
