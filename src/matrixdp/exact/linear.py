@@ -95,12 +95,6 @@ def complement(inside: Array) -> Array | None:
     return np.ascontiguousarray(full[:, inside.shape[1] :].T)
 
 
-def row_space(rows: Array, rank: float) -> Array:
-    """Return an orthonormal basis of the span of rows; singular values up to ``rank`` are rounding errors."""
-    _, values, right = scipy.linalg.svd(rows, full_matrices=False)
-    return np.ascontiguousarray(right[values > rank])
-
-
 def inverse_root(gram: Array, known: int = 0) -> Array:
     """Return L, shape (rank, n), with L G L' = I for a positive semidefinite matrix G of that rank.
 

@@ -98,12 +98,9 @@ def _enumerated(domain: Domain, factors: list[list[Factor]], dtype: type) -> Mov
         found = _pairs(domain, axis, list(own.values()))
         if found is None or len(kinds) * len(found) * len(factors) * 3 > _MOST_ENUMERATED:
             return None
-        there: NDArray[Any] = np.ones((len(found), len(factors), 3), dtype=dtype)
-        places = {key: place for place, key in enumerate(own)}
-        for place, few in enumerate(factors):
-            for key in map(_key, few):
-                if key in places:
-                    there[:, place] *= found[:, places[key]]
+        places, found = {key: place for place, key in enumerate(own)}, found.astype(dtype)
+        of = ([places[key] for key in map(_key, few) if key in places] for few in factors)
+        there = np.stack([found[:, some].prod(axis=1) for some in of], axis=1)
         kinds = (kinds[:, None] * there[None]).reshape(-1, len(factors), 3)
     one, other, both = np.moveaxis(kinds.astype(object), 2, 0)
     return one, one + other - 2 * both

@@ -14,6 +14,7 @@ import numpy as np
 from matrixdp import forms
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, within
+from matrixdp.exact.linear import along
 from matrixdp.forms import key, record
 from matrixdp.language.entries import ENTRY, NAMES, Entry, Path, entry_form, find_attribute
 from matrixdp.language.predicates import ArrayForm, load_array
@@ -351,7 +352,7 @@ def _over_cells(group: Group, coefficients: Array) -> Array:
         return np.asarray(coefficients @ group.rows())
     tensor = coefficients.reshape(len(coefficients), *group.counts)
     for axis, (predicates, size) in enumerate(zip(group.predicates, group.sizes, strict=True), 1):
-        tensor = np.moveaxis(np.tensordot(tensor, predicates.rows(size), axes=(axis, 0)), -1, axis)
+        tensor = along(tensor, axis, predicates.rows(size).T)
     return tensor.reshape(len(coefficients), -1)
 
 

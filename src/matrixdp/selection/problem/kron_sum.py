@@ -11,14 +11,14 @@ import hashlib
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import along
+from matrixdp.exact.linear import along, kronecker
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms
@@ -475,7 +475,7 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
     if len(terms) < _LEAST_TERMS or len(factors) < 2:
         total: Array = np.zeros(())
         for coefficient, own in terms:
-            total = total + coefficient * reduce(_kron, own)
+            total = total + coefficient * kronecker(own)
         return total
     outer = len(factors[0])
     inner = int(np.prod([len(factor) for factor in factors[1:]]))
@@ -484,12 +484,8 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
     for first in range(0, len(terms), step):
         some = terms[first : first + step]
         left = np.stack([coefficient * own[0].ravel() for coefficient, own in some])
-        flat += left.T @ np.stack([reduce(_kron, own[1:]).ravel() for _, own in some])
+        flat += left.T @ np.stack([kronecker(own[1:]).ravel() for _, own in some])
     return flat.reshape(outer, outer, inner, inner).transpose(0, 2, 1, 3).reshape(outer * inner, -1)
-
-
-def _kron(left: Array, right: Array) -> Array:
-    return np.asarray(np.kron(left, right), dtype=np.float64)
 
 
 def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
