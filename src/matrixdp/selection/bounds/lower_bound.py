@@ -102,7 +102,7 @@ def decomposition_bound(
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
+    >>> from matrixdp.selection.compose.decomposition import solve_decomposition
     >>> domain = mdp.Domain({f"a{i}": range(10) for i in range(6)})
     >>> solution = solve_decomposition(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), 1e-6)
     >>> loss = sum(len(sub.marginals) * s.loss**0.5 for sub, s in solution[2]) ** 2
