@@ -148,8 +148,8 @@ class Axis:
         return self.scale * float(self.matrix.covariance_times(np.ones((self.size, 1))).sum())
 
 
+#: Axes by the digests of their matrices: parts share them.
 Axes = dict[str, Axis]
-"""Axes by the digests of their matrices: parts share them."""
 
 
 def _single(array: NDArray[Any] | None) -> Any:
