@@ -269,7 +269,7 @@ class SubSolver:
         if piece.gram is not None:
             return piece.gram
         size = self.pieces.split.slots[slot].gram.size
-        return piece.coefficient * (np.eye(size) - (0.0 if piece.whole else 1.0 / size))
+        return piece.coefficient * (np.eye(size) - 1.0 / size)
 
     def _content(self, slot: int) -> Hashable:
         definition = self.pieces.split.slots[slot]
@@ -288,9 +288,7 @@ class SubSolver:
                 constructed = self.construction.axis(type_, weights, gram, first.gram is None)
             if constructed is not None and self.construction is not None:
                 found, method = constructed, self.construction.name
-            elif first.whole and len(terms) == 1:
-                found = Factor(IdentityMatrix(size), float(size)).scaled(first.coefficient)
-            elif first.gram is None and not first.whole:
+            elif first.gram is None:
                 found = self.solver.centered(size).scaled(first.coefficient)
             else:
                 start_key = ("axis", tuple(t.kept for t in terms))

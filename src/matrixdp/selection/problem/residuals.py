@@ -338,13 +338,11 @@ class SlotPiece:
     mean_square : float
         t = w' V w: what is left of the slot where its attribute is contracted.
     gram : ndarray, shape (n, n), or None
-        P' V P; None for symmetric slots, split or with V = a I.
+        P' V P; None for symmetric slots.
     coefficient : float
-        For a symmetric slot a, in P' V P = a (I - 11'/n), or a I where it is whole.
+        For a symmetric slot a, in P' V P = a (I - 11'/n).
     representative, ratio : int, float
         The first slot on the type with a proportional piece, and the factor.
-    whole : bool
-        Whether P' V P = a I.
     """
 
     mean_square: float
@@ -352,7 +350,6 @@ class SlotPiece:
     coefficient: float
     representative: int
     ratio: float
-    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -371,7 +368,7 @@ class Pieces:
     ----------
     split : Split
     weights : sequence of ndarray
-        One vector with sum 1 for each attribute type; or zeros, for an attribute that is not split.
+        One vector with sum 1 for each attribute type.
     """
 
     split: Split
@@ -388,11 +385,8 @@ class Pieces:
             w, symmetric = self.weights[slot.type], slot.gram.symmetric
             if symmetric is not None and not self.split.free[slot.type]:
                 a, b = symmetric
-                whole = not w.any()
-                if not whole or b == 0.0:
-                    square = 0.0 if whole else a / slot.gram.size + b
-                    self.slots.append(SlotPiece(square, None, a, *self._first(number, a), whole))
-                    continue
+                self.slots.append(SlotPiece(a / slot.gram.size + b, None, a, *self._first(number, a)))
+                continue
             gram = slot.gram.matrix()
             seen = gram @ w
             square = float(w @ seen)
