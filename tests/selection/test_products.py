@@ -11,11 +11,11 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import Trials
 from matrixdp.selection.compose.product import solve_kron
-from matrixdp.selection.compose.union import select_union
 from matrixdp.selection.compose.whole_table import select_kron
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.searches.marginals import select_marginals
+from matrixdp.selection.searches.unions import select_union
 from matrixdp.testing import dense_error, dense_gram
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)

@@ -12,15 +12,15 @@ from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.plan import Block, Local, Part, Union
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose import grouping
-from matrixdp.selection.compose.union import (
+from matrixdp.selection.compose.whole_table import select_kron
+from matrixdp.selection.searches import unions
+from matrixdp.selection.searches.unions import (
     CLUSTERS,
     combined_plan,
     first_union_loss,
     least_squares_plan,
     select_union,
 )
-from matrixdp.selection.compose.whole_table import select_kron
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 
@@ -73,7 +73,7 @@ def test_least_squares_are_better_than_averages():
 
 
 def test_averages_serve_where_least_squares_take_too_long(monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.compose.union._MOST_WORK", -1.0)
+    monkeypatch.setattr("matrixdp.selection.searches.unions._MOST_WORK", -1.0)
     plan, certificate = combined_plan(WORKLOAD, parts_of(GAUSSIAN), GAUSSIAN)
     assert isinstance(plan, Local)
     assert "averages" in certificate.scope
@@ -95,7 +95,7 @@ def test_groups_that_no_product_fits_have_no_union(monkeypatch):
     def refuses(*_: object, **__: object) -> None:
         raise TooLargeError("too many cells")
 
-    monkeypatch.setattr("matrixdp.selection.compose.union.solve_kron", refuses)
+    monkeypatch.setattr("matrixdp.selection.searches.unions.solve_kron", refuses)
     with pytest.raises(TooLargeError, match="opt-plus"):
         first_union_loss(WORKLOAD, LAPLACE)
 
@@ -132,7 +132,7 @@ def test_two_groups_share_the_cost_evenly():
 
 
 def test_too_many_sets_are_not_merged_to_two(monkeypatch):
-    monkeypatch.setattr(grouping, "MAX_MERGED_SETS", 5)
+    monkeypatch.setattr(unions, "MAX_MERGED_SETS", 5)
     with pytest.raises(TooLargeError, match="6 sets of attributes are not merged to two groups"):
         united(TWO_WAY, "two")
 

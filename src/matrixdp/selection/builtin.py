@@ -16,7 +16,6 @@ from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.product import MAX_FREE_CELLS, solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
-from matrixdp.selection.compose.union import CLUSTERS, first_union_loss, select_union
 from matrixdp.selection.compose.whole_table import (
     MAX_AXIS_VALUES,
     MAX_DENSE_CELLS,
@@ -37,6 +36,7 @@ from matrixdp.selection.searches.marginals import (
     select_generalized_marginals,
     select_marginals,
 )
+from matrixdp.selection.searches.unions import CLUSTERS, first_union_loss, select_union
 from matrixdp.selection.selection import Certificate
 
 __all__ = ["ConvexOptions", "PIdentityOptions"]
