@@ -42,6 +42,7 @@ from matrixdp.statements import sql as sql
 from matrixdp.statistics import ask as ask
 from matrixdp.strategy import MeasuredStrategy as MeasuredStrategy
 from matrixdp.strategy import Strategy as Strategy
+from matrixdp.strategy import explain_choice as explain_choice
 from matrixdp.strategy import select as select
 from matrixdp.strategy.pipeline import release as release
 from matrixdp.verification import Verification as Verification

@@ -280,5 +280,6 @@ def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
         "gap": certificate.gap,
         "groups": [{name: group[name] for name in group if name != "groups"} for group in groups],
         "privacy": privacy_figures(budget, selection.noise),
+        "choice": strategy.choice.as_dict(),
         "peak_memory_mb": peak_memory_mb(),
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -18,6 +19,16 @@ from matrixdp.cli.ledger import has_left
 from matrixdp.display import figure
 from matrixdp.specification import load_given
 
+if TYPE_CHECKING:
+    from matrixdp.selection.explain import Explanation, PartMethod
+
+#: What becomes of a candidate, in the words of the table.
+_FATES = {
+    "tried": "try it",
+    "tried if needed": "try it if needed",
+    "skipped": "leave it out",
+    "too large": "leave it out: too large",
+}
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
 
@@ -68,6 +79,14 @@ def select(
         ),
     ] = None,
     certify: given.CertifyOption = False,
+    explain_choice: Annotated[
+        bool,
+        Option(
+            "--explain-choice",
+            help="Only say which mechanisms would be compared, why others would not, and how every marginal "
+            "would be solved. Nothing is selected.",
+        ),
+    ] = False,
 ) -> None:
     """Choose the strategy for a workload, without touching the data.
 
@@ -92,6 +111,11 @@ def select(
         assert reference is not None  # privacy is required
         budget = reference
     given.warn(given.advice(written))
+    if explain_choice:
+        if strategy_file is not None:
+            raise wrong("--explain-choice", "a strategy that is given", "one that is selected", "conflict")
+        _explain(mdp.explain_choice(written.workload, noise, budget, mechanism), as_json)
+        return
     how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective, "targets": targets}
     with console.Reporter() as reporter:
         if strategy_file is None:
@@ -121,6 +145,46 @@ def select(
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
+
+
+def _explain(choices: Sequence[Explanation], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"choices": [one.as_dict() for one in choices]}))
+        return
+    from matrixdp.cli.tables import Column, print_columns
+    from matrixdp.cli.tables import console as screen_of
+
+    for choice in choices:
+        screen = screen_of()
+        typer.secho(f"With {choice.noise.capitalize()} noise", bold=True)
+        listed = choice.candidates
+        names = [one.mechanism for one in listed]
+        print_columns(
+            screen,
+            [
+                Column("mechanism", names, whole=True),
+                Column("auto will", [_FATES[one.status] for one in listed], whole=True),
+                Column("because", [one.reason for one in listed]),
+            ],
+        )
+        if not choice.parts:
+            continue
+        typer.secho("Marginals of residual, each class solved once", bold=True)
+        rows: dict[tuple[str, str], list[PartMethod]] = {}
+        for part in choice.parts:
+            rows.setdefault((part.method, part.reason), []).append(part)
+        print_columns(
+            screen,
+            [
+                Column("marginals", [f"{sum(p.marginals for p in own):,}" for own in rows.values()], True),
+                Column("such as", [" x ".join(own[-1].attributes) or "total" for own in rows.values()]),
+                Column("solved by", [method for method, _ in rows], whole=True),
+                Column("because", [reason for _, reason in rows]),
+            ],
+        )
+    if len(choices) > 1:
+        other = choices[1].noise.capitalize()
+        console.say(f"{other} noise is tried only if a quick trial promises narrower intervals.")
 
 
 def _show(

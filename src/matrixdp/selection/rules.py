@@ -92,8 +92,12 @@ class Facts:
             if memory and name in _MATRICES:
                 most = min(most, most_cells())
             if self.size(name) > most:
-                return f"{self.size(name):,.6g} {SIZES[name][0]}; the limit is {most:,.6g}"
+                return f"{_written_number(self.size(name))} {SIZES[name][0]}; the limit is {most:,.0f}"
         return ""
+
+
+def _written_number(size: float) -> str:
+    return f"{size:,.0f}" if size < 1e9 else f"{size:.3g}"
 
 
 def _largest_attribute(facts: Facts) -> float:
@@ -242,7 +246,7 @@ def _several_joint(facts: Facts) -> str:
         return "at most one attribute does not factor out"
     if facts.searched_whole:
         return ""
-    return f"queries tell more than {MAX_SEARCHED_CELLS} cells apart, and there are many"
+    return f"more than {MAX_SEARCHED_QUERIES} queries tell more than {MAX_SEARCHED_CELLS} cells apart"
 
 
 def _marginals_of_strategies(facts: Facts) -> str:

@@ -53,7 +53,9 @@ class Candidate:
     Attributes
     ----------
     mechanism : str
-    status : {"chosen", "compared", "passed", "skipped", "too large"}
+    status : str
+        Before anything is searched ``tried``, ``tried if needed``, ``skipped`` or ``too large``. Afterwards
+        ``chosen``, ``compared``, ``passed``, ``skipped`` or ``too large``:
         ``compared`` was searched and had more error; ``passed`` had too much in a fast trial; ``skipped``
         cannot win, or not soon enough; ``too large`` is the workload for it.
     reason : str

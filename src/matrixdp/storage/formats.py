@@ -34,7 +34,7 @@ from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
 from matrixdp.privacy import Clause
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.queries import Workload
-from matrixdp.selection.selection import Certificate, Selection, charged
+from matrixdp.selection.selection import Candidate, Certificate, Selection, charged
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
 #: Of the weights of a plan, which are about 1.
@@ -309,6 +309,7 @@ def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
                 "neighbours": selection.neighbours,
                 "reason": selection.reason,
                 "certificate": asdict(selection.certificate),
+                "candidates": [asdict(one) for one in selection.candidates],
             }
         )
 
@@ -337,8 +338,19 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
             reason=archive.text(header["reason"]),
             objective=header["objective"],
             targets={name: _number(target, archive) for name, target in header["targets"].items()},
+            candidates=tuple(_read_candidate(one, archive) for one in header.get("candidates", [])),
         )
         return charged(selection)  # earlier versions did not scale the plan to its neighbours
+
+
+def _read_candidate(written: Mapping[str, Any], archive: ArchiveReader) -> Candidate:
+    loss = written["loss"]
+    return Candidate(
+        archive.text(written["mechanism"]),
+        archive.text(written["status"]),
+        archive.text(written["reason"]),
+        None if loss is None else _number(loss, archive),
+    )
 
 
 def save_measurement(path: str | os.PathLike[str], measurement: Measurement, workload: Workload) -> None:

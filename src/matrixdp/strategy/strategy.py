@@ -30,8 +30,9 @@ from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
+from matrixdp.selection.explain import Explanation, explain, part_methods
 from matrixdp.selection.noise_choice import interval, noises_for
-from matrixdp.selection.selection import Certificate, Selection
+from matrixdp.selection.selection import Candidate, Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
 from matrixdp.specification.load import given_entries
@@ -243,6 +244,18 @@ class Strategy(Displayed):
     def certificate(self) -> Certificate:
         """How good it is proved to be, at privacy cost 1."""
         return self.selection.certificate
+
+    @property
+    def choice(self) -> Explanation:
+        """The mechanisms that were considered with what they found, and how marginals were solved.
+
+        The marginals are those of the decomposition, where it was chosen. `explain_choice` tells all but the
+        losses before anything is selected.
+        """
+        chosen = self.selection
+        candidates = chosen.candidates or (Candidate(chosen.mechanism, "chosen", chosen.reason),)
+        parts = part_methods(chosen.workload) if chosen.mechanism == "residual" else ()
+        return Explanation(chosen.noise.name, candidates, parts)
 
     @property
     def origin(self) -> dict[str, object]:
@@ -794,6 +807,49 @@ def select(
             continue
         selections.append(selected(noise=kind, **options))
     return Strategy(*preferred(selections, reason, budget, targets))
+
+
+def explain_choice(
+    workload: Workload, noise: str = "auto", budget: Budget | None = None, mechanism: str = "auto"
+) -> tuple[Explanation, ...]:
+    """Return what `select` will do with a workload, without selecting: which mechanisms it compares, and why.
+
+    Parameters
+    ----------
+    workload : Workload
+        What will be asked.
+    noise : {"auto", "gaussian", "laplace"}
+        See `select`.
+    budget : Budget, optional
+        What will be spent; it decides the noise.
+    mechanism : str
+        ``auto``, or one of those that ``matrixdp select --help`` lists.
+
+    Returns
+    -------
+    tuple of Explanation
+        One for each noise that is selected for, in this order; the second only if a quick trial promises
+        narrower intervals. `Strategy.choice` has the same after selection, with losses.
+
+    Raises
+    ------
+    WorkloadError
+        If the mechanism is unknown, or every query is zero.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> domain = mdp.Domain({"age": range(80), "income": range(100)})
+    >>> [found] = mdp.explain_choice(mdp.Workload(domain, mdp.kway([1, 2], "prefix")))
+    >>> [(one.mechanism, one.status) for one in found.candidates[:2]]
+    [('residual', 'tried'), ('weighted-product', 'tried if needed')]
+    >>> [one.reason for one in found.candidates if one.mechanism == "dense"]
+    ['8,000 cells that do not factor; the limit is 1,100']
+    """
+    _check(workload, budget)
+    check_mechanism(mechanism, {})
+    noises, _ = possible_noises(noise, budget, mechanism)
+    return tuple(explain(workload, kind, mechanism) for kind in noises)
 
 
 def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:

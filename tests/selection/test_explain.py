@@ -1,0 +1,177 @@
+"""What selection says that it will do is what it does, and what it says costs no search."""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.errors import TooLargeError
+from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.selection import auto, rules
+from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
+from matrixdp.selection.compose.product import Product
+from matrixdp.selection.compose.weight_vectors import uniform_weights
+from matrixdp.selection.explain import explain, part_methods
+from matrixdp.selection.problem.residuals import Pieces, split_workload
+from matrixdp.selection.registry import mechanism_named
+from tests.selection.oracle import lowered
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SMALL = mdp.Domain({"a": 6, "b": 5, "c": 2})
+ROWS = np.random.default_rng(0).integers(0, 2, (3, 30)).astype(float)
+WORKLOADS = {
+    "one product": mdp.Workload(SMALL, mdp.product(a="prefix", b="range")),
+    "marginals": mdp.Workload(SMALL, mdp.marginals([1, 2])),
+    "prefixes": mdp.Workload(SMALL, mdp.kway([1, 2], "prefix")),
+    "cells and prefixes": mdp.Workload(SMALL, mdp.marginals([1, 2]), mdp.kway([1, 2], "prefix")),
+    "crossed": mdp.Workload(SMALL, mdp.product(a="prefix", b="identity"), mdp.product(b="prefix")),
+    "explicit": mdp.Workload(SMALL, mdp.dense(ROWS, ["a", "b"]), mdp.kway([1, 3], "prefix")),
+    "disjunction": mdp.Workload(SMALL, mdp.disjunction(a="prefix", c="identity"), mdp.marginals(1)),
+    "one attribute": mdp.Workload(mdp.Domain({"a": 120}), mdp.product(a="prefix"), mdp.product(a="total")),
+    "many": mdp.Workload(mdp.Domain(dict.fromkeys("abcdef", 4)), mdp.kway([1, 2], "prefix")),
+}
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_what_is_said_is_what_is_done(name, noise):
+    workload = WORKLOADS[name]
+    said = {one.mechanism: one for one in explain(workload, noise).candidates}
+    selection = auto.select(workload, noise=noise)
+    done = {one.mechanism: one for one in selection.candidates}
+    losses = {one.mechanism: one.loss for one in done.values() if one.loss is not None}
+    for mechanism, one in said.items():
+        if one.status == "tried":
+            assert mechanism in losses
+        elif one.status == "tried if needed":
+            assert mechanism in losses or done[mechanism].status in ("passed", "skipped")
+        else:
+            assert mechanism not in losses
+            known = done.get(mechanism)  # what follows one that is tried alone is not gone through
+            assert known is None or (known.status, known.reason) == (one.status, one.reason)
+    assert selection.candidates[0].status == "chosen"
+    assert selection.candidates[0].mechanism == selection.mechanism
+    assert losses[selection.mechanism] == selection.certificate.loss <= 1.00001 * min(losses.values())
+
+
+@pytest.mark.parametrize("joint", [2_000, 8])
+@pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "explicit"])
+def test_marginals_are_solved_as_is_said(name, joint):
+    workload = WORKLOADS[name]
+    with lowered({"MAX_JOINT_CELLS": joint}):
+        said = part_methods(workload)
+        split = split_workload(workload)
+        solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, 1e-6)
+        solver.joint_cells = joint
+        solved = {sub.marginals: solution for sub, solution in solve_classes(split, solver)}
+    assert [part.marginals for part in said] == [len(sub.marginals) for sub in split.classes]
+    for part, sub in zip(said, split.classes, strict=True):
+        if sub.marginals not in solved:
+            continue  # nothing is asked of it
+        together = [block for block in solved[sub.marginals].blocks if len(block.axes) > 1]
+        assert (part.method == "product") == any(isinstance(block.found, Product) for block in together)
+        assert part.attributes == sub.marginals[0]
+        if together:
+            assert part.cells == together[0].found.cells
+            assert "do not factor" in part.reason
+
+
+def test_explicit_pairs_are_designed_together():
+    workload = mdp.Workload(
+        mdp.Domain(dict.fromkeys("abc", 4)), mdp.kway(1, "prefix"), mdp.pairwise("affine")
+    )
+    assert {part.method for part in part_methods(workload)} == {"joint tables"}
+    assert auto.select(workload, noise=GAUSSIAN, mechanism="residual").plan.kind == "joint"
+
+
+def line(size: int, *entries) -> mdp.Workload:
+    return mdp.Workload(mdp.Domain({"a": size, "b": size}), *entries)
+
+
+PAIRS = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "noise", "workload", "said"),
+    [
+        ("dense", GAUSSIAN, line(100, *PAIRS), "10,000 cells that do not factor; the limit is 8,500"),
+        (
+            "dense",
+            GAUSSIAN,
+            line(9_000, mdp.product(a="prefix")),
+            "9,000 values of an attribute that factors",
+        ),
+        ("dense", GAUSSIAN, line(20_000, mdp.marginals(2)), "400,000,000 cells of the attributes"),
+        ("weighted-product", GAUSSIAN, line(600, *PAIRS), "360,000 cells that do not factor"),
+        ("opt-0", LAPLACE, line(100, *PAIRS), "10,000 cells that do not factor; the limit is 4,096"),
+        ("opt-kron", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of the attributes"),
+        ("opt-m", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of a marginal"),
+        ("generalized-marginals", LAPLACE, line(5_000, mdp.product(a="prefix")), "5,000 values"),
+        ("opt-plus", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of a marginal"),
+    ],
+)
+def test_a_mechanism_refuses_what_is_beyond_its_declared_limits(mechanism, noise, workload, said):
+    assert rules.Facts(workload, noise).beyond(mechanism_named(mechanism).limits).startswith(said)
+    [candidate] = explain(workload, noise, mechanism).candidates
+    assert (candidate.status, candidate.reason[: len(said)]) == ("too large", said)
+    with pytest.raises(TooLargeError):
+        auto.select(workload, noise=noise, mechanism=mechanism)
+
+
+def test_nothing_that_fits_is_told_with_every_reason():
+    with pytest.raises(
+        TooLargeError, match=r"auto: no mechanism takes .* opt-m: 400,000,000 cells of a marg"
+    ):
+        auto.select(line(20_000, mdp.marginals(2)), noise=LAPLACE)
+
+
+def test_the_command_explains_without_selecting(monkeypatch, tmp_path):
+    monkeypatch.setattr(auto.Trials, "choose", lambda *_: pytest.fail("it selects"))
+    monkeypatch.setattr(auto.Trials, "trial", lambda *_: pytest.fail("it searches"))
+    spec = str(EXAMPLES / "randhie.yaml")
+    started = time.process_time()
+    told = CliRunner().invoke(app, ["select", spec, "--explain-choice", "--json"])
+    assert told.exit_code == 0, told.stderr
+    assert time.process_time() - started < 5
+    choices = json.loads(told.stdout)["choices"]
+    workload = mdp.load_specification(spec).workload
+    assert [choice["noise"] for choice in choices] == ["gaussian", "laplace"]
+    for choice, noise in zip(choices, (GAUSSIAN, LAPLACE), strict=True):
+        known = explain(workload, noise)
+        assert [one["mechanism"] for one in choice["candidates"]] == [
+            one.mechanism for one in known.candidates
+        ]
+        assert [part["method"] for part in choice["parts"]] == [part.method for part in known.parts]
+    shown = CliRunner().invoke(app, ["select", spec, "--explain-choice"])
+    words = " ".join(shown.stdout.split())
+    for said in (
+        "With Gaussian noise",
+        "residual",
+        "in any case",
+        "closed form",
+        "Laplace noise is tried only",
+    ):
+        assert said in words
+    named = CliRunner().invoke(app, ["select", spec, "--explain-choice", "--mechanism", "dense", "--json"])
+    [candidate] = json.loads(named.stdout)["choices"][0]["candidates"]
+    assert candidate["status"] == "too large"
+    both = CliRunner().invoke(app, ["select", spec, "--explain-choice", "--strategy-file", spec])
+    assert both.exit_code == 2
+
+
+def test_a_strategy_keeps_what_was_compared(tmp_path):
+    workload = WORKLOADS["crossed"]
+    strategy = mdp.select(workload, noise="laplace")
+    strategy.save(tmp_path / "s.mdp")
+    again = mdp.Strategy.load(tmp_path / "s.mdp")
+    assert again.choice == strategy.choice
+    assert len([one for one in again.choice.candidates if one.loss is not None]) > 1
+    [planned] = mdp.explain_choice(workload, noise="laplace")
+    assert {one.mechanism for one in planned.candidates} == {one.mechanism for one in again.choice.candidates}
+    decomposed = mdp.select(WORKLOADS["many"], noise="gaussian")
+    assert decomposed.choice.parts == explain(WORKLOADS["many"], GAUSSIAN).parts != ()
