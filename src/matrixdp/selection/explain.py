@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from matrixdp.errors import WorkloadError
-from matrixdp.exact.resources import most_cells
-from matrixdp.noise import Noise
+from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.queries import Workload
+from matrixdp.selection.compose.decomposition import sub_solver_for
 from matrixdp.selection.compose.joint_tables import joint_pairs
-from matrixdp.selection.compose.sub_solver import MAX_JOINT_ROWS, MAX_ROW_CELLS
-from matrixdp.selection.limits import MAX_JOINT_CELLS
-from matrixdp.selection.problem.residuals import Split, SubWorkload, split_workload
+from matrixdp.selection.compose.sub_solver import SubSolver
+from matrixdp.selection.compose.weight_vectors import uniform_weights
+from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.rules import RULES, Facts
 from matrixdp.selection.selection import Candidate
@@ -33,8 +33,9 @@ class PartMethod:
         How many marginals the class has.
     cells : int
         Of the largest table that is solved at once.
-    method : {"closed form", "optimum", "product", "joint tables"}
-        ``product`` is one product with weighted rows, which need not be the optimum.
+    method : str
+        How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum, ``product``
+        is one product with weighted rows, which need not be, and ``joint tables`` are designed together.
     reason : str
         What decided, with the limit that did.
     """
@@ -92,7 +93,7 @@ def explain(workload: Workload, noise: Noise, mechanism: str = "auto") -> Explan
     >>> [(one.mechanism, one.status) for one in found.candidates][:2]
     [('residual', 'tried'), ('dense', 'tried if needed')]
     >>> [(one.attributes, one.method) for one in found.parts][-1]
-    (('sex', 'age'), 'optimum')
+    (('sex', 'age'), 'closed form, dual')
     """
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
@@ -134,60 +135,31 @@ def part_methods(workload: Workload) -> tuple[PartMethod, ...]:
     >>> domain = mdp.Domain({"a": 50, "b": 50})
     >>> crossed = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
     >>> [(one.attributes, one.method) for one in part_methods(mdp.Workload(domain, *crossed))]
-    [((), 'closed form'), (('a',), 'optimum'), (('a', 'b'), 'product')]
+    [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
     split = split_workload(workload)
+    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, DEFAULT_GAP)
     pairs = joint_pairs(workload)
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []
     for sub in split.classes:
-        first = sub.marginals[0]
-        if held.issuperset(sub.marginals):
-            cells = math.prod(sub.sizes)
-            method, why = "joint tables", "pairs with explicit queries are designed together"
-        else:
-            cells, method, why = _method(split, sub)
-        found.append(PartMethod(first, len(sub.marginals), cells, method, why))
+        cells, method, why = (
+            math.prod(sub.sizes),
+            "joint tables",
+            "pairs of explicit queries: designed at once",
+        )
+        if not held.issuperset(sub.marginals):
+            cells, method, why = _method(solver, sub)
+        found.append(PartMethod(sub.marginals[0], len(sub.marginals), cells, method, why))
     return tuple(found)
 
 
-def _method(split: Split, sub: SubWorkload) -> tuple[int, str, str]:
-    """Return the cells that are solved at once, the method, and what decided."""
-    if not sub.types:
-        return 1, "closed form", "the total is one number"
-    if sub.rows:
-        return _of_rows(split, sub)
-    asked = [{_role(split, term.kept[axis]) for term in sub.products} for axis in range(len(sub.types))]
-    mixed = [size for size, roles in zip(sub.sizes, asked, strict=True) if len(roles) > 1]
-    cells = math.prod(mixed)
-    if len(mixed) > 1 and cells > min(MAX_JOINT_CELLS, most_cells()):
-        return cells, "product", f"{cells:,} cells do not factor; the limit is {MAX_JOINT_CELLS:,}"
-    if len(mixed) > 1:
-        return cells, "optimum", f"{cells:,} cells that do not factor are solved together"
-    if all(role[0] == "symmetric" for roles in asked for role in roles):
-        return max(sub.sizes), "closed form", "nothing tells the values of an attribute apart"
-    return max(sub.sizes), "optimum", "attributes factor out, each is solved alone"
-
-
-def _role(split: Split, number: int) -> tuple[str, int]:
-    """Return what tells pieces apart that are not proportional."""
-    slot = split.slots[number]
-    if slot.symmetric is not None and not split.free[slot.type]:
-        return "symmetric", slot.type
-    # what is left of two values without their mean is one number
-    return ("difference", slot.type) if slot.size == 2 else ("slot", number)
-
-
-def _of_rows(split: Split, sub: SubWorkload) -> tuple[int, str, str]:
-    sizes: Iterable[int] = sub.sizes
-    if sub.groups is not None:
-        sizes = (int(group.max()) + 1 for group in sub.groups)
-    cells, most = math.prod(sizes), most_cells()
-    queries = sum(len(split.explicit[item.explicit].rows) for item in sub.rows)
-    whole = math.prod(sub.sizes) <= min(MAX_ROW_CELLS, most)
-    measurable = cells <= most and (sub.groups is None or whole)
-    if not sub.products and queries < cells <= MAX_ROW_CELLS and queries <= MAX_JOINT_ROWS and measurable:
-        return cells, "optimum", f"{queries:,} explicit queries are fewer than cells"
-    if cells <= MAX_JOINT_CELLS and measurable:
-        return cells, "optimum", f"{cells:,} cells of explicit queries are solved together"
-    return cells, "product", f"explicit queries on {cells:,} cells; the limit is {MAX_JOINT_CELLS:,}"
+def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, str, str]:
+    """Return the cells of the largest block, the methods of the blocks, and what decided."""
+    blocks = solver.methods(sub)
+    names = dict.fromkeys(method for _, method, _ in blocks) or {"closed form": None}
+    cells = max((math.prod(sub.sizes[axis] for axis in axes) for axes, *_ in blocks), default=1)
+    passed = [f"not {name}: {why}" for *_, limits in blocks for name, why in limits.items()]
+    together = "solved together" if any(len(axes) > 1 for axes, *_ in blocks) else "solved one by one"
+    alone = "one number" if cells == 1 else f"its attributes are {together}"
+    return cells, ", ".join(names), "; ".join(passed) or alone
