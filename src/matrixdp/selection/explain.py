@@ -35,7 +35,8 @@ class PartMethod:
         Of the largest table that is solved at once.
     method : str
         How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum;
-        ``product`` is one product with weighted rows, which need not be; ``joint tables`` are designed together.
+        ``product`` is one product with weighted rows, which need not be; ``joint tables`` are designed
+        together.
     reason : str
         What decided, with the limit that did.
     """
