@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.linear import kronecker
-from matrixdp.exact.matrices import product_quadratic
-from matrixdp.plan.axes import Piece
 from matrixdp.plan.least_squares import Schur, bilinear
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import MAX_VARIANCES, PieceEstimates
@@ -196,7 +194,8 @@ class JointAnalysis(SplitAnalysis):
     def variances(self, group: Group) -> Array:
         total = super().variances(group)
         if isinstance(group, DenseGroup):
-            self.check_support(group)
+            if group.summands:  # of which those on tables are not checked yet
+                self.check_support(group)
             queries = self._queries(group)
             own = self.shared.covariances(queries, queries, True)
         else:
@@ -207,17 +206,13 @@ class JointAnalysis(SplitAnalysis):
         """Return the variances of what the tables say of a product, flat."""
         asked = group.attributes
         answered = self._answered(asked)
-        if answered == [asked]:
-            form = self._form(asked, asked)
-            whole = [Piece(group.sets[name], np.zeros(self.domain[name].size)) for name in asked]
-            return product_quadratic(form, whole).ravel() if asked else form[0]
         pieces = {name: self.axes.piece(name, group.sets[name]) for name in asked}
         means = {name: own.means[:, None] for name, own in pieces.items()}
         rows = {}
         for name, own in pieces.items():
             if means[name].size * own.size > MAX_VARIANCES:
                 raise TooLargeError(f"{means[name].size} queries on {own.size} values are too many to form")
-            rows[name] = own.predicates.rows(own.size) - means[name]
+            rows[name] = own.predicates.rows(own.size) - (0.0 if answered == [asked] else means[name])
         total = np.zeros(group.counts)
         for i, kept in enumerate(answered):
             for other in answered[: i + 1]:
