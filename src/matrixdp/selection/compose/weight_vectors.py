@@ -185,15 +185,11 @@ class Objective:
         mixed = [block for block in solution.blocks if len(block.terms) > 1 or solution.has_rows]
         shares = []
         for product in sub.products:
-            weight = product.weight
-            for slot in product.contracted:
-                weight *= pieces.slots[slot].mean_square
+            weight = pieces.coefficient(product)
             if not sub.types:
                 shares.append(0.5 * value * weight / solution.level)
                 continue
             kept = [pieces.slots[slot] for slot in product.kept]
-            for piece in kept:
-                weight *= piece.ratio
             # one common Kronecker product: the shares are those of the coefficients
             change = 1.0
             if mixed:

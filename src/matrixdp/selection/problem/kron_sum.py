@@ -71,11 +71,6 @@ class WrittenQueries:
         return rows.reshape(len(rows), *self.source.sizes)
 
     @property
-    def rows(self) -> Array:
-        """The queries, shape (queries, cells)."""
-        return self.tensor.reshape(len(self.tensor), -1)
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the attributes."""
         return self.source.shape[1:] if isinstance(self.source, np.ndarray) else self.source.sizes
