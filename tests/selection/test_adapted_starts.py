@@ -9,8 +9,20 @@ from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
-from matrixdp.selection.gram.p_identity import low_rank_starts, optimize, tree_start
+from matrixdp.selection.gram.p_identity import low_rank_starts, optimize, signed_parts, tree_start
 from matrixdp.testing import dense_error
+
+
+def test_parts_are_not_negative_and_sum_to_the_scale():
+    factor = np.random.default_rng(0).normal(size=(6, 9))
+    parts = signed_parts(factor, 2, 3.0)
+    assert parts.shape == (4, 9)
+    assert (parts >= 0).all()
+    assert parts.sum(axis=0).max() == pytest.approx(3.0)
+    heaviest = np.argsort(-(factor**2).sum(axis=1))[:2]
+    np.testing.assert_allclose(
+        (parts[:2] - parts[2:]) / parts.max(), factor[heaviest] / np.abs(factor[heaviest]).max()
+    )
 
 
 def test_low_rank_starts_are_for_low_ranks_alone():

@@ -27,10 +27,12 @@ from matrixdp.selection.gram.chains import chain_order
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.p_identity import (
     MOST_DIMENSIONS,
+    MOST_PARTS,
     SMALL,
     best_of,
     low_rank_starts,
     optimize,
+    signed_parts,
     starts,
     strategy_rows,
     total_start,
@@ -311,7 +313,11 @@ def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
 def _families(
     gram: Array, design: Factor | None, seed: int, restarts: int | None, fast: bool, p: int | None
 ) -> list[list[Array]]:
-    """Return what a search starts from, the total among it and, where the rank is low, as many rows."""
+    """Return what a search starts from: trees and random rows, and what looks at the workload.
+
+    The total alone; the Gaussian optimum, its rows split into their positive and negative parts; and as many
+    random rows as the workload has dimensions, where these are few.
+    """
     size = len(gram)
     count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
     families = starts(size, p, seed, count, fast)
@@ -319,7 +325,12 @@ def _families(
         return families
     families.append([total_start(size)])
     if design is not None:
-        return families + low_rank_starts(size, len(design.rows), seed)
+        rank = len(design.rows)
+        families.append([signed_parts(design.rows, min(max(1, size // 16), MOST_PARTS), 2.0)])
+        low = low_rank_starts(size, rank, seed)
+        if low:
+            families.append([signed_parts(design.rows, min(rank, MOST_PARTS), 10.0)])
+        return families + low
     if size <= _RANDOM_CELLS:
         low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
         families.append([start for family in low for start in family])

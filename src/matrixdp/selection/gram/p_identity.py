@@ -25,6 +25,7 @@ __all__ = [
     "loss_and_gradient",
     "low_rank_starts",
     "optimize",
+    "signed_parts",
     "starts",
     "strategy_rows",
     "total_start",
@@ -40,6 +41,8 @@ Found = tuple[float, Array]
 _MAX_WEIGHT = 1e3
 #: Up to this many cells every start is followed to its end.
 SMALL = 128
+#: Rows of the Gaussian optimum that a start takes, at most.
+MOST_PARTS = 32
 #: Random rows beyond this many take long and gain little.
 MOST_DIMENSIONS = 128
 #: How much longer than the first look the second one is.
@@ -217,3 +220,17 @@ def total_start(size: int) -> Array:
     [[0.1, 0.1]]
     """
     return np.full((1, size), 0.1)
+
+
+def signed_parts(factor: Array, count: int, scale: float) -> Array:
+    """Return the positive and the negative parts of the heaviest rows, shape (p, n) with p at most 2 count.
+
+    Examples
+    --------
+    >>> signed_parts(np.array([[3.0, -1.0], [0.1, 0.1]]), 1, 1.5).tolist()
+    [[1.5, 0.0], [0.0, 0.5]]
+    """
+    heaviest = factor[np.argsort(-np.einsum("ij,ij->i", factor, factor), kind="stable")[:count]]
+    parts = np.vstack([np.maximum(heaviest, 0.0), np.maximum(-heaviest, 0.0)])
+    parts = parts[parts.max(axis=1) > 1e-9 * parts.max()]
+    return np.asarray(parts * (scale / parts.sum(axis=0).max()))
