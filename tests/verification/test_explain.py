@@ -22,7 +22,8 @@ def released(
 ) -> mdp.Release:
     noise = "laplace" if budget.kind == "pure" else "gaussian"
     table = TABLE if workload is WORKLOAD else None
-    return saved(folder, workload, budget, table, given, mechanism="residual", noise=noise)
+    mechanism = "querysmasher" if noise == "laplace" else "residual"
+    return saved(folder, workload, budget, table, given, mechanism=mechanism, noise=noise)
 
 
 def rows(text: str, title: str) -> list[list[str]]:

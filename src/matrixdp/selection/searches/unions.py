@@ -393,8 +393,9 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         own = slopes * alone * power * shares**power
         return float(np.log(loss)), (own - shares * own.sum()) / loss
 
-    first = np.log([noise.share(part, part.variance) for part in parts])
     least = math.log(_LEAST_PRECISION) / power
+    # where a product counts for all but nothing, least squares would be all rounding
+    first = np.maximum(np.log([noise.share(part, part.variance) for part in parts]), least)
     found = scipy.optimize.minimize(
         objective,
         first,
@@ -403,9 +404,7 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         bounds=[(least, 0.0)] * len(first),
         options={"maxiter": steps},
     )
-    unchanged = objective(first)[0]
-    if found.fun >= unchanged:
-        return start, math.exp(unchanged)
-    shares = scipy.special.softmax(found.x)
+    exponents = min((found.x, first), key=lambda one: objective(one)[0])
+    shares = scipy.special.softmax(exponents)
     best = [part.at_cost(noise, float(share)) for part, share in zip(parts, shares, strict=True)]
-    return Union(workload.domain, tuple(best), noise), math.exp(found.fun)
+    return Union(workload.domain, tuple(best), noise), math.exp(objective(exponents)[0])
