@@ -12,8 +12,8 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.compose.product import solve_kron
-from matrixdp.selection.gram import DEFAULT_GAP
-from matrixdp.selection.problem.kron_sum import MAX_TABLE_CELLS, KronSum
+from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.testing import dense_queries
 
 __all__ = ["apart_loss", "identity_error", "unreconstructed_error"]
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 _MOST_COMPARED = 2_000
 
 
-def apart_loss(workload: Workload, noise: Noise, *, gap: float = DEFAULT_GAP, seed: int = 0) -> float:
+def apart_loss(workload: Workload, noise: Noise, *, gap: float = LIMITS.gap, seed: int = 0) -> float:
     """Return the total squared error at privacy cost 1 of a product for each group, answered from it alone.
 
     Tables may have any size: what cannot be measured has an error all the same.
@@ -107,10 +107,10 @@ def _largest_column(workload: Workload, power: int) -> float:
         every = np.array(list(sums[-1].values())).T
         kept.append(np.arange(size) if name in whole else _unexceeded(every))
     shape = [len(places) for places in kept]
-    if math.prod(shape) > MAX_TABLE_CELLS:
+    if math.prod(shape) > LIMITS.max_table_cells:
         raise TooLargeError(
             f"workload: the sensitivity is the largest over {math.prod(shape):.3g} cells; the limit is "
-            f"{MAX_TABLE_CELLS:,}. Use residual"
+            f"{LIMITS.max_table_cells:,}. Use residual"
         )
     norms = np.zeros(shape)
     for group in workload:

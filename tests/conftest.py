@@ -2,14 +2,19 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
+import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
 
+from matrixdp.selection.limits import override
+from tests.limits import Override
 from tests.report.browser import BROWSER
 
-LIMITS = threadpool_limits(limits=1, user_api="blas")
+THREADS = threadpool_limits(limits=1, user_api="blas")
 
 
 JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
@@ -19,6 +24,13 @@ collect_ignore = [
     *([] if JAVA else ["sources/test_spark.py"]),
     *([] if BROWSER else ["report/test_browser.py"]),
 ]
+
+
+@pytest.fixture
+def limits() -> Iterator[Override]:
+    """Return what changes limits of selection until the test ends."""
+    with ExitStack() as stack:
+        yield lambda **values: stack.enter_context(override(**values))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

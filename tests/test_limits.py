@@ -25,11 +25,8 @@ from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
 from matrixdp.report import page as contents
-from matrixdp.selection import custom, limits, rules, targets
-from matrixdp.selection.bounds import lower_bound, terms, traces, triples
-from matrixdp.selection.compose import coarse_weights, product, rounding, whole_table
-from matrixdp.selection.gram import chains, dual
-from matrixdp.selection.problem import grams, kron_sum
+from matrixdp.selection.compose import rounding
+from matrixdp.selection.limits import LIMITS
 from matrixdp.sources import postgresql as blocks
 from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
@@ -55,11 +52,11 @@ TEXTS = {
         f"up to {draft._FEW_INTEGERS} integers with gaps; texts, up to {draft._MOST_CATEGORIES} |",
         f"integers within a range of {draft._MOST_INTEGERS}",
         f"with more than {fourier.MAX_FOURIER_CELLS:,} pairs of values are rejected",
-        f"up to {whole_table.MAX_DENSE_CELLS:,} cells that do not factor",
-        f"beyond {chains.LARGE_CELLS:,} to a gap of {100 * chains.LARGE_GAP:g}%",
-        f"up to {product.MAX_FREE_CELLS:,} cells that do not factor",
-        f"over the data vector (up to 10^{math.log10(kron_sum.MAX_TABLE_CELLS):g} cells)",
-        f"parts that have at most {custom.MAX_STACKED_CELLS:,} cells together",
+        f"up to {LIMITS.max_dense_cells:,} cells that do not factor",
+        f"beyond {LIMITS.chains_large_cells:,} to a gap of {100 * LIMITS.chains_large_gap:g}%",
+        f"up to {LIMITS.max_free_cells:,} cells that do not factor",
+        f"over the data vector (up to 10^{math.log10(LIMITS.max_table_cells):g} cells)",
+        f"parts that have at most {LIMITS.max_stacked_cells:,} cells together",
         f"by a search of ours, and completed, up to {matrix_mechanism.MAX_ROTATED_CELLS} cells",
         f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
         f"L1 sensitivity found, up to {matrix_programs.MAX_SENSITIVITY_CELLS} cells",
@@ -83,7 +80,7 @@ TEXTS = {
         f"is about an attribute of more than {attribute._MOST_LISTED:,}.",
         f"up to {keyed._MOST_PERMUTED:,} values)",
         f"over their cells, at most {evaluation.MOST_CELLS:,}.",
-        {10.0: "as if its target were ten times the largest one"}[targets.OTHER_GROUPS],
+        {10.0: "as if its target were ten times the largest one"}[LIMITS.other_groups],
     ],
     "servers.md": [
         f"for each {blocks._AT_ONCE} blocks of marginals",
@@ -110,24 +107,24 @@ TEXTS = {
     "noise.md": [f"{slow(2**12)} to {slow(2**13)} for 4096 <= s < 8192 and {slow(2**20)} at s = 2^20"],
     "model.md": [f"about {math.sqrt(1 / 6):.1f} times the root of the number of components"],
     "mathematics.md": [
-        f"It stops at a relative gap of {short(dual.DEFAULT_GAP)}",
-        f"it is taken from {chains.MIN_CHAIN_CELLS} values on",
-        f"more than {chains.LARGE_CELLS:,} cells stop at a gap of {short(chains.LARGE_GAP)}",
-        f"more than {coarse_weights.MAX_SEARCHED_SIZE} values at {coarse_weights.GRID_POINTS} of them",
-        f"Up to {grams.MAX_BOX_TERMS} pairs of boxes",
-        f"of up to {rounding.MAX_MEASURED_CELLS:,} cells",
-        f"(up to {rules.MAX_COMPARED_CELLS:,} cells that do not factor)",
-        f"solved jointly up to {limits.MAX_JOINT_CELLS:,} cells",
-        f"optimized together, up to {product.MAX_FREE_CELLS:,} cells",
-        f"add up to at most {short(lower_bound._MOST_WORK)}",
-        f"at most {short(lower_bound._THOROUGH_WORK)} with `--certify`",
-        f"attributes of more than {traces.MAX_AXIS_CELLS:,} values",
-        f"over more than {traces.MAX_AXIS_CELLS:,} cells",
-        f"explicit queries of more than {terms._MOST_ROW_ENTRIES / 1e6:g} million entries",
-        f"of more than {triples._MOST_ENTRIES / 1e6:g} million entries",
-        f"more than {triples._MOST_LOOKS / 1e6:g} million pairs of subsets or"
-        f" {triples._MOST_TRIPLES / 1e6:g} million triples",
-        f"or {triples._MOST_TIED} different tensor contractions",
+        f"It stops at a relative gap of {short(LIMITS.gap)}",
+        f"it is taken from {LIMITS.min_chain_cells} values on",
+        f"more than {LIMITS.chains_large_cells:,} cells stop at a gap of {short(LIMITS.chains_large_gap)}",
+        f"more than {LIMITS.max_searched_size} values at {LIMITS.grid_points} of them",
+        f"Up to {LIMITS.max_box_terms} pairs of boxes",
+        f"of up to {LIMITS.max_measured_cells:,} cells",
+        f"(up to {LIMITS.max_compared_cells:,} cells that do not factor)",
+        f"solved jointly up to {LIMITS.joint_cells:,} cells",
+        f"optimized together, up to {LIMITS.max_free_cells:,} cells",
+        f"add up to at most {short(LIMITS.lower_bound_most_work)}",
+        f"at most {short(LIMITS.thorough_work)} with `--certify`",
+        f"attributes of more than {LIMITS.traced_values:,} values",
+        f"over more than {LIMITS.traced_values:,} cells",
+        f"explicit queries of more than {LIMITS.most_row_entries / 1e6:g} million entries",
+        f"of more than {LIMITS.most_entries / 1e6:g} million entries",
+        f"more than {LIMITS.most_looks / 1e6:g} million pairs of subsets or"
+        f" {LIMITS.most_triples / 1e6:g} million triples",
+        f"or {LIMITS.most_tied} different tensor contractions",
     ],
 }
 

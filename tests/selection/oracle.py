@@ -10,6 +10,7 @@ import pytest
 
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.gram.opt_0 import Remembered
+from matrixdp.selection.limits import LIMITS, override
 from matrixdp.selection.registry import MECHANISMS
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement, dense_queries
@@ -22,8 +23,10 @@ LEAST_SQUARES = ("direct", "pooled", "union", "joint")
 def lowered(limits: Mapping[str, object]) -> Iterator[None]:
     """Set limits wherever they are looked at, and forget what was solved without them."""
     assert [*MECHANISMS.values()]  # their modules are read when they are asked for
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ({"remembered": Remembered()} | dict(limits)).items():
+    of_selection = {name: value for name, value in limits.items() if hasattr(LIMITS, name)}
+    others = {name: value for name, value in limits.items() if name not in of_selection}
+    with pytest.MonkeyPatch.context() as patch, override(**of_selection):
+        for name, value in ({"remembered": Remembered()} | others).items():
             found = [m for key, m in sys.modules.items() if key.startswith("matrixdp.") and name in vars(m)]
             assert found, f"no module has {name}"
             for module in found:

@@ -51,31 +51,31 @@ def given(*entries, shares=None, **options) -> Callable[[], Any]:
     return evaluated
 
 
-LIMITS: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
-    ("MAX_TABLE_CELLS", "opt-kron", PRODUCT),
-    ("MAX_TABLE_CELLS", "identity", PRODUCT),
-    ("MAX_AXIS_CELLS", "wavelet", PRODUCT),
-    ("MAX_AXIS_CELLS", "quadtree", PRODUCT),
+SIZES: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
+    ("max_table_cells", "opt-kron", PRODUCT),
+    ("max_table_cells", "identity", PRODUCT),
+    ("axis_cells", "wavelet", PRODUCT),
+    ("axis_cells", "quadtree", PRODUCT),
     ("MAX_QUERY_ENTRIES", "workload", MIXED),
     ("MAX_QUERY_ENTRIES", "workload", PRODUCT),
-    ("MAX_PIECES", "opt-m", MARGINALS),
-    ("MAX_AXIS_PIECES", "generalized-marginals", MIXED),
-    ("MAX_AXIS_CELLS", "generalized-marginals", PRODUCT),
+    ("max_pieces", "opt-m", MARGINALS),
+    ("max_axis_pieces", "generalized-marginals", MIXED),
+    ("axis_cells", "generalized-marginals", PRODUCT),
     (
-        "MAX_WRITTEN_ENTRIES", "generalized-marginals",
+        "residual_traces_max_written_entries", "generalized-marginals",
         (mdp.dense([[1.0] * 30, [0.0] * 29 + [1.0]], ["a", "b"]),),
     ),
-    ("MAX_COUNTED_CELLS", "opt-m", MARGINALS),
-    ("MAX_COUNTED_CELLS", "datacube", MARGINALS),
+    ("max_counted_cells", "opt-m", MARGINALS),
+    ("max_counted_cells", "datacube", MARGINALS),
     ("MAX_ASKED_MARGINALS", "datacube", MARGINALS),
-    ("MAX_AXIS_CELLS", "fourier-thresholds", PRODUCT),
+    ("axis_cells", "fourier-thresholds", PRODUCT),
     ("MAX_FOURIER_CELLS", "fourier", JOINT),
-    ("MAX_MEASURED_CELLS", "dense", (mdp.product(a="prefix"),)),
+    ("max_measured_cells", "dense", (mdp.product(a="prefix"),)),
 )  # fmt: skip
 
 
 def too_large(name: str, mechanism: str, entries: tuple[Any, ...]) -> Refusal:
-    value = 2 if name in ("MAX_PIECES", "MAX_ASKED_MARGINALS") else 4
+    value = 2 if name in ("max_pieces", "MAX_ASKED_MARGINALS") else 4
     said = f"{name} of {mechanism}, {len(entries)} entries"
     return Refusal(said, "too-large", "", limited(name, value, asked(mechanism, *entries)))
 
@@ -161,10 +161,10 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
             "opt-m", mdp.marginals(2), domain=mdp.Domain({"a": 20_000, "b": 20_000})
         ),
         "a given strategy of many entries": limited(
-            "MAX_WRITTEN_ENTRIES", 30, given(mdp.product(a="prefix"))
+            "custom_max_written_entries", 30, given(mdp.product(a="prefix"))
         ),
         "a given strategy of two attributes": limited(
-            "MAX_WRITTEN_ENTRIES", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
+            "custom_max_written_entries", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
         ),
     },
     ("workload", "a: prefix"): {
@@ -212,6 +212,6 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     },
 }
 REFUSALS = [
-    *(too_large(*limit) for limit in LIMITS),
+    *(too_large(*limit) for limit in SIZES),
     *(Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()),
 ]

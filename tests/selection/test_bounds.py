@@ -110,11 +110,11 @@ def test_rounding_errors_do_not_raise_the_bound():
     assert svd_bound_gram(rows.T @ rows) <= exact * (1 + 1e-12)
 
 
-def test_what_is_not_a_product_or_too_much_work_has_no_bound(monkeypatch):
+def test_what_is_not_a_product_or_too_much_work_has_no_bound(limits):
     domain = mdp.Domain({"a": {"min": 0, "max": 99}, "b": {"min": 0, "max": 99}, "c": 3})
     dense = mdp.Workload(domain, mdp.pairwise("affine"), mdp.marginals(1))
     assert bounds.uniform_bound(dense) is None
     mixed = mdp.Workload(domain, mdp.product(a="prefix", c="identity"), mdp.product(b="identity"))
     assert svd_bound_workload(mixed) is not None
-    monkeypatch.setattr(bounds, "_MOST_SPECTRAL_WORK", 10**5)
+    limits(most_spectral_work=10**5)
     assert svd_bound_workload(mixed) is None

@@ -6,6 +6,7 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
 from matrixdp.selection.bounds.lower_bound import product_bound
+from tests.limits import Override
 
 
 @pytest.fixture(scope="module")
@@ -20,27 +21,27 @@ def workload():
     )
 
 
-def test_larger_sectors_raise_the_bound(workload, monkeypatch):
+def test_larger_sectors_raise_the_bound(workload, limits: Override):
     optimum = select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
     exact = product_bound(workload)[0]
     # as if all sectors were too large but to certify
-    monkeypatch.setattr("matrixdp.selection.bounds.lower_bound._MOST_WORK", 0.0)
+    limits(lower_bound_most_work=0.0)
     closed = product_bound(workload)[0]
     certified = product_bound(workload, certify=True)[0]
     assert closed < certified <= optimum
     assert certified == pytest.approx(exact, rel=1e-2)
-    monkeypatch.setattr("matrixdp.selection.bounds.lower_bound._THOROUGH_WORK", 0.0)
+    limits(thorough_work=0.0)
     assert product_bound(workload, certify=True)[0] == pytest.approx(closed, rel=1e-12)
 
 
-def test_sums_of_two_products_have_a_bound(monkeypatch):
+def test_sums_of_two_products_have_a_bound(limits: Override):
     """Cells and cumulative counts of the same pairs, none of which is one product."""
     domain = mdp.Domain({"a": range(4), "b": range(3), "c": range(5)})
     entries = mdp.marginals([1, 2]), mdp.kway([1, 2], "prefix")
     optimum = select(mdp.Workload(domain, *entries), noise=GAUSSIAN, mechanism="dense").certificate.loss
     assert 0.98 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum * (1.0 + 1e-9)
     # as if their sectors were too large for eigenvalues
-    monkeypatch.setattr("matrixdp.selection.bounds.lower_bound._MOST_WORK", 0.0)
+    limits(lower_bound_most_work=0.0)
     assert 0.9 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum
 
 
@@ -53,13 +54,13 @@ def test_certificates_take_it_for_both_noises(workload):
 
 
 @pytest.mark.parametrize("with_targets", [False, True])
-def test_largest_variances_have_a_product_bound(with_targets, monkeypatch):
+def test_largest_variances_have_a_product_bound(with_targets, monkeypatch, limits: Override):
     """Under `max` and targets, not above what the whole table proves possible."""
     domain = mdp.Domain({f"a{i}": range(4) for i in range(2)})
     workload = mdp.Workload(domain, mdp.kway([1, 2], "prefix"))
     targets = {next(group.name for group in workload): 2.0} if with_targets else None
     best = select(workload, noise=GAUSSIAN, mechanism="dense", objective="max", targets=targets).certificate
-    monkeypatch.setattr("matrixdp.selection.rules.MAX_COMPARED_CELLS", 1)
+    limits(max_compared_cells=1)
     monkeypatch.setattr("matrixdp.selection.auto._BALANCING_STEPS", {2: 4})
     found = select(workload, noise=GAUSSIAN, mechanism="residual", objective="max", targets=targets)
     assert 0.5 * best.loss < found.certificate.lower_bound <= best.loss
@@ -70,8 +71,8 @@ def test_largest_variances_have_a_product_bound(with_targets, monkeypatch):
     assert found.certificate.lower_bound <= certified.certificate.lower_bound <= best.loss
 
 
-def test_none_where_it_is_out_of_reach(workload, monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.bounds.triples._MOST_ENTRIES", 10)
+def test_none_where_it_is_out_of_reach(workload, limits: Override):
+    limits(most_entries=10)
     assert product_bound(workload, certify=True) is None
-    monkeypatch.setattr("matrixdp.selection.bounds.traces.MAX_AXIS_CELLS", 2)
+    limits(traced_values=2)
     assert product_bound(workload, certify=True) is None

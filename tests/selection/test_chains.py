@@ -15,8 +15,9 @@ from matrixdp.exact.resources import THREADED_CELLS, blas_threads
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix, Suffix
 from matrixdp.selection.compose import rounding
-from matrixdp.selection.gram import chains, solve_gram
+from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.chains import Bridge, Chain, Spectrum, chain_of, solve_chain
+from tests.limits import Override
 
 Array = NDArray[np.float64]
 SIZE = 37
@@ -99,11 +100,11 @@ def test_other_gram_matrices_are_no_chains() -> None:
     assert chain_of(nearly) is None
 
 
-def test_large_chains_are_solved_to_a_gap_of_a_thousandth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_chains_are_solved_to_a_gap_of_a_thousandth(limits: Override) -> None:
     prefixes = FULL["prefixes"]
     chain = chain_of(prefixes)
     assert chain is not None
-    monkeypatch.setattr(chains, "LARGE_CELLS", SIZE - 1)
+    limits(chains_large_cells=SIZE - 1)
     found = solve_chain(prefixes, chain, 1e-9)
     assert found is not None
     assert found.bound is not None
@@ -112,7 +113,7 @@ def test_large_chains_are_solved_to_a_gap_of_a_thousandth(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("predicates", [Prefix(), Suffix(), AllRanges()], ids=str)
 def test_large_chains_start_from_a_coarser_grid(
-    predicates: Prefix | Suffix | AllRanges, monkeypatch: pytest.MonkeyPatch
+    predicates: Prefix | Suffix | AllRanges, monkeypatch: pytest.MonkeyPatch, limits: Override
 ) -> None:
     gram = predicates.gram(400)
     chain = chain_of(gram)
@@ -127,7 +128,7 @@ def test_large_chains_start_from_a_coarser_grid(
     monkeypatch.setattr(Chain, "spectrum", counted)
     direct = solve_chain(gram, chain, 1e-3)
     steps = len(taken)
-    monkeypatch.setattr(chains, "MIN_REFINED_CELLS", 400)
+    limits(min_refined_cells=400)
     found = solve_chain(gram, chain, 1e-3)
     assert found is not None
     assert direct is not None

@@ -19,6 +19,7 @@ from matrixdp.selection.compose.decomposition import (
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.problem.residuals import Pieces, split_workload
+from tests.limits import Override
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
 MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
@@ -93,8 +94,8 @@ def test_the_same_queries_about_other_attributes_are_solved_once(monkeypatch, su
     )
 
 
-def test_too_large_for_the_optimum(monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.compose.decomposition.MAX_JOINT_CELLS", 40)
+def test_too_large_for_the_optimum(limits: Override):
+    limits(joint_cells=40)
     with pytest.raises(TooLargeError, match="54 cells"):
         select_by_decomposition(MIXED, GAUSSIAN, "querysmasher", 1e-6, sub_solver="optimum")
     losses = {

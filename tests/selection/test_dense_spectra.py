@@ -7,8 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from matrixdp.queries import Prefix, Width
-from matrixdp.selection.gram import chains, solve_gram
+from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.chains import DenseSpectra, chain_of
+from tests.limits import Override
 
 Array = NDArray[np.float64]
 SIZE = 33
@@ -28,9 +29,9 @@ def test_the_spectrum_is_that_of_the_chain(gram: Array) -> None:
         np.testing.assert_allclose(spectrum.loadings @ spectrum.loadings.T, gram, atol=1e-10 * gram.max())
 
 
-def test_large_problems_are_solved_by_the_fixed_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_problems_are_solved_by_the_fixed_point(limits: Override) -> None:
     best = solve_gram(WITHOUT_STRUCTURE, gap=1e-7)
-    monkeypatch.setattr(chains, "LARGE_CELLS", SIZE - 1)
+    limits(chains_large_cells=SIZE - 1)
     found = solve_gram(WITHOUT_STRUCTURE, gap=1e-7)
     assert best.bound is not None
     assert found.bound is not None

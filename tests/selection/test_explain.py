@@ -19,6 +19,7 @@ from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.explain import explain, part_methods
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.registry import mechanism_named
+from tests.limits import Override
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = mdp.Domain({"a": 6, "b": 5, "c": 2})
@@ -60,9 +61,9 @@ def test_what_is_said_is_what_is_done(name, noise):
 
 @pytest.mark.parametrize("joint", [2_000, 8])
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name != "explicit"])
-def test_marginals_are_solved_as_is_said(name, joint, monkeypatch):
+def test_marginals_are_solved_as_is_said(name, joint, limits: Override):
     workload = WORKLOADS[name]
-    monkeypatch.setattr("matrixdp.selection.compose.decomposition.MAX_JOINT_CELLS", joint)
+    limits(joint_cells=joint)
     said = part_methods(workload)
     split = split_workload(workload)
     solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, 1e-6)

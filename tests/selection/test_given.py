@@ -12,9 +12,9 @@ import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plan import Direct, Local, Pooled, Union, least_squares, pair
-from matrixdp.selection import custom
 from matrixdp.selection.custom import certified, evaluate_given, exact_integers, given_part, given_plan
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement, dense_queries
+from tests.limits import Override
 
 DOMAIN = mdp.Domain({"age": 8, "sex": 2, "county": 4})
 TREE = np.vstack([np.kron(np.eye(8 // width), np.ones(width)) for width in (8, 4, 2, 1)])
@@ -125,8 +125,8 @@ def test_targets_and_the_largest_variance_have_bounds_too():
     assert (aimed.objective, aimed.targets) == ("max", {"age: range": 2.0})
 
 
-def test_many_cells_are_a_union_or_answered_part_by_part(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(custom, "MAX_STACKED_CELLS", 7)
+def test_many_cells_are_a_union_or_answered_part_by_part(monkeypatch: pytest.MonkeyPatch, limits: Override):
+    limits(max_stacked_cells=7)
 
     def plan_of(*entries):
         return given_plan(DOMAIN, [given_part(entry.expand(DOMAIN)[0], 1.0) for entry in entries], GAUSSIAN)

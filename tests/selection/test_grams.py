@@ -10,6 +10,7 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.problem.grams import CrossGram, gram_terms, weight_products
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import split_workload
+from tests.limits import Override
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 2})
 UNEVEN = np.outer([1, 2, 3, 4], [1, 2, 5])
@@ -94,9 +95,7 @@ BOXES: list[list[dict[str, object]] | dict[str, object]] = [
 ]
 
 
-def test_queries_over_merged_attributes_leave_the_others_to_factor_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_queries_over_merged_attributes_leave_the_others_to_factor_out(limits: Override) -> None:
     rows = np.random.default_rng(2).integers(-2, 3, (2, 12))
     asked = Workload(
         DOMAIN,
@@ -118,7 +117,7 @@ def test_queries_over_merged_attributes_leave_the_others_to_factor_out(
     assert select(asked, noise=GAUSSIAN, mechanism="dense").certificate.loss == pytest.approx(
         2 * single, rel=1e-4
     )
-    monkeypatch.setattr("matrixdp.selection.problem.grams.MAX_BOX_TERMS", 4)
+    limits(max_box_terms=4)
     assert len(split_workload(asked).explicit) == 2
     [matrix] = mdp.dense(rows[:, :4], ["a"], by={"c": "prefix"}).expand(DOMAIN)
     [(coefficient, (own, _))] = gram_terms(matrix) or []

@@ -9,11 +9,11 @@ import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
-from matrixdp.selection import rules
 from matrixdp.selection.auto import _reason, select
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum
 
 
@@ -70,7 +70,7 @@ def test_products_are_searched_only_where_they_may_win() -> None:
     )
     assert found.mechanism == "residual"
     assert found.certificate.gap is not None
-    assert rules.SETTLED < found.certificate.gap < rules.WORTHWHILE
+    assert LIMITS.rules_settled < found.certificate.gap < LIMITS.rules_worthwhile
     share = 100 * (1 - (1 + found.certificate.gap) ** -0.5)
     assert f" {share:.2g}%" in found.reason
 

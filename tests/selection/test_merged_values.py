@@ -12,7 +12,6 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import IntegerMatrix, MergedMatrix
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import DenseGroup, Entry, Workload
-from matrixdp.selection.compose import rounding
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.weight_vectors import Objective
@@ -20,6 +19,7 @@ from matrixdp.selection.gram import solve_rows
 from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 from matrixdp.testing import check_plan, dense_gram
+from tests.limits import Override
 
 SIZES = {"a": 10, "b": 7, "c": 4}
 DOMAIN = mdp.Domain(SIZES)
@@ -87,9 +87,9 @@ def test_the_gradient_is_the_change_of_the_objective(split: Split) -> None:
         assert change / 2 == pytest.approx(float(slopes[type_] @ step), rel=1e-3, abs=1e-9)
 
 
-def test_the_plan_is_over_all_values(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_is_over_all_values(workload: Workload, limits: Override) -> None:
     """Its error is what was told, but for rounding; cells that are measured weakly are not to be asked."""
-    monkeypatch.setattr(rounding, "_MANY_MISSING", 1)
+    limits(many_missing=1)
     plan, certificate = select_by_decomposition(merge_groups(workload), GAUSSIAN, "residual", 1e-6)
     error = sum(plan.analysis.group(group).weighted for group in workload)
     assert error == pytest.approx(certificate.loss, rel=5e-3)
@@ -140,9 +140,9 @@ def test_other_matrices_are_factored(few: IntegerMatrix) -> None:
     np.testing.assert_allclose(changed.solve(np.eye(45)), np.linalg.pinv(entries.astype(float)), atol=1e-12)
 
 
-def test_rounding_measures_every_cell_weakly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_measures_every_cell_weakly(limits: Override) -> None:
     """The error stays within rounding, and what the rows do not ask is refused as before."""
-    monkeypatch.setattr(rounding, "_MANY_MISSING", 50)
+    limits(many_missing=50)
     rows = np.random.default_rng(6).integers(0, 2, (6, 80)).astype(float)
     factor = solve_rows(rows)
     matrix = measured_matrix(factor, GAUSSIAN)

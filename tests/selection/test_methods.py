@@ -6,12 +6,14 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.compose.decomposition import methods_of
-from matrixdp.selection.compose.methods import METHODS, Limits, ProblemShape, method_for
+from matrixdp.selection.compose.methods import METHODS, ProblemShape, method_for
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.optimum import gram_method
+from matrixdp.selection.limits import Limits
 from matrixdp.selection.problem.residuals import Pieces, split_workload
+from tests.limits import Override
 
 SMALL = Limits(joint_cells=40, rows=5, row_cells=60)
 
@@ -78,11 +80,11 @@ def test_the_decomposition_tells_its_methods():
     assert uses[-1].passed == {"dual": "3,000 cells; the limit is 2,000"}
 
 
-def test_the_method_of_one_attribute(monkeypatch):
+def test_the_method_of_one_attribute(limits: Override):
     prefix = np.tri(20).T @ np.tri(20)
     assert gram_method(np.ones((3, 3)) + np.eye(3)) == "closed form"
     assert gram_method(prefix) == "dual"
-    monkeypatch.setattr("matrixdp.selection.gram.optimum.MIN_CHAIN_CELLS", 10)
-    monkeypatch.setattr("matrixdp.selection.gram.optimum.LARGE_CELLS", 10)
+    limits(min_chain_cells=10)
+    limits(chains_large_cells=10)
     assert gram_method(prefix) == "chain"
     assert gram_method(prefix + np.diag(np.arange(20.0))) == "fixed point"

@@ -8,9 +8,11 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.weight_vectors import AGAIN_EVALUATIONS, Objective, optimized_weights
+from matrixdp.selection.compose.weight_vectors import Objective, optimized_weights
 from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import split_workload
+from tests.limits import Override
 
 
 def largest(workload, selection):
@@ -69,8 +71,10 @@ def test_the_objective_is_saved(tmp_path):
     assert mdp.Strategy.load(tmp_path / "s.mdp").selection.objective == "max"
 
 
-def test_disjunctions_of_many_cells_are_weighted_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matrixdp.selection.minimax.MAX_SINGLE_ENTRIES", 10)
+def test_disjunctions_of_many_cells_are_weighted_by_products(
+    monkeypatch: pytest.MonkeyPatch, limits: Override
+) -> None:
+    limits(max_single_entries=10)
     monkeypatch.setattr("matrixdp.queries.predicates.MAX_EXPLICIT_ENTRIES", 150)  # never written out
     domain = mdp.Domain({"a": 5, "b": 3, "c": 2})
     asked = mdp.disjunction(c="identity", a="prefix", by={"b": "identity"}, weights=np.repeat([1.0, 2.0], 15))
@@ -119,7 +123,7 @@ def test_a_search_for_other_weights_starts_where_the_last_one_ended():
     optimized_weights(splits[0], known=known)
     assert len(known) == 1
     again = optimized_weights(splits[1], lambda evaluations, _: counts.append(evaluations), known=known)
-    assert counts[-1] <= AGAIN_EVALUATIONS + 2
+    assert counts[-1] <= LIMITS.again_evaluations + 2
     ours, cold = (Objective(splits[1])(w)[0] for w in (again, optimized_weights(splits[1])))
     assert ours <= cold * (1 + 1e-5)
     other = split_workload(mdp.Workload(domain, mdp.product(a="prefix", b="identity")))

@@ -11,6 +11,7 @@ from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.opt_0 import Remembered
 from matrixdp.selection.gram.singular_values import rank_of, singular_values, svd_bound_gram
 from matrixdp.testing import dense_error
+from tests.limits import Override
 
 RNG = np.random.default_rng(0)
 WEIGHTED = np.tri(300).T * RNG.uniform(0.5, 2.0, 300) @ np.tri(300)
@@ -71,13 +72,13 @@ def test_p_identity_strategies_do_not_depend_on_the_order_of_a_chain():
         assert warm.loss <= found.loss * (1 + 1e-9)
 
 
-def test_large_attributes_have_the_bound_of_their_singular_values(monkeypatch):
+def test_large_attributes_have_the_bound_of_their_singular_values(monkeypatch, limits: Override):
     monkeypatch.setattr(opt_0, "remembered", Remembered())
     gram = Prefix().gram(48)
     full = opt_0.solve_axis(gram, LAPLACE)
     monkeypatch.setattr(opt_0, "remembered", Remembered())
-    monkeypatch.setattr(opt_0, "_LARGE_CELLS", 47)
-    monkeypatch.setattr(opt_0, "_RANDOM_CELLS", 47)
+    limits(opt_0_large_cells=47)
+    limits(random_cells=47)
     few = opt_0.solve_axis(gram, LAPLACE)
     assert few.bound == pytest.approx(full.bound)  # of low rank: the optimum
     monkeypatch.setattr(opt_0, "remembered", Remembered())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
-from matrixdp.selection.bounds import lower_bound, terms, traces, triples
+from matrixdp.selection.bounds import lower_bound, triples
 from matrixdp.selection.bounds.lower_bound import (
     decomposition_bound,
     operator_at,
@@ -24,6 +24,7 @@ from matrixdp.selection.compose.decomposition import solve_classes, solve_decomp
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.testing import dense_gram
+from tests.limits import Override
 
 KINDS = ["identity", "prefix", "range", "total"]
 
@@ -211,7 +212,7 @@ def test_certificates_have_it_for_both_noises():
     assert laplace.lower_bound == pytest.approx(2 * found.lower_bound, rel=1e-3)
 
 
-def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(monkeypatch):
+def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(limits):
     domain = mdp.Domain({"a": range(40), "b": range(3)})
     solved = solve_decomposition(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), 1e-6)
     found = decomposition_bound(*solved)
@@ -219,30 +220,30 @@ def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(monkeypatch):
     both = mdp.Workload(domain, mdp.product(a="prefix", b="prefix"), mdp.product(a="identity"))
     other = solve_decomposition(both, 1e-6)
     assert decomposition_bound(*other) is not None
-    monkeypatch.setattr(traces, "MAX_AXIS_CELLS", 10)
+    limits(traced_values=10)
     # the sectors of larger attributes are not looked at one by one
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
     assert decomposition_bound(*other) is None
     assert product_bound(both) is None
-    monkeypatch.setattr(traces, "MAX_AXIS_CELLS", 40)
-    monkeypatch.setattr(traces, "_SAME", -1.0)
+    limits(traced_values=40)
+    limits(traces_same=-1.0)
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
 
 
-@pytest.mark.parametrize("limit", ["_MOST_LOOKS", "_MOST_TRIPLES"])
-def test_none_where_there_are_too_many_triples(mixed, monkeypatch, limit):
-    monkeypatch.setattr(triples, limit, 10)
+@pytest.mark.parametrize("limit", ["most_looks", "most_triples"])
+def test_none_where_there_are_too_many_triples(mixed, limit, limits: Override):
+    limits(**{limit: 10})
     assert product_bound(mixed) is None
 
 
-def test_none_where_the_tables_are_too_large(mixed, monkeypatch):
-    monkeypatch.setattr(triples, "_MOST_ENTRIES", 10)
+def test_none_where_the_tables_are_too_large(mixed, limits):
+    limits(most_entries=10)
     assert product_bound(mixed) is None
-    monkeypatch.setattr(traces, "MAX_AXIS_CELLS", 3)
+    limits(traced_values=3)
     assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
 
 
-def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypatch):
+def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypatch, limits: Override):
     """Beside joint strategies of many cells; where the bound is to be refined it is."""
     made = []
 
@@ -251,16 +252,16 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
         return operator_at(*given)
 
     monkeypatch.setattr(lower_bound, "operator_at", counted)
-    monkeypatch.setattr(lower_bound, "_MOST_WORK", 0.0)
+    limits(lower_bound_most_work=0.0)
     domain = mdp.Domain({"a": range(4), "b": range(4), "c": range(4)})
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
     solved = solve_decomposition(workload, 1e-6)
     best = decomposition_bound(*solved)
     often = len(made)
-    monkeypatch.setattr(lower_bound, "_LARGE_CELLS", 15)
+    limits(lower_bound_large_cells=15)
     assert decomposition_bound(*solved) == best
     assert len(made) == 2 * often > 2
-    monkeypatch.setattr(lower_bound, "_FAR", 1.0)
+    limits(lower_bound_far=1.0)
     assert 0.9 * best < decomposition_bound(*solved) < best
     assert len(made) == 2 * often + 1
     assert decomposition_bound(*solved, certify=True) > best
@@ -286,18 +287,18 @@ def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
     assert len(proved) == 2
 
 
-@pytest.mark.parametrize(("limit", "asked"), [("_MOST_ROW_ENTRIES", "dense"), ("MAX_AXIS_CELLS", "affine")])
-def test_none_where_explicit_queries_or_joint_strategies_are_too_large(monkeypatch, limit, asked):
+@pytest.mark.parametrize(("limit", "asked"), [("most_row_entries", "dense"), ("traced_values", "affine")])
+def test_none_where_explicit_queries_or_joint_strategies_are_too_large(limit, asked, limits: Override):
     domain = mdp.Domain({"a": range(3), "b": range(4)})
     rows = mdp.dense(matrix=np.arange(24.0).reshape(2, 12), attributes=["a", "b"])
     workload = mdp.Workload(domain, rows if asked == "dense" else mdp.pairwise("affine"), mdp.marginals(1))
     assert product_bound(workload) is not None
-    monkeypatch.setattr(terms if asked == "dense" else traces, limit, 4)
+    limits(**{limit: 4})
     assert product_bound(workload) is None
 
 
 @pytest.mark.parametrize("asked", ["prefix", "affine"])
-def test_attributes_that_can_be_exchanged_share_their_triples(monkeypatch, asked):
+def test_attributes_that_can_be_exchanged_share_their_triples(monkeypatch, asked, limits: Override):
     """As if they could not: the same bound, from more triples."""
     domain = mdp.Domain({name: range(4) for name in "abcd"} | {name: ["x", "y", "z"] for name in "ef"})
     pairs = mdp.kway(2, {"numeric": "prefix"}) if asked == "prefix" else mdp.pairwise("affine", list("abcd"))
@@ -308,7 +309,7 @@ def test_attributes_that_can_be_exchanged_share_their_triples(monkeypatch, asked
     found = decomposition_bound(*solved)
     operator, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
     monkeypatch.setattr(triples, "_exchangeable", lambda split, lattice, _: np.arange(len(lattice.types) - 1))
-    monkeypatch.setattr(triples, "_MOST_TIED", 10_000)
+    limits(most_tied=10_000)
     apart, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
     assert len(apart._values) > 2 * len(operator._values)
     assert len(apart.sectors) > len(operator.sectors)

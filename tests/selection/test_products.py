@@ -17,6 +17,7 @@ from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.searches.marginals import select_marginals
 from matrixdp.selection.searches.unions import select_union
 from matrixdp.testing import dense_error, dense_gram
+from tests.limits import Override
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -65,10 +66,10 @@ def test_losses_of_products_agree_from_every_axis():
     assert Factor(np.eye(3), 3.0).estimator == 1.0
 
 
-def test_attributes_that_are_measured_whole_count_explicit_queries(monkeypatch):
+def test_attributes_that_are_measured_whole_count_explicit_queries(limits: Override):
     terms = KronSum.of(DOMAIN, WORKLOAD.groups)
     expected = terms.loss([1.0, 1.0, 1.0])
-    monkeypatch.setattr("matrixdp.selection.problem.kron_sum.MAX_AXIS_CELLS", 1)
+    limits(axis_cells=1)
     assert terms.large(0)
     assert terms.loss([1.0, 1.0, 1.0]) == pytest.approx(expected, rel=1e-12)
 

@@ -8,7 +8,6 @@ from matrixdp.errors import NumericalError
 from matrixdp.mechanisms.products import spectrum_of
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
-from matrixdp.selection.compose import weight_vectors
 from matrixdp.selection.compose.weight_vectors import Objective, descend_weights, optimized_weights
 from matrixdp.selection.descent import Effort
 from matrixdp.selection.gram import ConvexSolver, solve_gram, solve_rows
@@ -107,14 +106,14 @@ def test_a_single_query_of_zeros_or_not_finite_has_no_strategy():
             solve_rows(np.array([row]))
 
 
-def test_a_search_that_steps_astray_comes_back(monkeypatch):
+def test_a_search_that_steps_astray_comes_back(limits):
     split = split_workload(BINARY)
     objective = Objective(split)
     start = weights_near(split, 0.4)
     phi, _ = objective(start)
     free = [place for place, size in enumerate(split.sizes) if size > 1]
     # weights of 1e13 were seen, at which Gram matrices have negative eigenvalues
-    monkeypatch.setattr(weight_vectors, "_LARGEST_WEIGHT", 0.7)
+    limits(largest_weight=0.7)
     descend_weights(objective, [1e3 * own for own in start], free, Effort(20, 1e-9))
     assert objective.evaluations > 1
     assert objective.best is not None

@@ -13,7 +13,6 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.plan import Block, Local, Part, Union
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.whole_table import select_kron
-from matrixdp.selection.searches import unions
 from matrixdp.selection.searches.unions import (
     CLUSTERS,
     combined_plan,
@@ -73,7 +72,7 @@ def test_least_squares_are_better_than_averages():
 
 
 def test_averages_serve_where_least_squares_take_too_long(monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.searches.unions._MOST_WORK", -1.0)
+    monkeypatch.setattr("matrixdp.selection.searches.LIMITS.unions_most_work", -1.0)
     plan, certificate = combined_plan(WORKLOAD, parts_of(GAUSSIAN), GAUSSIAN)
     assert isinstance(plan, Local)
     assert "averages" in certificate.scope
@@ -131,8 +130,8 @@ def test_two_groups_share_the_cost_evenly():
     assert len(whole.plan.parts) == 1
 
 
-def test_too_many_sets_are_not_merged_to_two(monkeypatch):
-    monkeypatch.setattr(unions, "MAX_MERGED_SETS", 5)
+def test_too_many_sets_are_not_merged_to_two(limits):
+    limits(max_merged_sets=5)
     with pytest.raises(TooLargeError, match="6 sets of attributes are not merged to two groups"):
         united(TWO_WAY, "two")
 

@@ -10,9 +10,9 @@ import pytest
 import matrixdp as mdp
 from matrixdp.answers.inference import METADATA
 from matrixdp.language import read_entry as ask
-from matrixdp.selection import custom
 from matrixdp.statistics import attributes as curves
 from matrixdp.statistics.intervals import UNBOUNDED, invert
+from tests.limits import Override
 
 DOMAIN = mdp.Domain(
     {
@@ -208,9 +208,9 @@ def test_covariances_with_the_number_of_records(additive, monkeypatch):
     assert (last["share"], last["share_lower"], last["share_upper"]) == (1.0, 1.0, 1.0)
 
 
-def test_shares_are_of_the_counts_that_were_planned_for(monkeypatch: pytest.MonkeyPatch):
+def test_shares_are_of_the_counts_that_were_planned_for(limits: Override):
     """Where answers are averages of parts, a count of its own has less noise than a sum over cells."""
-    monkeypatch.setattr(custom, "MAX_STACKED_CELLS", 0)
+    limits(max_stacked_cells=0)
     domain = mdp.Domain({"sex": ["f", "m"], "age": range(5)})
     parts = mdp.marginals([["sex"]]), mdp.dense(np.eye(10), ["sex", "age"])
     measured = mdp.Strategy.from_parts(domain, parts).measure(

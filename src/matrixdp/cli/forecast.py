@@ -17,7 +17,7 @@ from matrixdp.domain.rules import number_text
 from matrixdp.exact.resources import matrix_bytes, most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Total, Workload
-from matrixdp.selection.limits import MAX_JOINT_CELLS, MAX_MEASURED_CELLS
+from matrixdp.selection.limits import LIMITS
 
 #: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
 _MOST_SUBSETS = 2_000_000
@@ -139,7 +139,7 @@ def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
 def joint_seconds(group: Group, domain: Domain) -> float:
     """Return about how long selection takes for a group whose queries do not factor; 0 for others."""
     cells = domain.cells(group.attributes)
-    if hasattr(group, "predicates") or cells > MAX_JOINT_CELLS:
+    if hasattr(group, "predicates") or cells > LIMITS.joint_cells:
         return 0.0
     return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
 
@@ -222,7 +222,7 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
 
 
 def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[str]:
-    limit = min(MAX_MEASURED_CELLS, most_cells())
+    limit = min(LIMITS.max_measured_cells, most_cells())
     alone = len({name for group in workload for name in group.attributes}) == 1
 
     def seconds(size: int) -> float:

@@ -34,11 +34,12 @@ from matrixdp.selection.compose.product import Product
 from matrixdp.selection.compose.rounding import check_measurable, product_blocks
 from matrixdp.selection.compose.sub_solver import Construction
 from matrixdp.selection.compose.whole_table import product_choice
-from matrixdp.selection.gram import DEFAULT_GAP, solve_gram
+from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.opt_0 import rotated
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, check_table
+from matrixdp.selection.problem.kron_sum import KronSum, check_table
 from matrixdp.selection.problem.residual_traces import marginal_spectrum
 from matrixdp.selection.problem.residuals import Split, split_workload
 from matrixdp.selection.registry import (
@@ -53,15 +54,12 @@ from matrixdp.selection.registry import (
     register,
 )
 from matrixdp.selection.searches.coverage import Coverage
-from matrixdp.selection.searches.marginals import MAX_COUNTED_CELLS, MAX_MARGINAL_CELLS, pooled_products
+from matrixdp.selection.searches.marginals import pooled_products
 from matrixdp.selection.selection import Certificate, Choice
 from matrixdp.selection.starting_points import generator
 
 __all__ = [
-    "DEFAULT_GAP",
-    "MAX_AXIS_CELLS",
-    "MAX_COUNTED_CELLS",
-    "MAX_MARGINAL_CELLS",
+    "LIMITS",
     "MECHANISMS",
     "NO_BOUND",
     "Certificate",

@@ -18,7 +18,8 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor, product_blocks
 from matrixdp.selection.compose.whole_table import solve_table
 from matrixdp.selection.gram.factor import Factor, right_inverse
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, Inverse, KronSum, check_table
+from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_table
 from matrixdp.selection.registry import Mechanism, O, Options, Task, register
 from matrixdp.selection.selection import Certificate, Choice
 
@@ -106,9 +107,9 @@ def numeric_product(task: Task[Options], name: str, rows: Rows) -> Choice:
     check_table(task.workload, terms.attributes, name)
     chosen: list[Array | None] = []
     for axis, (attribute, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
-        if domain[attribute].numeric and size > MAX_AXIS_CELLS:
+        if domain[attribute].numeric and size > LIMITS.axis_cells:
             raise TooLargeError(
-                f"{name}: attribute {attribute!r} has {size} values; the limit is {MAX_AXIS_CELLS}. "
+                f"{name}: attribute {attribute!r} has {size} values; the limit is {LIMITS.axis_cells}. "
                 "Use coarser bins, or identity"
             )
         chosen.append(rows(terms, axis) if domain[attribute].numeric else None)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.mechanisms import (
-    MAX_COUNTED_CELLS,
-    MAX_MARGINAL_CELLS,
+    LIMITS,
     Certificate,
     Choice,
     Mechanism,
@@ -117,8 +116,8 @@ class Cube:
 def cube_of(workload: Workload, asked: tuple[Members, ...], *, every: bool = True) -> Cube:
     """Return what can be measured for the marginals that are asked.
 
-    Every marginal of at most ``MAX_MARGINAL_CELLS`` cells is a candidate, or, where these are too many or
-    ``every`` is False, only those that are asked.
+    Every marginal of at most ``LIMITS.max_marginal_cells`` cells is a candidate, or, where these are too many
+    or ``every`` is False, only those that are asked.
 
     Examples
     --------
@@ -132,15 +131,15 @@ def cube_of(workload: Workload, asked: tuple[Members, ...], *, every: bool = Tru
     wanted = np.array([[name in members for name in names] for members in asked], dtype=bool)
     wanted = wanted.reshape(len(asked), len(names))
     cells = np.where(wanted, sizes, 1.0).prod(axis=1)
-    if float(cells.max()) > MAX_COUNTED_CELLS:
+    if float(cells.max()) > LIMITS.max_counted_cells:
         raise TooLargeError(
             f"datacube: the workload asks about a marginal of {cells.max():.3g} cells; the limit is "
-            f"{MAX_COUNTED_CELLS:,}. Use residual, or ask about fewer attributes together"
+            f"{LIMITS.max_counted_cells:,}. Use residual, or ask about fewer attributes together"
         )
     offered = wanted
     if every and len(names) < 24 and len(asked) << len(names) <= _PAIRS:
         subsets = (np.arange(1 << len(names))[:, None] >> np.arange(len(names))) & 1 == 1
-        small = np.where(subsets, sizes, 1.0).prod(axis=1) <= MAX_MARGINAL_CELLS
+        small = np.where(subsets, sizes, 1.0).prod(axis=1) <= LIMITS.max_marginal_cells
         offered = np.unique(np.vstack([subsets[small], wanted]), axis=0)
     members = [tuple(n for n, kept in zip(names, row, strict=True) if kept) for row in offered]
     offered_cells = np.where(offered, sizes, 1.0).prod(axis=1)

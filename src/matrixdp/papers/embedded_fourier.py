@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.mechanisms import (
-    MAX_AXIS_CELLS,
+    LIMITS,
     Choice,
     KronSum,
     Mechanism,
@@ -112,10 +112,10 @@ def _embedded(task: Task[Options]) -> Choice:
         if key == Identity().key(size):
             chosen.append(None)
             continue
-        if size > MAX_AXIS_CELLS:
+        if size > LIMITS.axis_cells:
             raise TooLargeError(
                 f"fourier-thresholds: attribute {terms.attributes[axis]!r} has {size} values; the limit is "
-                f"{MAX_AXIS_CELLS}. Use fourier"
+                f"{LIMITS.axis_cells}. Use fourier"
             )
         if key in (Prefix().key(size), Suffix().key(size)):
             chosen.append(embedded_thresholds(size))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.errors import WorkloadError
 from matrixdp.mechanisms import (
-    DEFAULT_GAP,
+    LIMITS,
     Choice,
     Construction,
     ConvexOptions,
@@ -76,11 +76,11 @@ def select_residual_planner(workload: Workload, noise: Noise) -> Choice:
         raise WorkloadError(
             "workload: residualplanner answers marginals only; use residualplanner-plus or querysmasher"
         )
-    return select_by_decomposition(workload, noise, "residualplanner", DEFAULT_GAP)
+    return select_by_decomposition(workload, noise, "residualplanner", LIMITS.gap)
 
 
 def select_residual_planner_plus(
-    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = DEFAULT_GAP
+    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = LIMITS.gap
 ) -> Choice:
     """Select by ResidualPlanner+: one given strategy for each attribute, its mean removed, everywhere.
 

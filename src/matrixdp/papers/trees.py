@@ -15,7 +15,7 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import GridTree, IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.structured import GridCovariance
 from matrixdp.mechanisms import (
-    MAX_AXIS_CELLS,
+    LIMITS,
     NO_BOUND,
     Certificate,
     Choice,
@@ -194,10 +194,10 @@ def _quadtree(task: Task[Leveled]) -> Choice:
 def _sides(task: Task[Any], names: Sequence[str], mechanism: str) -> tuple[int, int]:
     """Return the cells along two attributes, whose covariances are written out."""
     first, second = (task.workload.domain[name].size for name in names)
-    if max(first, second) > MAX_AXIS_CELLS:
+    if max(first, second) > LIMITS.axis_cells:
         raise TooLargeError(
-            f"{mechanism}: {' x '.join(names)} has {first} x {second} cells; the limit is {MAX_AXIS_CELLS} "
-            "along each side. Use coarser bins, or identity"
+            f"{mechanism}: {' x '.join(names)} has {first} x {second} cells; the limit is "
+            f"{LIMITS.axis_cells} along each side. Use coarser bins, or identity"
         )
     return first, second
 

@@ -17,9 +17,10 @@ from matrixdp.plan import Split
 from matrixdp.queries import DenseGroup, Workload
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import select_minimax
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
-from matrixdp.selection.rules import RULES, SETTLED, Facts, Rule
+from matrixdp.selection.rules import RULES, Facts, Rule
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
@@ -29,13 +30,6 @@ _LOG = logging.getLogger(__name__)
 
 #: Reweightings for the objective ``max``, by norm; searches in the L1 norm are dear and not certified.
 _BALANCING_STEPS = {2: 60, 1: 8}
-#: Percent less error that another strategy may have, from which trying others is advised.
-_MUCH = 5.0
-#: No search is hoped to end below a fast trial of generalized marginals divided by this (1.10 was the most on
-#: the workloads on which they were compared).
-_HOPE = 1.15
-#: As accurate as ``dense`` within this share, the decomposition is taken: it measures each marginal apart.
-_EVEN = 2e-6
 
 Bound = tuple[float, str] | None
 
@@ -202,7 +196,7 @@ class _Search:
             noise = self.trials.noise
             raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")
         losses = {name: choice[1].loss for name, choice in self.found.items()}
-        best = min(losses, key=lambda name: losses[name] * (1.0 + _EVEN * (name == "dense")))
+        best = min(losses, key=lambda name: losses[name] * (1.0 + LIMITS.auto_even * (name == "dense")))
         plan, certificate = self.found[best]
         if "dense" in self.found:
             whole = self.found["dense"][1]
@@ -235,11 +229,11 @@ def _reason(candidates: tuple[Candidate, ...], gap: float | None) -> str:
         return "; ".join(told)
     if gap is None:
         return "no other fits"
-    if gap <= SETTLED:
+    if gap <= LIMITS.rules_settled:
         return "at the lower bound, before rounding to integers"
     share = 100 * (1 - (1 + gap) ** -0.5)
     near = f"within {share:.2g}% of the lower bound before rounding to integers; no other was tried"
-    return near + ("; `matrixdp compare` tries others" if share >= _MUCH else "")
+    return near + ("; `matrixdp compare` tries others" if share >= LIMITS.auto_much else "")
 
 
 def check_mechanism(name: str, options: Mapping[str, object]) -> None:
@@ -398,6 +392,6 @@ def hope_of(workload: Workload, noise: Noise) -> float:
         return 0.0  # strategies of single queries have far less error than those of marginals
     with one_blas_thread():
         if not facts.beyond(mechanism_named("generalized-marginals").limits):
-            return trials.trial("generalized-marginals") / _HOPE
+            return trials.trial("generalized-marginals") / LIMITS.auto_hope
         rules = [rule for rule in RULES[noise.norm] if rule.gain is not None and not any(rule.refusal(facts))]
         return min((trials.trial(rule.mechanism) / (rule.gain or 1.0) for rule in rules), default=0.0)

@@ -14,24 +14,20 @@ from matrixdp.plan import Plan
 from matrixdp.selection.bounds.lower_bound import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import select_jointly
-from matrixdp.selection.compose.product import MAX_FREE_CELLS, solve_kron
+from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.whole_table import (
-    MAX_AXIS_VALUES,
-    MAX_DENSE_CELLS,
     select_directly,
     select_kron,
     select_weighted_product,
     solve_table,
 )
-from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, MAX_TABLE_CELLS, KronSum
-from matrixdp.selection.problem.residual_traces import MAX_AXIS_PIECES, MAX_PIECES, MAX_WRITTEN_ENTRIES
+from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.registry import Mechanism, Options, Task, option, register
 from matrixdp.selection.searches.marginals import (
-    MAX_COUNTED_CELLS,
     first_generalized_loss,
     select_generalized_marginals,
     select_marginals,
@@ -50,7 +46,7 @@ _SEED = "of the searches that start from random points; equal seeds give equal s
 class ConvexOptions(Options):
     """What mechanisms that solve convex problems can be told."""
 
-    gap: float = option(DEFAULT_GAP, "relative gap of every certified problem")
+    gap: float = option(LIMITS.gap, "relative gap of every certified problem")
 
 
 @dataclass(frozen=True)
@@ -159,7 +155,7 @@ def _opt_0(task: Task[PIdentityOptions]) -> tuple[Plan, Certificate]:
         noise,
         "opt-0",
         search,
-        MAX_AXIS_CELLS,
+        LIMITS.axis_cells,
         max_axis=math.inf,
         instead="opt-kron, opt-plus or opt-m",
         certified=f"every strategy with {noise} noise",
@@ -171,8 +167,8 @@ def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
     return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
-_TABLE = {"table": MAX_TABLE_CELLS}
-_MARGINALS = {"marginal": MAX_COUNTED_CELLS}
+_TABLE = {"table": LIMITS.max_table_cells}
+_MARGINALS = {"marginal": LIMITS.max_counted_cells}
 
 register(
     Mechanism(
@@ -181,7 +177,7 @@ register(
         _GAUSSIAN,
         ConvexOptions,
         lambda task: select_directly(task.workload, task.noise, task.options.gap, task.memory),
-        {**_TABLE, "joint": MAX_DENSE_CELLS, "factor": MAX_DENSE_CELLS},
+        {**_TABLE, "joint": LIMITS.max_dense_cells, "factor": LIMITS.max_dense_cells},
     )
 )
 register(
@@ -191,7 +187,12 @@ register(
         _GAUSSIAN,
         ConvexOptions,
         lambda task: select_weighted_product(task.workload, task.noise, task.options.gap),
-        {**_TABLE, "joint": MAX_FREE_CELLS, "attribute": MAX_AXIS_VALUES, "factor": MAX_AXIS_VALUES},
+        {
+            **_TABLE,
+            "joint": LIMITS.max_free_cells,
+            "attribute": LIMITS.max_axis_values,
+            "factor": LIMITS.max_axis_values,
+        },
     )
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized", _GAUSSIAN)
@@ -203,7 +204,7 @@ register(
         _BOTH,
         PIdentityOptions,
         _opt_0,
-        {**_TABLE, "joint": MAX_AXIS_CELLS},
+        {**_TABLE, "joint": LIMITS.axis_cells},
     )
 )
 register(
@@ -224,7 +225,7 @@ register(
         _BOTH,
         UnionOptions,
         _opt_plus,
-        {"marginal": MAX_TABLE_CELLS},
+        {"marginal": LIMITS.max_table_cells},
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
     )
 )
@@ -235,7 +236,7 @@ register(
         _BOTH,
         MarginalsOptions,
         lambda task: select_marginals(task.workload, task.noise, **_covering(task)),
-        {**_MARGINALS, "subsets": MAX_PIECES},
+        {**_MARGINALS, "subsets": LIMITS.max_pieces},
     )
 )
 register(
@@ -247,9 +248,9 @@ register(
         lambda task: select_generalized_marginals(task.workload, task.noise, **_covering(task)),
         {
             **_MARGINALS,
-            "subsets": MAX_AXIS_PIECES,
-            "strategy": MAX_AXIS_CELLS,
-            "written": MAX_WRITTEN_ENTRIES,
+            "subsets": LIMITS.max_axis_pieces,
+            "strategy": LIMITS.axis_cells,
+            "written": LIMITS.residual_traces_max_written_entries,
         },
         lambda task: first_generalized_loss(task.workload, task.noise),
     )

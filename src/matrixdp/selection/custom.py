@@ -33,6 +33,7 @@ from matrixdp.selection.compose.rounding import (
     measured_factor,
     small_integers,
 )
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import uniform_variance
 from matrixdp.selection.selection import Certificate, Selection, charged
 from matrixdp.selection.targets import targeted
@@ -53,19 +54,6 @@ GIVEN = "given"
 """What strategies that were given, not selected, have instead of a mechanism."""
 
 Array = NDArray[np.float64]
-
-#: Numbers over a common denominator are kept exactly while numerators stay below this.
-_MOST_EXACT = 1 << 24
-#: Different numbers of a matrix, up to which a common denominator is looked for.
-_MOST_NUMBERS = 4_096
-#: Entries of a matrix that a part is written out as.
-MAX_WRITTEN_ENTRIES = 50_000_000
-#: Several parts are one matrix up to so many cells and entries.
-MAX_STACKED_CELLS, MAX_STACKED_ENTRIES = 2_048, 20_000_000
-#: Their entries are less than this.
-_MOST_STACKED = 1 << 31
-#: By what the least precise of stacked parts is multiplied at least, where no small integers do.
-_MULTIPLIER = 4_096
 
 
 @final
@@ -122,10 +110,10 @@ def given_part(group: Group, share: float) -> GivenPart:
 
 
 def _check_written(name: str, rows: int, columns: int) -> None:
-    if rows * columns > MAX_WRITTEN_ENTRIES:
+    if rows * columns > LIMITS.custom_max_written_entries:
         raise TooLargeError(
             f"{name}: a matrix of {rows} rows and {columns} columns would be measured; the limit is "
-            f"{MAX_WRITTEN_ENTRIES:,} entries. Give it as a product, a set for each attribute"
+            f"{LIMITS.custom_max_written_entries:,} entries. Give it as a product, a set for each attribute"
         )
 
 
@@ -146,9 +134,9 @@ def exact_integers(rows: Array) -> NDArray[np.int64] | None:
     scale = 1
     if (numbers != np.rint(numbers)).any():
         scale = 0
-        if len(numbers) <= _MOST_NUMBERS:
+        if len(numbers) <= LIMITS.most_numbers:
             scale = math.lcm(*(Fraction(repr(float(number))).denominator for number in numbers))
-            scale = 0 if scale * Fraction(float(numbers[-1])) >= _MOST_EXACT else scale
+            scale = 0 if scale * Fraction(float(numbers[-1])) >= LIMITS.most_exact else scale
     elif numbers[-1] >= 2.0**53:
         scale = 0
     if scale == 0:
@@ -193,7 +181,7 @@ def given_plan(domain: Domain, parts: Sequence[GivenPart], noise: Noise) -> Plan
     if not names:  # every part measures the total: together, once
         return Direct(domain, (measured[0].at_cost(noise),), noise)
     cells, rows = domain.cells(names), sum(part.rows for part in measured)
-    if cells <= MAX_STACKED_CELLS and rows * cells <= MAX_STACKED_ENTRIES:
+    if cells <= LIMITS.max_stacked_cells and rows * cells <= LIMITS.max_stacked_entries:
         with _measurable("the strategy"):
             block = Block(names, _stacked(domain, names, parts, noise))
         return Direct(domain, (Part(names, (block,), 1.0).at_cost(noise),), noise)
@@ -279,7 +267,7 @@ def _stacked(
         largest = max(
             f * int(np.abs(whole).max()) for f, whole in zip(factors, exact, strict=True) if whole is not None
         )
-        if largest >= _MOST_STACKED:
+        if largest >= LIMITS.most_stacked:
             raise NumericalError(f"shares so far apart that integers up to {largest} would be measured")
         stacked = np.vstack([f * whole for f, whole in zip(factors, exact, strict=True) if whole is not None])
         return explicit_matrix(stacked)
@@ -295,7 +283,7 @@ def _multipliers(scales: Sequence[float]) -> list[int]:
         if float(np.abs(multiple * ratios - np.rint(multiple * ratios)).max()) < 1e-9 * multiple:
             break
     else:
-        multiple = _MULTIPLIER
+        multiple = LIMITS.custom_multiplier
     return [int(factor) for factor in np.rint(multiple * ratios)]
 
 

@@ -12,7 +12,7 @@ from matrixdp.selection.compose.decomposition import sub_solver_for
 from matrixdp.selection.compose.joint_tables import joint_pairs
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
-from matrixdp.selection.gram import DEFAULT_GAP
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.rules import RULES, Facts
@@ -139,7 +139,7 @@ def part_methods(workload: Workload) -> tuple[PartMethod, ...]:
     [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
     split = split_workload(workload)
-    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, DEFAULT_GAP)
+    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, LIMITS.gap)
     pairs = joint_pairs(workload)
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []

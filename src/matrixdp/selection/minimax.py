@@ -17,25 +17,17 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["MAX_WEIGHED_ENTRIES", "select_minimax", "uniform_variance"]
+__all__ = ["select_minimax", "uniform_variance"]
 
 Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
 Choose = Callable[[Workload], Choice]
 BoundOf = Callable[[Workload], tuple[float, str] | None]
 Progress = Callable[[str, float | None], None]
-
-#: Predicates of one attribute are weighted one by one up to this many entries of their matrix.
-MAX_WEIGHED_ENTRIES = 20_000_000
-#: Sums of products over more entries than this are weighted by products, as products are.
-MAX_SINGLE_ENTRIES = 20_000_000
-#: Weights below this share of the largest of their set are raised to it: every query stays supported.
-_LEAST_WEIGHT = 1e-9
-#: Without a bound it stops where so many reweightings have gained less than this share of the variance.
-_PATIENCE, _GAIN = 12, 5e-3
 
 
 @dataclass(eq=False)
@@ -91,12 +83,12 @@ class _Weights:
                 continue
             others = tuple(i for i in range(tensor.ndim) if i != position)
             stepped = axis * (tensor.max(axis=others) / peak) ** power
-            self.axes[position] = np.maximum(stepped / stepped.max(), _LEAST_WEIGHT)
+            self.axes[position] = np.maximum(stepped / stepped.max(), LIMITS.least_weight)
 
 
 def _summed(group: DenseGroup) -> bool:
     """Return whether explicit queries are too many to be weighted one by one, and are a sum of products."""
-    return bool(group.summands) and group.queries * math.prod(group.sizes) > MAX_SINGLE_ENTRIES
+    return bool(group.summands) and group.queries * math.prod(group.sizes) > LIMITS.max_single_entries
 
 
 def _counts(group: Group) -> tuple[int, ...]:
@@ -114,7 +106,7 @@ def _start(group: Group) -> _Weights:
     for predicates, size in zip(own.predicates, group.sizes, strict=True):
         count = predicates.count(size)
         even = predicates.symmetric(size) is not None or count == 1
-        axes.append(None if even or count * size > MAX_WEIGHED_ENTRIES else np.ones(count))
+        axes.append(None if even or count * size > LIMITS.max_weighed_entries else np.ones(count))
     return _Weights(group, 1.0, axes)
 
 
@@ -179,14 +171,16 @@ def select_minimax(
         history.append(least)
         if bound is not None and least <= bound * (1.0 + gap):
             break
-        stalled = len(history) > _PATIENCE and least > history[-1 - _PATIENCE] * (1.0 - _GAIN)
+        stalled = len(history) > LIMITS.minimax_patience and least > history[-1 - LIMITS.minimax_patience] * (
+            1.0 - LIMITS.minimax_gain
+        )
         if bound is None and stalled:
             break
         for item, values in zip(weights, found, strict=True):
             item.update(values, largest, power)
         peak = max(item.whole for item in weights)
         for item in weights:
-            item.whole = max(item.whole / peak, _LEAST_WEIGHT)
+            item.whole = max(item.whole / peak, LIMITS.least_weight)
     if best is None:
         raise TooLargeError("objective max: no iteration was allowed")
     if bound is None and bound_of is not None:

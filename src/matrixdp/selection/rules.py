@@ -14,28 +14,13 @@ from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.selection.compose.whole_table import few_products
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import distinct_cells, gram_terms
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.registry import mechanism_named
 
-__all__ = ["RULES", "SETTLED", "SIZES", "Facts", "Rule"]
-
-#: The whole table is solved too up to this many cells that do not factor: other mechanisms take their lower
-#: bound from it.
-MAX_COMPARED_CELLS = 1_100
-#: Under Gaussian noise no product has less error than the decomposition at its optimum. Where its weights end
-#: in a local minimum one may: a product is compared on tables up to this many cells, one with weighted rows
-#: where it takes few of them, and only where at least so much may be gained.
-MAX_PRODUCT_CELLS, MAX_WEIGHTED_CELLS, WORTHWHILE = 100_000, 10_000_000, 1e-3
-#: With a proved gap below this nothing else is tried.
-SETTLED = 1e-6
-#: Under Laplace noise the whole table is searched where queries tell so many of its cells apart, or where so
-#: few are asked.
-MAX_SEARCHED_CELLS, MAX_SEARCHED_QUERIES = 400, 64
-#: Unions, products and parts of one attribute are strategies for its one Gram matrix: with more values than
-#: this it is searched once. With few, a total beside differences may win, and all searches are fast.
-MAX_FEW_VALUES = 100
+__all__ = ["RULES", "SIZES", "Facts", "Rule"]
 
 
 class Facts:
@@ -61,19 +46,19 @@ class Facts:
     @property
     def small(self) -> bool:
         """Whether the optimum on the whole table is within reach."""
-        return self.terms.cells <= MAX_COMPARED_CELLS
+        return self.terms.cells <= LIMITS.max_compared_cells
 
     @cached_property
     def searched_whole(self) -> bool:
         """Whether the table of what does not factor is searched as a whole under Laplace noise."""
         cells = self.terms.cells
-        if cells <= MAX_SEARCHED_CELLS or cells > MAX_AXIS_CELLS:
-            return cells <= MAX_SEARCHED_CELLS
-        if sum(group.queries for group in self.asked) <= MAX_SEARCHED_QUERIES:
+        if cells <= LIMITS.max_searched_cells or cells > LIMITS.axis_cells:
+            return cells <= LIMITS.max_searched_cells
+        if sum(group.queries for group in self.asked) <= LIMITS.max_searched_queries:
             return True
         if all(isinstance(group, ProductGroup) for group in self.asked):
             return False  # products tell nearly all of their cells apart
-        return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= MAX_SEARCHED_CELLS
+        return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= LIMITS.max_searched_cells
 
     @cached_property
     def few_products(self) -> bool:
@@ -232,13 +217,13 @@ def _weighted(facts: Facts) -> str:
 def _one_product(facts: Facts) -> str:
     if facts.small:
         return "dense is compared: it contains all products"
-    weighted = not _weighted(facts) and facts.size("table") <= MAX_WEIGHTED_CELLS
+    weighted = not _weighted(facts) and facts.size("table") <= LIMITS.max_weighted_cells
     return "weighted-product is compared: it contains it" if weighted else ""
 
 
 def _one_attribute(facts: Facts) -> str:
-    long = len(facts.terms.sizes) == 1 and facts.terms.sizes[0] > MAX_FEW_VALUES
-    return "" if long else f"not one attribute of more than {MAX_FEW_VALUES} values"
+    long = len(facts.terms.sizes) == 1 and facts.terms.sizes[0] > LIMITS.max_few_values
+    return "" if long else f"not one attribute of more than {LIMITS.max_few_values} values"
 
 
 def _several_joint(facts: Facts) -> str:
@@ -246,7 +231,8 @@ def _several_joint(facts: Facts) -> str:
         return "at most one attribute does not factor out"
     if facts.searched_whole:
         return ""
-    return f"more than {MAX_SEARCHED_QUERIES} queries tell more than {MAX_SEARCHED_CELLS} cells apart"
+    queries, cells = LIMITS.max_searched_queries, LIMITS.max_searched_cells
+    return f"more than {queries} queries tell more than {cells} cells apart"
 
 
 def _marginals_of_strategies(facts: Facts) -> str:
@@ -270,9 +256,24 @@ RULES: dict[int, tuple[Rule, ...]] = {
         # one product is measured as it is: its strategy has one part
         Rule("dense", unless=_a_product, alone=True),
         Rule("residual"),
-        Rule("dense", unless=_joint_small, limits={"joint": MAX_COMPARED_CELLS}, gap=SETTLED),
-        Rule("weighted-product", unless=_weighted, limits={"table": MAX_WEIGHTED_CELLS}, gap=WORTHWHILE),
-        Rule("opt-kron", unless=_one_product, limits={"table": MAX_PRODUCT_CELLS}, gap=WORTHWHILE),
+        Rule(
+            "dense",
+            unless=_joint_small,
+            limits={"joint": LIMITS.max_compared_cells},
+            gap=LIMITS.rules_settled,
+        ),
+        Rule(
+            "weighted-product",
+            unless=_weighted,
+            limits={"table": LIMITS.max_weighted_cells},
+            gap=LIMITS.rules_worthwhile,
+        ),
+        Rule(
+            "opt-kron",
+            unless=_one_product,
+            limits={"table": LIMITS.max_product_cells},
+            gap=LIMITS.rules_worthwhile,
+        ),
     ),
     1: (
         Rule("opt-m"),

@@ -11,12 +11,10 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups
 
-__all__ = ["OTHER_GROUPS", "TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]
-
-#: Groups without a target may have standard errors this many times the largest target.
-OTHER_GROUPS = 10.0
+__all__ = ["TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     """Return the workload with groups weighted such that the largest weight x variance is what matters.
 
     A group with target t has weight 1 / t^2, so that all targets are met at privacy cost 1 if the largest
-    weighted variance is at most 1. Other groups count as if their target were `OTHER_GROUPS` times the
+    weighted variance is at most 1. Other groups count as if their target were `LIMITS.other_groups` times the
     largest. Weights of the workload itself have no influence.
 
     Examples
@@ -52,7 +50,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     [0.0025, 0.25]
     """
     found = group_targets(workload, targets)
-    loose = OTHER_GROUPS * max(target for target in found if target is not None)
+    loose = LIMITS.other_groups * max(target for target in found if target is not None)
     groups = [
         replace(group, weight=1.0 / (loose if target is None else target) ** 2, query_weights=None)
         for group, target in zip(workload, found, strict=True)

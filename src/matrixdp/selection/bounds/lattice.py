@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
 
@@ -21,9 +22,6 @@ __all__ = ["Lattice", "Places"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-
-#: Sets of up to this many attributes are numbers of one bit for each; of more, sums of random numbers.
-_MOST_BITS = 63
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +84,7 @@ class Lattice:
     def _bits(self) -> NDArray[np.uint64]:
         """A number for each attribute, 0 for none; the sums over different sets of attributes differ."""
         count = len(self.types) - 1
-        if count > _MOST_BITS:
+        if count > LIMITS.most_bits:
             own = generator(0).integers(0, 2**63, size=count, dtype=np.uint64)
         else:
             own = np.left_shift(np.uint64(1), np.arange(count, dtype=np.uint64))

@@ -20,7 +20,6 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import kronecker
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
-from matrixdp.selection.bounds import traces
 from matrixdp.selection.bounds.terms import Solved, asked_terms, mean_duals, measured_terms
 from matrixdp.selection.bounds.traces import Tied
 from matrixdp.selection.bounds.triples import Operator
@@ -29,11 +28,11 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.singular_values import svd_bound_gram
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 
 __all__ = [
-    "MAX_SPECTRAL_CELLS",
     "decomposition_bound",
     "operator_at",
     "product_bound",
@@ -43,25 +42,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-#: The relative gap of the sub-workloads whose solutions prove a bound.
-_GAP = 1e-4
-#: How often what depends on the distributions is made again at better ones, and the least relative gain.
-_ROUNDS, _GAIN = 3, 2e-3
-#: Of joint strategies over more cells it is done only where the loss is above the bound by a factor between.
-_LARGE_CELLS, _NEAR, _FAR = 1_000, 1.02, 1.5
-#: Steps by which distributions are tuned, few where those take long; the relative gain of the last.
-_STEPS, _FEW_STEPS, _STEP_GAIN = 30, 5, 1e-5
-#: Distributions are kept above this share of the uniform one.
-_LEAST = 1e-7
-#: The cubes of the dimensions of sectors whose eigenvalues are computed, in all; the second to certify.
-_MOST_WORK, _THOROUGH_WORK = 4e8, 4e9
-#: The least eigenvalue of the metric of a sector, relative to its dimension and the largest.
-_METRIC_RANK = 1e-13
-#: What floating point may add to a bound of positive terms, generously, and where terms have signs.
-_ROUNDING, _SIGNED_ROUNDING = 1e-11, 1e-9
-#: Cells that do not factor, up to which the spectrum of a workload is computed; and multiplications.
-MAX_SPECTRAL_CELLS, _MOST_SPECTRAL_WORK = 2_000, 1e11
 
 
 def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str] | None:
@@ -79,9 +59,9 @@ def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str
     try:
         split = split_workload(workload)
         sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-        if max(sizes, default=0) > traces.MAX_AXIS_CELLS or split.coupled_apart:
+        if max(sizes, default=0) > LIMITS.traced_values or split.coupled_apart:
             return None
-        solver = sub_solver_for(Pieces(split, optimized_weights(split)), GAUSSIAN, _GAP)
+        solver = sub_solver_for(Pieces(split, optimized_weights(split)), GAUSSIAN, LIMITS.lower_bound_gap)
         bound = decomposition_bound(split, solver, solve_classes(split, solver), certify)
     except TooLargeError:
         return None
@@ -115,29 +95,33 @@ def decomposition_bound(
     joint = [block.found for _, solution in solved for block in solution.blocks if len(block.axes) > 1]
     cells = max((one.cells for one in joint if isinstance(one, Factor)), default=0)
     # what takes long is not done again for a bound that proves little, or almost all
-    least, most = (0.0, math.inf) if certify or cells <= _LARGE_CELLS else (_NEAR, _FAR)
+    least, most = (
+        (0.0, math.inf)
+        if certify or cells <= LIMITS.lower_bound_large_cells
+        else (LIMITS.lower_bound_near, LIMITS.lower_bound_far)
+    )
     best, p = 0.0, mean_duals(split, solved)
     where: tuple[Operator, list[Array]] | None = None
-    for _ in range(_ROUNDS):
+    for _ in range(LIMITS.lower_bound_rounds):
         try:
             operator, rooted = operator_at(split, solver, solved, p)
         except TooLargeError:
             return None
         start = p
-        found, p = tuned(operator, start, _FEW_STEPS if rooted else _STEPS)
+        found, p = tuned(operator, start, LIMITS.few_steps if rooted else LIMITS.lower_bound_steps)
         gain = found / max(best, 1e-300) - 1.0
         # what is best for T1^3 / T2 need not be for the eigenvalues of small sectors
         for one in (start, p) if where is None else (p,):
-            value = nuclear_norm(operator, one, _MOST_WORK)
+            value = nuclear_norm(operator, one, LIMITS.lower_bound_most_work)
             if where is None or value > best:
                 best, where = value, (operator, one)
-        if not rooted or gain < _GAIN or not least <= loss / (best * best) <= most:
+        if not rooted or gain < LIMITS.lower_bound_gain or not least <= loss / (best * best) <= most:
             break
     assert where is not None
     if certify:
-        best = max(best, nuclear_norm(*where, _THOROUGH_WORK))
+        best = max(best, nuclear_norm(*where, LIMITS.thorough_work))
     signed = not all(slot.gram.definite for slot in split.slots)
-    return best * best * (1.0 - (_SIGNED_ROUNDING if signed else _ROUNDING))
+    return best * best * (1.0 - (LIMITS.signed_rounding if signed else LIMITS.lower_bound_rounding))
 
 
 def operator_at(split: Split, solver: SubSolver, solved: Solved, p: Sequence[Array]) -> tuple[Operator, bool]:
@@ -149,7 +133,9 @@ def operator_at(split: Split, solver: SubSolver, solved: Solved, p: Sequence[Arr
     return Operator(split, found, classes), rooted
 
 
-def tuned(operator: Operator, p: Sequence[Array], steps: int = _STEPS) -> tuple[float, list[Array]]:
+def tuned(
+    operator: Operator, p: Sequence[Array], steps: int = LIMITS.lower_bound_steps
+) -> tuple[float, list[Array]]:
     """Return F by traces at the best distributions that are found, and those.
 
     T2 is linear in every attribute's 1 / p; where it is g'(1 / p), the best p is proportional to sqrt(g).
@@ -167,7 +153,7 @@ def tuned(operator: Operator, p: Sequence[Array], steps: int = _STEPS) -> tuple[
         if value > best:
             gain = value / best - 1.0
             best, current, slopes = value, trial, found
-            if gain < _STEP_GAIN:
+            if gain < LIMITS.step_gain:
                 break
         else:
             power *= 0.5
@@ -177,7 +163,7 @@ def tuned(operator: Operator, p: Sequence[Array], steps: int = _STEPS) -> tuple[
 
 
 def _distribution(values: Array) -> Array:
-    kept = np.maximum(values / float(values.sum()), _LEAST / len(values))
+    kept = np.maximum(values / float(values.sum()), LIMITS.lower_bound_least / len(values))
     return np.asarray(kept / float(kept.sum()))
 
 
@@ -250,7 +236,7 @@ def sector_norm(operator: Operator, sector: int, p: Sequence[Array]) -> float:
             metric[-1][-1] += theta[union] * kronecker(factors)
     middle = np.block(metric)
     spectrum = scipy.linalg.eigvalsh(middle)
-    if not float(spectrum[0]) > _METRIC_RANK * len(spectrum) * float(spectrum[-1]):
+    if not float(spectrum[0]) > LIMITS.metric_rank * len(spectrum) * float(spectrum[-1]):
         return 0.0  # as good as singular: rounding errors decide what its eigenvalues are
     values = scipy.linalg.eigh(np.block(asked), middle, eigvals_only=True)
     # an eigenvalue of 0 comes out as a rounding error, whose root would raise the bound noticeably
@@ -295,7 +281,7 @@ def svd_bound_workload(workload: Workload) -> float | None:
     2.63
     """
     shape = KronSum.of(workload.domain, workload.groups)
-    if shape.cells > MAX_SPECTRAL_CELLS:
+    if shape.cells > LIMITS.max_spectral_cells:
         return uniform_bound(workload)
     bound = 1.0
     for asked in shape.factored.values():
@@ -303,7 +289,7 @@ def svd_bound_workload(workload: Workload) -> float | None:
         if symmetric is not None:
             root = math.sqrt(symmetric[0]) * (size - 1) + math.sqrt(symmetric[0] + size * symmetric[1])
             bound *= root * root / size
-        elif size > MAX_SPECTRAL_CELLS:
+        elif size > LIMITS.max_spectral_cells:
             return None
         else:
             bound *= svd_bound_gram(asked.matrix())
@@ -319,14 +305,17 @@ def uniform_bound(workload: Workload) -> float | None:
     """Return F^2 at the uniform p, from the eigenvalues of all sectors; None where one is too large."""
     split = split_workload(workload)
     free = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-    if split.coupled_apart or max(free, default=0) > MAX_SPECTRAL_CELLS:
+    if split.coupled_apart or max(free, default=0) > LIMITS.max_spectral_cells:
         return None
     try:
         operator = Operator(split, *asked_terms(split, Pieces(split, uniform_weights(split))))
     except TooLargeError:
         return None
     cells = [sector_cells(operator, sector) for sector, _ in operator.sectors]
-    if max(cells) > MAX_SPECTRAL_CELLS or sum(float(n) ** 3 for n in cells) > _MOST_SPECTRAL_WORK:
+    if (
+        max(cells) > LIMITS.max_spectral_cells
+        or sum(float(n) ** 3 for n in cells) > LIMITS.most_spectral_work
+    ):
         return None
     p = uniform_weights(split)
     return sum(count * sector_norm(operator, sector, p) for sector, count in operator.sectors) ** 2

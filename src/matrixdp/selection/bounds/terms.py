@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import along
-from matrixdp.selection.bounds import traces
 from matrixdp.selection.bounds.traces import Covariance, Tied, Traces
 from matrixdp.selection.bounds.triples import ClassTerms
 from matrixdp.selection.compose.product import solve_structured
@@ -19,23 +18,13 @@ from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, Su
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
 __all__ = ["Covariances", "asked_terms", "mean_duals", "measured_terms"]
 
 Array = NDArray[np.float64]
 Solved = Sequence[tuple[SubWorkload, SubSolution]]
-
-#: Entries of explicit queries, at most.
-_MOST_ROW_ENTRIES = 10_000_000
-#: Eigenvalues below this share of the largest are those of what is not measured.
-_RANK = 1e-10
-#: Distributions are kept above this share of the uniform one.
-_LEAST = 1e-7
-#: The relative gap of the products that take the place of joint strategies: it enters the bound squared.
-_PRODUCT_GAP = 1e-2
-#: Tensors that an exchange of attributes changes by less than this are the same.
-_SAME = 1e-12
 
 
 def asked_terms(split: Split, pieces: Pieces) -> tuple[Traces, list[ClassTerms]]:
@@ -94,7 +83,7 @@ def _contracted(split: Split, pieces: Pieces, number: int, kept: Sequence[bool],
 
 def _tied_rows(found: Traces, sub: SubWorkload, tensors: Sequence[Array]) -> tuple[int, ...]:
     """Add explicit queries on a subset; return the number of each attribute's part."""
-    if sum(tensor.size for tensor in tensors) > _MOST_ROW_ENTRIES:
+    if sum(tensor.size for tensor in tensors) > LIMITS.most_row_entries:
         raise TooLargeError(f"a bound of explicit queries over {tensors[0][0].size} cells")
     rows = np.concatenate(tensors).reshape(-1, math.prod(sub.sizes))
     if len(rows) > rows.shape[1]:
@@ -112,7 +101,7 @@ def _one_type(types: Sequence[int]) -> bool:
 def _alike(sizes: Sequence[int], gram: Array) -> bool:
     """Return whether a matrix over two attributes stays as it is when they are exchanged."""
     swapped = gram.reshape(*sizes, *sizes).transpose(1, 0, 3, 2).reshape(gram.shape)
-    return bool(np.abs(swapped - gram).max() <= _SAME * np.abs(gram).max())
+    return bool(np.abs(swapped - gram).max() <= LIMITS.terms_same * np.abs(gram).max())
 
 
 def mean_duals(split: Split, solved: Solved) -> list[Array]:
@@ -131,7 +120,7 @@ def mean_duals(split: Split, solved: Solved) -> list[Array]:
                 for axis, type_ in enumerate(own):
                     marginal = np.moveaxis(dual, axis, 0).reshape(dual.shape[axis], -1).sum(axis=1)
                     sums[type_] += share * marginal / float(marginal.sum())
-    means = [np.maximum(one / float(one.sum()), _LEAST / len(one)) for one in sums]
+    means = [np.maximum(one / float(one.sum()), LIMITS.terms_least / len(one)) for one in sums]
     return [one / float(one.sum()) for one in means]
 
 
@@ -193,9 +182,12 @@ class Covariances:
         freed = not isinstance(found, Factor) and any(factor.dual is None for factor in found.factors)
         if not explicit and (freed or (joint and self._by_products)):
             problem = self._solver.problem(sub, block.axes, block.terms, [])
-            found, joint = solve_structured(problem, ConvexSolver(_PRODUCT_GAP), weigh_rows=False), False
+            found, joint = (
+                solve_structured(problem, ConvexSolver(LIMITS.product_gap), weigh_rows=False),
+                False,
+            )
         if joint:
-            if found.cells > traces.MAX_AXIS_CELLS:
+            if found.cells > LIMITS.traced_values:
                 raise TooLargeError(f"a bound of a joint strategy over {found.cells} cells")
             self.rooted = True
             gram, sizes = self._solver.gram(block.terms, explicit), [len(p) for p in own]
@@ -207,7 +199,7 @@ class Covariances:
             return numbers
         factors = (found,) if isinstance(found, Factor) else found.factors
         for factor, type_, p in zip(factors, types, own, strict=True):
-            if len(types) == 1 and factor.height < len(p) - 1 and len(p) <= traces.MAX_AXIS_CELLS:
+            if len(types) == 1 and factor.height < len(p) - 1 and len(p) <= LIMITS.traced_values:
                 self.rooted = True
                 known.append(_root(self._solver.gram(block.terms, explicit), own))
             else:
@@ -259,6 +251,6 @@ def _root(gram: Array, distributions: Sequence[Array]) -> Covariance:
     square = tensor.reshape(scaled.shape)
     rows = np.vstack(factored_blocks(square, symmetries_of(square, root.shape)))
     values = np.einsum("aj,aj->a", rows, rows)
-    kept = values > _RANK * values.max()
+    kept = values > LIMITS.terms_rank * values.max()
     trace = float(np.sqrt(values[kept]).sum())
     return Covariance(rows[kept].T * (math.sqrt(trace) * values[kept] ** -0.75) * root.ravel()[:, None])

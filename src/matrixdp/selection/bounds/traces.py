@@ -19,19 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.selection.limits import LIMITS
 
-__all__ = ["MAX_AXIS_CELLS", "Code", "Covariance", "Share", "Tied", "Traces"]
+__all__ = ["Code", "Covariance", "Share", "Tied", "Traces"]
 
 Array = NDArray[np.float64]
 #: What an attribute is in a triple: its type, its covariances in B, C and E, and its Gram matrices between B
 #: and C and between B and E; each by number, -1 where there is none.
 Code = tuple[int, int, int, int, int, int]
 _Operand = tuple[Array, list[int]]
-
-#: Attributes whose covariances are written out and multiplied have up to this many values.
-MAX_AXIS_CELLS = 2_000
-#: How far a matrix may be from the diagonal one that it is taken for, as far as vectors tell.
-_SAME = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +63,12 @@ class Covariance:
 
     @cached_property
     def matrix(self) -> Array:
-        """Z itself, shape (n, n); raises TooLargeError past ``MAX_AXIS_CELLS`` values."""
+        """Z itself, shape (n, n); raises TooLargeError past ``LIMITS.traced_values`` values."""
         size = len(self.root)
-        if size > MAX_AXIS_CELLS:
-            raise TooLargeError(f"a bound that multiplies {size} x {size}; the limit is {MAX_AXIS_CELLS}")
+        if size > LIMITS.traced_values:
+            raise TooLargeError(
+                f"a bound that multiplies {size} x {size}; the limit is {LIMITS.traced_values}"
+            )
         return np.asarray(self.root @ self.root.T)
 
     def image(self, vector: Array) -> Array:
@@ -93,7 +91,7 @@ class Covariance:
             multiples.append(float(expected @ seen) / float(expected @ expected))
             apart = float(np.linalg.norm(seen - multiples[0] * expected))
             away = max(away, apart / max(float(np.linalg.norm(seen)), np.finfo(float).tiny))
-        return (multiples[0] * self.shape, away * len(places) ** 0.5) if away <= _SAME else None
+        return (multiples[0] * self.shape, away * len(places) ** 0.5) if away <= LIMITS.traces_same else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,18 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.selection.gram.chains import grid
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, SymmetricGram
 from matrixdp.selection.problem.residuals import Slot, Split
 
-__all__ = ["MAX_SEARCHED_SIZE", "CoarseSplit", "coarse_split"]
+__all__ = ["CoarseSplit", "coarse_split"]
 
 Array = NDArray[np.float64]
-
-#: Attributes of more values are searched on a grid of ``GRID_POINTS``.
-MAX_SEARCHED_SIZE = 512
-GRID_POINTS = 160
-#: The cosine between neighbouring columns of a workload, on average, from which on it is taken to be smooth.
-_SMOOTH = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +76,8 @@ def coarse_split(split: Split) -> CoarseSplit | None:
     explicit = {type_ for item in split.explicit for type_ in item.types}
     places: dict[int, Array] = {}
     for type_, size in enumerate(split.sizes):
-        if split.free[type_] and size > MAX_SEARCHED_SIZE and type_ not in explicit:
-            places[type_] = grid(size, GRID_POINTS)
+        if split.free[type_] and size > LIMITS.max_searched_size and type_ not in explicit:
+            places[type_] = grid(size, LIMITS.grid_points)
     slots: list[Slot] = []
     for slot in split.slots:
         here = _sampled_slot(slot, places[slot.type]) if slot.type in places else slot
@@ -134,7 +129,10 @@ def _is_smooth(gram: Array) -> bool:
     diagonal = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     lengths = diagonal[1:] * diagonal[:-1]
     some = lengths > 0
-    return bool(some.any()) and float((np.diagonal(gram, 1)[some] / lengths[some]).mean()) > _SMOOTH
+    return (
+        bool(some.any())
+        and float((np.diagonal(gram, 1)[some] / lengths[some]).mean()) > LIMITS.coarse_weights_smooth
+    )
 
 
 def _interpolated(values: Array, places: Array, size: int) -> Array:

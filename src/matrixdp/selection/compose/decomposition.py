@@ -15,7 +15,6 @@ from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import assemble
-from matrixdp.selection.compose.methods import Limits
 from matrixdp.selection.compose.sub_solver import (
     SUB_SOLVERS,
     BlockSolution,
@@ -26,9 +25,9 @@ from matrixdp.selection.compose.sub_solver import (
 from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
-from matrixdp.selection.gram.opt_0 import MAX_SUM_CELLS, LaplaceSolver
+from matrixdp.selection.gram.opt_0 import LaplaceSolver
 from matrixdp.selection.gram.singular_values import svd_bound_gram
-from matrixdp.selection.limits import MAX_JOINT_CELLS
+from matrixdp.selection.limits import LIMITS, Limits
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
 
@@ -48,12 +47,6 @@ Progress = Callable[[str, float | None], None]
 Solved = list[tuple[SubWorkload, SubSolution]]
 #: From a solved decomposition to a lower bound on the loss of every Gaussian strategy.
 BoundOf = Callable[[Split, SubSolver, Solved], float | None]
-
-#: The relative gap of the sub-solver ``fast``, and up to how many cells it solves jointly.
-FAST_GAP = 1e-2
-FAST_JOINT_CELLS = 3_000
-#: The singular value bound of a block is computed up to this many cells.
-MAX_BOUNDED_CELLS = 2_000
 
 
 def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
@@ -88,13 +81,13 @@ def sub_solver_for(
 ) -> SubSolver:
     """Return the solver of sub-workloads at the final weights."""
     fast = sub_solver == "fast"
-    gap = max(gap, FAST_GAP) if fast else gap
+    gap = max(gap, LIMITS.fast_gap) if fast else gap
     if noise.norm == 1:
         searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
         return SubSolver(
-            pieces, noise, searching, limits=Limits(joint_cells=MAX_SUM_CELLS), sub_solver=sub_solver
+            pieces, noise, searching, limits=Limits(joint_cells=LIMITS.max_sum_cells), sub_solver=sub_solver
         )
-    joint = FAST_JOINT_CELLS if fast else MAX_JOINT_CELLS
+    joint = LIMITS.fast_joint_cells if fast else LIMITS.joint_cells
     return SubSolver(
         pieces,
         noise,
@@ -174,7 +167,9 @@ def certify_decomposition(
         bound = _gaussian_bound(split, solver, solved)
     else:
         pieces = Pieces(split, uniform_weights(split))
-        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(MAX_SUM_CELLS, row_cells=0))
+        gaussian = SubSolver(
+            pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(LIMITS.max_sum_cells, row_cells=0)
+        )
         bound = None
         if not split.explicit:
             bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
@@ -242,7 +237,7 @@ def select_by_decomposition(
 
 def _excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float | None:
     """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known."""
-    if block.found.cells > MAX_BOUNDED_CELLS:
+    if block.found.cells > LIMITS.max_bounded_cells:
         return None
     explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
     bound = svd_bound_gram(solver.gram(block.terms, explicit))

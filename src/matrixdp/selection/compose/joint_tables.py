@@ -49,6 +49,7 @@ from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.gram import solve_rows
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
@@ -59,25 +60,6 @@ __all__ = ["Design", "DesignTable", "Role", "design_jointly", "joint_pairs", "se
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 Progress = Callable[[str, float | None], None]
-
-#: Independent queries on a table, its one-way marginals included, up to which it is designed whole.
-MAX_TABLE_RANK = 600
-#: Cells of such a table.
-MAX_DESIGNED_CELLS = 8_000
-#: Entries of a group's queries, written out.
-MAX_WRITTEN_ENTRIES = 20_000_000
-#: Unknowns of the one-way marginals, those of attributes that can be exchanged counted once, in the search,
-#: and all of them.
-MAX_SEARCHED_UNKNOWNS, MAX_SHARED_UNKNOWNS = 1_500, 4_000
-#: Of an orthonormal basis of queries: singular values below this share of the largest are rounding errors.
-_SPAN = 1e-9
-#: Eigenvalues of C'C below this share of the largest are lifted to it: such directions fade, never vanish.
-_FLOOR = 1e-11
-#: The search ends when a round gains less than this share of the error, or after so many rounds.
-_GAIN = 2e-5
-MAX_ROUNDS = 80
-#: The relative gap of the tables' own problems: what the last round gained, within these limits.
-_LEAST_GAP, _LARGEST_GAP = 1e-4, 1e-2
 
 
 def joint_pairs(workload: Workload) -> list[Names]:
@@ -94,7 +76,7 @@ def joint_pairs(workload: Workload) -> list[Names]:
     """
     groups: dict[Names, list[Group]] = defaultdict(list)
     for group in workload:
-        large = group.queries * math.prod(group.sizes) > MAX_WRITTEN_ENTRIES
+        large = group.queries * math.prod(group.sizes) > LIMITS.joint_tables_max_written_entries
         if large and (isinstance(group, DenseGroup) or len(group.attributes) == 2):
             return []  # its queries would be written out
         if len(group.attributes) == 2:
@@ -110,10 +92,10 @@ def joint_pairs(workload: Workload) -> list[Names]:
         cells, rank = math.prod(sizes), sum(group.queries for group in groups[pair]) + sum(sizes) - 1
         if any(set(pair) < set(group.attributes) for group in workload):
             rank = cells
-        if cells > MAX_DESIGNED_CELLS or min(rank, cells) > MAX_TABLE_RANK or 1 in sizes:
+        if cells > LIMITS.max_designed_cells or min(rank, cells) > LIMITS.max_table_rank or 1 in sizes:
             return []
     unknowns = sum(workload.domain[name].size - 1 for name in {name for pair in pairs for name in pair})
-    return pairs if unknowns <= MAX_SHARED_UNKNOWNS else []
+    return pairs if unknowns <= LIMITS.max_shared_unknowns else []
 
 
 def select_jointly(
@@ -305,7 +287,7 @@ def _problem(
         if own.get((first,)):
             gram += KronSum.of(domain, own[first,]).dense([first])
         roles.append(Role(len(gram), counts[role], gram))
-    if sum(role.size - 1 for role in roles) > MAX_SEARCHED_UNKNOWNS:
+    if sum(role.size - 1 for role in roles) > LIMITS.max_searched_unknowns:
         return None
     tables = []
     for one, queries in found:
@@ -441,7 +423,7 @@ class _Table:
     def solve(self, gram: Array, gap: float) -> Factor:
         """Solve the table's own problem for the Gram matrix C'C of coefficients in the basis."""
         values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
-        roots = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
+        roots = np.sqrt(np.maximum(values, LIMITS.joint_tables_floor * values[-1]))
         start = None if self.factor is None else self.factor.dual
         self.factor = solve_rows((vectors * roots).T @ self.basis, gap, start)
         return self.factor
@@ -485,10 +467,10 @@ def _row_space(rows: Array, scale: float) -> Array:
         return rows
     if len(rows) > rows.shape[1]:
         values, vectors = scipy.linalg.eigh(rows.T @ rows, driver="evd", check_finite=False)
-        keep = values > max(_SPAN * values[-1], (_SPAN * scale) ** 2)
+        keep = values > max(LIMITS.joint_tables_span * values[-1], (LIMITS.joint_tables_span * scale) ** 2)
         return np.ascontiguousarray(vectors[:, keep].T)
     _, values, right = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
-    return np.asarray(right[values > _SPAN * max(values[0], scale)])
+    return np.asarray(right[values > LIMITS.joint_tables_span * max(values[0], scale)])
 
 
 def design_jointly(
@@ -536,8 +518,8 @@ def design_jointly(
         gram[: one.known, : one.known] += share[:, None] * asked.block(own) * share
         grams.append(gram)
     best: Design | None = None
-    gap = _LARGEST_GAP
-    for rounds in range(1, MAX_ROUNDS + 1):
+    gap = LIMITS.largest_gap
+    for rounds in range(1, LIMITS.max_rounds + 1):
         found = [one.solve(gram, gap) for one, gram in zip(solved, grams, strict=True)]
         shares = GAUSSIAN.best_shares([factor.loss for factor in found], counts)
         loss, grams = _least_squares(roles, solved, shares, asked)
@@ -546,9 +528,9 @@ def design_jointly(
         gain = math.inf if best is None else 1.0 - loss / best.loss
         if gain > 0.0:
             best = Design(found, list(shares), loss)
-        if gain < _GAIN and gap <= _LEAST_GAP:
+        if gain < LIMITS.joint_tables_gain and gap <= LIMITS.least_gap:
             break
-        gap = min(max(gain, _LEAST_GAP), _LARGEST_GAP)
+        gap = min(max(gain, LIMITS.least_gap), LIMITS.largest_gap)
     assert best is not None
     return best
 

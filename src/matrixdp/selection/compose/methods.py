@@ -7,13 +7,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from matrixdp.exact.resources import most_cells
-from matrixdp.selection.limits import MAX_JOINT_CELLS
+from matrixdp.selection.limits import LIMITS, Limits
 
-__all__ = ["METHODS", "Choice", "Limits", "Method", "ProblemShape", "method_for"]
-
-#: Cells over which explicit queries are solved, and over which what is found over groups of values is
-#: measured: a matrix of as many columns takes half a gigabyte.
-MAX_ROW_CELLS = 8_000
+__all__ = ["METHODS", "Choice", "Method", "ProblemShape", "method_for"]
 
 
 @dataclass(frozen=True)
@@ -42,23 +38,6 @@ class ProblemShape:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Sizes up to which a problem that does not factor is solved jointly.
-
-    Attributes
-    ----------
-    joint_cells : int
-        By its Gram matrix.
-    rows, row_cells : int
-        By its explicit queries, fewer than cells, where there is nothing else: how many, over how many cells.
-    """
-
-    joint_cells: int = MAX_JOINT_CELLS
-    rows: int = 1_000
-    row_cells: int = MAX_ROW_CELLS
-
-
-@dataclass(frozen=True)
 class Method:
     """A way to solve a problem whose attributes do not factor.
 
@@ -81,7 +60,7 @@ class Method:
 
     def fits(self, shape: ProblemShape, limits: Limits | None = None) -> bool:
         """Return whether the method solves a problem."""
-        return self.serves(shape) and not self.excess(shape, limits or Limits())
+        return self.serves(shape) and not self.excess(shape, limits or LIMITS)
 
 
 @dataclass(frozen=True)
@@ -97,7 +76,7 @@ def _unmeasurable(shape: ProblemShape) -> str:
     most = most_cells()
     if shape.cells > most:
         return f"{shape.cells:,} cells; memory allows {most:,}"
-    values = min(MAX_ROW_CELLS, most)
+    values = min(LIMITS.row_cells, most)
     if shape.values is not None and shape.values > values:
         return f"{shape.values:,} cells of all values; the limit is {values:,}"
     return ""
@@ -156,5 +135,5 @@ def method_for(
             continue
         if method.fits(shape, limits):
             return Choice(method, passed)
-        passed[method.name] = method.excess(shape, limits or Limits())
+        passed[method.name] = method.excess(shape, limits or LIMITS)
     return None

@@ -29,14 +29,13 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.linear import along
 from matrixdp.noise import Noise
 from matrixdp.selection.descent import Effort, descend
-from matrixdp.selection.gram import DEFAULT_GAP
-from matrixdp.selection.gram.factor import RANK, Factor, Solver
+from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, energies
 
 __all__ = [
     "AS_MANY_AS_PAY",
-    "MAX_FREE_CELLS",
     "Product",
     "alternate",
     "free_bases",
@@ -49,25 +48,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 AS_MANY_AS_PAY = Rows()
-#: Rounds of alternation at most, and the relative decrease of the loss at which it stops.
-_SWEEPS, _TOLERANCE = 12, 1e-5
-#: Steps of the search for row weights at most, and its gap; a gain below it is worth no weights.
-_WEIGHT_STEPS, _WEIGHT_GAP = 400, 1e-4
-#: The same of searches from several starts: rounds of each start before the best goes on, tolerance, and
-#: gap of the problems within.
-_FIRST_SWEEPS, _LOOSE_TOLERANCE, _LOOP_GAP = 3, 1e-4, 1e-5
-#: After a round a loss this many times what is wanted does not fall to it.
-_HOPELESS = 1.3
-#: What a strategy leaves of a Gram matrix that is in its row space, relative to its largest entry.
-_SPAN = 1e-9
-#: Cells of a sub-workload, up to which bases are freed.
-MAX_FREE_CELLS = 250_000
-#: The powers of the mean that stands for the largest column norm, one descent after the other.
-_POWERS = (30.0, 300.0)
-#: Evaluations of each descent, and multiplications of all together, at most.
-_MAX_EVALUATIONS, _MOST_WORK = 400, 2e10
-#: The relative decrease at which one stops.
-_FREE_TOLERANCE = 2e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +157,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
     over the cells to start from.
     """
     best, least, bound = y, math.inf, 0.0
-    for _ in range(_WEIGHT_STEPS):
+    for _ in range(LIMITS.weight_steps):
         pull = y
         for axis, square in enumerate(squares):
             pull = along(pull, axis, square)
@@ -191,7 +171,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
         bound = max(bound, float(np.sqrt(found * pull).sum()) ** 2)
         if error < least:
             best, least = weights / peak, error
-        if least <= bound * (1.0 + _WEIGHT_GAP):
+        if least <= bound * (1.0 + LIMITS.weight_gap):
             break
         y = y * norms
         y = y / y.sum()
@@ -230,7 +210,7 @@ def solve_structured(
 
     if start is None:
         start = [solve(axis, terms.unknown, None) for axis in range(len(terms.sizes))]
-    factors, loss, _ = alternate(solve, start, math.inf, _SWEEPS, _TOLERANCE)
+    factors, loss, _ = alternate(solve, start, math.inf, LIMITS.product_sweeps, LIMITS.product_tolerance)
     plain = Product(tuple(factors), loss)
     if not (weigh_rows and solver.optimal):
         return plain
@@ -241,7 +221,7 @@ def solve_structured(
         y = np.multiply.outer(y, factor.dual)
     squares = [factor.rows**2 for factor in factors]
     weights, error = row_weights(found, squares, 0.99 * y + 0.01 / y.size)
-    if error > loss * (1.0 - _WEIGHT_GAP):
+    if error > loss * (1.0 - LIMITS.weight_gap):
         return plain
     return weighted_product(factors, found, weights)
 
@@ -261,7 +241,7 @@ def solve_kron(
     terms: KronSum,
     noise: Noise,
     *,
-    gap: float = DEFAULT_GAP,
+    gap: float = LIMITS.gap,
     seed: int = 0,
     effort: str = "full",
     start: Sequence[Factor | None] | None = None,
@@ -301,7 +281,7 @@ def solve_kron(
         return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, start=own, effort=effort, p=p)
 
     def fast(axis: int, inverses: Sequence[Inverse], own: Factor | None) -> Factor:
-        return solve(axis, inverses, own, max(gap, _LOOP_GAP), "fast")
+        return solve(axis, inverses, own, max(gap, LIMITS.loop_gap), "fast")
 
     axes = range(len(terms.sizes))
     if terms.proportional() or len(terms.sizes) == 1:
@@ -316,13 +296,13 @@ def solve_kron(
     for begin in starts:
         loss = terms.loss([factor.estimator for factor in begin])
         if worth < math.inf:
-            begin, loss, _ = alternate(fast, begin, loss, 1, _LOOSE_TOLERANCE)
-            if loss > _HOPELESS * worth:
+            begin, loss, _ = alternate(fast, begin, loss, 1, LIMITS.loose_tolerance)
+            if loss > LIMITS.product_hopeless * worth:
                 return Product(tuple(begin), loss)
-        first.append(alternate(fast, begin, loss, _FIRST_SWEEPS, _LOOSE_TOLERANCE))
+        first.append(alternate(fast, begin, loss, LIMITS.first_sweeps, LIMITS.loose_tolerance))
     known, loss, settled = min(first, key=lambda item: item[1])
     if not settled:
-        known, loss, _ = alternate(fast, known, loss, _SWEEPS, _LOOSE_TOLERANCE)
+        known, loss, _ = alternate(fast, known, loss, LIMITS.product_sweeps, LIMITS.loose_tolerance)
     if effort == "full" and noise.norm == 1:
         for axis in axes:
             improved = solve(axis, [factor.estimator for factor in known], known[axis])
@@ -347,7 +327,7 @@ def _measures(terms: KronSum, axis: int, factor: Factor) -> bool:
     asked += [terms.explicit_surrogate(axis, axes, rows, terms.unknown) for _, axes, rows in terms.explicit]
     apart = [gram - (gram @ factor.inverse) @ factor.rows for gram in asked]
     pairs = zip(apart, asked, strict=True)
-    return all(np.abs(left).max() <= _SPAN * np.abs(gram).max() for left, gram in pairs)
+    return all(np.abs(left).max() <= LIMITS.product_span * np.abs(gram).max() for left, gram in pairs)
 
 
 def _bounded(terms: KronSum, known: Sequence[Factor]) -> Product:
@@ -371,7 +351,7 @@ class _Error:
             own = {key: terms.gram(axis, key) for key in terms.sets[axis]}
             total = np.sum([gram / max(float(np.abs(gram).max()), 1e-300) for gram in own.values()], axis=0)
             values, vectors = scipy.linalg.eigh((total + total.T) / 2.0, driver="evd", check_finite=False)
-            keep = values > RANK * values[-1]
+            keep = values > LIMITS.factor_rank * values[-1]
             roots = np.sqrt(values[keep])
             inverse = vectors[:, keep] / roots
             self.spaces.append((vectors[:, keep] * roots).T)
@@ -461,7 +441,7 @@ class _Error:
 def free_bases(terms: KronSum, start: Product) -> Product:
     """Return the best strategy with free bases that a descent from a product finds, or that product.
 
-    Only sums of products are served; with explicit queries, or more than ``MAX_FREE_CELLS`` cells, the
+    Only sums of products are served; with explicit queries, or more than ``LIMITS.max_free_cells`` cells, the
     product is returned as it is.
 
     Examples
@@ -476,19 +456,22 @@ def free_bases(terms: KronSum, start: Product) -> Product:
     >>> free_bases(terms, product).loss < 0.98 * product.loss
     True
     """
-    if terms.explicit or len(terms.sizes) < 2 or math.prod(terms.sizes) > MAX_FREE_CELLS:
+    if terms.explicit or len(terms.sizes) < 2 or math.prod(terms.sizes) > LIMITS.max_free_cells:
         return start
     error = _Error(terms)
     shape = tuple(factor.height for factor in start.factors)
-    steps = min(_MAX_EVALUATIONS, int(_MOST_WORK / error.work / len(_POWERS)))
+    steps = min(
+        LIMITS.product_max_evaluations,
+        int(LIMITS.product_most_work / error.work / len(LIMITS.product_powers)),
+    )
     if shape != error.shape or steps < 1:
         return start
     bases = [factor.rows @ own for factor, own in zip(start.factors, error.inverses, strict=True)]
     logs = np.zeros(shape) if start.multipliers is None else np.log(start.multipliers)
     flat = error.flat(bases, logs)
-    for power in _POWERS:
+    for power in LIMITS.product_powers:
         flat = descend(
-            partial(error, power=power), flat, Effort(steps, _FREE_TOLERANCE, 1e-5, evaluations=steps)
+            partial(error, power=power), flat, Effort(steps, LIMITS.free_tolerance, 1e-5, evaluations=steps)
         )
     bases, logs = error.split(flat)
     rows, weights = [], np.exp(logs)

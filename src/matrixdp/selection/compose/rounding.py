@@ -30,10 +30,9 @@ from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.limits import MAX_MEASURED_CELLS
+from matrixdp.selection.limits import LIMITS
 
 __all__ = [
-    "MAX_MEASURED_CELLS",
     "check_measurable",
     "explicit_matrix",
     "measured_factor",
@@ -49,16 +48,6 @@ Array = NDArray[np.float64]
 BITS = 14
 #: The same for L1 norms, to which the rounding errors of all rows add up.
 SUM_BITS = 18
-#: Up to this share of the rows of a large factor, missing directions are found without its factorization.
-_FEW_MISSING = 0.25
-#: How far they may be from orthogonal to the rows, beside the longest of these.
-_ORTHOGONAL = 1e-10
-#: From so many missing directions on every cell is measured weakly, not the directions themselves.
-_MANY_MISSING = 256
-#: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
-_SMALL = 1 << 12
-#: Singular values below this share of the largest are what a strategy does not measure.
-_RANK = 1e-9
 
 
 def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> MeasuredMatrix:
@@ -67,7 +56,7 @@ def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> 
     Integer matrices stay as they are. Errors depend on B'B alone, so that other rows may take the place of
     B's; where rows are ``weighted``, each by a number of its own, they stay. Where a real
     strategy does not have full column rank, the ``unsupported`` rows of the integer one span what queries may
-    not ask about. Raises TooLargeError past ``MAX_MEASURED_CELLS`` cells.
+    not ask about. Raises TooLargeError past ``LIMITS.max_measured_cells`` cells.
 
     Examples
     --------
@@ -136,7 +125,7 @@ def _rank(rows: Array) -> int:
     if _holds_every_cell(rows):
         return int(rows.shape[1])
     values = scipy.linalg.svdvals(rows, check_finite=False)
-    return int((values > _RANK * values[0]).sum())
+    return int((values > LIMITS.rounding_rank * values[0]).sum())
 
 
 def product_blocks(
@@ -161,10 +150,10 @@ def check_measurable(rows: Array) -> bool:
 
 
 def _check_size(cells: int) -> None:
-    if cells > MAX_MEASURED_CELLS:
+    if cells > LIMITS.max_measured_cells:
         raise TooLargeError(
             f"a part of {cells} cells would be measured by a matrix of {cells} x {cells}; the limit is "
-            f"{MAX_MEASURED_CELLS} cells"
+            f"{LIMITS.max_measured_cells} cells"
         )
     check_matrices((), cells)
 
@@ -220,7 +209,7 @@ def _outside_of_large(factor: Factor) -> Array | None:
     """
     rows = factor.rows
     missing = factor.cells - len(rows)
-    if not 0 < missing <= _FEW_MISSING * len(rows):
+    if not 0 < missing <= LIMITS.few_missing * len(rows):
         return None
     # frequencies that rise along the cells are as good as random numbers
     found = np.cos(np.multiply.outer(np.sqrt(np.arange(missing) + 2.0), np.arange(factor.cells) ** 2))
@@ -229,7 +218,7 @@ def _outside_of_large(factor: Factor) -> Array | None:
     away = float(np.abs(found @ rows.T).max())
     return (
         np.ascontiguousarray(found)
-        if away <= _ORTHOGONAL * float(np.linalg.norm(rows, axis=1).max())
+        if away <= LIMITS.rounding_orthogonal * float(np.linalg.norm(rows, axis=1).max())
         else None
     )
 
@@ -243,7 +232,7 @@ def small_integers(rows: Array) -> NDArray[np.int64] | None:
     magnitudes = np.abs(rows)
     positive = magnitudes[magnitudes > 1e-12 * magnitudes.max()]
     smallest = float(positive.min())
-    if float(positive.max()) > _SMALL * smallest:
+    if float(positive.max()) > LIMITS.rounding_small * smallest:
         return None
     for multiple in range(1, 9):
         scaled = rows * (multiple / smallest)
@@ -285,7 +274,7 @@ def _rounded(
     if outside is None:
         lengths = np.linalg.norm(factor, axis=1, keepdims=True)
         # what rounding left of a row that is zero has no direction
-        lengths[lengths <= _RANK * lengths.max()] = np.inf
+        lengths[lengths <= LIMITS.rounding_rank * lengths.max()] = np.inf
         outside = _outside(factor / lengths, rank)
     if noise.norm == 1:
         spread = float(np.abs(outside).sum(axis=0).max())
@@ -293,7 +282,7 @@ def _rounded(
     else:
         spread = float((outside * outside).sum(axis=0).max())
         weight = math.sqrt(scale * math.sqrt(missing / (12.0 * spread)))
-    few = noise.norm == 2 and missing >= rank and missing >= _MANY_MISSING
+    few = noise.norm == 2 and missing >= rank and missing >= LIMITS.many_missing
     # every cell, measured weakly, proves the rank and is solved for without a factorization of that size
     extension = np.rint(weight) * np.eye(factor.shape[1]) if few else np.rint(weight * outside)
     entries = np.vstack([rows, extension]).astype(np.int64)

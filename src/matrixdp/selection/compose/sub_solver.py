@@ -16,10 +16,11 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import most_cells
 from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
-from matrixdp.selection.compose.methods import Limits, ProblemShape, method_for
+from matrixdp.selection.compose.methods import ProblemShape, method_for
 from matrixdp.selection.compose.product import Product, free_bases, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.gram.optimum import gram_method
+from matrixdp.selection.limits import LIMITS, Limits
 from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
@@ -32,8 +33,6 @@ Array = NDArray[np.float64]
 SUB_SOLVERS = ("auto", "optimum", "product", "fast")
 #: Which methods each of them allows where attributes do not factor; the others all.
 _METHODS = {"optimum": ("dual by queries", "dual"), "product": ("product",)}
-#: Explicit queries of which the largest entry and a hash are kept.
-_MOST_TOLD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +146,7 @@ class SubSolver:
     noise: Noise
     solver: Solver
     factors: Solver | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = LIMITS
     weigh_rows: bool = True
     merged: bool = False
     starts: dict[Hashable, Factor] = field(default_factory=dict)
@@ -155,7 +154,7 @@ class SubSolver:
     sub_solver: str = "auto"
     construction: Construction | None = None
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
-    told: Recent[tuple[Array, float, int]] = field(default_factory=lambda: Recent(_MOST_TOLD))
+    told: Recent[tuple[Array, float, int]] = field(default_factory=lambda: Recent(LIMITS.most_told))
 
     def solve(self, sub: SubWorkload) -> SubSolution | None:
         """Return the strategy for a sub-workload, or None where all its pieces are zero."""

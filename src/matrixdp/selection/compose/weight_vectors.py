@@ -17,37 +17,13 @@ from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection.compose.coarse_weights import MAX_SEARCHED_SIZE, coarse_split
-from matrixdp.selection.compose.methods import Limits
+from matrixdp.selection.compose.coarse_weights import coarse_split
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.limits import LIMITS, Limits
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
-
-#: While weights are searched, larger sub-workloads that do not factor are solved by structure.
-MAX_SEARCHED_CELLS = 420
-MAX_SEARCHED_ROW_CELLS = 1_000
-#: The gap to which the optimum of a large attribute's own queries is solved for the weights that it gives.
-LARGE_GAP = 1e-5
-#: The gap of joint sub-solutions of an evaluation of phi.
-JOINT_GAP = 1e-5
-#: Evaluations of phi by a descent, after those of its starting points.
-MAX_EVALUATIONS = 80
-#: ... and its relative tolerance; the same of one that starts where the search for other weights of the same
-#: queries ended.
-TOLERANCE = 3e-8
-AGAIN_EVALUATIONS, AGAIN_TOLERANCE = 30, 1e-7
-#: With more groups of explicit queries than so many an evaluation is dear, and fewer must do.
-MANY_EXPLICIT, FEW_EVALUATIONS = 8, 25
-#: ... each to a looser gap of joint sub-solutions.
-LOOSE_GAP = 1e-3
-#: Beyond it a step of a search went astray, and Gram matrices are rounding errors; phi grows by the square.
-_LARGEST_WEIGHT = 1e6
-#: Powers of the norms that take the place of a single query's largest entry, and evaluations with each.
-SMOOTH_POWERS, SMOOTH_EVALUATIONS = (10.0, 100.0), 40
-#: ... where that is cheap: attributes whose weights are searched have up to so many values together.
-MAX_SMOOTHED_VALUES = 100
 
 __all__ = ["Objective", "descend_weights", "optimized_weights", "uniform_weights"]
 
@@ -107,7 +83,7 @@ class Objective:
 
     split: Split
     gap: float = 1e-7
-    joint_gap: float = JOINT_GAP
+    joint_gap: float = LIMITS.joint_gap
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     report: Callable[[int, float], None] | None = None
@@ -121,7 +97,7 @@ class Objective:
             pieces,
             GAUSSIAN,
             ConvexSolver(gap, self.power),
-            limits=Limits(MAX_SEARCHED_CELLS, row_cells=MAX_SEARCHED_ROW_CELLS),
+            limits=Limits(LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.max_searched_row_cells),
             weigh_rows=False,
             merged=True,
             starts=self.starts,
@@ -236,9 +212,11 @@ def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None)
             if float(np.trace(gram)) > 0:
                 grams[type_] = grams.get(type_, np.zeros_like(gram)) + gram / np.trace(gram)
     for type_, gram in grams.items():
-        factor = solve_gram(gram, gap=1e-8 if len(gram) <= MAX_SEARCHED_SIZE else LARGE_GAP)
+        factor = solve_gram(
+            gram, gap=1e-8 if len(gram) <= LIMITS.max_searched_size else LIMITS.weight_vectors_large_gap
+        )
         assert factor.dual is not None
-        if starts is not None and len(gram) > MAX_SEARCHED_SIZE:
+        if starts is not None and len(gram) > LIMITS.max_searched_size:
             # without its rows, which may be gigabytes
             starts["own", type_] = replace(factor, strategy=IdentityMatrix(len(gram)))
         dual[type_] = factor.dual / factor.dual.sum()
@@ -275,7 +253,7 @@ def descend_weights(objective: Objective, start: list[Array], free: Sequence[int
         for t, v in zip(free, np.split(flat, ends), strict=True):
             weights[t] = v + (1.0 - v.sum()) / len(v)
         own = [weights[t] for t in free]
-        if max(float(np.abs(w).max()) for w in own) > _LARGEST_WEIGHT:
+        if max(float(np.abs(w).max()) for w in own) > LIMITS.largest_weight:
             return math.fsum(float(w @ w) for w in own), np.concatenate([2.0 * (w - w.mean()) for w in own])
         phi, gradient = objective(weights)
         return phi / scale, np.concatenate([gradient[t] - gradient[t].mean() for t in free]) / scale
@@ -306,12 +284,14 @@ def optimized_weights(
     if coarse is not None:
         found = optimized_weights(coarse.split, report, known=known)
         return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
-    many = len(split.explicit) > MANY_EXPLICIT
-    objective = Objective(split, joint_gap=LOOSE_GAP if many else JOINT_GAP, report=report)
+    many = len(split.explicit) > LIMITS.many_explicit
+    objective = Objective(split, joint_gap=LIMITS.loose_gap if many else LIMITS.joint_gap, report=report)
     known, alike = {} if known is None else known, _shape(split)
     if alike in known:
         objective(known[alike])
-        descend_weights(objective, known[alike], free, _effort(AGAIN_EVALUATIONS, AGAIN_TOLERANCE))
+        descend_weights(
+            objective, known[alike], free, _effort(LIMITS.again_evaluations, LIMITS.again_tolerance)
+        )
     else:
         _search(objective, free, many)
     assert objective.best is not None
@@ -344,24 +324,26 @@ def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
     start = objective.best[1]
     # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
     # attribute's own queries too
-    evaluations = FEW_EVALUATIONS if many else MAX_EVALUATIONS
+    evaluations = LIMITS.few_evaluations if many else LIMITS.weight_vectors_max_evaluations
     for point in [start] if many or start is own else [start, own]:
-        descend_weights(objective, point, free, _effort(evaluations, TOLERANCE))
+        descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
     values = sum(objective.split.sizes[type_] for type_ in free)
-    if objective.kinked and not many and values <= MAX_SMOOTHED_VALUES:
+    if objective.kinked and not many and values <= LIMITS.max_smoothed_values:
         point = _smoothed(objective, free)
         objective(point)
-        descend_weights(objective, point, free, _effort(evaluations, TOLERANCE))
+        descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
 
 
 def _smoothed(objective: Objective, free: Sequence[int]) -> list[Array]:
     """Return where descents of smoother phi lead from the best point: L-BFGS stops in a kink."""
     assert objective.best is not None
     point = objective.best[1]
-    for power in SMOOTH_POWERS:
+    for power in LIMITS.smooth_powers:
         smooth = replace(objective, power=power, best=None)
         smooth(point)
-        descend_weights(smooth, point, free, _effort(SMOOTH_EVALUATIONS, 10 * TOLERANCE))
+        descend_weights(
+            smooth, point, free, _effort(LIMITS.smooth_evaluations, 10 * LIMITS.weight_vectors_tolerance)
+        )
         assert smooth.best is not None
         point = smooth.best[1]
     return point

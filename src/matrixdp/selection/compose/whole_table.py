@@ -24,21 +24,20 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import row_multipliers
 from matrixdp.selection.compose.product import (
     AS_MANY_AS_PAY,
-    MAX_FREE_CELLS,
     Product,
     free_bases,
     solve_kron,
     solve_structured,
 )
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
-from matrixdp.selection.gram import DEFAULT_GAP, ConvexSolver, solve_gram
+from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum, check_table
 from matrixdp.selection.selection import Certificate
 
 __all__ = [
-    "MAX_DENSE_CELLS",
     "dense_bound",
     "few_products",
     "measured_product",
@@ -53,14 +52,7 @@ Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 Factors = list[tuple[tuple[str, ...], Factor]]
 
-#: The dense optimum is solved up to this many cells that do not factor.
-MAX_DENSE_CELLS = 8_500
 _INSTEAD = "residual, which never forms the whole table."
-#: Values of an attribute, and rows of the whole table, each with a weight of its own, that a product with
-#: weighted rows may have.
-MAX_AXIS_VALUES, MAX_TABLE_ROWS = 1_000, 10_000_000
-#: What counts as a sum of few products: on how many attributes, and how many terms.
-MAX_FEW_AXES, MAX_FEW_TERMS = 3, 4
 _UNBOUNDED = "no bound for a union of products"
 
 
@@ -157,7 +149,7 @@ def dense_bound(workload: Workload, gap: float) -> float:
     >>> dense_bound(workload, 1e-6) == select_directly(workload, GAUSSIAN, 1e-6)[1].lower_bound
     True
     """
-    factors, weight = _table_factors(workload, "dense", _optimum(gap), MAX_DENSE_CELLS, None, _INSTEAD)
+    factors, weight = _table_factors(workload, "dense", _optimum(gap), LIMITS.max_dense_cells, None, _INSTEAD)
     bound = _proved(factors, weight)
     assert bound is not None
     return bound
@@ -215,7 +207,7 @@ def select_directly(
         noise,
         "dense",
         _optimum(gap, duals),
-        MAX_DENSE_CELLS,
+        LIMITS.max_dense_cells,
         instead=_INSTEAD,
         certified=f"every {noise.title} strategy",
     )
@@ -233,7 +225,7 @@ def select_kron(
     workload: Workload,
     noise: Noise,
     *,
-    gap: float = DEFAULT_GAP,
+    gap: float = LIMITS.gap,
     seed: int = 0,
     progress: Progress | None = None,
     rows: Rows = AS_MANY_AS_PAY,
@@ -272,8 +264,8 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
     Attributes on which all queries agree are solved apart. On the others bases and weights are optimized
     together; explicit queries leave the bases at those of the best product.
 
-    Raises TooLargeError if they have more than ``MAX_FREE_CELLS`` cells, or one of them more than
-    ``MAX_AXIS_VALUES`` values.
+    Raises TooLargeError if they have more than ``LIMITS.max_free_cells`` cells, or one of them more than
+    ``LIMITS.max_axis_values`` values.
 
     Examples
     --------
@@ -288,10 +280,11 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
     shape = KronSum.of(workload.domain, workload.groups)
     check_table(workload, shape.attributes, "weighted-product")
     largest = max((workload.domain[name].size for name in shape.joint), default=1)
-    if shape.cells > MAX_FREE_CELLS or largest > MAX_AXIS_VALUES:
+    if shape.cells > LIMITS.max_free_cells or largest > LIMITS.max_axis_values:
         raise TooLargeError(
             f"weighted-product: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the "
-            f"limit is {MAX_FREE_CELLS} cells, and {MAX_AXIS_VALUES} values of an attribute. Use residual"
+            f"limit is {LIMITS.max_free_cells} cells, and {LIMITS.max_axis_values} values of an attribute. "
+            "Use residual"
         )
     if len(shape.joint) < 2:
         return solve_table(
@@ -299,22 +292,22 @@ def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tup
             noise,
             "weighted-product",
             _optimum(gap),
-            MAX_AXIS_VALUES,
+            LIMITS.max_axis_values,
             instead="residual",
             certified=f"every {noise.title} strategy",
         )
     terms = shape.on(shape.joint)
     product = free_bases(terms, solve_structured(terms, ConvexSolver(gap)))
-    apart = _factored(workload, shape, "weighted-product", _optimum(gap), MAX_AXIS_VALUES, "residual")
+    apart = _factored(workload, shape, "weighted-product", _optimum(gap), LIMITS.max_axis_values, "residual")
     loss = product.loss * math.prod(factor.loss for _, factor in apart)
     matrices = {name: measured_matrix(factor, noise) for (name,), factor in apart}
     weighted = product.multipliers is not None
     own = [measured_matrix(factor, noise, weighted=weighted) for factor in product.factors]
     rows = [matrix.rows for matrix in (*matrices.values(), *own)]
-    if math.prod(rows) > MAX_TABLE_ROWS:
+    if math.prod(rows) > LIMITS.max_table_rows:
         raise TooLargeError(
-            f"weighted-product: {math.prod(rows)} rows, each with a weight; the limit is {MAX_TABLE_ROWS}. "
-            "Use residual"
+            f"weighted-product: {math.prod(rows)} rows, each with a weight; the limit is "
+            f"{LIMITS.max_table_rows}. Use residual"
         )
     multipliers = row_multipliers(product, own)
     if multipliers is not None:
@@ -337,6 +330,6 @@ def few_products(shape: KronSum) -> bool:
     >>> few_products(KronSum.of(domain, crossed.groups))
     True
     """
-    if not 2 <= len(shape.joint) <= MAX_FEW_AXES or shape.cells > MAX_FREE_CELLS:
+    if not 2 <= len(shape.joint) <= LIMITS.max_few_axes or shape.cells > LIMITS.max_free_cells:
         return False
-    return not shape.rows and len(shape.terms) <= MAX_FEW_TERMS
+    return not shape.rows and len(shape.terms) <= LIMITS.max_few_terms

@@ -25,12 +25,10 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.selection.gram.factor import RANK, Factor
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.limits import LIMITS
 
 __all__ = [
-    "LARGE_CELLS",
-    "LARGE_GAP",
-    "MIN_CHAIN_CELLS",
     "Bridge",
     "Chain",
     "DenseSpectra",
@@ -44,29 +42,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-#: Smaller chains are solved like all other problems.
-MIN_CHAIN_CELLS = 512
-#: Larger chains start from the optimum on a grid of every so many values, found in the same way.
-MIN_REFINED_CELLS, COARSER = 1_024, 4
-#: Problems of more cells are solved to this gap, whatever smaller one is asked for.
-LARGE_CELLS, LARGE_GAP = 4_096, 1e-3
-#: The power of g in a step; steps that the acceleration looks back on; steps at most.
-_POWER, _MEMORY, _MOST_STEPS = 3.0, 6, 40
-#: Cells keep at least this share of the uniform distribution.
-_FLOOR = 1e-9
-#: The gap on a coarser grid.
-_COARSE_GAP = 1e-4
-#: How far the Gram matrix of what was solved may be from the one that was asked for.
-_SOLVED = 1e-8
-#: Relative differences from the form of a chain below this are rounding errors.
-_SAME = 1e-9
-#: Smaller relative differences of products have lost too many digits.
-_CANCELLED = 1e-6
-#: Largest entries that a tridiagonal matrix is scaled to, one after another.
-_SCALES = (2.0**18, 1.0, 2.0**36)
-#: Parts of an update of rank one below this share have no effect.
-_NO_PART = 1e-16
 
 
 @dataclass(frozen=True)
@@ -157,7 +132,7 @@ class DenseSpectra:
         inner = self.gram * root
         inner *= root[:, None]
         values, vectors = scipy.linalg.eigh(inner, driver="evd", overwrite_a=True, check_finite=False)
-        kept = values > RANK * values[-1]
+        kept = values > LIMITS.factor_rank * values[-1]
         s = np.sqrt(values[kept])
         loadings = vectors[:, kept] * s
         loadings /= root[:, None]
@@ -169,7 +144,7 @@ def _eigh(diagonal: Array, beside: Array) -> tuple[Array, Array]:
 
     Whether LAPACK's dstemr finds those of thousands of rows depends on the scale of the matrix.
     """
-    *first, last = _SCALES
+    *first, last = LIMITS.chains_scales
     for scale in first:
         with suppress(np.linalg.LinAlgError):
             return _eigh_at(scale, diagonal, beside)
@@ -193,7 +168,7 @@ def _updated(d: Array, z: Array) -> tuple[Array, Array]:
     found, which keeps them orthogonal (Gu and Eisenstat 1995).
     """
     relative = np.abs(z / d)
-    active = np.flatnonzero(relative * relative.max(initial=0.0) > _NO_PART)
+    active = np.flatnonzero(relative * relative.max(initial=0.0) > LIMITS.no_part)
     roots, rotation = d.copy(), np.eye(len(d))
     if not len(active):
         return roots, rotation
@@ -279,7 +254,7 @@ def _green(gram: Array) -> Chain | None:
         return None
     u, v = factors
     cross = u[1:] * v[:-1] - u[:-1] * v[1:]
-    if not (cross > _CANCELLED * u[1:] * v[:-1]).all():
+    if not (cross > LIMITS.chains_cancelled * u[1:] * v[:-1]).all():
         return None
     middle = np.empty(len(gram))
     middle[0] = u[1] / (u[0] * cross[0])
@@ -300,14 +275,14 @@ def _bridge(gram: Array) -> Bridge | None:
     steps = np.diff(gram, axis=0)
     across = np.diff(steps, axis=1)
     sizes = np.diagonal(across).copy()
-    if not sizes.min() > _SAME * max(float(sizes.max()), float(np.abs(gram).max()) / len(gram)):
+    if not sizes.min() > LIMITS.chains_same * max(float(sizes.max()), float(np.abs(gram).max()) / len(gram)):
         return None
     np.fill_diagonal(across, 0.0)
-    if float(np.abs(across).max()) > _SAME * float(sizes.min()):
+    if float(np.abs(across).max()) > LIMITS.chains_same * float(sizes.min()):
         return None
     means = -steps[:, 0] / sizes
     # differences do not see a multiple of 11': what is left of it beside H K H'
-    if abs(float(gram[0, 0]) - float(sizes @ means**2)) > RANK * float(np.abs(gram).max()):
+    if abs(float(gram[0, 0]) - float(sizes @ means**2)) > LIMITS.factor_rank * float(np.abs(gram).max()):
         return None
     return Bridge(sizes, means)
 
@@ -320,8 +295,8 @@ class _Acceleration:
         self.moves: list[Array] = []
 
     def next(self, point: Array, move: Array) -> Array:
-        self.points = [*self.points, point][-_MEMORY:]
-        self.moves = [*self.moves, move][-_MEMORY:]
+        self.points = [*self.points, point][-LIMITS.chains_memory :]
+        self.moves = [*self.moves, move][-LIMITS.chains_memory :]
         if len(self.points) == 1:
             return point + move
         changes = np.diff(np.array(self.moves), axis=0)
@@ -338,12 +313,12 @@ def _fixed_point(
     """
     size = len(start)
     acceleration = _Acceleration()
-    point = np.log(np.maximum(start / start.sum(), _FLOOR / size))
+    point = np.log(np.maximum(start / start.sum(), LIMITS.chains_floor / size))
     best: tuple[Array, Spectrum, float] | None = None
     least, largest = np.inf, 0.0
-    for _ in range(_MOST_STEPS):
+    for _ in range(LIMITS.most_steps):
         p = np.exp(point - point.max())
-        p = np.maximum(p / p.sum(), _FLOOR / size)
+        p = np.maximum(p / p.sum(), LIMITS.chains_floor / size)
         p /= p.sum()
         try:
             spectrum = chain.spectrum(p)
@@ -359,7 +334,7 @@ def _fixed_point(
             least, best = error, (p, spectrum, float(g.max()))
         if least <= largest * largest * (1.0 + gap):
             break
-        point = acceleration.next(np.log(p), _POWER * np.log(g / trace))
+        point = acceleration.next(np.log(p), LIMITS.chains_power * np.log(g / trace))
     return None if best is None else (*best, largest)
 
 
@@ -368,18 +343,18 @@ def _stands_for(spectrum: Spectrum, gram: Array) -> bool:
     probe = 1.0 + np.cos(np.arange(len(gram)))
     seen = gram @ probe
     away = spectrum.loadings @ (spectrum.loadings.T @ probe) - seen
-    return float(np.abs(away).max()) <= _SOLVED * float(np.abs(seen).max())
+    return float(np.abs(away).max()) <= LIMITS.chains_solved * float(np.abs(seen).max())
 
 
 def _start(gram: Array, chain: Chain | Bridge | DenseSpectra) -> Array:
     """Return a distribution to start from: for large chains the optimum on a coarser grid."""
     size = len(gram)
-    if size >= MIN_REFINED_CELLS and isinstance(chain, Chain):
-        places = np.rint(grid(size, size // COARSER)).astype(np.intp)
+    if size >= LIMITS.min_refined_cells and isinstance(chain, Chain):
+        places = np.rint(grid(size, size // LIMITS.chains_coarser)).astype(np.intp)
         inner = gram[np.ix_(places, places)]
         coarser = chain_of(inner)
         if coarser is not None:
-            found = _fixed_point(coarser, _start(inner, coarser), _COARSE_GAP)
+            found = _fixed_point(coarser, _start(inner, coarser), LIMITS.coarse_gap)
             if found is not None:
                 return _refined(found[0], size)
     return np.full(size, 1.0 / size)
@@ -400,8 +375,8 @@ def solve_chain(
     True
     """
     size = len(gram)
-    if size > LARGE_CELLS:
-        gap = max(gap, LARGE_GAP)
+    if size > LIMITS.chains_large_cells:
+        gap = max(gap, LIMITS.chains_large_gap)
     found = _fixed_point(chain, _start(gram, chain) if start is None else start, gap)
     if found is None or not _stands_for(found[1], gram):
         return None
@@ -415,9 +390,11 @@ def solve_chain(
 def solve_large(gram: Array, gap: float, start: Array | None = None) -> Factor | None:
     """Return the certified optimum for a large Gram matrix without structure, or None for Newton's steps.
 
-    They serve up to ``LARGE_CELLS`` cells.
+    They serve up to ``LIMITS.chains_large_cells`` cells.
     """
-    return solve_chain(gram, DenseSpectra(gram), gap, start) if len(gram) > LARGE_CELLS else None
+    return (
+        solve_chain(gram, DenseSpectra(gram), gap, start) if len(gram) > LIMITS.chains_large_cells else None
+    )
 
 
 def grid(size: int, points: int) -> Array:

@@ -24,20 +24,11 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.selection.limits import LIMITS
 
 __all__ = ["DesignPoint", "solve_dual"]
 
 Array = NDArray[np.float64]
-
-#: Relative gap at which the interior point stops.
-DEFAULT_GAP = 1e-6
-MAX_ITERATIONS = 80
-#: Eigenvalues of M below this share of the largest are lifted to it (they only arise off the optimum).
-_FLOOR = 1e-15
-#: A start whose own error is more than so many times its bound is worse than the uniform distribution.
-_USEFUL_START = 10.0
-#: Gaps that differ by less than this are the same but for rounding: the first point is kept.
-_TIE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -81,7 +72,7 @@ def _evaluate(blocks: Sequence[Array], y: Array) -> _Evaluation:
     for block in blocks:
         half = block * np.sqrt(y)
         values, vectors = scipy.linalg.eigh(half @ half.T, driver="evd", check_finite=False)
-        s = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
+        s = np.sqrt(np.maximum(values, LIMITS.dual_floor * values[-1]))
         loading = block.T @ vectors
         diagonal += (loading * loading) @ (1.0 / s)
         trace += float(s.sum())
@@ -164,7 +155,7 @@ class _Search:
         if not (np.isfinite(primal) and np.isfinite(dual)):
             raise NumericalError("the optimal strategy: an iterate is not finite")
         self.dual = max(self.dual, dual)
-        if primal / dual < self.own_gap * (1.0 - _TIE):
+        if primal / dual < self.own_gap * (1.0 - LIMITS.dual_tie):
             self.own_gap, self.primal, self.best = primal / dual, primal, (y, evaluation)
         return evaluation
 
@@ -184,9 +175,9 @@ class _Search:
 
 def solve_dual(
     blocks: Sequence[Array],
-    gap: float = DEFAULT_GAP,
+    gap: float = LIMITS.gap,
     start: Array | None = None,
-    max_iterations: int = MAX_ITERATIONS,
+    max_iterations: int = LIMITS.max_iterations,
 ) -> DesignPoint:
     """Maximize tr(M(p)^(1/2)) over distributions p, to a relative gap.
 
@@ -206,7 +197,7 @@ def solve_dual(
     p = uniform if start is None else np.maximum(start, 1e-9 / count)
     search = _Search(blocks, gap)
     evaluation = search.look(p)
-    if search.ratio > _USEFUL_START:  # the interior point would take long to leave the wrong corner
+    if search.ratio > LIMITS.useful_start:  # the interior point would take long to leave the wrong corner
         start, p = None, uniform
         evaluation = search.look(p)
     if start is None:

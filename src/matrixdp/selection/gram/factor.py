@@ -13,20 +13,15 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.selection.limits import LIMITS
 
-__all__ = ["EVERY", "RANK", "Factor", "Solver", "right_inverse"]
+__all__ = ["EVERY", "Factor", "Solver", "right_inverse"]
 
 Array = NDArray[np.float64]
 
 
 #: The scope of a bound that holds for every strategy with the same noise.
 EVERY = "every strategy"
-
-#: Eigenvalues of a Gram matrix below this share of the largest are noise of the eigendecomposition.
-RANK = 1e-12
-#: The same of the singular values of a strategy, which are roots of those of its Gram matrix with errors of
-#: rounding of their own.
-_UNMEASURED = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +170,7 @@ def right_inverse(rows: Array) -> Array:
         diagonal = np.abs(np.diagonal(r))
         if diagonal.min() > 1e-9 * diagonal.max():
             return np.asarray(scipy.linalg.solve_triangular(r, q.T))
-    return np.asarray(scipy.linalg.pinv(rows, rtol=_UNMEASURED))
+    return np.asarray(scipy.linalg.pinv(rows, rtol=LIMITS.factor_unmeasured))
 
 
 class Solver(Protocol):

@@ -22,13 +22,10 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
-from matrixdp.selection.gram import DEFAULT_GAP, solve_gram, solve_rows
+from matrixdp.selection.gram import solve_gram, solve_rows
 from matrixdp.selection.gram.chains import chain_order
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.p_identity import (
-    MOST_DIMENSIONS,
-    MOST_PARTS,
-    SMALL,
     best_of,
     low_rank_starts,
     optimize,
@@ -38,12 +35,11 @@ from matrixdp.selection.gram.p_identity import (
     total_start,
 )
 from matrixdp.selection.gram.singular_values import rank_of, singular_values
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import distinct_cells
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS
 from matrixdp.selection.starting_points import generator
 
 __all__ = [
-    "MAX_SUM_CELLS",
     "LaplaceSolver",
     "Remembered",
     "Rows",
@@ -56,29 +52,9 @@ __all__ = [
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 
-#: Sub-workloads are solved jointly for Laplace noise up to this many cells.
-MAX_SUM_CELLS = 400
-#: ... and, where they are solved fast, explicit queries up to this many.
-_MAX_FAST_CELLS = 100
-#: Up to this many cells random starts are tried by default; beyond it trees alone.
-_RANDOM_CELLS = 400
-#: Beyond this many cells searches are cut short.
-_LARGE_CELLS = 2_048
-#: Kinds of starts that are looked at further where a search goes on from a known strategy.
-_FOLLOWED = 8
-#: ... and where cells are many.
-_FEW_FOLLOWED = 3
-#: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
-_ROTATIONS, _SWEEPS = 10_000, 40
 #: Of more cells, workloads of a rank below this share of them are rotated alone: the identity is measured for
 #: nothing beside so few rows.
 _LOW_RANK = 1 / 16
-#: Angles that a pair of rows is turned by, on the coarser grid.
-_ANGLES = 24
-#: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1.
-_ROTATED_ROWS = 256
-#: Bytes of strategies that are kept at most, and of Gram matrices that are looked up.
-MOST_BYTES, MOST_GRAM_BYTES = 64_000_000, 16_000_000
 
 
 @dataclass(frozen=True)
@@ -116,7 +92,7 @@ def solve_axis(
     gram: Array,
     noise: Noise,
     *,
-    gap: float = DEFAULT_GAP,
+    gap: float = LIMITS.gap,
     seed: int = 0,
     restarts: int | None = None,
     start: Factor | None = None,
@@ -155,8 +131,8 @@ def solve_axis(
         reduced = gram[np.ix_(first, first)]
     solved = None if len(first) == len(gram) else _symmetric(reduced, noise)
     if solved is None:
-        if len(reduced) > MAX_AXIS_CELLS:
-            raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {MAX_AXIS_CELLS}")
+        if len(reduced) > LIMITS.axis_cells:
+            raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {LIMITS.axis_cells}")
         if noise.norm == 2:
             design = solve_gram(reduced, gap=gap)
             solved = Factor(design.rows, design.loss, design.bound)
@@ -262,8 +238,8 @@ def _search(
     p: int | None,
 ) -> Factor:
     size = len(gram)
-    fast, large = effort == "fast", size > _LARGE_CELLS
-    tolerance = 1e-6 if fast else 1e-8 if size <= _RANDOM_CELLS else 1e-7
+    fast, large = effort == "fast", size > LIMITS.opt_0_large_cells
+    tolerance = 1e-6 if fast else 1e-8 if size <= LIMITS.random_cells else 1e-7
     if fast and begin is not None:
         loss, theta = optimize(gram, begin, 30, 1e-5)
         return Factor(strategy_rows(theta), loss)
@@ -271,18 +247,31 @@ def _search(
         progress(f"searching p-Identity strategies over {size} cells", None)
     design, bound = (None, None) if fast else _bounded(gram, max(gap, 1e-5))
     found = None
-    if design is None or begin is not None or size <= _RANDOM_CELLS or len(design.rows) > _LOW_RANK * size:
+    if (
+        design is None
+        or begin is not None
+        or size <= LIMITS.random_cells
+        or len(design.rows) > _LOW_RANK * size
+    ):
         families = _families(gram, design, seed, restarts, fast, p)
         if begin is not None and (p is None or len(begin) == p):
             families.insert(0, [begin])
         if fast:
             steps = 40 if large else 80
         else:
-            steps = 1_000 if size <= SMALL else 300 if size <= _RANDOM_CELLS else 200 if large else 150
-        few = size > _RANDOM_CELLS
+            steps = (
+                1_000
+                if size <= LIMITS.p_identity_small
+                else 300
+                if size <= LIMITS.random_cells
+                else 200
+                if large
+                else 150
+            )
+        few = size > LIMITS.random_cells
         screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
         # what a search goes on from is mostly the best there is: few others are worth a longer look
-        followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
+        followed = LIMITS.few_followed if few else None if begin is None else LIMITS.opt_0_followed
         loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
         if not fast and not large and theta.size:
             loss, theta = optimize(gram, theta, 300, 1e-9)
@@ -291,10 +280,10 @@ def _search(
         assert found is not None
         return found
     rows = design.rows
-    if len(rows) < min(size, _ROTATED_ROWS):
+    if len(rows) < min(size, LIMITS.rotated_rows):
         # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
         pairs = len(rows) * (len(rows) - 1) // 2
-        rows = rotated(rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
+        rows = rotated(rows, seed=seed, rotations=min(LIMITS.opt_0_rotations, LIMITS.opt_0_sweeps * pairs))
     norm = float(LAPLACE.column_norms(rows).max())
     turned = Factor(rows / norm, norm**2 * design.loss, bound)
     return turned if found is None or turned.loss < found.loss else found
@@ -302,9 +291,9 @@ def _search(
 
 def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
     """Return the Gaussian optimum and its bound, or where it takes long and shows little the SVD bound."""
-    if len(gram) > _LARGE_CELLS:
+    if len(gram) > LIMITS.opt_0_large_cells:
         values = singular_values(gram)
-        if rank_of(values) > MOST_DIMENSIONS:
+        if rank_of(values) > LIMITS.most_dimensions:
             return None, float(values.sum()) ** 2 / len(gram)
     design = solve_gram(gram, gap=gap)
     return design, design.bound
@@ -319,19 +308,19 @@ def _families(
     random rows as the workload has dimensions, where these are few.
     """
     size = len(gram)
-    count = restarts if restarts is not None else (1 if fast else 2 if size <= _RANDOM_CELLS else 0)
+    count = restarts if restarts is not None else (1 if fast else 2 if size <= LIMITS.random_cells else 0)
     families = starts(size, p, seed, count, fast)
     if p is not None:
         return families
     families.append([total_start(size)])
     if design is not None:
         rank = len(design.rows)
-        families.append([signed_parts(design.rows, min(max(1, size // 16), MOST_PARTS), 2.0)])
+        families.append([signed_parts(design.rows, min(max(1, size // 16), LIMITS.most_parts), 2.0)])
         low = low_rank_starts(size, rank, seed)
         if low:
-            families.append([signed_parts(design.rows, min(rank, MOST_PARTS), 10.0)])
+            families.append([signed_parts(design.rows, min(rank, LIMITS.most_parts), 10.0)])
         return families + low
-    if size <= _RANDOM_CELLS:
+    if size <= LIMITS.random_cells:
         low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
         families.append([start for family in low for start in family])
     return families
@@ -364,8 +353,8 @@ def rotated(rows: Array, *, seed: int = 0, rotations: int = 60_000) -> Array:
     if not len(first):
         return current
     sweeps = max(2, rotations // len(first))
-    width = np.pi / (2 * _ANGLES)
-    grid = np.arange(-_ANGLES // 2, _ANGLES // 2) * width
+    width = np.pi / (2 * LIMITS.opt_0_angles)
+    grid = np.arange(-LIMITS.opt_0_angles // 2, LIMITS.opt_0_angles // 2) * width
     fine = np.linspace(-width, width, 17)
     for sweep in range(min(sweeps, 40)):
         power = min(4.0 * 2.0 ** (sweep // 2), 64.0)
@@ -429,7 +418,7 @@ class LaplaceSolver:
     1.0
     """
 
-    gap: float = DEFAULT_GAP
+    gap: float = LIMITS.gap
     effort: str = "full"
     seed: int = 0
     optimal: ClassVar[bool] = False
@@ -455,7 +444,7 @@ class LaplaceSolver:
         2.0
         """
         found = [_on_queries(chosen, rows) for chosen in (solve_rows(rows, max(self.gap, 1e-5)).rows, rows)]
-        if rows.shape[1] <= (MAX_SUM_CELLS if self.effort == "full" else _MAX_FAST_CELLS):
+        if rows.shape[1] <= (LIMITS.max_sum_cells if self.effort == "full" else LIMITS.max_fast_cells):
             found.append(self.gram(rows.T @ rows, sizes, start))
         return min(found, key=lambda factor: factor.loss)
 
@@ -493,7 +482,7 @@ class Remembered:
     ([2.0, 6.0], 1)
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = LIMITS.most_bytes) -> None:
         self._most, self._held = most_bytes, 0
         self._found: OrderedDict[Hashable, Factor] = OrderedDict()
         self._lock = Lock()
@@ -501,7 +490,7 @@ class Remembered:
     def solve(self, gram: Array, options: Hashable, solve: Callable[[Array], Factor]) -> Factor:
         """Return the solution of a Gram matrix, solved for its content scaled to a largest entry of 1."""
         peak = float(np.abs(gram).max(initial=0.0))
-        if gram.nbytes > MOST_GRAM_BYTES or not 0.0 < peak < np.inf:
+        if gram.nbytes > LIMITS.most_gram_bytes or not 0.0 < peak < np.inf:
             return solve(gram)
         scaled = gram / peak
         # sums in another order differ in the last digits

@@ -15,30 +15,14 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
 from matrixdp.exact.resources import blas_threads
-from matrixdp.selection.gram.chains import (
-    LARGE_CELLS,
-    MIN_CHAIN_CELLS,
-    chain_of,
-    chain_order,
-    solve_chain,
-    solve_large,
-)
-from matrixdp.selection.gram.dual import DEFAULT_GAP, solve_dual
-from matrixdp.selection.gram.factor import RANK, Factor
+from matrixdp.selection.gram.chains import chain_of, chain_order, solve_chain, solve_large
+from matrixdp.selection.gram.dual import solve_dual
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.limits import LIMITS
 
 __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solve_rows", "symmetries_of"]
 
 Array = NDArray[np.float64]
-
-#: Gram matrices with larger entries, or smaller ones than its inverse, are scaled before they are solved.
-_EXTREME = 1e75
-#: Gram matrices that are off by less than this share of the largest entry are the same but for rounding.
-_SAME = 1e-13
-#: Entries of symmetric Gram matrices differ by this share of the largest.
-_SYMMETRIC = 1e-11
-#: Classes of cells that may trade places are looked for among so many cells, and given up past so many
-#: classes of less than two on average.
-_MANY_CELLS, _MOST_CLASSES = 64, 8
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -62,7 +46,7 @@ def symmetries_of(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     >>> symmetries_of(np.tri(3).T @ np.tri(3), (3,)), [one.tolist() for one in symmetries_of(np.eye(3), (3,))]
     ([], [[2, 1, 0]])
     """
-    tolerance, diagonal = _SYMMETRIC * float(np.abs(gram).max()), np.diagonal(gram)
+    tolerance, diagonal = LIMITS.optimum_symmetric * float(np.abs(gram).max()), np.diagonal(gram)
     found: list[NDArray[np.intp]] = []
     generated = {tuple(range(len(gram)))}
     for permutation in _involutions(sizes):
@@ -99,7 +83,10 @@ def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[scipy.spa
 
 
 def solve_gram(
-    gram: Array, sizes: Sequence[int] | None = None, gap: float = DEFAULT_GAP, start: Array | None = None
+    gram: Array,
+    sizes: Sequence[int] | None = None,
+    gap: float = LIMITS.gap,
+    start: Array | None = None,
 ) -> Factor:
     """Return the certified optimum for an explicit Gram matrix of any rank, using the symmetries it has.
 
@@ -112,7 +99,7 @@ def solve_gram(
     >>> round(solve_gram(np.eye(3)).loss, 6)
     3.0
     """
-    order = chain_order(gram) if len(gram) >= MIN_CHAIN_CELLS else None
+    order = chain_order(gram) if len(gram) >= LIMITS.min_chain_cells else None
     if order is None:
         return _solve_in_order(gram, sizes, gap, start)
     ordered = _solve_in_order(gram[np.ix_(order, order)], None, gap, None if start is None else start[order])
@@ -131,14 +118,14 @@ def gram_method(gram: Array) -> str:
     """
     if _exchangeable(gram) is not None or _single_query(gram) is not None:
         return "closed form"
-    if len(gram) >= MIN_CHAIN_CELLS and (chain_order(gram) is not None or chain_of(gram) is not None):
+    if len(gram) >= LIMITS.min_chain_cells and (chain_order(gram) is not None or chain_of(gram) is not None):
         return "chain"
-    return "fixed point" if len(gram) > LARGE_CELLS else "dual"
+    return "fixed point" if len(gram) > LIMITS.chains_large_cells else "dual"
 
 
 def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     """Solve for cells that are in the order of a chain, if there is one."""
-    chain = chain_of(gram) if len(gram) >= MIN_CHAIN_CELLS else None
+    chain = chain_of(gram) if len(gram) >= LIMITS.min_chain_cells else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
         found = found or _solve_siblings(gram, gap, start) or solve_large(gram, gap, start)
@@ -161,7 +148,7 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
     top = max(float(values[-1]) for _, values, _ in spectra)
     blocks = []
     for basis, values, vectors in spectra:
-        keep = values > RANK * top
+        keep = values > LIMITS.factor_rank * top
         if keep.any():
             rows = (vectors[:, keep] * np.sqrt(values[keep])).T
             blocks.append(rows if basis is None else rows @ basis.T)
@@ -171,7 +158,7 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
 def _siblings(gram: Array) -> NDArray[np.intp] | None:
     """Return the class of each cell, of cells that may trade places, or None where these are few."""
     size = len(gram)
-    tolerance = _SYMMETRIC * float(np.abs(gram).max())
+    tolerance = LIMITS.optimum_symmetric * float(np.abs(gram).max())
     classes, found = np.full(size, -1), 0
     sums, diagonal = gram.sum(axis=1), np.diagonal(gram)
     if np.count_nonzero(np.diff(np.sort(sums)) > size * tolerance) >= size // 2:
@@ -185,7 +172,7 @@ def _siblings(gram: Array) -> NDArray[np.intp] | None:
         apart[np.arange(len(places)), places] = False
         classes[places[~apart.any(axis=1)]] = found
         found += 1
-        if found > _MOST_CLASSES and np.count_nonzero(classes >= 0) < 2 * found:
+        if found > LIMITS.most_classes and np.count_nonzero(classes >= 0) < 2 * found:
             return None
     return classes if 1 < found <= size // 2 else None
 
@@ -197,7 +184,7 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
     """
     finite = 0.0 < float(np.abs(gram).max()) < math.inf
-    classes = _siblings(gram) if finite and len(gram) >= _MANY_CELLS else None
+    classes = _siblings(gram) if finite and len(gram) >= LIMITS.many_cells else None
     if classes is None:
         return None
     _, first, counts = np.unique(classes, return_index=True, return_counts=True)
@@ -210,7 +197,7 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     np.fill_diagonal(means, within + single / counts)
     roots = np.sqrt(counts)
     values, vectors = scipy.linalg.eigh(means * np.outer(roots, roots), driver="evd", check_finite=False)
-    least = RANK * max(float(values[-1]), float(single.max()))
+    least = LIMITS.factor_rank * max(float(values[-1]), float(single.max()))
     single[single <= least] = 0.0
     if not single.any():  # cells that no query tells apart
         merged = _solve_gram(means, None, gap, start)
@@ -237,7 +224,7 @@ def _exchangeable(gram: Array) -> Factor | None:
     size = len(gram)
     off = float(gram[0, -1]) if size > 1 else 0.0
     single = float(gram[0, 0]) - off
-    tolerance = _SAME * float(np.abs(gram).max())
+    tolerance = LIMITS.optimum_same * float(np.abs(gram).max())
     if max(float(np.ptp(gram[0, 1:])) if size > 1 else 0.0, float(np.ptp(np.diagonal(gram)))) > tolerance:
         return None
     expected = np.full(gram.shape, off)
@@ -246,7 +233,7 @@ def _exchangeable(gram: Array) -> Factor | None:
         return None
     values = np.full(size, single)
     values[0] += size * off
-    roots = np.sqrt(np.where(values > RANK * values.max(), values, 0.0))
+    roots = np.sqrt(np.where(values > LIMITS.factor_rank * values.max(), values, 0.0))
     kept = roots > 0
     rows = scipy.linalg.helmert(size, full=True)[kept] * np.sqrt(roots[kept] * size / roots.sum())[:, None]
     loss = float(roots.sum()) ** 2 / size
@@ -260,7 +247,7 @@ def _single_query(gram: Array) -> Array | None:
     if not (math.isfinite(peak) and peak > 0):
         return None
     row = gram[place] / math.sqrt(peak)
-    return row if float(np.abs(gram - np.outer(row, row)).max()) <= _SAME * peak else None
+    return row if float(np.abs(gram - np.outer(row, row)).max()) <= LIMITS.optimum_same * peak else None
 
 
 def _solve_query(row: Array, power: float = math.inf) -> Factor:
@@ -276,7 +263,7 @@ def _solve_query(row: Array, power: float = math.inf) -> Factor:
     rows = row[None, :] / math.sqrt(top)
     if math.isinf(power):
         dual = np.zeros(len(row))
-        dual[np.argmax(squares >= top * (1.0 - _SAME))] = 1.0
+        dual[np.argmax(squares >= top * (1.0 - LIMITS.optimum_same))] = 1.0
         return Factor(rows, top, top, dual)
     total = float(((squares / top) ** power).sum())
     dual = (squares / top) ** (power - 1.0) * total ** (1.0 / power - 1.0)
@@ -288,7 +275,7 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
     top = float(np.diagonal(gram).max())
     if not (np.isfinite(gram).all() and top > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
-    if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
+    if not 1 / LIMITS.optimum_extreme < top < LIMITS.optimum_extreme:  # its cubes overflow, or vanish
         return _solve_gram(gram / top, sizes, gap, start).scaled(top)
     known = _exchangeable(gram)
     if known is not None:
@@ -329,7 +316,7 @@ def _solve_symmetric(
     return Factor(np.vstack(rows), point.primal, point.dual, (point.p / counts)[inverse])
 
 
-def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None) -> Factor:
+def solve_rows(rows: Array, gap: float = LIMITS.gap, start: Array | None = None) -> Factor:
     """Return the certified optimum for explicit queries W of shape (m, N) with m < N, V = W'W.
 
     The factorizations are of size m, so N may be large.
@@ -345,7 +332,7 @@ def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None
     values, vectors = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
     if not (np.isfinite(values).all() and values[-1] > 0):
         raise NumericalError("queries that are all zero or not finite have no strategy")
-    keep = values > RANK * values[-1]
+    keep = values > LIMITS.factor_rank * values[-1]
     point = solve_dual([vectors[:, keep].T @ rows], gap, start)
     return Factor(point.factors[0], point.primal, point.dual, point.p)
 
@@ -354,7 +341,7 @@ def solve_rows(rows: Array, gap: float = DEFAULT_GAP, start: Array | None = None
 class ConvexSolver:
     """The optimum for Gaussian noise, to a relative gap; single queries smoothed by a finite power."""
 
-    gap: float = DEFAULT_GAP
+    gap: float = LIMITS.gap
     power: float = math.inf
     optimal: ClassVar[bool] = True
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.operators import GramOperator, operator_of
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = [
-    "SMALL",
     "Found",
     "best_of",
     "loss_and_gradient",
@@ -35,18 +35,6 @@ __all__ = [
 Array = NDArray[np.float64]
 #: The loss of a strategy, tr(V (A'A)^-1), and its Theta, shape (p, n).
 Found = tuple[float, Array]
-
-#: Weights of rows stay below this, so that the identity's never vanish beside them: then the loss would be a
-#: difference of large numbers.
-_MAX_WEIGHT = 1e3
-#: Up to this many cells every start is followed to its end.
-SMALL = 128
-#: Rows of the Gaussian optimum that a start takes, at most.
-MOST_PARTS = 32
-#: Random rows beyond this many take long and gain little.
-MOST_DIMENSIONS = 128
-#: How much longer than the first look the second one is.
-_FURTHER = 4
 
 
 def strategy_rows(theta: Array) -> Array:
@@ -105,14 +93,16 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Fo
     True
     """
     shape, operator = theta.shape, operator_of(gram)
-    theta = np.minimum(theta, _MAX_WEIGHT)
+    theta = np.minimum(theta, LIMITS.max_weight)
     reference = loss_and_gradient(operator, theta)[0]
 
     def objective(flat: Array) -> tuple[float, Array]:
         loss, gradient = loss_and_gradient(operator, flat.reshape(shape))
         return loss / reference, gradient.ravel() / reference
 
-    found = descend(objective, theta, Effort(iterations, tolerance, 1e-12, memory=10), (0.0, _MAX_WEIGHT))
+    found = descend(
+        objective, theta, Effort(iterations, tolerance, 1e-12, memory=10), (0.0, LIMITS.max_weight)
+    )
     best = np.maximum(found, 0.0)
     best = best[best.max(axis=1) > 1e-9] if best.size else best
     return loss_and_gradient(operator, best)[0] if best.size else float(np.trace(gram)), best
@@ -130,9 +120,9 @@ def best_of(
     """Descend a little from every start, further from the best of each family, to the end from the best few.
 
     What leads after a few steps need not win: trees are ahead of random rows at first. Families are starts
-    of one kind each; ``screen`` are the iterations for each start, `_FURTHER` times as many for the best of
-    each family, and ``iterations`` those to the end, to which the ``finalists`` go. At most ``followed``
-    families are looked at further.
+    of one kind each; ``screen`` are the iterations for each start, `LIMITS.p_identity_further` times as many
+    for the best of each family, and ``iterations`` those to the end, to which the ``finalists`` go. At most
+    ``followed`` families are looked at further.
     """
     leaders = [
         min((optimize(gram, start, screen, tolerance) for start in family), key=itemgetter(0))
@@ -141,7 +131,7 @@ def best_of(
     ]
     if len(leaders) > finalists:
         leaders = sorted(leaders, key=itemgetter(0))[:followed]
-        further = [_on(gram, leader, _FURTHER * screen, tolerance) for leader in leaders]
+        further = [_on(gram, leader, LIMITS.p_identity_further * screen, tolerance) for leader in leaders]
         leaders = sorted(further, key=itemgetter(0))[:finalists]
     return min((_on(gram, leader, iterations, tolerance) for leader in leaders), key=itemgetter(0))
 
@@ -182,18 +172,18 @@ def starts(size: int, rows: int | None, seed: int, restarts: int, fast: bool) ->
         return [[_random_start(size, rows, rng)] for _ in range(max(restarts, 1))]
     if fast:
         widths = [16, 32] if size > 64 else [12, 4]
-    elif size <= SMALL:
+    elif size <= LIMITS.p_identity_small:
         widths = [4, 8, 10, 12, 16, 20, 25, 32]
     else:
         widths = [16, 32, 12, 24] if size <= 512 else [16, 32]
     kinds = list(dict.fromkeys(max(2, min(width, size)) for width in widths))
     trees = [tree_start(size, branching) for branching in kinds]
-    apart = not fast and (size <= SMALL or size > 512)
+    apart = not fast and (size <= LIMITS.p_identity_small or size > 512)
     families = [[tree] for tree in trees] if apart else [trees]
-    shares = [16] if fast else [32, 24, 16, 12, 8] if size <= SMALL else [16]
+    shares = [16] if fast else [32, 24, 16, 12, 8] if size <= LIMITS.p_identity_small else [16]
     for count in dict.fromkeys(max(1, size // share) for share in shares):
         many = [_random_start(size, count, rng) for _ in range(restarts)]
-        families += [[start] for start in many] if size <= SMALL and not fast else [many]
+        families += [[start] for start in many] if size <= LIMITS.p_identity_small and not fast else [many]
     return families
 
 
@@ -205,7 +195,7 @@ def low_rank_starts(size: int, rank: int, seed: int) -> list[list[Array]]:
     >>> [start.shape for family in low_rank_starts(40, 3, 0) for start in family]
     [(3, 40), (6, 40)]
     """
-    if rank > min(size // 4, MOST_DIMENSIONS):
+    if rank > min(size // 4, LIMITS.most_dimensions):
         return []
     rng = generator(seed + 2)
     return [[_random_start(size, rank, rng)], [_random_start(size, 2 * rank, rng)]]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, content_key
 from matrixdp.queries.structured import Totals
+from matrixdp.selection.limits import LIMITS
 
 __all__ = [
     "CrossGram",
@@ -34,15 +35,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-#: Weights that are a sum of more products than this are written out.
-MAX_WEIGHT_TERMS = 4
-#: Terms that queries over merged attributes within predicates of others may have, else they are written out.
-MAX_BOX_TERMS = 100
-#: How far the products may be from the weights, relative to each weight.
-_WEIGHT_ERROR = 1e-10
-#: Rows of a Gram matrix are different where one combination of them differs by this share of its entries.
-_TOLD_APART = 1e-9
 
 
 class Gram(ABC):
@@ -324,8 +316,8 @@ def _boxed_terms(group: DenseGroup, content: Crossed) -> list[GramTerm] | None:
         return [(1.0, tuple(others[place] for place in range(len(group.sizes))))]
     terms: list[GramTerm] = []
     for row in rows:
-        boxes = _boxes(row.reshape(sizes), math.isqrt(MAX_BOX_TERMS))
-        if boxes is None or len(terms) + len(boxes) ** 2 > MAX_BOX_TERMS:
+        boxes = _boxes(row.reshape(sizes), math.isqrt(LIMITS.max_box_terms))
+        if boxes is None or len(terms) + len(boxes) ** 2 > LIMITS.max_box_terms:
             return None
         for left in boxes:
             for right in boxes:
@@ -390,7 +382,7 @@ def weight_products(weights: Array) -> list[WeightProduct] | None:
     one = pivot, tuple(weights[tuple(slice(None) if i == axis else 0 for i in axes)] / pivot for axis in axes)
     if _fits([one], weights):
         return [one]
-    more = _sum_of_products(weights, MAX_WEIGHT_TERMS)
+    more = _sum_of_products(weights, LIMITS.max_weight_terms)
     return more if more is not None and _fits(more, weights) else None
 
 
@@ -416,7 +408,7 @@ def _fits(products: list[WeightProduct], weights: Array) -> bool:
         for vector in vectors:
             outer = np.multiply.outer(outer, vector)
         total += outer
-    return bool((np.abs(total - weights) <= _WEIGHT_ERROR * weights).all())
+    return bool((np.abs(total - weights) <= LIMITS.weight_error * weights).all())
 
 
 def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -430,7 +422,7 @@ def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """
     # of every row a number: only rows with equal numbers can be equal, and most differ
     numbers = np.sort(gram @ np.cos(np.arange(len(gram)) ** 2.0)) / np.abs(gram).max()
-    if float(np.diff(numbers).min(initial=np.inf)) > _TOLD_APART:
+    if float(np.diff(numbers).min(initial=np.inf)) > LIMITS.told_apart:
         return np.arange(len(gram)), np.arange(len(gram))
     scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
     _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)

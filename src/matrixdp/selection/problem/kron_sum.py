@@ -21,11 +21,10 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import along, kronecker
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms
 
 __all__ = [
-    "MAX_AXIS_CELLS",
-    "MAX_TABLE_CELLS",
     "Inverse",
     "KronSum",
     "Rows",
@@ -38,14 +37,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Inverse = Array | float
-
-#: Cells of an explicit problem; an attribute of more values is measured whole.
-MAX_AXIS_CELLS = 4_096
-#: A part on several attributes is measured over the data vector of their table: up to this many cells.
-MAX_TABLE_CELLS = 100_000_000
-#: From so many terms on they are added by matrix multiplications, of so many entries of one side at a time.
-_LEAST_TERMS = 8
-_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,9 +301,11 @@ class KronSum:
         Past ``most`` values it is where nothing tells its values apart.
         """
         size = self.sizes[axis]
-        if size <= (MAX_AXIS_CELLS if most is None else most):
+        if size <= (LIMITS.axis_cells if most is None else most):
             return False
-        return size > MAX_AXIS_CELLS or all(gram.symmetric is not None for gram in self.sets[axis].values())
+        return size > LIMITS.axis_cells or all(
+            gram.symmetric is not None for gram in self.sets[axis].values()
+        )
 
     def trace(self, axis: int, key: Hashable, inverse: Inverse) -> float:
         """Return tr(V R R') of what is asked about one attribute."""
@@ -467,7 +460,7 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
     factors = terms[0][1]
     if not factors:
         return np.full((1, 1), sum(coefficient for coefficient, _ in terms))
-    if len(terms) < _LEAST_TERMS or len(factors) < 2:
+    if len(terms) < LIMITS.least_terms or len(factors) < 2:
         total: Array = np.zeros(())
         for coefficient, own in terms:
             total = total + coefficient * kronecker(own)
@@ -475,7 +468,7 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
     outer = len(factors[0])
     inner = int(np.prod([len(factor) for factor in factors[1:]]))
     flat = np.zeros((outer * outer, inner * inner))
-    step = max(1, _ENTRIES // (inner * inner))
+    step = max(1, LIMITS.kron_sum_entries // (inner * inner))
     for first in range(0, len(terms), step):
         some = terms[first : first + step]
         left = np.stack([coefficient * own[0].ravel() for coefficient, own in some])
@@ -490,7 +483,7 @@ def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> N
 
 def check_cells(cells: int, names: Sequence[str], mechanism: str, most: float | None = None) -> None:
     """Raise TooLargeError if a table has more cells than can be counted, or than a limit."""
-    limit = MAX_TABLE_CELLS if most is None else most
+    limit = LIMITS.max_table_cells if most is None else most
     if cells > limit:
         raise TooLargeError(
             f"{mechanism}: {' x '.join(names)} has {cells:.3g} cells; the limit is {limit:,}. Use residual, "

@@ -24,16 +24,11 @@ from matrixdp.queries import (
     ProductGroup,
     Workload,
 )
+from matrixdp.selection.limits import LIMITS
 
-__all__ = ["LEAST_GATHERED", "GivenGroups", "merge_groups"]
+__all__ = ["GivenGroups", "merge_groups"]
 
 Array = NDArray[np.float64]
-
-#: Fewer groups over the same attributes stay as they are.
-LEAST_GATHERED = 8
-#: Entries of a matrix that rows are gathered to, and its rows for each group that it replaces.
-MAX_GATHERED_ENTRIES = 10_000_000
-MAX_ROWS_A_GROUP = 8
 
 
 @dataclass(frozen=True)
@@ -69,11 +64,11 @@ def merge_groups(workload: Workload) -> Workload:
     alike: dict[tuple[str, ...], list[Group]] = {}
     for group in workload:
         alike.setdefault(group.attributes, []).append(group)
-    if all(len(groups) < LEAST_GATHERED for groups in alike.values()):
+    if all(len(groups) < LIMITS.least_gathered for groups in alike.values()):
         return workload
     found: list[Group] = []
     for groups in alike.values():
-        if len(groups) < LEAST_GATHERED:
+        if len(groups) < LIMITS.least_gathered:
             found += groups
             continue
         marginals, products, explicit = _sorted(groups)
@@ -81,7 +76,7 @@ def merge_groups(workload: Workload) -> Workload:
     if any(isinstance(group, DenseGroup) and isinstance(group.content, MatrixRows) for group in found):
         # beside explicit queries few products are rows like them: Kronecker terms would fill all cells
         few = [group for group in found if _is_few(group)]
-        if sum(group.queries * math.prod(group.sizes) for group in few) <= MAX_GATHERED_ENTRIES:
+        if sum(group.queries * math.prod(group.sizes) for group in few) <= LIMITS.max_gathered_entries:
             found = [_written(group) if _is_few(group) else group for group in found]
     return Workload(workload.domain, GivenGroups(tuple(found)))
 
@@ -91,7 +86,7 @@ def _is_few(group: Group) -> bool:
     if not isinstance(group, ProductGroup) or len(group.attributes) < 2:
         return False
     cells = math.prod(group.sizes)
-    return group.queries * MAX_ROWS_A_GROUP <= cells
+    return group.queries * LIMITS.max_rows_a_group <= cells
 
 
 def _written(group: Group) -> Group:
@@ -142,7 +137,7 @@ def _stacked(groups: list[ProductGroup], axis: int) -> list[ProductGroup]:
     """Return products that differ on one attribute at most as one, the queries on it in a fixed order."""
     first, size = groups[0], groups[0].sizes[axis]
     sets = [group.predicates[axis] for group in groups]
-    if len(sets) == 1 or sum(p.count(size) for p in sets) * size > MAX_GATHERED_ENTRIES:
+    if len(sets) == 1 or sum(p.count(size) for p in sets) * size > LIMITS.max_gathered_entries:
         return groups
     if sets[0].symmetric(size):
         return [replace(first, weight=math.fsum(group.weight for group in groups))]
@@ -156,10 +151,14 @@ def _stacked(groups: list[ProductGroup], axis: int) -> list[ProductGroup]:
 def _as_rows(groups: list[Group]) -> list[Group]:
     """Return the groups as one of explicit queries, if they are still many."""
     queries = sum(group.queries for group in groups)
-    if len(groups) < LEAST_GATHERED or queries > MAX_ROWS_A_GROUP * len(groups) or _factors(groups):
+    if (
+        len(groups) < LIMITS.least_gathered
+        or queries > LIMITS.max_rows_a_group * len(groups)
+        or _factors(groups)
+    ):
         return groups
     sizes = groups[0].sizes
-    if queries * math.prod(sizes) > MAX_GATHERED_ENTRIES:
+    if queries * math.prod(sizes) > LIMITS.max_gathered_entries:
         return groups
     weights = [
         group.weight * (np.ones(group.queries) if group.query_weights is None else group.query_weights)

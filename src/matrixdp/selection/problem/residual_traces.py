@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import ProductGroup, Workload
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import CrossGram, Gram, distinct_cells
-from matrixdp.selection.problem.kron_sum import MAX_AXIS_CELLS, KronSum, Rows
+from matrixdp.selection.problem.kron_sum import KronSum, Rows
 from matrixdp.selection.problem.residuals import attribute_types, residual_rows
 
 __all__ = [
@@ -37,15 +38,6 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Kept = tuple[int, ...]
 T = TypeVar("T")
-
-#: Pairs of a product and a subset of its attributes, for strategies that are searched.
-MAX_AXIS_PIECES = 2_000_000
-#: Pairs of a marginal and a residual in it, over the marginals that are asked; 3^15 is below.
-MAX_PIECES = 15_000_000
-#: Entries of explicit queries over the cells of their attributes.
-MAX_WRITTEN_ENTRIES = 4_000_000
-#: Of a trace, what is left of a difference of equal numbers.
-_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,16 +154,16 @@ class ResidualTraces:
             source = rows.source.queries.source
             assert not isinstance(source, np.ndarray)
             entries = source.queries * math.prod(source.sizes)
-            if entries > MAX_WRITTEN_ENTRIES:
+            if entries > LIMITS.residual_traces_max_written_entries:
                 raise TooLargeError(
                     f"generalized-marginals: {source.name}: queries of {entries:,} entries would be written "
-                    f"out; the limit is {MAX_WRITTEN_ENTRIES:,}. Use residual"
+                    f"out; the limit is {LIMITS.residual_traces_max_written_entries:,}. Use residual"
                 )
         for type_, size in self.free.items():
-            if size > MAX_AXIS_CELLS:
+            if size > LIMITS.axis_cells:
                 raise TooLargeError(
                     f"generalized-marginals: other queries than identities on an attribute of {size:,} "
-                    f"values; the limit is {MAX_AXIS_CELLS:,}. Use residual"
+                    f"values; the limit is {LIMITS.axis_cells:,}. Use residual"
                 )
             check_matrices([self.attributes[self.types.index(type_)]], size)
             first, places = distinct_cells(self.gram(type_))
@@ -233,7 +225,7 @@ class ResidualTraces:
             numbers.append((state.trace(own), float(z @ own @ z), state.spread))
         tau, q, s = np.array(numbers, dtype=float).reshape(-1, 3).T
         rest = tau - q / s
-        inside = np.where(np.abs(rest) > _ROUNDING * np.abs(tau), rest, 0.0) / s
+        inside = np.where(np.abs(rest) > LIMITS.residual_traces_rounding * np.abs(tau), rest, 0.0) / s
         return tau, q, np.stack([q / s**2, inside])
 
     def weights(self, states: Mapping[int, AxisState]) -> Array:
@@ -247,7 +239,7 @@ class ResidualTraces:
                 np.add.at(total, own.places[:, number], values)
         for place, rows in enumerate(self.rows):
             values = self._quadratics(place, states)
-            values[values < _ROUNDING**2 * values.max()] = 0.0
+            values[values < LIMITS.residual_traces_rounding**2 * values.max()] = 0.0
             for number, value in enumerate(values):
                 np.add.at(total, rows.places[:, number], rows.coefficients * value)
         return np.maximum(total, 0.0)
@@ -358,7 +350,7 @@ def _weighted_quadratics(group: ProductGroup) -> Array:
     for axis, (predicates, size) in enumerate(zip(group.predicates, group.sizes, strict=True)):
         squares = predicates.squares(size)
         mean = (predicates.apply(np.ones((size, 1))) ** 2).ravel() / size
-        rest = np.where(squares - mean > _ROUNDING * squares, squares - mean, 0.0)
+        rest = np.where(squares - mean > LIMITS.residual_traces_rounding * squares, squares - mean, 0.0)
         split = np.stack([mean, rest][: min(size, 2)]) / size
         tensor = np.moveaxis(np.tensordot(split, tensor, axes=(1, axis)), 0, axis)
     return tensor.ravel()
@@ -379,9 +371,9 @@ def residual_traces(workload: Workload) -> ResidualTraces:
     ((0, 0, 1), {0: 4}, 6)
     """
     whole = KronSum.of(workload.domain, workload.groups)
-    if sum(2 ** len(one) for one in _marginals(whole)) > MAX_AXIS_PIECES:
+    if sum(2 ** len(one) for one in _marginals(whole)) > LIMITS.max_axis_pieces:
         raise TooLargeError(
-            f"generalized-marginals: products have more than {MAX_AXIS_PIECES:,} pieces on marginals. "
+            f"generalized-marginals: products have more than {LIMITS.max_axis_pieces:,} pieces on marginals. "
             "Use residual, or ask about fewer attributes together"
         )
     found = _traces(whole)
@@ -434,11 +426,11 @@ def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
     whole = KronSum.of(workload.domain, workload.groups)
     asked = set(_marginals(whole))
     deepest = max(map(len, asked))
-    if 3**deepest > MAX_PIECES or sum(2 ** len(one) for one in asked) > MAX_PIECES:
+    if 3**deepest > LIMITS.max_pieces or sum(2 ** len(one) for one in asked) > LIMITS.max_pieces:
         raise TooLargeError(
             f"weighted marginals: {len(asked):,} marginals of up to {deepest} attributes are asked about; "
-            f"the limit is {MAX_PIECES:,} pairs of a marginal and one in it. Ask about fewer attributes "
-            "together"
+            f"the limit is {LIMITS.max_pieces:,} pairs of a marginal and one in it. Ask about fewer "
+            "attributes together"
         )
     found = _traces(whole)
     identities = {type_: AxisState(None, size) for type_, size in zip(found.types, found.sizes, strict=True)}

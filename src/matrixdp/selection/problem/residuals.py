@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Workload
-from matrixdp.selection.limits import MAX_MEASURED_CELLS
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import Gram
 from matrixdp.selection.problem.kron_sum import KronSum, WrittenQueries
 
@@ -47,11 +47,6 @@ Places = NDArray[np.intp]
 Marginal = tuple[str, ...]
 Groups = tuple[Places, ...] | None
 T = TypeVar("T")
-
-#: Terms below this share of the largest of their sub-workload are floating-point noise.
-NEGLIGIBLE = 1e-14
-#: Arrays of pieces of explicit queries that are kept.
-_MOST_KEPT = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +188,7 @@ def split_workload(workload: Workload) -> Split:
     for slot in found:
         if slot.gram.symmetric is None:
             free[slot.type] = True
-            most = math.inf if slot.gram.flat else MAX_MEASURED_CELLS
+            most = math.inf if slot.gram.flat else LIMITS.max_measured_cells
             check_matrices([whole.attributes[types.index(slot.type)]], slot.gram.size, most)
     products, couplings = _spread_products(whole, types, found, numbers)
     explicit, rows = _spread_rows(whole, types)
@@ -375,7 +370,7 @@ class Pieces:
     weights: Sequence[Array]
     slots: list[SlotPiece] = field(init=False)
     #: Explicit queries about many attributes are mostly a few; their pieces are not to be changed.
-    _rows: Recent[Array] = field(init=False, default_factory=lambda: Recent(_MOST_KEPT))
+    _rows: Recent[Array] = field(init=False, default_factory=lambda: Recent(LIMITS.most_kept))
     #: By type: the representative slots, their traces, and their diagonals over those.
     _diagonals: dict[int, list[tuple[int, float, Array]]] = field(init=False, default_factory=dict)
 
@@ -515,4 +510,4 @@ def numeric_terms(pieces: Pieces, sub: SubWorkload) -> list[Term]:
         kept = tuple([pieces.slots[slot].representative for slot in product.kept])
         merged[kept] = merged.get(kept, 0.0) + pieces.coefficient(product)
     largest = max(map(abs, merged.values()), default=0.0)
-    return [Term(c, k) for k, c in merged.items() if abs(c) > NEGLIGIBLE * largest]
+    return [Term(c, k) for k, c in merged.items() if abs(c) > LIMITS.residuals_negligible * largest]

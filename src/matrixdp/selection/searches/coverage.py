@@ -20,6 +20,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = [
@@ -40,39 +41,14 @@ Subset = tuple[int, ...]
 #: The marginal that is put in (or -1), and those that are taken out.
 Move = tuple[int, tuple[int, ...]]
 
-#: Attributes up to which every marginal may be measured.
-_FEW_ATTRIBUTES = 10
-#: Pairs of a marginal and a residual in it, up to which larger marginals than asked ones may be measured, and
-#: those of two attributes and more beyond the asked ones.
-_PAIRS, _MORE_PAIRS = 2_000_000, 400_000
 #: How much more than its residuals apart a larger marginal may seem to cost, by the norm of the noise.
 _SLACK = {2: 4.0, 1: 1.25}
 
-#: Multiplicative steps at most, and the relative gap at which they stop.
-_STEPS, _GAP = 4_000, 1e-6
 
-#: Logarithms of shares lie above that of this part of their sum.
-_LEAST_SHARE = 1e-9
-#: Spreads of the lognormal noise on the scores of a greedy cover, in turn.
-_SPREADS = (0.03, 0.08, 0.15, 0.5)
-#: Marginals up to which there are so many times the random covers.
-_FEW, _TIMES = 64, 3
-#: Covers that moves start from: the best few, and where marginals hold few residuals as many as have together
-#: so many; one where they hold very many.
-_FINALISTS, _WORK, _LARGE = 5, 8_000, 400_000
-#: Rounds of moves at most, the least relative gain of a move, and of a round that is worth another.
-_ROUNDS, _LEAST_GAIN, _LEAST_ROUND = 40, 1e-7, 1e-5
 #: Shares of a new marginal that are tried: in those of all that it replaces, or of the whole where it comes
 #: beside them.
 _REPLACING = (0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5)
 _ADDED = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.3)
-#: Marginals up to which each may be added; pairs of measured ones up to which any two are merged; attributes
-#: of the marginals that are looked for within another; moves that are scored at once.
-_ADDABLE, _MERGED, _DEEPEST, _AT_ONCE = 5_000, 4_000_000, 8, 20_000
-#: Steps and relative tolerance of a descent that only compares supports.
-_SCREEN = 60, 1e-5
-#: A share below this is dropped where nothing is lost by it.
-_NEGLIGIBLE = 1e-6
 
 
 def _within(subset: Subset, most: int) -> Iterable[Subset]:
@@ -210,11 +186,11 @@ def coverage(
     axes = range(len(spreads))
     known = set(residuals)
     offered: list[Subset] = []
-    if len(spreads) <= _FEW_ATTRIBUTES:
+    if len(spreads) <= LIMITS.few_attributes:
         offered = [one for one in _within(tuple(axes), len(axes)) if one not in known and allowed(one)]
     else:
         last: Sequence[Subset] = residuals
-        most, deepest = _PAIRS, max(map(len, residuals))
+        most, deepest = LIMITS.coverage_pairs, max(map(len, residuals))
         while last:
             depth = max(map(len, last)) + 1
             held = sum(math.comb(depth, count) for count in range(deepest + 1))
@@ -224,7 +200,7 @@ def coverage(
             fresh = sorted(one for one in level if one not in known and allowed(one))
             last = _promising(Coverage.of(fresh, residuals, weights, spreads), norm)
             offered += last
-            most = _MORE_PAIRS
+            most = LIMITS.more_pairs
     marginals = sorted(known | set(offered), key=lambda one: (len(one), one))
     return Coverage.of(marginals, residuals, weights, spreads)
 
@@ -307,17 +283,17 @@ def _multiplied(problem: Coverage) -> Array:
     """
     found = np.full(len(problem.marginals), 1.0 / len(problem.marginals))
     loss = problem.loss(found)
-    for _ in range(_STEPS):
+    for _ in range(LIMITS.coverage_steps):
         loss, slopes = problem.loss_and_slopes(found)
         ratios = slopes / loss
-        if float(ratios.max()) <= 1.0 + _GAP:
+        if float(ratios.max()) <= 1.0 + LIMITS.coverage_gap:
             break
         found = found * ratios**0.9
         found = found / float(found.sum())
     for negligible in (1e-6, 1e-9, 1e-12, 1e-15, 1e-18):
         kept = np.where(found > negligible * found.max(), found, 0.0)
         kept = kept / float(kept.sum())
-        if problem.loss(kept) <= loss * (1.0 + _GAP):
+        if problem.loss(kept) <= loss * (1.0 + LIMITS.coverage_gap):
             return np.asarray(kept)
     return found
 
@@ -353,11 +329,15 @@ def laplace_shares(
     for start in _covers(problem, generator(seed), restarts):
         support = (start > 0).tobytes()
         if support not in found:
-            found[support] = polished(problem, start, *_SCREEN)
+            found[support] = polished(
+                problem, start, LIMITS.coverage_screen_steps, LIMITS.coverage_screen_tolerance
+            )
     if known is not None:
-        found[b""] = polished(problem, known, *_SCREEN)
+        found[b""] = polished(problem, known, LIMITS.coverage_screen_steps, LIMITS.coverage_screen_tolerance)
     pairs = max(1, problem.holds.nnz)
-    most = max(_FINALISTS if pairs <= _LARGE else 1, _WORK // pairs)
+    most = max(
+        LIMITS.coverage_finalists if pairs <= LIMITS.coverage_large else 1, LIMITS.coverage_work // pairs
+    )
     covering = [one for one in found.values() if math.isfinite(one[0])]
     finalists = sorted(covering, key=lambda item: item[0])[:most]
     return min((_finished(problem, *_moved(problem, *one)) for one in finalists), key=lambda item: item[0])
@@ -398,7 +378,7 @@ def polished(
         np.log(shares[support] / float(shares.sum())),
         jac=True,
         method="L-BFGS-B",
-        bounds=[(math.log(_LEAST_SHARE), 1.0)] * len(support),
+        bounds=[(math.log(LIMITS.least_share), 1.0)] * len(support),
         options={
             "maxiter": iterations,
             "maxfun": 2 * iterations,
@@ -415,8 +395,8 @@ def _covers(problem: Coverage, rng: Generator, restarts: int) -> Iterator[Array]
     """Yield shares of greedy covers: the best first, then random ones."""
     count = len(problem.marginals)
     yield greedy_cover(problem)
-    for number in range(restarts * (_TIMES if count <= _FEW else 1)):
-        noise = _SPREADS[number % len(_SPREADS)] * rng.standard_normal(count)
+    for number in range(restarts * (LIMITS.coverage_times if count <= LIMITS.coverage_few else 1)):
+        noise = LIMITS.coverage_spreads[number % len(LIMITS.coverage_spreads)] * rng.standard_normal(count)
         yield greedy_cover(problem, np.exp(noise))
 
 
@@ -471,7 +451,7 @@ def _columns(matrix: scipy.sparse.csr_array, rows: Places) -> tuple[Places, Plac
 
 def _finished(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]:
     """Return the loss and shares without negligible ones, polished to the end."""
-    kept = np.where(shares > _NEGLIGIBLE, shares, 0.0)
+    kept = np.where(shares > LIMITS.coverage_negligible, shares, 0.0)
     fewer = polished(problem, kept)
     if fewer[0] <= loss * (1.0 + 1e-6):
         loss, shares = fewer
@@ -483,8 +463,8 @@ def _moved(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]
 
     Moves that promise most and do not overlap are made together, and then all shares are polished.
     """
-    batch = _AT_ONCE
-    for _ in range(_ROUNDS):
+    batch = LIMITS.coverage_at_once
+    for _ in range(LIMITS.coverage_rounds):
         before = loss
         promised = _promised(problem, shares, loss)
         while promised and loss == before:
@@ -496,14 +476,14 @@ def _moved(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]
                 if into >= 0:
                     tried[into] = share
             found = polished(problem, tried)
-            if found[0] < loss * (1.0 - _LEAST_GAIN):
+            if found[0] < loss * (1.0 - LIMITS.least_gain):
                 loss, shares = found
                 batch = 2 * batch
             else:
                 if len(chosen) == 1:
                     promised = promised[1 : 1 + len(promised) // 2]
                 batch = max(1, len(chosen) // 2)
-        if loss >= before * (1.0 - _LEAST_ROUND):
+        if loss >= before * (1.0 - LIMITS.least_round):
             break
     return loss, shares
 
@@ -534,10 +514,10 @@ def _promised(problem: Coverage, shares: Array, loss: float) -> list[tuple[float
     """Return the moves that lower the loss at fixed other shares: gain, move, share; the best first."""
     moves = list(dict.fromkeys(_moves(problem, np.flatnonzero(shares))))
     found: list[tuple[float, Move, float]] = []
-    for begin in range(0, len(moves), _AT_ONCE):
-        some = moves[begin : begin + _AT_ONCE]
+    for begin in range(0, len(moves), LIMITS.coverage_at_once):
+        some = moves[begin : begin + LIMITS.coverage_at_once]
         losses, best = _scored(problem, shares, loss, some)
-        better = np.flatnonzero(losses < loss * (1.0 - _LEAST_GAIN))
+        better = np.flatnonzero(losses < loss * (1.0 - LIMITS.least_gain))
         found += [(float(1.0 - losses[i] / loss), some[i], float(best[i])) for i in better]
     return sorted(found, key=lambda item: (-item[0], item[1]))
 
@@ -553,15 +533,15 @@ def _moves(problem: Coverage, support: Places) -> Iterator[Move]:
             into = -1 if near in measured else place.get(near, -1)
             if into >= 0:
                 yield into, (number,)
-                if near.bit_count() <= _DEEPEST:
+                if near.bit_count() <= LIMITS.coverage_deepest:
                     inside = {measured[one] for one in _submasks(near) if one in measured}
                     yield into, tuple(sorted({*inside, number}))
-    if len(measured) ** 2 <= _MERGED:
+    if len(measured) ** 2 <= LIMITS.coverage_merged:
         for (one, first), (other, second) in combinations(measured.items(), 2):
             into = -1 if one | other in measured else place.get(one | other, -1)
             if into >= 0:
                 yield into, (first, second)
-    if len(place) <= _ADDABLE:
+    if len(place) <= LIMITS.coverage_addable:
         yield from ((into, ()) for mask, into in place.items() if mask not in measured)
 
 

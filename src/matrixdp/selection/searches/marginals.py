@@ -24,6 +24,7 @@ from matrixdp.selection.compose.rounding import measured_factor
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import strategy_rows, tree_start
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residual_traces import (
     AxisState,
@@ -44,8 +45,6 @@ from matrixdp.selection.searches.coverage import (
 from matrixdp.selection.selection import Certificate
 
 __all__ = [
-    "MAX_COUNTED_CELLS",
-    "MAX_MARGINAL_CELLS",
     "first_generalized_loss",
     "pooled_products",
     "select_generalized_marginals",
@@ -55,21 +54,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 
-#: Larger marginals are measured only if the workload asks for them.
-MAX_MARGINAL_CELLS = 10_000_000
-#: No marginal of more cells is counted.
-MAX_COUNTED_CELLS = 100_000_000
-#: Larger attributes keep the strategy that is best for them alone.
-MAX_SEARCHED = 1_024
-#: The norm of the columns of the identity that gives a Gaussian strategy full rank.
-_REGULAR = 1e-3
-#: The relative gain that is worth another round.
-_GAIN = 1e-4
-#: The norm of the columns of a total that is measured only for the sake of an exact row space.
-_FAINT = 2.0**-7
-#: Squared share of the total that may lie outside the row space of a matrix that measures it.
-_OUTSIDE = 1e-18
-
 
 def select_marginals(
     workload: Workload,
@@ -77,7 +61,7 @@ def select_marginals(
     *,
     seed: int = 0,
     restarts: int = 10,
-    max_cells: int = MAX_MARGINAL_CELLS,
+    max_cells: int = LIMITS.max_marginal_cells,
     progress: Progress | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select the best weights of measured marginals.
@@ -124,7 +108,7 @@ def select_generalized_marginals(
     *,
     seed: int = 0,
     restarts: int = 10,
-    max_cells: int = MAX_MARGINAL_CELLS,
+    max_cells: int = LIMITS.max_marginal_cells,
     progress: Progress | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select weighted marginals, each measured by the product of its attributes' strategies.
@@ -173,7 +157,7 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     True
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.sizes, MAX_MARGINAL_CELLS), 0, 0, _TRIAL)
+    search = _Search(asked, noise, _allowed(workload, asked.sizes, LIMITS.max_marginal_cells), 0, 0, _TRIAL)
     return noise.variance_factor * search.best(None).loss
 
 
@@ -191,10 +175,10 @@ def _allowed(workload: Workload, sizes: tuple[int, ...], max_cells: int) -> Call
         )
         for group in workload
     )
-    if largest > MAX_COUNTED_CELLS:
+    if largest > LIMITS.max_counted_cells:
         raise TooLargeError(
             f"weighted marginals: the workload asks about a marginal of {largest:.3g} cells; the limit is "
-            f"{MAX_COUNTED_CELLS:,}. Use residual, or ask about fewer attributes together"
+            f"{LIMITS.max_counted_cells:,}. Use residual, or ask about fewer attributes together"
         )
     return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= max_cells
 
@@ -222,7 +206,7 @@ class _Strategy:
         rows = factor.rows
         size = rows.shape[1]
         if noise.norm == 2:
-            rows = np.vstack([rows, _REGULAR * np.eye(size)])
+            rows = np.vstack([rows, LIMITS.marginals_regular * np.eye(size)])
             return cls(rows / np.linalg.norm(rows, axis=0))
         diagonal = np.diagonal(rows)
         return cls(rows) if np.count_nonzero(rows[:size]) == np.count_nonzero(diagonal) == size else None
@@ -313,7 +297,7 @@ class _Search:
             before = best.loss
             weighted = self.weighted(best.strategies, best)
             best = self.alternated(min(best, weighted, key=lambda one: one.loss))
-            if best.loss >= before * (1.0 - _GAIN):
+            if best.loss >= before * (1.0 - LIMITS.marginals_gain):
                 break
         return best
 
@@ -346,7 +330,7 @@ class _Search:
 
     def alternated(self, known: _Found) -> _Found:
         """Return what strategies and shares lead to, each improved in turn with the others fixed."""
-        free = [role for role, own in known.strategies.items() if len(own.covariance) <= MAX_SEARCHED]
+        free = [role for role, own in known.strategies.items() if len(own.covariance) <= LIMITS.max_searched]
         for sweep in range(self.effort.sweeps if free else 0):
             before = known.loss
             for role in free:
@@ -487,7 +471,7 @@ def _measured(rows: Array, noise: Noise) -> MeasuredMatrix:
     if matrix.unsupported is None:
         return matrix
     outside = matrix.unsupported.sum(axis=1)
-    if float(outside @ outside) <= _OUTSIDE * rows.shape[1]:
+    if float(outside @ outside) <= LIMITS.marginals_outside * rows.shape[1]:
         return matrix
-    total = np.full((1, rows.shape[1]), _FAINT)
-    return measured_factor(np.vstack([(1.0 - _FAINT) * rows, total]), noise)
+    total = np.full((1, rows.shape[1]), LIMITS.marginals_faint)
+    return measured_factor(np.vstack([(1.0 - LIMITS.marginals_faint) * rows, total]), noise)

@@ -20,9 +20,9 @@ from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kron
 from matrixdp.selection.compose.whole_table import measured_product
-from matrixdp.selection.gram import DEFAULT_GAP
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
@@ -35,18 +35,6 @@ Members = tuple[int, ...]
 
 _TOO_LARGE = "opt-plus: a group asks about a table of too many cells. Use residual or opt-m"
 
-#: With more sets than this, sets are only folded into others that hold their attributes.
-MAX_MERGED_SETS = 24
-#: Steps of the search for the shares of the cost, and where each is dear what all may cost but for the least.
-_SHARE_STEPS, _LEAST_STEPS, _SHARE_WORK = 60, 4, 3e10
-#: A product that is measured so much less precisely than another would add rounding errors alone.
-_LEAST_PRECISION = 1e-8
-#: Attributes of more values that nothing tells apart are measured whole: totals have products of their own.
-_MOST_SYMMETRIC = 500
-#: Up to so many groups are also measured by a product each, and so many marginals under Gaussian noise.
-_MOST_APART, _MOST_MARGINALS = 8, 1_000
-#: Least squares of which one evaluation takes more multiplications than this leave their place to averages.
-_MOST_WORK = 1e10
 _SCOPE = "no bound for a union of products"
 #: Sets of groups that are merged while it pays; each group with a product of its own, answered from it, as in
 #: the journal version; two sets with equal shares of the cost, as in the conference version.
@@ -57,7 +45,7 @@ def select_union(
     workload: Workload,
     noise: Noise,
     *,
-    gap: float = DEFAULT_GAP,
+    gap: float = LIMITS.gap,
     seed: int = 0,
     progress: Progress | None = None,
     rows: Rows = AS_MANY_AS_PAY,
@@ -161,7 +149,7 @@ class _Products:
                 effort=effort,
                 start=self._starts(terms.attributes, members) if effort == "fast" else None,
                 worth=worth,
-                most_symmetric=_MOST_SYMMETRIC,
+                most_symmetric=LIMITS.most_symmetric,
                 rows=self._rows,
             )
         except TooLargeError:
@@ -238,7 +226,7 @@ def first_union_loss(
     """
     products = _Products(workload, noise, memory=memory)
     sets, total = _sets(products, merge=False)
-    whole = products.loss(_everything(products)) if len(sets) <= MAX_MERGED_SETS else math.inf
+    whole = products.loss(_everything(products)) if len(sets) <= LIMITS.max_merged_sets else math.inf
     loss = noise.variance_factor * total
     if len(sets) > 1:
         losses = [products.loss(members) for members in sets]
@@ -258,7 +246,7 @@ def _merged_candidates(products: _Products) -> list[list[Members]]:
         # what merging gains by itself least squares may gain without it
         found.append(_sets(products, merge=False)[0])
     plain = noise.norm == 2 and products.terms(_everything(products)).plain()
-    if len(apart) <= (_MOST_MARGINALS if plain else _MOST_APART):
+    if len(apart) <= (LIMITS.most_marginals if plain else LIMITS.most_apart):
         found.append(apart)
     return list({tuple(sorted(sets)): sets for sets in reversed(found)}.values())[::-1]
 
@@ -271,9 +259,9 @@ def _sets(products: _Products, merge: bool) -> tuple[list[Members], float]:
     """
     asked = products.by_attributes()
     starts = [list(asked.values()), _folded(asked)]
-    few = [sets for sets in starts if len(sets) <= MAX_MERGED_SETS]
+    few = [sets for sets in starts if len(sets) <= LIMITS.max_merged_sets]
     total, found = min(((_total(products, sets), sets) for sets in starts), key=lambda item: item[0])
-    if len(found) <= MAX_MERGED_SETS:
+    if len(found) <= LIMITS.max_merged_sets:
         others = [_merged(products, sets) for sets in few] if merge else []
         for sets in (*others, [_everything(products)]):
             less = _total(products, sets)
@@ -294,12 +282,12 @@ def _two_sets(products: _Products) -> list[Members]:
     """
     asked = products.by_attributes()
     sets = list(asked.values()) if len(asked) > 1 else products.apart()
-    if len(sets) > MAX_MERGED_SETS:
+    if len(sets) > LIMITS.max_merged_sets:
         sets = _folded(asked)
-    if len(sets) > MAX_MERGED_SETS:
+    if len(sets) > LIMITS.max_merged_sets:
         raise TooLargeError(
             f"opt-plus: {len(sets)} sets of attributes are not merged to two groups; the limit is "
-            f"{MAX_MERGED_SETS}. Use clusters=merged or products"
+            f"{LIMITS.max_merged_sets}. Use clusters=merged or products"
         )
     while len(sets) > 2:
         sets = min(_merges(products, sets, related=False), key=lambda item: item[0])[1]
@@ -379,10 +367,10 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
     """
     start = Union(workload.domain, tuple(parts), noise)
     analysed = start.analysed([part.variance for part in parts])
-    if analysed.work > _MOST_WORK:
+    if analysed.work > LIMITS.unions_most_work:
         raise TooLargeError(f"least squares of {len(parts)} products would take too long to be optimized")
     evaluate = analysed.loss(workload)
-    steps = int(np.clip(_SHARE_WORK / max(analysed.work, 1.0), _LEAST_STEPS, _SHARE_STEPS))
+    steps = int(np.clip(LIMITS.share_work / max(analysed.work, 1.0), LIMITS.least_steps, LIMITS.share_steps))
     alone = np.array([1.0 / noise.variance(part) for part in parts])
     power = 2.0 / noise.norm
 
@@ -393,7 +381,7 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         own = slopes * alone * power * shares**power
         return float(np.log(loss)), (own - shares * own.sum()) / loss
 
-    least = math.log(_LEAST_PRECISION) / power
+    least = math.log(LIMITS.least_precision) / power
     # where a product counts for all but nothing, least squares would be all rounding
     first = np.maximum(np.log([noise.share(part, part.variance) for part in parts]), least)
     found = scipy.optimize.minimize(

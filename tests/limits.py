@@ -1,0 +1,10 @@
+"""Limits of selection that tests change."""
+
+from typing import Protocol
+
+
+class Override(Protocol):
+    """Changes limits of selection until a test ends."""
+
+    def __call__(self, **values: object) -> None:
+        """Change limits by their names."""
