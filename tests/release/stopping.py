@@ -104,7 +104,7 @@ def _act(home: Path, action: str, *words: str) -> None:
     if action == "command":
         app([word.replace("HOME", str(home)) for word in words])
     elif action == "release":
-        mdp.release(home / "people.yaml", home / "out", mechanism="residual")
+        mdp.release(home / "people.yaml", home / "out", mechanism="opt-m")
     elif action == "recover":
         mdp.recover_release(home / "out")
     else:

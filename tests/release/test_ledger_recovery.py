@@ -27,7 +27,7 @@ from matrixdp.storage.formats import load_measurement, save_measurement
 from tests.release.stopping import fail, furnish, kill, run
 
 #: Which strategy is released does not matter, and this one is selected at once.
-QUICK = ("--mechanism", "residual")
+QUICK = ("--mechanism", "opt-m")
 BUDGET = mdp.Budget(epsilon=0.25)
 
 
@@ -178,7 +178,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
 if sys.argv[2] == "python":
     from matrixdp.strategy.pipeline import release
     try:
-        release(sys.argv[4], sys.argv[6], mechanism="residual")
+        release(sys.argv[4], sys.argv[6], mechanism="opt-m")
     except (OSError, matrixdp.errors.MatrixDPError):
         sys.exit(1)
 else:

@@ -54,7 +54,9 @@ def test_what_is_told_is_what_is_done(cells):
     few = mdp.dense(np.random.default_rng(0).integers(0, 2, (4, 30)).astype(float), ["a", "b"])
     crossed = mdp.product(a="prefix", c="identity"), mdp.product(a="identity", c="prefix")
     split = split_workload(mdp.Workload(domain, *crossed, few, mdp.product(d="identity")))
-    solver = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, ConvexSolver(), limits=Limits(cells))
+    solver = SubSolver(
+        Pieces(split, uniform_weights(split)), GAUSSIAN, ConvexSolver(), limits=Limits(joint_cells=cells)
+    )
     kinds = set()
     for sub in split.classes:
         told = solver.methods(sub)

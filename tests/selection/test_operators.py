@@ -82,7 +82,7 @@ def test_large_attributes_have_the_bound_of_their_singular_values(monkeypatch, l
     few = opt_0.solve_axis(gram, LAPLACE)
     assert few.bound == pytest.approx(full.bound)  # of low rank: the optimum
     monkeypatch.setattr(opt_0, "remembered", Remembered())
-    monkeypatch.setattr(opt_0, "MOST_DIMENSIONS", 20)
+    limits(most_dimensions=20)
     large = opt_0.solve_axis(gram, LAPLACE)
     assert large.bound == pytest.approx(svd_bound_gram(gram), rel=1e-12)
     assert large.bound < full.bound < full.loss <= large.loss * (1 + 1e-9) < 1.05 * full.loss
@@ -95,8 +95,8 @@ def test_rounding_errors_are_no_dimensions():
     assert rank_of(values) == 3
 
 
-def test_cells_in_another_order_that_no_query_tells_apart_are_put_in_order_once(monkeypatch):
-    monkeypatch.setattr(optimum, "MIN_CHAIN_CELLS", 4)
+def test_cells_in_another_order_that_no_query_tells_apart_are_put_in_order_once(limits: Override):
+    limits(min_chain_cells=4)
     cells = np.array([4, 2, 2, 3, 4, 5])
     gram = (np.tri(6).T @ np.tri(6))[np.ix_(cells, cells)]
     order = chain_order(gram)

@@ -22,6 +22,7 @@ from matrixdp.selection.searches.unions import (
 )
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
+from tests.limits import Override
 
 DOMAIN = mdp.Domain({"a": 4, "b": 5, "c": 3})
 WORKLOAD = mdp.Workload(
@@ -71,8 +72,8 @@ def test_least_squares_are_better_than_averages():
         assert certificate.loss < before * (1 - least) ** 2
 
 
-def test_averages_serve_where_least_squares_take_too_long(monkeypatch):
-    monkeypatch.setattr("matrixdp.selection.searches.LIMITS.unions_most_work", -1.0)
+def test_averages_serve_where_least_squares_take_too_long(limits: Override):
+    limits(unions_most_work=-1.0)
     plan, certificate = combined_plan(WORKLOAD, parts_of(GAUSSIAN), GAUSSIAN)
     assert isinstance(plan, Local)
     assert "averages" in certificate.scope

@@ -1,8 +1,8 @@
 """Every size, effort and tolerance of selection: what it bounds, and where its value comes from.
 
 Sizes decide which method a problem gets, efforts how long a search goes on, and tolerances what counts as
-rounding. Where a comment says no more, a value is one with which the workloads of the benchmarks are selected
-in seconds, and twice or half of it changes their errors by less than 0.1%.
+rounding. Sections are the modules that read them. Where a comment gives no reason, the value was chosen on
+the workloads of the benchmarks.
 """
 
 from __future__ import annotations
@@ -24,8 +24,20 @@ class Limits:
     2000
     """
 
-    #: Explicit queries, fewer than cells, that are solved by their own number, at most.
+    # sizes of problems, of all methods
+    #: Sub-workloads that do not factor are solved jointly up to this many cells.
+    joint_cells: int = 2_000
+    #: Explicit queries, fewer than cells, are solved by themselves up to this many.
     rows: int = 1_000
+    #: Cells over which explicit queries are solved, and over which what is found over groups of values
+    #: is measured: a matrix of as many columns takes half a gigabyte.
+    row_cells: int = 8_000
+    #: Cells of an explicit problem; an attribute of more values is measured whole.
+    axis_cells: int = 4_096
+    #: A part on several attributes is measured over the data vector of their table, up to so many cells.
+    max_table_cells: int = 100_000_000
+    #: A measured matrix has at least as many rows as columns: past this many it would take gigabytes.
+    max_measured_cells: int = 9_000
 
     # auto
     #: Percent less error that another strategy may have, from which trying others is advised.
@@ -59,7 +71,7 @@ class Limits:
     few_steps: int = 5
     step_gain: float = 1e-5
     #: Distributions are kept above this share of the uniform one.
-    lower_bound_least: float = 1e-7
+    least_distribution: float = 1e-7
     #: The cubes of the dimensions of sectors whose eigenvalues are computed, in all; the second to
     #: certify.
     lower_bound_most_work: float = 4e8
@@ -78,8 +90,6 @@ class Limits:
     most_row_entries: int = 10_000_000
     #: Eigenvalues below this share of the largest are those of what is not measured.
     terms_rank: float = 1e-10
-    #: Distributions are kept above this share of the uniform one.
-    terms_least: float = 1e-7
     #: The relative gap of the products that take the place of joint strategies: it enters the bound
     #: squared.
     product_gap: float = 1e-2
@@ -102,7 +112,7 @@ class Limits:
     most_triples: int = 5_000_000
 
     # compose/coarse_weights
-    #: Attributes of more values are searched on a grid of ``GRID_POINTS``.
+    #: Attributes of more values are searched on a grid of ``grid_points``.
     max_searched_size: int = 512
     grid_points: int = 160
     #: The cosine between neighbouring columns of a workload, on average, from which on it is taken to be
@@ -140,11 +150,6 @@ class Limits:
     least_gap: float = 1e-4
     largest_gap: float = 1e-2
 
-    # compose/methods
-    #: Cells over which explicit queries are solved, and over which what is found over groups of values
-    #: is measured: a matrix of as many columns takes half a gigabyte.
-    row_cells: int = 8_000
-
     # compose/product
     #: Rounds of alternation at most, and the relative decrease of the loss at which it stops.
     product_sweeps: int = 12
@@ -152,7 +157,7 @@ class Limits:
     #: Steps of the search for row weights at most, and its gap; a gain below it is worth no weights.
     weight_steps: int = 400
     weight_gap: float = 1e-4
-    #: The same of searches from several starts: rounds of each start before the best goes on, tolerance,
+    #: For searches from several starts: rounds of each start before the best goes on, tolerance,
     #: and gap of the problems within.
     first_sweeps: int = 3
     loose_tolerance: float = 1e-4
@@ -199,7 +204,7 @@ class Limits:
     joint_gap: float = 1e-5
     #: Evaluations of phi by a descent, after those of its starting points.
     weight_vectors_max_evaluations: int = 80
-    #: ... and its relative tolerance; the same of one that starts where the search for other weights of
+    #: Its relative tolerance; and both for a descent that starts where the search for other weights of
     #: the same queries ended.
     weight_vectors_tolerance: float = 3e-8
     again_evaluations: int = 30
@@ -207,7 +212,7 @@ class Limits:
     #: With more groups of explicit queries than so many an evaluation is dear, and fewer must do.
     many_explicit: int = 8
     few_evaluations: int = 25
-    #: ... each to a looser gap of joint sub-solutions.
+    #: Then the gap of joint sub-solutions.
     loose_gap: float = 1e-3
     #: Beyond it a step of a search went astray, and Gram matrices are rounding errors; phi grows by the
     #: square.
@@ -216,7 +221,7 @@ class Limits:
     #: each.
     smooth_powers: tuple[float, ...] = (10.0, 100.0)
     smooth_evaluations: int = 40
-    #: ... where that is cheap: attributes whose weights are searched have up to so many values together.
+    #: Values of the attributes whose weights are searched, up to which the norms are tried.
     max_smoothed_values: int = 100
 
     # compose/whole_table
@@ -306,7 +311,7 @@ class Limits:
     # gram/opt_0
     #: Sub-workloads are solved jointly for Laplace noise up to this many cells.
     max_sum_cells: int = 400
-    #: ... and, where they are solved fast, explicit queries up to this many.
+    #: Explicit queries that are solved fast, up to this many cells.
     max_fast_cells: int = 100
     #: Up to this many cells random starts are tried by default; beyond it trees alone.
     random_cells: int = 400
@@ -314,7 +319,7 @@ class Limits:
     opt_0_large_cells: int = 2_048
     #: Kinds of starts that are looked at further where a search goes on from a known strategy.
     opt_0_followed: int = 8
-    #: ... and where cells are many.
+    #: The same where cells are many.
     few_followed: int = 3
     #: Pairs of rows of a workload of low rank that are rotated, in all and for each pair.
     opt_0_rotations: int = 10_000
@@ -358,10 +363,6 @@ class Limits:
     #: Singular values below this share of the largest count for no dimension.
     singular_values_rank: float = 1e-5
 
-    # limits
-    joint_cells: int = 2_000
-    max_measured_cells: int = 9_000
-
     # minimax
     #: Predicates of one attribute are weighted one by one up to this many entries of their matrix.
     max_weighed_entries: int = 20_000_000
@@ -392,11 +393,6 @@ class Limits:
     told_apart: float = 1e-9
 
     # problem/kron_sum
-    #: Cells of an explicit problem; an attribute of more values is measured whole.
-    axis_cells: int = 4_096
-    #: A part on several attributes is measured over the data vector of their table: up to this many
-    #: cells.
-    max_table_cells: int = 100_000_000
     #: From so many terms on they are added by matrix multiplications, of so many entries of one side at
     #: a time.
     least_terms: int = 8

@@ -163,7 +163,7 @@ def tuned(
 
 
 def _distribution(values: Array) -> Array:
-    kept = np.maximum(values / float(values.sum()), LIMITS.lower_bound_least / len(values))
+    kept = np.maximum(values / float(values.sum()), LIMITS.least_distribution / len(values))
     return np.asarray(kept / float(kept.sum()))
 
 

@@ -120,7 +120,7 @@ def mean_duals(split: Split, solved: Solved) -> list[Array]:
                 for axis, type_ in enumerate(own):
                     marginal = np.moveaxis(dual, axis, 0).reshape(dual.shape[axis], -1).sum(axis=1)
                     sums[type_] += share * marginal / float(marginal.sum())
-    means = [np.maximum(one / float(one.sum()), LIMITS.terms_least / len(one)) for one in sums]
+    means = [np.maximum(one / float(one.sum()), LIMITS.least_distribution / len(one)) for one in sums]
     return [one / float(one.sum()) for one in means]
 
 

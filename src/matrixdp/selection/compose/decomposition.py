@@ -168,7 +168,7 @@ def certify_decomposition(
     else:
         pieces = Pieces(split, uniform_weights(split))
         gaussian = SubSolver(
-            pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(LIMITS.max_sum_cells, row_cells=0)
+            pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(joint_cells=LIMITS.max_sum_cells, row_cells=0)
         )
         bound = None
         if not split.explicit:

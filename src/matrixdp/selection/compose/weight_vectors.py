@@ -97,7 +97,9 @@ class Objective:
             pieces,
             GAUSSIAN,
             ConvexSolver(gap, self.power),
-            limits=Limits(LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.max_searched_row_cells),
+            limits=Limits(
+                joint_cells=LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.max_searched_row_cells
+            ),
             weigh_rows=False,
             merged=True,
             starts=self.starts,
