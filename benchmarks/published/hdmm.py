@@ -335,7 +335,7 @@ _TABLES: tuple[Table, ...] = (
             Row("prefix x total and total x prefix on 100 x 100", _cross, figures("- - 33385 14252 -")),
         ),
         reference="opt-kron",
-        more=("opt-plus", "residual", "auto"),
+        more=("opt-plus", "auto"),
         total=True,
         note="Here noise on the workload is with least squares.",
     ),
