@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -228,16 +229,31 @@ class AskedStatistic:
         By the user, else what it asks; several alike have their number behind it.
     entry : StatisticEntry
         What was asked.
-    table : pyarrow.Table or None
-        What follows; None where nothing does.
-    refusal : MatrixDPError or None
-        Why nothing follows.
+    inference : Inference
+        What it follows from; nothing is computed before it is asked for.
     """
 
     name: str
     entry: StatisticEntry
-    table: pa.Table | None
-    refusal: MatrixDPError | None = None
+    inference: Inference
+
+    @cached_property
+    def _outcome(self) -> pa.Table | MatrixDPError:
+        # one that cannot be computed is kept with its reason: the budget is already spent
+        try:
+            return self.entry.answer(self.inference)
+        except MatrixDPError as error:
+            return error
+
+    @property
+    def table(self) -> pa.Table | None:
+        """What follows; None where nothing does."""
+        return None if isinstance(self._outcome, MatrixDPError) else self._outcome
+
+    @property
+    def refusal(self) -> MatrixDPError | None:
+        """Why nothing follows."""
+        return self._outcome if isinstance(self._outcome, MatrixDPError) else None
 
     @property
     def published(self) -> pa.Table | None:
@@ -258,18 +274,10 @@ class AskedStatistic:
 
 
 def asked_statistics(inference: Inference, entries: Iterable[object]) -> tuple[AskedStatistic, ...]:
-    """Return the statistics that are among the entries of a workload, in their order.
-
-    A statistic that cannot be computed is kept with its reason: the budget is already spent.
-    """
+    """Return the statistics that are among the entries of a workload, in their order."""
     asked = [entry for entry in entries if isinstance(entry, StatisticEntry)]
-    found = []
-    for name, entry in zip(unique(entry.title for entry in asked), asked, strict=True):
-        try:
-            found.append(AskedStatistic(name, entry, entry.answer(inference)))
-        except MatrixDPError as error:
-            found.append(AskedStatistic(name, entry, None, error))
-    return tuple(found)
+    names = unique(entry.title for entry in asked)
+    return tuple(AskedStatistic(name, entry, inference) for name, entry in zip(names, asked, strict=True))
 
 
 def statistics_table(asked: Sequence[AskedStatistic]) -> pa.Table:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import BOUND, OF, REMARKS, figure_of
+from matrixdp.answers.table import BOUND, REMARKS, figure_of, subject_of
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
@@ -158,9 +158,8 @@ def decimals_by_subject(table: pa.Table) -> dict[str, int | None]:
     least: dict[str, dict[str, Array]] = {}
     for shown, column in zip(table.schema, table.columns, strict=True):
         if figure := figure_of(shown):
-            subject = (shown.metadata or {}).get(OF, b"").decode()
             numeric = pa.types.is_floating(column.type)
-            least.setdefault(subject, {})[figure] = column.to_numpy() if numeric else np.empty(0)
+            least.setdefault(subject_of(shown), {})[figure] = column.to_numpy() if numeric else np.empty(0)
     found: dict[str, int | None] = {}
     for subject, figures in least.items():
         errors = figures.get("stddev", np.empty(0))
@@ -190,8 +189,7 @@ def for_people(table: pa.Table, decimals: int | Mapping[str, int | None] | None)
     for shown, column in zip(table.schema, table.columns, strict=True):
         figure = figure_of(shown)
         if figure and pa.types.is_floating(shown.type):
-            subject = (shown.metadata or {}).get(OF, b"").decode()
-            own = decimals[subject] if isinstance(decimals, Mapping) else decimals
+            own = decimals[subject_of(shown)] if isinstance(decimals, Mapping) else decimals
             made = _rounded(column.to_numpy(), own, _ROUNDED[figure])
         elif pa.types.is_dictionary(shown.type):
             made = column.cast(pa.utf8())

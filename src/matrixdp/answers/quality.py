@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
-
-Array = NDArray[np.float64]
 
 GRADES = (("A", 0.05), ("B", 0.15), ("C", 1 / 3))
 """Letters with the largest coefficient of variation (standard error over estimate) that each stands for."""
@@ -31,15 +27,17 @@ def grades(estimates: Sequence[float | None], stddevs: Sequence[float | None]) -
     >>> grades([1000.0, 100.0, 30.0, 3.0, -2.0, 7.0], [12.0, 12.0, 9.0, 9.0, 9.0, None])
     ['A', 'B', 'C', 'F', 'F', '']
     """
-    found = []
-    for estimate, stddev in zip(estimates, stddevs, strict=True):
-        if estimate is None or stddev is None or not np.isfinite(stddev):
-            found.append("")
-            continue
-        variation = abs(stddev / estimate) if estimate else (np.inf if stddev else 0.0)
-        own = next((letter for letter, most in GRADES if variation <= most), UNRELIABLE)
-        found.append(own)
-    return found
+    return [
+        "" if own is None else next((letter for letter, most in GRADES if own <= most), UNRELIABLE)
+        for own in map(_variation, estimates, stddevs)
+    ]
+
+
+def _variation(estimate: float | None, stddev: float | None) -> float | None:
+    """Return the coefficient of variation of a figure; None where it has no standard error."""
+    if estimate is None or stddev is None or not math.isfinite(stddev):
+        return None
+    return abs(stddev / estimate) if estimate else (math.inf if stddev else 0.0)
 
 
 @final
@@ -72,18 +70,14 @@ class Presentation:
         most = self.suppress_above
         if most is None:
             return
-        if isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < np.inf:
+        if isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < math.inf:
             expected = "a coefficient of variation above 0, such as 0.33"
             raise SpecificationError.at(("suppress_above",), describe_value(most), expected)
 
     def suppressed(self, estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[bool]:
         """Return which figures are not shown."""
-        if self.suppress_above is None:
-            return [False] * len(estimates)
-        return [
-            estimate is not None and stddev is not None and stddev > self.suppress_above * abs(estimate)
-            for estimate, stddev in zip(estimates, stddevs, strict=True)
-        ]
+        most = math.inf if self.suppress_above is None else self.suppress_above
+        return [own is not None and own > most for own in map(_variation, estimates, stddevs)]
 
     def shown(self, value: float, unit: str) -> float:
         """Return what is shown of a figure of a unit."""

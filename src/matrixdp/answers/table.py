@@ -75,6 +75,33 @@ def figure_of(field: pa.Field) -> str:
     return figure.decode()
 
 
+def subject_of(field: pa.Field) -> str:
+    """Return what the figures of a column are of; nothing for the statistic, or the answers, themselves.
+
+    Examples
+    --------
+    >>> subject_of(pa.field("share_stddev", pa.float64(), metadata={FIGURE: b"stddev", OF: b"share"}))
+    'share'
+    """
+    subject: bytes = (field.metadata or {}).get(OF, b"")
+    return subject.decode()
+
+
+def heading(field: pa.Field, ends: tuple[str, str] = ("from", "to")) -> str:
+    """Return what readers call a column, the ends of its intervals in words of their own.
+
+    Examples
+    --------
+    >>> [heading(pa.field(name, pa.float64())) for name in ("sex", "stddev", "lower")]
+    ['sex', 'standard error', 'from']
+    """
+    figure = figure_of(field)
+    if not figure:
+        return str(field.name)
+    words = {"stddev": "standard error", "lower": ends[0], "upper": ends[1]}
+    return f"{subject_of(field)} {words.get(figure, figure)}".strip()
+
+
 def is_key(field: pa.Field) -> bool:
     """Return whether a column of a statistic says what its rows are of, rather than a figure or a remark.
 

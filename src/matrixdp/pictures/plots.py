@@ -379,14 +379,14 @@ def draw_statistic(table: pa.Table, unit: str, title: str = "") -> Figure:
 
 def _points(table: pa.Table, unit: str) -> Figure:
     """Draw a row for each estimate; without an order of their own the largest first, where they are many."""
-    keys = [name for name, field in zip(table.column_names, table.schema, strict=True) if is_key(field)]
+    keys = [field.name for field in table.schema if is_key(field)]
     rows = [
         (", ".join(str(row[key]) for key in keys if row[key] is not None) or "all", *map(row.get, FIGURES))
         for row in table.to_pylist()
     ]
     dates = any(isinstance(row[1], dt.date) for row in rows)
     if len(rows) > _MOST_BARS and not dates:
-        rows = sorted(rows, key=lambda row: -math.inf if row[1] is None else -row[1])[:_MOST_BARS]
+        rows.sort(key=lambda row: math.inf if row[1] is None else -row[1])
     shown = rows[:_MOST_BARS]
     figure = new_figure(6.4, 0.9 + 0.24 * len(shown))
     axes = figure.add_subplot()
@@ -404,7 +404,7 @@ def _points(table: pa.Table, unit: str) -> Figure:
 
 def _curves(table: pa.Table) -> Figure:
     """Draw the shares of a CDF in their bands, a curve for each stratum."""
-    keys = [name for name, field in zip(table.column_names, table.schema, strict=True) if is_key(field)]
+    keys = [field.name for field in table.schema if is_key(field)]
     along, strata = keys[-1], keys[:-1]
     curves: dict[str, list[dict[str, Any]]] = {}
     for row in table.to_pylist():

@@ -1212,7 +1212,7 @@ def _first_of_statistic(one: PublishedTable, number: int) -> Iterator[tuple[str,
         yield one.title, "not determined by the measurement", "-", "-", "-"
         return
     shown = for_people(table.slice(0, number), decimals_by_subject(table))
-    asked = [name for name, field in zip(shown.column_names, shown.schema, strict=True) if is_key(field)]
+    asked = [field.name for field in shown.schema if is_key(field)]
     for row in shown.to_pylist():
         words = ", ".join(f"{name} {row[name]}" for name in asked if row[name] is not None)
         figures = ["-" if row[name] is None else f"{row[name]}" for name in FIGURES]

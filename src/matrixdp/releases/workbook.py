@@ -8,11 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from matrixdp.answers.intervals import decimals_by_subject, for_people
 from matrixdp.answers.publication import PublishedTable, table_errors
-from matrixdp.answers.table import FIGURES, OF, figure_of
+from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.errors import SpecificationError, TooLargeError
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ FILE = "tables.xlsx"
 #: What a sheet of Excel can hold, without its head.
 MAX_ROWS, MAX_SHEETS = 1_000_000, 500
 _LONGEST_SHEET = 31
-_HEADS = {"stddev": "standard error", "lower": "from", "upper": "to"}
 #: Rows above the head of a table: its title, its unit, and a link to the contents.
 _ABOVE = 4
 
@@ -124,8 +121,8 @@ def _write_table(sheet: Any, book: Any, looks: dict[str, Any], release: Release,
     decimals = decimals_by_subject(table)
     table = for_people(table, decimals)
     for column, field in enumerate(table.schema):
-        sheet.write_string(_ABOVE, column, _head(field), looks["head"])
-        digits = decimals.get((field.metadata or {}).get(OF, b"").decode()) or 0
+        sheet.write_string(_ABOVE, column, heading(field), looks["head"])
+        digits = decimals.get(subject_of(field)) or 0
         number = "#,##0" + ("." + "0" * digits if digits > 0 else "")
         look = book.add_format({"num_format": number if figure_of(field) else "General"})
         day = book.add_format({"num_format": "yyyy-mm-dd"})
@@ -139,17 +136,6 @@ def _write_table(sheet: Any, book: Any, looks: dict[str, Any], release: Release,
     sheet.set_column(0, max(len(table.schema) - 1, 0), 16)
     sheet.freeze_panes(_ABOVE + 1, sum(not figure_of(field) for field in table.schema))
     sheet.autofilter(_ABOVE, 0, _ABOVE + table.num_rows, len(table.schema) - 1)
-
-
-def _head(field: pa.Field) -> str:
-    """Return the heading of a column."""
-    figure, subject = figure_of(field), (field.metadata or {}).get(OF, b"").decode()
-    if not figure:
-        return str(field.name)
-    own = _HEADS.get(figure, figure)
-    if field.name in FIGURES or OF in (field.metadata or {}):
-        return f"{subject} {own}".strip()
-    return str(field.name)
 
 
 def _notes(release: Release) -> list[str]:

@@ -93,9 +93,9 @@ class Contents:
 
     def hides(self, table: Shown, presentation: Presentation) -> bool:
         """Return whether figures of a table are suppressed, so that no picture may show them."""
-        return table.answers is not None and any(
-            hidden for _, hidden in tables.marks(table.answers.table, presentation)
-        )
+        if presentation.suppress_above is None or table.answers is None:
+            return False
+        return any(hidden for _, hidden in tables.marks(table.answers.table, presentation))
 
     @property
     def left_out(self) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from matrixdp import queries
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
 from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
-from matrixdp.answers.table import BOUND, FIGURES, OF, AnswerColumns, figure_of, is_key
+from matrixdp.answers.table import BOUND, FIGURES, AnswerColumns, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import head
 from matrixdp.display import figure, printable, rounded
 from matrixdp.domain import Domain
@@ -59,7 +59,9 @@ class GroupAnswers:
 
     def columns(self, confidence: str) -> list[str]:
         """Return the headings."""
-        return [*self.heads, "estimate", "standard error", f"{confidence}% from", "to", "quality"]
+        figures = self.table.schema
+        ends = f"{confidence}% from", "to"
+        return [*self.heads, *(heading(figures.field(name), ends) for name in FIGURES), "quality"]
 
     def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[list[str]]:
         """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
@@ -101,11 +103,9 @@ class StatisticAnswers:
 
     @property
     def _shown(self) -> list[pa.Field]:
-        fields = list(self.table.schema)
-        empty = {
-            field.name for field in fields if self.table.column(field.name).null_count == len(self.table)
-        }
-        shown = [field for field in fields if BOUND not in (field.metadata or {}) and field.name not in empty]
+        pairs = zip(self.table.schema, self.table.columns, strict=True)
+        fields = [field for field, column in pairs if column.null_count < len(self.table)]
+        shown = [field for field in fields if BOUND not in (field.metadata or {})]
         return sorted(shown, key=lambda field: not is_key(field))  # keys first, in their order
 
     @property
@@ -115,12 +115,7 @@ class StatisticAnswers:
 
     def columns(self, confidence: str) -> list[str]:
         """Return the headings."""
-        heads = {"stddev": "standard error", "lower": f"{confidence}% from", "upper": "to"}
-        found = []
-        for field in self._shown:
-            figure, subject = figure_of(field), (field.metadata or {}).get(OF, b"").decode()
-            own = heads.get(figure, figure) if figure else printable(field.name)
-            found.append(f"{subject} {own}".strip() if subject else own)
+        found = [printable(heading(field, (f"{confidence}% from", "to"))) for field in self._shown]
         return [*found, "quality"] if self._graded else found
 
     @property
@@ -135,12 +130,12 @@ class StatisticAnswers:
         for (letter, hidden), row in zip(marks(part, presentation), shown, strict=True):
             texts = []
             for field in self._shown:
-                value, subject = row[field.name], (field.metadata or {}).get(OF, b"").decode()
+                value = row[field.name]
                 if hidden and figure_of(field):
                     texts.append(UNRELIABLE)
                     continue
                 if figure_of(field) == "estimate" and isinstance(value, float):
-                    value = presentation.shown(value, subject or unit)
+                    value = presentation.shown(value, subject_of(field) or unit)
                 texts.append(self._text(field, value, decimals))
             yield [*texts, letter] if self._graded else texts
 
@@ -149,7 +144,7 @@ class StatisticAnswers:
             return "-" if figure_of(field) else ""
         if not isinstance(value, float):
             return printable(str(value))
-        digits = decimals.get((field.metadata or {}).get(OF, b"").decode())
+        digits = decimals.get(subject_of(field))
         return rounded(value, max(0, digits)) if figure_of(field) and digits is not None else figure(value)
 
 
