@@ -5,10 +5,10 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection.compose.decomposition import methods_of
 from matrixdp.selection.compose.methods import METHODS, ProblemShape, method_for
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
+from matrixdp.selection.explain import part_methods
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.optimum import gram_method
 from matrixdp.selection.limits import Limits
@@ -73,13 +73,13 @@ def test_what_is_told_is_what_is_done(cells):
 def test_the_decomposition_tells_its_methods():
     domain = mdp.Domain({"a": 60, "b": 50})
     crossed = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
-    uses = methods_of(mdp.Workload(domain, *crossed))
+    _, *uses = part_methods(mdp.Workload(domain, *crossed))  # the first is the total
     assert [(use.attributes, use.marginals, use.method) for use in uses] == [
         (("a",), 1, "dual"),
         (("b",), 1, "dual"),
         (("a", "b"), 1, "product"),
     ]
-    assert uses[-1].passed == {"dual": "3,000 cells; the limit is 2,000"}
+    assert uses[-1].reason == "not dual: 3,000 cells; the limit is 2,000"
 
 
 def test_the_method_of_one_attribute(limits: Override):

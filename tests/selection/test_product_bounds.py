@@ -160,7 +160,7 @@ def test_nothing_is_lost_on_marginals_nor_beside_the_nuclear_norm(mixed):
     marginals = mdp.Workload(mixed.domain, mdp.marginals([1, 2], weight=2.0), mdp.marginals(3))
     loss = select(marginals, noise=GAUSSIAN, mechanism="residual").certificate.loss
     assert loss * (1 - 1e-9) <= product_bound(marginals)[0] <= loss
-    split, solver, solved = solve_decomposition(mixed, 1e-6)
+    split, solver, solved = solve_decomposition(split_workload(mixed), 1e-6)
     start = mean_duals(split, solved)
     operator, _ = operator_at(split, solver, solved, start)
     root, p = tuned(operator, start)
@@ -180,7 +180,7 @@ def test_small_sectors_of_explicit_queries_are_exact():
     workload = mdp.Workload(
         domain, mdp.dense(matrix=rows, attributes=["a", "b"]), mdp.pairwise("affine"), mdp.product(c="prefix")
     )
-    split, solver, solved = solve_decomposition(workload, 1e-6)
+    split, solver, solved = solve_decomposition(split_workload(workload), 1e-6)
     p = mean_duals(split, solved)
     operator, rooted = operator_at(split, solver, solved, p)
     assert rooted
@@ -198,7 +198,7 @@ def test_none_where_attributes_are_tied_that_no_query_asks_about_together():
     workload = mdp.Workload(domain, entry)
     assert split_workload(workload).coupled_apart
     assert product_bound(workload) is None
-    solution = solve_decomposition(workload, 1e-4)
+    solution = solve_decomposition(split_workload(workload), 1e-4)
     assert decomposition_bound(*solution) is None
 
 
@@ -214,11 +214,11 @@ def test_certificates_have_it_for_both_noises():
 
 def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(limits):
     domain = mdp.Domain({"a": range(40), "b": range(3)})
-    solved = solve_decomposition(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), 1e-6)
+    solved = solve_decomposition(split_workload(mdp.Workload(domain, mdp.kway([1, 2], "prefix"))), 1e-6)
     found = decomposition_bound(*solved)
     # two sets of queries, of which no strategy is the optimum of both
     both = mdp.Workload(domain, mdp.product(a="prefix", b="prefix"), mdp.product(a="identity"))
-    other = solve_decomposition(both, 1e-6)
+    other = solve_decomposition(split_workload(both), 1e-6)
     assert decomposition_bound(*other) is not None
     limits(traced_values=10)
     # the sectors of larger attributes are not looked at one by one
@@ -240,7 +240,7 @@ def test_none_where_the_tables_are_too_large(mixed, limits):
     limits(most_entries=10)
     assert product_bound(mixed) is None
     limits(traced_values=3)
-    assert decomposition_bound(*solve_decomposition(mixed, 1e-2)) is None
+    assert decomposition_bound(*solve_decomposition(split_workload(mixed), 1e-2)) is None
 
 
 def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypatch, limits: Override):
@@ -255,7 +255,7 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
     limits(lower_bound_most_work=0.0)
     domain = mdp.Domain({"a": range(4), "b": range(4), "c": range(4)})
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
-    solved = solve_decomposition(workload, 1e-6)
+    solved = solve_decomposition(split_workload(workload), 1e-6)
     best = decomposition_bound(*solved)
     often = len(made)
     limits(lower_bound_large_cells=15)
@@ -305,7 +305,7 @@ def test_attributes_that_can_be_exchanged_share_their_triples(monkeypatch, asked
     workload = mdp.Workload(
         domain, mdp.kway(1, "range", attributes=list("abcd")), pairs, mdp.marginals(2, ["e", "f"])
     )
-    solved = solve_decomposition(workload, 1e-6)
+    solved = solve_decomposition(split_workload(workload), 1e-6)
     found = decomposition_bound(*solved)
     operator, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
     monkeypatch.setattr(triples, "_exchangeable", lambda split, lattice, _: np.arange(len(lattice.types) - 1))

@@ -162,7 +162,7 @@ def _times(matrix: NDArray[Real], tensor: NDArray[Real]) -> NDArray[Real]:
     return np.asarray(matrix @ tensor)
 
 
-def along(
+def kronecker_map(
     maps: Sequence[Callable[[NDArray[Real]], NDArray[Real]]], sizes: Sequence[int], flat: NDArray[Real]
 ) -> NDArray[Real]:
     """Return the Kronecker product of maps of tensors, along their middle axis, times a vector.
@@ -236,7 +236,9 @@ class Likelihood:
             known[digest] = known.get(digest) or Axis.of(block.matrix)
         axes = tuple(known[block.matrix.digest()] for block in blocks)
         solved = np.transpose(part.estimate(values, domain), [part.attributes.index(own) for own in listed])
-        target = along([axis.supported for axis in axes], [axis.size for axis in axes], solved.ravel())
+        target = kronecker_map(
+            [axis.supported for axis in axes], [axis.size for axis in axes], solved.ravel()
+        )
         scale = math.prod(axis.scale for axis in axes) / variance
         degrees = math.prod(axis.matrix.support_rank for axis in axes)
         return cls(part.attributes, free, cells, axes, scale, target, degrees)
@@ -273,10 +275,12 @@ class Likelihood:
         """Return the gradient of the loss of a table."""
         sizes, off = [axis.size for axis in self.axes], self._off(table)
         if self.precisions is None:
-            slope = along([axis.times for axis in self.axes], sizes, off) * self.scale
+            slope = kronecker_map([axis.times for axis in self.axes], sizes, off) * self.scale
         else:
             rows = [axis.matrix.rows for axis in self.axes]
-            slope = along([axis.back for axis in self.axes], rows, self.precisions * self._residuals(off))
+            slope = kronecker_map(
+                [axis.back for axis in self.axes], rows, self.precisions * self._residuals(off)
+            )
         return slope if self.cells is None else slope[self.cells]
 
     def _off(self, table: NDArray[Real]) -> NDArray[Real]:
@@ -285,7 +289,7 @@ class Likelihood:
         return np.asarray(table - self.target)
 
     def _residuals(self, off: NDArray[Real]) -> NDArray[Real]:
-        seen = along([axis.residuals for axis in self.axes], [axis.size for axis in self.axes], off)
+        seen = kronecker_map([axis.residuals for axis in self.axes], [axis.size for axis in self.axes], off)
         return seen if self.precisions is None else self.precisions * seen - self.answers
 
     @property

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.model.constraints import with_published
-from matrixdp.model.likelihood import Evidence, FitTests, Likelihood, along
+from matrixdp.model.likelihood import Evidence, FitTests, Likelihood, kronecker_map
 from matrixdp.model.tables import Mixture, khatri_rao, split_at
 from matrixdp.selection.starting_points import Generator, generator
 
@@ -141,7 +141,7 @@ def _slopes(parts: Sequence[Likelihood], ends: Sequence[int]) -> Callable[[Singl
 
     def slope(table: Single) -> Single:
         off = table - target
-        found = along([axis.times for axis in axes], [axis.size for axis in axes], off.ravel())
+        found = kronecker_map([axis.times for axis in axes], [axis.size for axis in axes], off.ravel())
         found = found.reshape(off.shape) * scales
         if len(back):
             found = found - (found @ means) @ back

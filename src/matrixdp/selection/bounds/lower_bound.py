@@ -23,9 +23,9 @@ from matrixdp.queries import Workload
 from matrixdp.selection.bounds.terms import Solved, asked_terms, mean_duals, measured_terms
 from matrixdp.selection.bounds.traces import Tied
 from matrixdp.selection.bounds.triples import Operator
-from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
+from matrixdp.selection.compose.decomposition import solve_decomposition
 from matrixdp.selection.compose.sub_solver import SubSolver
-from matrixdp.selection.compose.weight_vectors import optimized_weights, uniform_weights
+from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.selection.limits import LIMITS
@@ -61,8 +61,7 @@ def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str
         sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
         if max(sizes, default=0) > LIMITS.traced_values or split.coupled_apart:
             return None
-        solver = sub_solver_for(Pieces(split, optimized_weights(split)), GAUSSIAN, LIMITS.lower_bound_gap)
-        bound = decomposition_bound(split, solver, solve_classes(split, solver), certify)
+        bound = decomposition_bound(*solve_decomposition(split, LIMITS.lower_bound_gap), certify)
     except TooLargeError:
         return None
     return None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
@@ -83,8 +82,10 @@ def decomposition_bound(
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.selection.compose.decomposition import solve_decomposition
+    >>> from matrixdp.selection.problem.residuals import split_workload
     >>> domain = mdp.Domain({f"a{i}": range(10) for i in range(6)})
-    >>> solution = solve_decomposition(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), 1e-6)
+    >>> split = split_workload(mdp.Workload(domain, mdp.kway([1, 2], "prefix")))
+    >>> solution = solve_decomposition(split, 1e-6)
     >>> loss = sum(len(sub.marginals) * s.loss**0.5 for sub, s in solution[2]) ** 2
     >>> 1 < loss / decomposition_bound(*solution) < 1.04
     True

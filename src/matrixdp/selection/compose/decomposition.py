@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, MutableMapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +31,8 @@ from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, spl
 from matrixdp.selection.selection import Certificate
 
 __all__ = [
-    "MethodUse",
     "certify_decomposition",
     "describe_methods",
-    "methods_of",
     "select_by_decomposition",
     "solve_classes",
     "solve_decomposition",
@@ -121,21 +118,18 @@ def solve_classes(
     return [(sub, solution) for sub, solution in solved if solution.loss > floor]
 
 
-def solve_decomposition(
-    workload: Workload, gap: float, progress: Progress | None = None
-) -> tuple[Split, SubSolver, Solved]:
+def solve_decomposition(split: Split, gap: float) -> tuple[Split, SubSolver, Solved]:
     """Solve the decomposition for Gaussian noise at the best weights that are found.
 
     Examples
     --------
     >>> import matrixdp as mdp
     >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 4}), mdp.marginals(2))
-    >>> [round(s.loss, 3) for _, s in solve_decomposition(workload, 1e-6)[2]]
+    >>> [round(s.loss, 3) for _, s in solve_decomposition(split_workload(workload), 1e-6)[2]]
     [0.083, 0.333, 0.75, 3.0]
     """
-    split = split_workload(workload)
-    solver = SubSolver(Pieces(split, optimized_weights(split)), GAUSSIAN, ConvexSolver(gap))
-    return split, solver, solve_classes(split, solver, progress)
+    solver = sub_solver_for(Pieces(split, optimized_weights(split)), GAUSSIAN, gap)
+    return split, solver, solve_classes(split, solver)
 
 
 def _gaussian_bound(
@@ -261,47 +255,3 @@ def describe_methods(solver: SubSolver, solved: list[tuple[SubWorkload, SubSolut
         noun = "marginal" if count == 1 else "marginals"
         texts.append(f"{method} instead of the optimum on {count} {noun}, {loss}")
     return "".join(f"; {text}" for text in texts)
-
-
-@dataclass(frozen=True)
-class MethodUse:
-    """How the decomposition solves a block of a class of sub-workloads.
-
-    Attributes
-    ----------
-    attributes : tuple of str
-        Of the block, in the first marginal of the class.
-    marginals : int
-        Of the class.
-    method : str
-        Of the problem of one attribute, `gram_method`; else one of `METHODS`.
-    passed : dict of str to str
-        The methods that stand before it and do not serve the problem, each with the limit that decides.
-    """
-
-    attributes: tuple[str, ...]
-    marginals: int
-    method: str
-    passed: dict[str, str]
-
-
-def methods_of(workload: Workload) -> list[MethodUse]:
-    """Return how the decomposition solves each class of sub-workloads under Gaussian noise; solve none.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> domain = mdp.Domain({"a": 60, "b": 50})
-    >>> crossed = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
-    >>> [(use.attributes, use.method) for use in methods_of(mdp.Workload(domain, *crossed))]
-    [(('a',), 'dual'), (('b',), 'dual'), (('a', 'b'), 'product')]
-    >>> methods_of(mdp.Workload(domain, *crossed))[-1].passed["dual"]
-    '3,000 cells; the limit is 2,000'
-    """
-    split = split_workload(workload)
-    solver = SubSolver(Pieces(split, uniform_weights(split)), GAUSSIAN, ConvexSolver())
-    return [
-        MethodUse(tuple(sub.marginals[0][axis] for axis in axes), len(sub.marginals), method, passed)
-        for sub in split.classes
-        for axes, method, passed in solver.methods(sub)
-    ]

@@ -402,11 +402,6 @@ class MarginalSpectrum:
     residuals: tuple[tuple[int, ...], ...]
     weights: Array
 
-    @property
-    def dimensions(self) -> Array:
-        """The dimensions of the residual spaces: products of n - 1."""
-        return np.array([math.prod(self.sizes[axis] - 1.0 for axis in one) for one in self.residuals])
-
 
 def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
     """Return what a workload asks of the residuals of marginals: its traces for identities.
