@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers.quality import Presentation
 from matrixdp.display import printable
 from matrixdp.errors import SpecificationError
 from matrixdp.report import page as contents
@@ -165,13 +164,6 @@ def test_unreliable_figures_are_graded_and_suppressed_on_request(tmp_path: Path)
     assert "<img" not in other.split('id="promise"')[0].split('id="tables"')[1]
     with pytest.raises(SpecificationError):
         report_release(out, suppress_above=-1)
-
-
-def test_a_share_is_shown_within_its_range():
-    shown = Presentation(within_range=True).shown
-    assert [shown(value, "share") for value in (-0.2, 0.5, 1.3)] == [0.0, 0.5, 1.0]
-    assert [shown(value, "records") for value in (-3.0, 4.0)] == [0.0, 4.0]
-    assert [shown(value, "income") for value in (-3.0, 4.0)] == [-3.0, 4.0]
 
 
 def test_a_seeded_release_promises_nothing(release: mdp.Release, tmp_path: Path):

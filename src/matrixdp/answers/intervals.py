@@ -190,7 +190,7 @@ def for_people(table: pa.Table, decimals: int | Mapping[str, int | None] | None)
         figure = figure_of(shown)
         if figure and pa.types.is_floating(shown.type):
             own = decimals[subject_of(shown)] if isinstance(decimals, Mapping) else decimals
-            made = _rounded(column.to_numpy(), own, _ROUNDED[figure])
+            made = pa.array(directed(column.to_numpy(), figure, own), from_pandas=True)
         elif pa.types.is_dictionary(shown.type):
             made = column.cast(pa.utf8())
         elif shown.name in REMARKS and pa.types.is_floating(shown.type):
@@ -207,15 +207,16 @@ def for_people(table: pa.Table, decimals: int | Mapping[str, int | None] | None)
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata=table.schema.metadata))
 
 
-def rounded_up(values: Array, decimals: int | None) -> pa.Array:
-    """Return lengths with the digits of a table, none of them shorter than it was."""
-    return _rounded(values, decimals, np.ceil)
+def directed(values: Array, figure: str, decimals: int | None) -> Array:
+    """Return rounded figures: ends of intervals outward, so that they hold what they did.
 
-
-def _rounded(values: Array, decimals: int | None, towards: Callable[[Array], Array]) -> pa.Array:
+    Examples
+    --------
+    >>> directed(np.array([10.26]), "lower", 1), directed(np.array([7410.0]), "estimate", -2)
+    (array([10.2]), array([7400.]))
+    """
     if decimals is None:
-        return pa.array(values, from_pandas=True)
-    scale = 10.0 ** abs(decimals)
-    # 0 is added for there to be no -0
+        return values
+    towards, scale = _ROUNDED[figure], 10.0 ** abs(decimals)
     made = towards(values * scale) / scale if decimals > 0 else towards(values / scale) * scale
-    return pa.array(made + 0, from_pandas=True)
+    return np.asarray(made + 0)  # for there to be no -0

@@ -1,4 +1,4 @@
-"""How reliable figures are, and how readers see those that are not: post-processing, at no privacy cost."""
+"""How reliable figures are, and what readers see of them: post-processing, at no privacy cost."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from matrixdp.answers.intervals import decimals_by_subject, directed, for_people
+from matrixdp.answers.table import BOUND, REMARKS, figure_of, subject_of
+from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
+
+Array = NDArray[np.float64]
 
 GRADES = (("A", 0.05), ("B", 0.15), ("C", 1 / 3))
 """Letters with the largest coefficient of variation (standard error over estimate) that each stands for."""
 UNRELIABLE = "F"
 """The letter of figures beyond all grades, and what stands in place of a suppressed figure."""
+MISSING = "-"
+"""What stands in place of a figure that does not exist."""
+QUALITY = "quality"
+"""The column of the letters in a table for readers."""
 GRADE_WORDS = (
     "Quality: A coefficient of variation up to 5%; B up to 15%; C up to 33%; F above, or no more than noise."
 )
@@ -35,7 +49,7 @@ def grades(estimates: Sequence[float | None], stddevs: Sequence[float | None]) -
 
 def _variation(estimate: float | None, stddev: float | None) -> float | None:
     """Return the coefficient of variation of a figure; None where it has no standard error."""
-    if estimate is None or stddev is None or not math.isfinite(stddev):
+    if estimate is None or stddev is None or not math.isfinite(stddev) or math.isnan(estimate):
         return None
     return abs(stddev / estimate) if estimate else (math.inf if stddev else 0.0)
 
@@ -43,19 +57,22 @@ def _variation(estimate: float | None, stddev: float | None) -> float | None:
 @final
 @dataclass(frozen=True)
 class Presentation:
-    """How figures are shown to readers; files for machines keep every estimate as it is.
+    """What readers see of figures; files for machines keep every estimate as it is.
 
     Parameters
     ----------
     suppress_above : float, optional
-        Figures whose coefficient of variation is larger are shown as ``F``.
+        ``F`` takes the place of figures whose coefficient of variation is larger.
     within_range : bool
-        Whether counts below 0 are shown as 0, and shares outside [0, 1] as the nearer end.
+        Whether counts below 0 are shown as 0, and shares outside [0, 1] as the nearer end; the ends of their
+        intervals, too.
+    round_to : int, optional
+        Counts are shown as multiples of it, ends of intervals rounded outward.
 
     Raises
     ------
     SpecificationError
-        If the coefficient of variation is no number above 0.
+        If the coefficient of variation is no number above 0, or the base no integer of at least 1.
 
     Examples
     --------
@@ -65,25 +82,54 @@ class Presentation:
 
     suppress_above: float | None = None
     within_range: bool = False
+    round_to: int | None = None
 
     def __post_init__(self) -> None:
-        most = self.suppress_above
-        if most is None:
-            return
-        if isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < math.inf:
+        most, base = self.suppress_above, self.round_to
+        if most is not None and (
+            isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < math.inf
+        ):
             expected = "a coefficient of variation above 0, such as 0.33"
             raise SpecificationError.at(("suppress_above",), describe_value(most), expected)
+        if base is not None and (type(base) is not int or base < 1):
+            expected = "an integer of at least 1, such as 5"
+            raise SpecificationError.at(("round_to",), describe_value(base), expected)
 
     def suppressed(self, estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[bool]:
         """Return which figures are not shown."""
         most = math.inf if self.suppress_above is None else self.suppress_above
         return [own is not None and own > most for own in map(_variation, estimates, stddevs)]
 
-    def shown(self, value: float, unit: str) -> float:
-        """Return what is shown of a figure of a unit."""
-        if not self.within_range or unit not in ("records", "share"):
-            return value
-        return min(max(value, 0.0), 1.0) if unit == "share" else max(value, 0.0)
+    def shown(self, values: Array, figure: str, unit: str, decimals: int | None) -> Array:
+        """Return what is shown of figures of a unit, given the digits that their errors justify.
+
+        Examples
+        --------
+        >>> Presentation(within_range=True, round_to=5).shown(np.array([-3.2, 12.6]), "upper", "records", 0)
+        array([ 0., 15.])
+        """
+        base = self._base(unit, decimals)
+        if figure == "stddev" or base is None:
+            made = directed(values, figure, decimals)
+        else:
+            made = directed(values / base, figure, 0) * base
+        if self.within_range and unit in ("records", "share") and figure != "stddev":
+            made = np.clip(made, 0.0, 1.0 if unit == "share" else None)
+        return made
+
+    def text(self, value: float | None, unit: str, decimals: int | None) -> str:
+        """Return a figure that is shown as text."""
+        if value is None or math.isnan(value):
+            return MISSING
+        decimals = decimals if self._base(unit, decimals) is None else 0
+        return f"{value:,.4g}" if decimals is None else rounded(value, max(decimals, 0))
+
+    def _base(self, unit: str, decimals: int | None) -> int | None:
+        """Return what counts are multiples of, unless their digits make them so anyway."""
+        if self.round_to is None or unit != "records":
+            return None
+        fits = decimals is not None and decimals <= 0 and 10**-decimals % self.round_to == 0
+        return None if fits else self.round_to
 
     @property
     def words(self) -> list[str]:
@@ -92,7 +138,12 @@ class Presentation:
         if self.suppress_above is not None:
             found.append(
                 f"Figures with a coefficient of variation above {100 * self.suppress_above:g}% are too "
-                f"unreliable to show: {UNRELIABLE} stands in their place. The files for machines have all."
+                f"unreliable to show: {UNRELIABLE} takes their place. The files for machines have all."
+            )
+        if self.round_to is not None:
+            found.append(
+                f"Counts are rounded to multiples of {self.round_to:,}, ends of intervals outward; the files "
+                "for machines have the unrounded estimates."
             )
         if self.within_range:
             found.append(
@@ -100,3 +151,90 @@ class Presentation:
                 "machines have the unbiased estimates."
             )
         return found
+
+
+def graded(table: pa.Table, presentation: Presentation) -> tuple[list[str], NDArray[np.bool_]]:
+    """Return the letter of each row of a table, ``F`` where it is suppressed, and whether it is."""
+    names = set(table.column_names)
+    estimates, stddevs = (
+        table.column(name).to_pylist()
+        if name in names and pa.types.is_floating(table.schema.field(name).type)
+        else [None] * len(table)  # dates have no coefficient of variation
+        for name in ("estimate", "stddev")
+    )
+    hidden = presentation.suppressed(estimates, stddevs)
+    letters = zip(grades(estimates, stddevs), hidden, strict=True)
+    return [UNRELIABLE if gone else letter for letter, gone in letters], np.array(hidden, dtype=bool)
+
+
+def for_readers(table: pa.Table, unit: str, presentation: Presentation) -> pa.Table:
+    """Return a table as readers see it: rounded, without what is suppressed, with a column of letters.
+
+    Suppressed figures are null, and their letter is ``F``. Where nothing has a standard error there is no
+    column of letters.
+
+    Examples
+    --------
+    >>> table = pa.table({"estimate": [103.4, 2.2], "stddev": [5.0, 5.0]})
+    >>> for_readers(table, "records", Presentation(suppress_above=0.33)).to_pylist()
+    [{'estimate': 103.4, 'stddev': 5.0, 'quality': 'A'}, {'estimate': None, 'stddev': None, 'quality': 'F'}]
+    """
+    decimals = decimals_by_subject(table)
+    made = for_people(table, decimals)
+    letters, hidden = graded(table, presentation)
+    for place, field in enumerate(table.schema):
+        figure, subject = figure_of(field), subject_of(field)
+        if figure and pa.types.is_floating(field.type):
+            values = table.column(place).to_numpy()
+            shown = presentation.shown(values, figure, subject or unit, decimals[subject])
+            made = made.set_column(place, field, pa.array(shown, mask=hidden | np.isnan(values)))
+        elif figure and hidden.any():
+            own = made.column(place)
+            made = made.set_column(place, field, pc.if_else(pa.array(hidden), None, own))
+    if any(letters):
+        made = made.append_column(QUALITY, pa.array(letters))
+    return made
+
+
+def texts_for_readers(
+    table: pa.Table, unit: str, presentation: Presentation, most: int | None = None
+) -> dict[str, list[str]]:
+    """Return the columns of a table as texts, those of its first rows where ``most`` says how many.
+
+    ``F`` stands for a suppressed figure, ``-`` for one that does not exist.
+
+    Examples
+    --------
+    >>> table = pa.table({"sex": ["f", "m"], "estimate": [1032.4, 2.2], "stddev": [5.0, 5.0]})
+    >>> texts_for_readers(table, "records", Presentation(suppress_above=0.33))["estimate"]
+    ['1,032.4', 'F']
+    """
+    decimals = decimals_by_subject(table)
+    shown = for_readers(table, unit, presentation).slice(0, most)
+    names = shown.column_names
+    letters = shown.column(QUALITY).to_pylist() if QUALITY in names[-1:] else [""] * len(shown)
+    found = {}
+    for field, column in zip(shown.schema, shown.columns, strict=True):
+        kind, subject = figure_of(field), subject_of(field)
+        values = column.to_pylist()
+        if kind:
+            own = subject or unit if kind != "stddev" else ""
+            texts = [_figure_text(presentation, value, own, decimals.get(subject)) for value in values]
+            gone = shown.column("estimate").to_pylist() if presentation.suppress_above else values
+            pairs = zip(texts, gone, letters, strict=True)
+            found[field.name] = [UNRELIABLE if g is None and q == UNRELIABLE else t for t, g, q in pairs]
+        elif BOUND not in (field.metadata or {}):
+            found[field.name] = [_key_text(value, field.name) for value in values]
+    return found
+
+
+def _figure_text(presentation: Presentation, value: object, unit: str, decimals: int | None) -> str:
+    if value is None or isinstance(value, float):
+        return presentation.text(value, unit, decimals)
+    return printable(str(value))
+
+
+def _key_text(value: object, name: str) -> str:
+    if value is None:
+        return "" if name in REMARKS else "all"
+    return figure(value) if isinstance(value, float) else printable(str(value))

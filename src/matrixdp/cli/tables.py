@@ -14,7 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from matrixdp.answers.intervals import decimals_of, for_people, least_error, rounded_up
+from matrixdp.answers.intervals import decimals_of, directed, for_people, least_error
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, figure_of
 from matrixdp.cli.console import Row, say
 from matrixdp.display import figure, printable, rounded
@@ -171,7 +171,7 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
             # of the ends as they are: those that are rounded outward are up to two units further apart
             low, high = (exact.column(place + end).to_numpy() for end in (2, 3))
             own = part.column(place).to_pylist()
-            halves = rounded_up((high - low) / 2, decimals).to_pylist()
+            halves = directed((high - low) / 2, "upper", decimals).tolist()
             texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
         columns.append(Column(printable(field.name), texts, number=bool(kind)))
     print_columns(screen, columns)

@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.cross_table import CrossTable, cross_table
 from matrixdp.answers.inference import AskedStatistic, Inference, Terms, asked_statistics, check_confidence
 from matrixdp.answers.intervals import Intervals, decimals_by_subject, for_people
 from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
+from matrixdp.answers.quality import Presentation
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, own_table
 from matrixdp.answers.titles import find_group, title
@@ -172,6 +174,8 @@ class Release(Displayed):
     expect : int, optional
         How many records the table should have in the domain: a public figure, given before. `size` compares
         the released total with it.
+    presentation : Presentation
+        What readers see of figures; files for machines keep every estimate as it is.
 
     Raises
     ------
@@ -196,6 +200,7 @@ class Release(Displayed):
     confidence: float = 0.95
     origin: Mapping[str, object] = field(default_factory=dict)
     expect: int | None = None
+    presentation: Presentation = field(default_factory=Presentation)
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
@@ -449,6 +454,48 @@ class Release(Displayed):
                 raise found.refusal
             return found.published
         return own_table(self._table((found,)), found, self.workload.domain, pivot)
+
+    def cross_table(self, called: str | PublishedTable, layout: Sequence[str] | None = None) -> CrossTable:
+        """Return one of the tables that the workload asks for as rows by columns, with totals.
+
+        Totals are answers of their own from the same measurement: each has its exact standard error, and is
+        what was published where it is one of the tables. They stand where each value is counted at most once.
+
+        Parameters
+        ----------
+        called : str or PublishedTable
+            As in `table`.
+        layout : sequence of str, optional
+            The attributes from the outermost: small multiples, row groups, rows, columns. Where it is left
+            out, the attribute with the fewest values, at most 12, is in the columns, and the longest in the
+            rows; numbers and dates are in the rows where they can be.
+
+        Raises
+        ------
+        WorkloadError
+            If no table is called so or it has no attributes to cross, or the layout does not name each of
+            them once.
+        TooLargeError
+            If there are more than 100,000 figures.
+        UnsupportedQueryError
+            If the measurement does not determine a query.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(4)})
+        >>> workload = mdp.Workload(domain, mdp.marginals([["sex", "age"]]))
+        >>> table = {"sex": ["female", "male"], "age": [0, 3]}
+        >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
+        >>> cross = release.cross_table("sex by age")
+        >>> cross.columns, [row.label for row in cross.panels[0].rows]
+        (('Total', 'female', 'male'), ['Total', '0', '1', '2', '3'])
+        """
+        if not isinstance(called, PublishedTable):
+            found = self._find(called)
+            known = (*self.tables, *self.helpers)
+            called = next(one for one in known if found in (one.group, one.statistic))
+        return cross_table(self.inference(), called, self.presentation, layout)
 
     def _find(self, text: str) -> Group | AskedStatistic:
         """Return the statistic or the query group that a text means."""

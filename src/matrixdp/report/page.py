@@ -14,7 +14,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from matrixdp.answers.quality import Presentation
+from matrixdp.answers.quality import Presentation, graded
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.pictures.plots import (
@@ -95,7 +95,7 @@ class Contents:
         """Return whether figures of a table are suppressed, so that no picture may show them."""
         if presentation.suppress_above is None or table.answers is None:
             return False
-        return any(hidden for _, hidden in tables.marks(table.answers.table, presentation))
+        return bool(graded(table.answers.table, presentation)[1].any())
 
     @property
     def left_out(self) -> int:

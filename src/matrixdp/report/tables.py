@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from matrixdp import queries
-from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
-from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
-from matrixdp.answers.table import BOUND, FIGURES, AnswerColumns, figure_of, heading, is_key, subject_of
+from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
+from matrixdp.answers.table import BOUND, FIGURES, AnswerColumns, heading, is_key
 from matrixdp.answers.titles import head
-from matrixdp.display import figure, printable, rounded
+from matrixdp.display import printable
 from matrixdp.domain import Domain
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
@@ -63,35 +62,9 @@ class GroupAnswers:
         ends = f"{confidence}% from", "to"
         return [*self.heads, *(heading(figures.field(name), ends) for name in FIGURES), "quality"]
 
-    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[list[str]]:
-        """Yield the first rows as text: what was asked, and the figures in the digits that are known."""
-        digits = max(0, decimals_of(float(self.figures()[2].min())) or 0)
-        part = self.table.slice(0, most)
-        graded = marks(part, presentation)
-        columns = (column.to_pylist() for column in part.columns)
-        for (letter, hidden), row in zip(graded, zip(*columns, strict=True), strict=True):
-            asked, figures = row[: -len(FIGURES)], zip(FIGURES, row[-len(FIGURES) :], strict=True)
-            texts = ["all" if text is None else printable(text) for text in asked]
-            if hidden:
-                yield [*texts, *[UNRELIABLE] * (len(FIGURES) + 1)]
-                continue
-            for name, value in figures:
-                own = presentation.shown(value, unit) if name == "estimate" else value
-                texts.append(rounded(own, digits + (name == "stddev")))
-            yield [*texts, letter]
-
-
-def marks(table: pa.Table, presentation: Presentation) -> list[tuple[str, bool]]:
-    """Return the grade of each row, and whether it is suppressed."""
-    names = set(table.column_names)
-    estimates, stddevs = (
-        table.column(name).to_pylist() if name in names else [None] * len(table)
-        for name in ("estimate", "stddev")
-    )
-    if any(not isinstance(value, float | None) for value in estimates):
-        estimates = [None] * len(table)  # dates have no coefficient of variation
-    letters = grades(estimates, stddevs)
-    return list(zip(letters, presentation.suppressed(estimates, stddevs), strict=True))
+    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[tuple[str, ...]]:
+        """Yield the first rows as text: what was asked, and what readers see of the figures."""
+        yield from zip(*texts_for_readers(self.table, unit, presentation, most).values(), strict=True)
 
 
 @final
@@ -122,30 +95,11 @@ class StatisticAnswers:
     def _graded(self) -> bool:
         return bool(self.table.column("stddev").null_count < len(self.table))
 
-    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[list[str]]:
-        """Yield the first rows as text, the figures in the digits that their errors justify."""
-        decimals = decimals_by_subject(self.table)
-        part = self.table.slice(0, most)
-        shown = for_people(part, decimals).to_pylist()
-        for (letter, hidden), row in zip(marks(part, presentation), shown, strict=True):
-            texts = []
-            for field in self._shown:
-                value = row[field.name]
-                if hidden and figure_of(field):
-                    texts.append(UNRELIABLE)
-                    continue
-                if figure_of(field) == "estimate" and isinstance(value, float):
-                    value = presentation.shown(value, subject_of(field) or unit)
-                texts.append(self._text(field, value, decimals))
-            yield [*texts, letter] if self._graded else texts
-
-    def _text(self, field: pa.Field, value: object, decimals: Mapping[str, int | None]) -> str:
-        if value is None:
-            return "-" if figure_of(field) else ""
-        if not isinstance(value, float):
-            return printable(str(value))
-        digits = decimals.get(subject_of(field))
-        return rounded(value, max(0, digits)) if figure_of(field) and digits is not None else figure(value)
+    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[tuple[str, ...]]:
+        """Yield the first rows as text: what was asked, and what readers see of the figures."""
+        texts = texts_for_readers(self.table, unit, presentation, most)
+        names = [field.name for field in self._shown] + ([QUALITY] if self._graded else [])
+        yield from zip(*(texts[name] for name in names), strict=True)
 
 
 @final

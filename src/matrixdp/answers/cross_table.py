@@ -1,0 +1,508 @@
+"""Cross tables: rows by columns with totals, row groups for a third attribute, panels for more.
+
+Totals are answers of their own, from the same measurement: their standard errors are exact, and a marginal
+that was published has the same figures here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from matrixdp.answers.inference import Inference
+from matrixdp.answers.intervals import decimals_by_subject, decimals_of
+from matrixdp.answers.publication import PublishedTable
+from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
+from matrixdp.answers.table import FIGURES, figure_of, is_key, subject_of
+from matrixdp.answers.titles import head
+from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.forms import describe_value, unknown_name
+from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Sets, Total
+
+Array = NDArray[np.float64]
+
+MOST_COLUMNS = 12
+"""An attribute with more values does not stand in the columns unless it is asked for."""
+MAX_CELLS = 100_000
+"""A cross table has at most so many figures, totals included."""
+_MOST_DEFAULT = 3
+_MOST_ENTRIES = 4_000_000
+TOTAL = "Total"
+
+
+@final
+@dataclass(frozen=True)
+class Cell:
+    """One figure of a cross table, as readers see it.
+
+    Attributes
+    ----------
+    text : str
+        The figure; ``F`` where it is suppressed, ``-`` where it does not exist.
+    value : float or None
+        The number that the text says.
+    margin : str
+        Half of its interval, rounded up; nothing where there is none.
+    grade : str
+        The letter of its quality; nothing where it has no standard error.
+    lower, upper : float or None
+        The ends of its interval, rounded outward.
+    """
+
+    text: str
+    value: float | None = None
+    margin: str = ""
+    grade: str = ""
+    lower: float | None = None
+    upper: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """A row of a cross table.
+
+    Attributes
+    ----------
+    label : str
+        The value of the attribute in the rows, of the row groups, or ``Total``.
+    cells : tuple of Cell
+        One for each column; none for the head of a row group without totals.
+    group : bool
+        Whether it is the head of a row group, with the totals of the group.
+    total : bool
+        Whether it is the total of all rows.
+    """
+
+    label: str
+    cells: tuple[Cell, ...]
+    group: bool = False
+    total: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Panel:
+    """One of the small multiples of a cross table: its rows, and what they are of where there are several.
+
+    Attributes
+    ----------
+    label : str
+        Such as ``region North``; nothing where there is one panel.
+    rows : tuple of Row
+        Of all columns of the table.
+    """
+
+    label: str
+    rows: tuple[Row, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Axis:
+    """An attribute of a cross table.
+
+    Attributes
+    ----------
+    name : str
+        What its values are headed by.
+    labels : tuple of str
+        Its values in order, ``Total`` first where there are totals.
+    total : bool
+        Whether there are.
+    ordered : bool
+        Whether its values are numbers or dates.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    total: bool = False
+    ordered: bool = False
+
+    @property
+    def size(self) -> int:
+        """The number of values, without the total."""
+        return len(self.labels) - self.total
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CrossTable:
+    """A table as offices print it: rows by columns.
+
+    Attributes
+    ----------
+    title, unit : str
+        Of the table.
+    axes : tuple of Axis
+        The attributes from the outermost: small multiples, row groups, rows, columns.
+    figures : ndarray, shape (4, *axes)
+        Estimates, standard errors, lower and upper ends of every place; not a number where there is none.
+    decimals : int or None
+        The digits behind the point that the errors of the table justify.
+    confidence : float
+        Of the intervals.
+    wide : bool
+        Whether the last attribute is in the columns; else there is one column, and the last is in the rows.
+    presentation : Presentation
+        What readers see of figures.
+    """
+
+    title: str
+    unit: str
+    axes: tuple[Axis, ...]
+    figures: Array
+    decimals: int | None
+    confidence: float
+    wide: bool
+    presentation: Presentation
+
+    @property
+    def column_axis(self) -> Axis | None:
+        """The attribute in the columns."""
+        return self.axes[-1] if self.wide else None
+
+    @property
+    def row_axes(self) -> tuple[Axis, ...]:
+        """The attributes in the rows: that of the row groups, where there is one, and that within them."""
+        stop = len(self.axes) - self.wide
+        return self.axes[max(0, stop - 2) : stop]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The headings of the columns of figures."""
+        return self.axes[-1].labels if self.wide else (self.unit,)
+
+    @property
+    def stub(self) -> str:
+        """The heading of the rows' labels."""
+        return ", ".join(axis.name for axis in self.row_axes)
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """The small multiples, one where the table has at most three attributes."""
+        outer = self.axes[: len(self.axes) - self.wide - len(self.row_axes)]
+        shape = tuple(len(axis.labels) for axis in outer)
+        cells = self._cells
+        found = []
+        for place in np.ndindex(*shape):
+            words = [f"{axis.name} {axis.labels[own]}" for axis, own in zip(outer, place, strict=True)]
+            found.append(Panel(", ".join(words), tuple(self._rows(cells[place]))))
+        return tuple(found)
+
+    def _rows(self, cells: NDArray[np.object_]) -> Iterator[Row]:
+        """Yield the rows of one panel, whose cells lie along row groups, rows and columns."""
+        inner = self.row_axes[-1]
+        if len(self.row_axes) == 1:
+            for place, label in enumerate(inner.labels):
+                yield Row(label, tuple(cells[place]), total=inner.total and not place)
+            return
+        outer = self.row_axes[0]
+        for place, label in enumerate(outer.labels):
+            whole = outer.total and not place
+            yield Row(label, tuple(cells[place, 0]) if inner.total else (), group=True, total=whole)
+            for own in range(inner.total, len(inner.labels)):
+                yield Row(inner.labels[own], tuple(cells[place, own]))
+
+    @cached_property
+    def _cells(self) -> NDArray[np.object_]:
+        """The cells of all places, along panels, row groups, rows and columns."""
+        shape = self.figures.shape[1:] if self.wide else (*self.figures.shape[1:], 1)
+        raw = self.figures.reshape(4, -1)
+        estimates, stddevs = ([None if math.isnan(v) else v for v in own] for own in raw[:2].tolist())
+        shown = [
+            self.presentation.shown(own, figure, self.unit, self.decimals)
+            for own, figure in zip(raw, FIGURES, strict=True)
+        ]
+        letters = grades(estimates, stddevs)
+        hidden = self.presentation.suppressed(estimates, stddevs)
+        found = np.empty(raw.shape[1], dtype=object)
+        for place, (letter, suppressed) in enumerate(zip(letters, hidden, strict=True)):
+            if suppressed:
+                found[place] = Cell(UNRELIABLE, grade=UNRELIABLE)
+                continue
+            value, _, low, high = (None if math.isnan(own[place]) else float(own[place]) for own in shown)
+            margin = self._margin(*raw[:, place].tolist())
+            found[place] = Cell(self._text(value), value, margin, letter, low, high)
+        return found.reshape(shape)
+
+    def _text(self, value: float | None) -> str:
+        return self.presentation.text(value, self.unit, self.decimals)
+
+    def _margin(self, estimate: float, stddev: float, low: float, high: float) -> str:
+        """Return half the interval where the estimate is in its middle, else its ends."""
+        if math.isnan(low) or math.isnan(high):
+            return ""
+        half = (high - low) / 2
+        if abs(low + high - 2 * estimate) <= 1e-9 * (half + abs(estimate)):
+            own = self.presentation.shown(np.array([half]), "upper", self.unit, self.decimals)
+            return f"\N{PLUS-MINUS SIGN} {self._text(float(own[0]))}"
+        ends = (
+            self.presentation.shown(np.array([end]), figure, self.unit, self.decimals)
+            for end, figure in ((low, "lower"), (high, "upper"))
+        )
+        return " to ".join(self._text(float(end[0])) for end in ends)
+
+    def to_arrow(self) -> pa.Table:
+        """Return it as readers see it: a column for each heading, null where there is no figure.
+
+        Row groups and panels are columns of labels, ``Total`` among them.
+        """
+        labels = self.axes[: len(self.axes) - self.wide]
+        shape = tuple(len(axis.labels) for axis in labels)
+        codes = np.indices(shape).reshape(len(labels), -1)
+        names: list[str] = []
+        arrays = []
+        for axis, own in zip(labels, codes, strict=True):
+            names.append(_unused(axis.name, names))
+            arrays.append(pa.array([axis.labels[code] for code in own]))
+        cells = self._cells.reshape(-1, len(self.columns))
+        for place, name in enumerate(self.columns):
+            names.append(_unused(name, names))
+            arrays.append(pa.array([cell.value for cell in cells[:, place]], pa.float64()))
+        return pa.Table.from_arrays(arrays, names=names)
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    """Return a name that is not taken, with a number behind it where it has to be."""
+    made = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
+    return next(one for one in made if one not in taken)
+
+
+# What stands in a cross table, before it is laid out: the attributes of a table with the figures along them.
+
+
+def cross_table(
+    inference: Inference,
+    published: PublishedTable,
+    presentation: Presentation,
+    layout: Sequence[str] | None = None,
+) -> CrossTable:
+    """Return a table as rows by columns, with totals where each value is counted at most once.
+
+    Parameters
+    ----------
+    inference : Inference
+        What the figures follow from.
+    published : PublishedTable
+        A query group or a statistic.
+    presentation : Presentation
+        What readers see of figures.
+    layout : sequence of str, optional
+        The attributes from the outermost: small multiples, row groups, rows, columns. Where it is left out,
+        the attribute with the fewest values is in the columns, one of `MOST_COLUMNS` at most and of
+        categories rather than numbers or dates; the longest, numbers and dates first, is in the rows.
+
+    Raises
+    ------
+    WorkloadError
+        If the table has no attributes to cross, or the layout does not name each of them once.
+    TooLargeError
+        If there are more than `MAX_CELLS` figures.
+    MatrixDPError
+        If a statistic does not follow from the measurement.
+    """
+    found = _grid(inference, published)
+    if found is None:
+        expected = "a table with a column for each attribute"
+        raise WorkloadError.at(("cross",), f"{published.title!r}", expected, code="not-supported")
+    axes, figures, decimals = found
+    order, wide = _default_order(axes) if layout is None else _order(axes, layout, published.title)
+    figures = figures.transpose(0, *(place + 1 for place in order))
+    own = tuple(axes[place] for place in order)
+    return CrossTable(
+        published.title, published.unit, own, figures, decimals, inference.confidence, wide, presentation
+    )
+
+
+def default_cross_table(
+    inference: Inference, published: PublishedTable, presentation: Presentation
+) -> CrossTable | None:
+    """Return the cross table of a table of two or three attributes; None for others, and for large ones."""
+    count = len(_attributes(published))
+    if not 2 <= count <= _MOST_DEFAULT:
+        return None
+    try:
+        return cross_table(inference, published, presentation)
+    except (TooLargeError, WorkloadError):
+        return None
+
+
+def _attributes(published: PublishedTable) -> list[str]:
+    """Return the names of the attributes that a table could be crossed by."""
+    group, statistic = published.group, published.statistic
+    if isinstance(group, ProductGroup):
+        return [name for name, own in group.sets.items() if not isinstance(own, Total)]
+    table = None if statistic is None else statistic.published
+    return [] if table is None else [field.name for field in table.schema if is_key(field)]
+
+
+_Grid = tuple[tuple[Axis, ...], Array, int | None]
+"""The attributes of a table, its figures along them, and the digits that they need."""
+
+
+def _grid(inference: Inference, published: PublishedTable) -> _Grid | None:
+    if published.group is None:
+        assert published.statistic is not None
+        if published.statistic.refusal is not None:
+            raise published.statistic.refusal
+        assert published.statistic.published is not None
+        return _of_statistic(inference, published.statistic.published)
+    names = _attributes(published)
+    if not isinstance(published.group, ProductGroup) or not names:
+        return None
+    return _of_group(inference, published.group, names)
+
+
+def _check_size(shape: Sequence[int]) -> None:
+    if math.prod(shape) > MAX_CELLS:
+        found = f"{math.prod(shape):,} figures"
+        raise TooLargeError.at(("cross",), found, f"at most {MAX_CELLS:,}, totals included")
+
+
+def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str]) -> _Grid:
+    """Return the figures of a query group with its totals, each of which is an answer of its own."""
+    domain = inference.domain
+    sizes = dict(zip(group.attributes, group.sizes, strict=True))
+    counts = tuple(group.sets[name].count(sizes[name]) for name in names)
+    wholes = {name: _whole(group.sets[name], sizes[name]) for name in names}
+    _check_size([count + (wholes[name] is not None) for name, count in zip(names, counts, strict=True)])
+    inner = _figures(inference, group)
+    figures = inner.reshape(4, *counts)
+    try:
+        figures = _with_totals(inference, group, figures, wholes)
+    except UnsupportedQueryError:
+        wholes = dict.fromkeys(names)
+    axes = []
+    for name in names:
+        own, attribute = group.sets[name], domain[name]
+        labels = ([TOTAL] if wholes[name] is not None else []) + own.describe(attribute)
+        ordered = attribute.ends is not None
+        axes.append(Axis(head(attribute, (own,)), tuple(labels), wholes[name] is not None, ordered))
+    known = inner[1][inner[1] > 0]
+    return tuple(axes), figures, decimals_of(float(known.min(initial=np.inf)))
+
+
+def _with_totals(
+    inference: Inference, group: ProductGroup, figures: Array, wholes: Mapping[str, Predicates | None]
+) -> Array:
+    """Return figures along the attributes of a group with totals before them, where there are such."""
+    totalled = [name for name, whole in wholes.items() if whole is not None]
+    shape = [count + (name in totalled) for name, count in zip(wholes, figures.shape[1:], strict=True)]
+    found = np.full((4, *shape), np.nan)
+    for kept in itertools.product(*([False, True] if name in totalled else [True] for name in wholes)):
+        places = tuple(
+            slice(int(name in totalled), None) if own else slice(0, 1)
+            for name, own in zip(wholes, kept, strict=True)
+        )
+        if all(kept):
+            own_figures = figures
+        else:
+            summed = {name: wholes[name] for name, own in zip(wholes, kept, strict=True) if not own}
+            own_figures = _figures(inference, _summed(group, summed))
+        found[:, *places] = own_figures.reshape(4, *found[0][places].shape)
+    return found
+
+
+def _summed(group: ProductGroup, wholes: Mapping[str, Predicates | None]) -> ProductGroup:
+    """Return a group with the sums of the predicates on some attributes in their places."""
+    predicates = tuple(wholes.get(name) or own for name, own in group.sets.items())
+    return replace(group, predicates=predicates, weight=1.0, query_weights=None)
+
+
+def _figures(inference: Inference, group: Group) -> Array:
+    """Return estimates, standard errors and ends of intervals of a group's queries."""
+    with inference.computing(group) as (used,):
+        estimates, stddevs = inference.estimates(used), np.sqrt(inference.variances(used))
+        half = inference.multipliers(used) * stddevs
+    return np.stack((estimates, stddevs, estimates - half, estimates + half))
+
+
+def _whole(predicates: Predicates, size: int) -> Predicates | None:
+    """Return the query that counts what any of a set's does, where none counts what another does.
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Prefix
+    >>> _whole(Identity(), 3), _whole(Sets(((0, 1), (3,))), 5), _whole(Prefix(), 3)
+    (Total(), Sets(sets=((0, 1, 3),)), None)
+    """
+    count = predicates.count(size)
+    if count < 2 or count * size > _MOST_ENTRIES:
+        return None
+    if isinstance(predicates, Identity):
+        return Total()
+    rows = predicates.rows(size)
+    asked = rows.sum(axis=0)
+    if not (np.isin(rows, (0.0, 1.0)).all() and (asked <= 1).all()):
+        return None
+    return Total() if asked.all() else Sets((tuple(np.flatnonzero(asked).tolist()),))
+
+
+def _of_statistic(inference: Inference, table: pa.Table) -> _Grid | None:
+    """Return the figures of a statistic along what its rows are of; None where rows are not told by that."""
+    schema, domain = table.schema, inference.domain
+    kept = {figure_of(f): f.name for f in reversed(list(schema)) if not subject_of(f) and figure_of(f)}
+    keys = [field.name for field in schema if is_key(field)]
+    if not keys or "estimate" not in kept or not pa.types.is_floating(schema.field(kept["estimate"]).type):
+        return None
+    axes, codes = [], []
+    for name in keys:
+        column = table.column(name).combine_chunks().dictionary_encode()
+        texts = ["(all)" if text is None else _label(text) for text in column.dictionary.to_pylist()]
+        used, own = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+        numeric = not pa.types.is_string(column.dictionary.type)
+        ordered = numeric or (name in domain and domain[name].ends is not None)
+        axes.append(Axis(name, tuple(texts[code] for code in used), ordered=ordered))
+        codes.append(own)
+    shape = [len(axis.labels) for axis in axes]
+    _check_size(shape)
+    places = np.ravel_multi_index(codes, shape)
+    if len(np.unique(places)) < len(places):
+        return None
+    figures = np.full((4, math.prod(shape)), np.nan)
+    for row, figure in zip(figures, FIGURES, strict=True):
+        if figure in kept:
+            row[places] = table.column(kept[figure]).to_numpy()
+    return tuple(axes), figures.reshape(4, *shape), decimals_by_subject(table)[""]
+
+
+def _label(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# Which attribute stands where.
+
+
+def _default_order(axes: Sequence[Axis]) -> tuple[list[int], bool]:
+    """Return the places of the attributes from the outermost, and whether the last is in the columns."""
+    size = {place: (axis.ordered, axis.size) for place, axis in enumerate(axes)}
+    left = list(size)
+    narrow = [place for place in left if axes[place].size <= MOST_COLUMNS] if len(left) > 1 else []
+    columns = [min(narrow, key=size.__getitem__)] if narrow else []
+    left = [place for place in left if place not in columns]
+    rows = max(left, key=size.__getitem__)
+    left.remove(rows)
+    return [*left, rows, *columns], bool(columns)
+
+
+def _order(axes: Sequence[Axis], layout: Sequence[str], title: str) -> tuple[list[int], bool]:
+    """Return the same as a user says it."""
+    names = [axis.name for axis in axes]
+    if isinstance(layout, str) or not all(isinstance(name, str) for name in layout):
+        raise WorkloadError.at(("cross",), describe_value(layout), "a list of attributes")
+    for name in layout:
+        if name not in names:
+            raise WorkloadError(unknown_name(("cross",), name, f"an attribute of the table {title!r}", names))
+    if sorted(layout) != sorted(names):
+        expected = f"each of {', '.join(names)} once, the outermost first and that of the columns last"
+        raise WorkloadError.at(("cross",), ", ".join(layout), expected)
+    return [names.index(name) for name in layout], len(layout) > 1
