@@ -1,13 +1,25 @@
 """Pictures show the figures that they are given, each in its place: answers, shares and errors."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.dates import num2date
 
 import matrixdp as mdp
 from matrixdp.pictures import plots
-from matrixdp.pictures.plots import MAX_DRAWN, Answered, Axis, axes_of, cost_shares, draw_answers, form_of
+from matrixdp.pictures.plots import (
+    MAX_DRAWN,
+    NARROW,
+    WIDE,
+    Answered,
+    Axis,
+    axes_of,
+    cost_shares,
+    draw_answers,
+    form_of,
+)
 
 
 def drawn(answers: Answered, title: str = "") -> Any:
@@ -27,7 +39,7 @@ def answered(*axes, seed=1):
     random = np.random.Generator(np.random.PCG64(seed))
     estimates = random.integers(-5, 1000, count).astype(float)
     stddevs = random.uniform(1, 9, count)
-    return Answered(axes, estimates, stddevs, 2 * stddevs)
+    return Answered(axes, estimates, stddevs, estimates - 2 * stddevs, estimates + 3 * stddevs)
 
 
 def categories(size):
@@ -40,28 +52,40 @@ def ranges(size):
     return Axis("age", labels, "ranges", values)
 
 
+def months(count):
+    ends = np.datetime64("2019-11"), np.datetime64("2019-11") + count
+    days = np.arange(*ends).astype("M8[D]").tolist()
+    return Axis("month", tuple(map(str, days)), "values", days=tuple(days))
+
+
 @pytest.mark.parametrize(
     ("axes", "form"),
     [
-        ((), "bars"),
-        ((SEX,), "bars"),
-        ((categories(41),), "sorted"),
-        ((Axis("age", tuple(map(str, range(30))), "values"),), "bars"),
-        ((Axis("age", tuple(map(str, range(99))), "values"),), "band"),
-        ((AGE,), "band"),
-        ((AGE, SEX), "band"),
+        ((), "rows"),
+        ((SEX,), "rows"),
+        ((categories(41),), "rows"),
+        ((Axis("age", tuple(map(str, range(30))), "values"),), "rows"),
+        ((Axis("age", tuple(map(str, range(99))), "values"),), "lines"),
+        ((months(3),), "lines"),
+        ((AGE,), "lines"),
+        ((AGE, SEX), "lines"),
         ((AGE, AGE), "heat map"),
-        ((categories(7), AGE), "heat map"),
-        ((SEX, SEX, SEX), "heat map"),
-        ((categories(500), SEX), "sorted"),
+        ((categories(7), AGE), "panels"),
+        ((categories(13), AGE), "heat map"),
+        ((SEX, SEX, SEX), "panels"),
+        ((SEX, months(14), categories(5)), "panels"),
+        ((categories(9), SEX, categories(87)), "rows"),
+        ((categories(30), categories(40)), "heat map"),
+        ((categories(500), SEX), "rows"),
         ((SEX, ranges(4)), "triangles"),
-        ((categories(7), ranges(4)), "sorted"),
-        ((ranges(4), ranges(4)), "sorted"),
+        ((categories(7), ranges(4)), "rows"),
+        ((ranges(4), ranges(4)), "rows"),
     ],
 )
 def test_the_form_follows_from_the_axes(axes, form):
     assert form_of(axes) == form
-    drawn(answered(*axes), "title").canvas.draw()  # whatever it is, it can be drawn
+    for width in (WIDE, NARROW):  # whatever it is, it can be drawn
+        assert draw_answers(answered(*axes), "title", width).get_figwidth() == width
 
 
 def test_bars_have_their_lengths_and_intervals():
@@ -69,9 +93,9 @@ def test_bars_have_their_lengths_and_intervals():
     (axes,) = drawn(own).axes
     assert [bar.get_width() for bar in axes.patches] == own.estimates.tolist()
     assert texts(axes.get_yticklabels()) == ["female", "male"]
-    segments = axes.containers[1].lines[2][0].get_segments()
-    for segment, estimate, half in zip(segments, own.estimates, own.halves, strict=True):
-        assert segment[:, 0].tolist() == [estimate - half, estimate + half]
+    segments = axes.collections[0].get_segments()
+    for segment, low, high in zip(segments, own.lower, own.upper, strict=True):
+        assert segment[:, 0].tolist() == [low, high]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -79,14 +103,14 @@ def test_bands_lie_around_the_lines_of_their_own_category(order):
     own = answered(*((SEX, AGE)[place] for place in order))
     figure = drawn(own)
     (axes,) = figure.axes
-    estimates, halves = (
-        figures.reshape(own.shape).transpose(order) for figures in (own.estimates, own.halves)
+    estimates, lower, upper = (
+        figures.reshape(own.shape).transpose(order) for figures in (own.estimates, own.lower, own.upper)
     )
     assert np.array_equal([line.get_ydata() for line in axes.lines], estimates)
     assert texts(figure.legends[0].get_texts()) == ["female", "male"]
-    for band, line, half in zip(axes.collections, estimates, halves, strict=True):
+    for band, low, high in zip(axes.collections, lower, upper, strict=True):
         heights = band.get_paths()[0].vertices[:, 1]
-        assert set(heights.tolist()) == {*(line - half).tolist(), *(line + half).tolist()}
+        assert set(heights.tolist()) == {*low.tolist(), *high.tolist()}
     assert axes.get_xlabel() == "age, at most"
     assert figure.legends[0].get_title().get_text() == "sex"
 
@@ -98,21 +122,57 @@ def test_a_legend_has_every_name():
 
 
 def test_a_heat_map_has_rows_columns_and_their_errors():
-    own = answered(categories(7), AGE)
+    own = answered(categories(13), AGE)
     maps = [axes for axes in drawn(own).axes if axes.images]
     assert [axes.get_title() for axes in maps] == ["estimate", "standard error"]
-    assert np.array_equal(maps[0].images[0].get_array(), own.estimates.reshape(7, 5))
-    assert np.array_equal(maps[1].images[0].get_array(), own.stddevs.reshape(7, 5))
+    assert np.array_equal(maps[0].images[0].get_array(), own.estimates.reshape(13, 5))
+    assert np.array_equal(maps[1].images[0].get_array(), own.stddevs.reshape(13, 5))
     assert maps[0].get_ylabel() == "code"
     assert maps[0].get_xlabel() == "age, at most"
-    assert texts(maps[0].get_yticklabels()) == list("0123456")
+    assert texts(maps[0].get_yticklabels()) == [str(code) for code in range(13)]
 
 
-def test_few_cells_are_written_with_their_intervals():
-    own = Answered((SEX, SEX), np.array([1000.0, 2, 3, 4]), np.full(4, 5.0), np.full(4, 9.8))
-    (axes,) = (axes for axes in drawn(own).axes if axes.images)
-    assert axes.get_title() == "estimate (standard error 5)"  # the same everywhere: one picture is enough
-    assert texts(axes.texts) == ["1,000 ±10", "2 ±10", "3 ±10", "4 ±10"]
+def test_small_multiples_have_a_panel_for_each_combination():
+    own = answered(SEX, categories(5), Axis("old", ("no", "yes"), "categories"))
+    figure = drawn(own)
+    assert [axes.get_title() for axes in figure.axes] == [
+        "female, no",
+        "female, yes",
+        "male, no",
+        "male, yes",
+    ]
+    cells = own.estimates.reshape(2, 5, 2).transpose(0, 2, 1).reshape(4, 5)
+    assert [[bar.get_width() for bar in axes.patches] for axes in figure.axes] == cells.tolist()
+    assert len({axes.get_xlim() for axes in figure.axes}) == 1
+    assert texts(figure.axes[0].get_yticklabels()) == list("01234")
+
+
+def test_many_names_are_all_there_the_largest_first():
+    own = answered(Axis("area", tuple(f"area {i}" for i in range(87)), "categories"))
+    (axes,) = drawn(own).axes
+    order = np.argsort(-own.estimates, kind="stable")
+    assert texts(axes.get_yticklabels()) == [f"area {i}" for i in order]
+    assert axes.lines[0].get_xdata().tolist() == own.estimates[order].tolist()
+    hidden = own.without([i % 3 == 0 for i in range(87)])
+    (axes,) = drawn(hidden).axes
+    assert texts(axes.texts) == ["F"] * 29
+    kept = [estimate for i, estimate in enumerate(own.estimates) if i % 3]
+    left = axes.lines[0].get_xdata()
+    assert left[~np.isnan(left)].tolist() == sorted(kept, reverse=True)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("count", [3, 12, 40, 400])
+def test_dates_have_marks_at_the_firsts_of_months(width, count):
+    figure = draw_answers(answered(months(count)), width=width)
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    marks = num2date(axes.get_xticks())
+    assert {mark.day for mark in marks} == {1}
+    assert 2 <= len(marks) <= width / 0.5
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert np.array_equal(axes.lines[0].get_xdata(), np.array(months(count).days, "datetime64[D]"))
 
 
 def test_triangles_have_every_range_at_its_ends():
@@ -127,14 +187,12 @@ def test_triangles_have_every_range_at_its_ends():
         assert np.ma.getmaskarray(square)[np.tril_indices(4, -1)].all() or np.isnan(square[1, 0])
 
 
-def test_answers_without_an_order_are_drawn_by_size():
+def test_of_more_answers_than_have_names_the_largest_are_drawn():
     own = answered(categories(3_000))
     (axes,) = drawn(own).axes
-    heights = axes.lines[0].get_ydata()
-    assert len(heights) == 1_000
-    assert np.array_equal(heights, np.sort(heights)[::-1])
-    assert (heights[0], heights[-1]) == (own.estimates.max(), own.estimates.min())
-    assert axes.get_xlabel() == "3,000 answers, the largest first"
+    lengths = [bar.get_width() for bar in axes.patches]
+    assert lengths == sorted(own.estimates.tolist(), reverse=True)[:40]
+    assert axes.get_xlabel() == "records, the largest 40 of 3,000"
 
 
 @pytest.fixture(scope="module")

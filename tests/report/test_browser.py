@@ -58,7 +58,7 @@ def test_it_is_clean_for_everybody(browser, address, scheme, viewport):
         paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
         sizes = tab.locator("figure img").evaluate_all("all => all.map(own => own.naturalWidth)")
-        assert len(sizes) == 10
+        assert len(sizes) == 9
         assert min(sizes) > 100  # every picture was drawn
 
 
@@ -76,7 +76,7 @@ def test_tables_are_searched_sorted_and_downloaded(browser, address):
             box.get_by_role("button", name="Download CSV: age CDF by old").click()
         assert waiting.value.suggested_filename == "age-CDF-by-old.csv"
         lines = Path(waiting.value.path()).read_text(encoding="utf-8-sig").split("\n")
-        assert lines[0] == "age,old,estimate,standard error,95% from,to"
+        assert lines[0] == "age,old,estimate,standard error,95% from,to,quality"
         assert len(lines) - 2 == rows.count()
         box.get_by_label("Search").fill("")
         estimate = table.get_by_role("button", name="estimate")

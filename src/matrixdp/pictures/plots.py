@@ -1,4 +1,4 @@
-"""Pictures of answers and strategies: bands, bars with their intervals, heat maps with their error."""
+"""Pictures of answers and strategies: rows and lines with their intervals, small multiples, heat maps."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.answers.table import FIGURES, is_key
+from matrixdp.answers.quality import UNRELIABLE
+from matrixdp.answers.table import BOUND, FIGURES, is_key
 from matrixdp.answers.titles import head, titles
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import SpecificationError
@@ -25,16 +26,24 @@ from matrixdp.selection.selection import Selection
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
     from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 # How pictures look: one small palette, which a page can map to its own colours.
 
-#: Text and axes; lines behind them; bands; a bound.
-INK, GRID, BAND, BOUND = "#24292f", "#d8dee4", "#9ec5e8", "#b3261e"
+#: Text and axes; lines behind them; bands; a lower bound.
+INK, GRID, BAND, LEAST = "#24292f", "#d8dee4", "#9ec5e8", "#00785a"
 #: Of lines, in their order: distinguishable in grey and with a weakness for colours (after Okabe and Ito).
 SERIES = ("#0b5ea8", "#b35900", "#00785a", "#8f3f97", "#6b5b00", "#a8324a", "#3d3d3d", "#007a99")
+
+#: What the colours become on a dark page: text and lines lighter, areas darker.
+DARK = {
+    INK: "#e6edf3", GRID: "#3a424b", BAND: "#33658f", LEAST: "#4fc3a1",
+    "#0b5ea8": "#7cb8f2", "#b35900": "#f0a35e", "#8f3f97": "#d99be0", "#6b5b00": "#d6c45a",
+    "#a8324a": "#f08a9e", "#3d3d3d": "#b8c0c8", "#007a99": "#5cc8e6",
+}  # fmt: skip
 
 _LONGEST = 22
 
@@ -123,12 +132,16 @@ class Axis:
         by their lower ends; or anything else.
     values : tuple of str
         What the values are called of which intervals are made; empty for other axes.
+    days : tuple of date
+        Where each place lies in time, at its first day or, for counts up to it, its last; empty for axes
+        that are no time.
     """
 
     name: str
     labels: tuple[str, ...]
     kind: Kind
     values: tuple[str, ...] = ()
+    days: tuple[dt.date, ...] = ()
 
     @property
     def size(self) -> int:
@@ -139,6 +152,11 @@ class Axis:
     def ordered(self) -> bool:
         """Whether a line may join neighbouring places."""
         return self.kind in ("cumulative", "values")
+
+    @property
+    def continuous(self) -> bool:
+        """Whether a line is drawn along it, rather than a row for each place."""
+        return self.kind == "cumulative" or (self.ordered and (bool(self.days) or self.size > _MOST_BARS))
 
 
 def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
@@ -164,12 +182,15 @@ def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
 
 def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
     names = tuple(attribute.label(code) for code in range(attribute.size))
+    ends = attribute.ends
+    timed = ends is not None and ends.low.dtype.kind == "M" and len(ends.low) == attribute.size
+    first, last = (tuple(own.tolist()) for own in (ends.low, ends.high)) if ends and timed else ((), ())
     if isinstance(predicates, Prefix):
-        return Axis(f"{attribute.name}, at most", names, "cumulative")
+        return Axis(f"{attribute.name}, at most", names, "cumulative", days=last)
     if isinstance(predicates, Suffix):
-        return Axis(f"{attribute.name}, at least", names, "cumulative")
+        return Axis(f"{attribute.name}, at least", names, "cumulative", days=first)
     if isinstance(predicates, Identity):
-        return Axis(attribute.name, names, "values" if attribute.numeric else "categories")
+        return Axis(attribute.name, names, "values" if attribute.numeric else "categories", days=first)
     texts = tuple(predicates.describe(attribute))
     if isinstance(predicates, AllRanges):
         return Axis(attribute.name, texts, "ranges", names)
@@ -192,38 +213,54 @@ def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
 
 #: Answers of a group that is drawn, at most.
 MAX_DRAWN = 1_000_000
+#: Widths of pictures in inches: on a page, and on a phone.
+WIDE, NARROW = 6.4, 3.7
 Array = NDArray[np.float64]
 
-_COLOURS, _THOUSANDS = "cividis", "{x:,g}"
+_COLOURS = "cividis"
 #: Cells that are written in, and marks along an axis, at most.
 _WRITTEN, _MARKS = 60, 12
 #: Standard errors that differ by less are all but the same.
 _ALIKE = 1.02
 
-Form = Literal["bars", "band", "heat map", "triangles", "sorted"]
+Form = Literal["rows", "lines", "panels", "heat map", "triangles"]
 
-_MOST_BARS, _MOST_LINES, _MOST_TRIANGLES = 40, 6, 6
+#: Rows in their own order, and rows by size that are all drawn; of more the largest are.
+_MOST_BARS, _MOST_NAMED = 40, 120
+_MOST_LINES, _MOST_PANELS, _MOST_TRIANGLES = 6, 12, 6
 _MOST_CELLS = 400
-_MOST_RANKS = 1_000
+_MOST_PLACES = 1_000
+_EPOCH = dt.date(1970, 1, 1)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """The answers of one group, with all that a picture of them needs.
+    """The answers of one group, or the figures of one statistic, with all that a picture of them needs.
 
     Parameters
     ----------
     axes : tuple of Axis
         Without those of one place.
-    estimates, stddevs, halves : ndarray
-        One for each query, row-major: in records. ``halves`` are half the lengths of the intervals.
+    estimates, stddevs, lower, upper : ndarray
+        One for each query, row-major; NaN where a figure is unknown. ``lower`` and ``upper`` are the ends of
+        the intervals.
+    unit : str
+        Of the figures.
+    dates : bool
+        Whether the figures are days, counted from 1970 as matplotlib does.
+    hidden : ndarray, optional
+        Which figures are suppressed.
     """
 
     axes: tuple[Axis, ...]
     estimates: Array
     stddevs: Array
-    halves: Array
+    lower: Array
+    upper: Array
+    unit: str = "records"
+    dates: bool = False
+    hidden: NDArray[np.bool_] | None = None
 
     @property
     def form(self) -> Form:
@@ -235,6 +272,73 @@ class Answered:
         """The number of places on each axis."""
         return tuple(axis.size for axis in self.axes)
 
+    @property
+    def lined(self) -> bool:
+        """Whether estimates are joined by lines."""
+        return any(axis.continuous for axis in self.axes)
+
+    @property
+    def bars(self) -> bool:
+        """Whether rows are bars, which begin at zero, rather than points."""
+        rows = self.axes[_along(self.axes)].size if self.form == "panels" else self.estimates.size
+        return self.unit == "records" and not self.lined and (rows <= _MOST_BARS or rows > _MOST_NAMED)
+
+    def without(self, hidden: Sequence[bool]) -> Answered:
+        """Return the same without suppressed figures."""
+        mask = np.array(hidden, dtype=bool)
+        names = ("estimates", "stddevs", "lower", "upper")
+        blank: dict[str, Any] = {name: np.where(mask, math.nan, getattr(self, name)) for name in names}
+        return replace(self, hidden=mask, **blank)
+
+
+def answered_statistic(table: pa.Table, unit: str) -> Answered:
+    """Return a statistic as pictures need it: of a CDF the shares, of any other the estimates.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        What a method such as `Release.mean` returns.
+    unit : str
+        Of the estimates.
+    """
+    keys = [field.name for field in table.schema if is_key(field)]
+    cumulated = "share_lower" in table.column_names
+    axes = tuple(_axis_of_key(table, key, cumulated and key == keys[-1]) for key in keys)
+    if math.prod(axis.size for axis in axes) != table.num_rows:
+        rows = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
+        axes = (Axis(", ".join(keys), tuple(", ".join(map(str, row)) for row in rows), "categories"),)
+    names = ("share", "share_stddev", "share_lower", "share_upper") if cumulated else FIGURES
+    columns = [table.column(name).to_pylist() for name in names]
+    dates = any(isinstance(value, dt.date) for value in columns[0])
+    figures = [np.array([_number(value) for value in column]) for column in columns]
+    axes = tuple(axis for axis in axes if axis.size > 1)
+    estimates, stddevs, lower, upper = figures
+    return Answered(axes, estimates, stddevs, lower, upper, "share" if cumulated else unit, dates)
+
+
+def _number(value: float | dt.date | None) -> float:
+    if value is None:
+        return math.nan
+    return (value - _EPOCH).days if isinstance(value, dt.date) else value
+
+
+def _axis_of_key(table: pa.Table, key: str, cumulated: bool) -> Axis:
+    """Return the axis of a key of a statistic; the last one of a CDF is drawn at the ends of its values."""
+    labels = dict.fromkeys("all" if value is None else str(value) for value in table.column(key).to_pylist())
+    if not cumulated:
+        return Axis(key, tuple(labels), "categories")
+    days: dict[dt.date, None] = {}
+    end = table.column_names.index(key) + 2
+    if end < table.num_columns and _holds_days(table.schema.field(end)):
+        days = dict.fromkeys(table.column(end).to_pylist())
+    ends = tuple(label.rpartition("-")[2] for label in labels)
+    return Axis(f"{key}, at most", ends, "cumulative", days=tuple(days) if len(days) == len(ends) else ())
+
+
+def _holds_days(field: pa.Field) -> bool:
+    """Return whether a column holds where days begin or end."""
+    return BOUND in (field.metadata or {}) and str(field.type).startswith("date")
+
 
 def form_of(axes: Sequence[Axis]) -> Form:
     """Return which picture answers over some axes get.
@@ -244,45 +348,45 @@ def form_of(axes: Sequence[Axis]) -> Form:
     >>> age = Axis("age", tuple(map(str, range(100))), "cumulative")
     >>> sex = Axis("sex", ("female", "male"), "categories")
     >>> form_of([age]), form_of([sex, age]), form_of([sex]), form_of([sex, sex]), form_of([age, age])
-    ('band', 'band', 'bars', 'heat map', 'heat map')
+    ('lines', 'lines', 'rows', 'panels', 'heat map')
     """
-    ranges = [axis for axis in axes if axis.kind == "ranges"]
+    cells = math.prod(axis.size for axis in axes)
+    ranges = [axis.size for axis in axes if axis.kind == "ranges"]
     if ranges:
-        others = math.prod(axis.size for axis in axes if axis.kind != "ranges")
-        return "triangles" if len(ranges) == 1 and others <= _MOST_TRIANGLES else "sorted"
-    if len(axes) <= 1:
-        if axes and axes[0].ordered and (axes[0].kind == "cumulative" or axes[0].size > _MOST_BARS):
-            return "band"
-        return "bars" if not axes or axes[0].size <= _MOST_BARS else "sorted"
-    sizes = [axis.size for axis in axes]
-    ordered = [axis.size for axis in axes if axis.ordered]
-    if len(ordered) == 1 and math.prod(sizes) // ordered[0] <= _MOST_LINES:
-        return "band"
-    if max(math.prod(sizes[:-1]), sizes[-1]) <= _MOST_CELLS:
-        return "heat map"
-    return "sorted"
+        return "triangles" if len(ranges) == 1 and cells // ranges[0] <= _MOST_TRIANGLES else "rows"
+    if not axes:
+        return "rows"
+    along = axes[_along(axes)]
+    others = cells // along.size
+    if sum(axis.continuous for axis in axes) < 2:
+        if along.continuous and others <= _MOST_LINES:
+            return "lines"
+        if others == 1:
+            return "rows"
+        if others <= _MOST_PANELS and (along.continuous or along.size <= _MOST_NAMED):
+            return "panels"
+    named = len(axes) == 2 or any(axis.ordered for axis in axes)
+    return "heat map" if named and max(cells // axes[-1].size, axes[-1].size) <= _MOST_CELLS else "rows"
 
 
-def draw_answers(answered: Answered, title: str = "") -> Figure:
-    """Return the picture of a group's answers, under a title if there is one."""
-    figure = _drawn(answered)
+def _along(axes: Sequence[Axis]) -> int:
+    """Return the place of the axis that a line or the rows of a panel run along."""
+    return max(range(len(axes)), key=lambda place: (axes[place].continuous, axes[place].size, -place))
+
+
+def draw_answers(answered: Answered, title: str = "", width: float = WIDE) -> Figure:
+    """Return the picture of a group's answers in a width in inches, under a title if there is one."""
+    draw = {
+        "rows": _rows,
+        "lines": _lines,
+        "panels": _panels,
+        "heat map": _heat_map,
+        "triangles": _triangles,
+    }[answered.form]
+    figure = draw(answered, width)
     if title:
-        figure.suptitle(shortened(title, 60), color=INK, fontsize=11)
+        figure.suptitle(shortened(title, int(9 * width)), color=INK, fontsize=11)
     return figure
-
-
-def _drawn(answered: Answered) -> Figure:
-    match answered.form:
-        case "bars":
-            return _bars(answered)
-        case "band":
-            return _band(answered)
-        case "heat map":
-            return _heat_map(answered)
-        case "triangles":
-            return _triangles(answered)
-        case "sorted":
-            return _sorted(answered)
 
 
 def _front(answered: Answered, values: Array, place: int) -> Array:
@@ -290,171 +394,204 @@ def _front(answered: Answered, values: Array, place: int) -> Array:
     return np.moveaxis(values.reshape(answered.shape), place, -1).reshape(-1, answered.shape[place])
 
 
-def _bars(answered: Answered) -> Figure:
+def _split(answered: Answered) -> tuple[Axis, tuple[Axis, ...], list[Array]]:
+    """Return the axis that lines or rows run along, the others, and estimates and ends by these."""
+    place = _along(answered.axes)
+    others = answered.axes[:place] + answered.axes[place + 1 :]
+    figures = (answered.estimates, answered.lower, answered.upper)
+    return answered.axes[place], others, [_front(answered, own, place) for own in figures]
+
+
+def mark(axis: XAxis | YAxis, inches: float, *, dates: bool = False) -> None:
+    """Give an axis as many marks as fit; of days at the first of months, quarters or years."""
+    from matplotlib import dates as days
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    if dates:
+        calendar: Any = days  # without types of its own
+        locator = calendar.AutoDateLocator(minticks=2, maxticks=max(3, int(inches / 0.55)))
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(calendar.ConciseDateFormatter(locator))
+        axis.get_offset_text().set(color=INK, fontsize=9)
+        return
+    axis.set_major_locator(MaxNLocator(nbins=max(2, int(inches / 0.9)), steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _order(sizes: Array) -> NDArray[np.intp]:
+    """Return which rows are drawn: few in their own order; else the largest first, those without one last."""
+    if len(sizes) <= _MOST_BARS:
+        return np.arange(len(sizes))
+    found = np.argsort(-sizes, kind="stable")
+    return found if len(found) <= _MOST_NAMED else found[:_MOST_BARS]
+
+
+def _rows(answered: Answered, width: float) -> Figure:
+    """Draw a row for each answer: bars of counts where they are few, else points, with their intervals."""
     labels = joined(answered.axes) if answered.axes else ("all",)
-    figure = new_figure(6.4, 0.9 + 0.24 * len(labels))
+    longest = _longest(width) * (2 if len(answered.axes) > 1 and width >= WIDE else 1)
+    order = _order(answered.estimates)
+    figure = new_figure(width, 0.9 + _pitch(len(order)) * len(order))
     axes = figure.add_subplot()
-    places = np.arange(len(labels))
-    axes.barh(places, answered.estimates, color=BAND, height=0.72)
-    axes.errorbar(
-        answered.estimates, places, xerr=answered.halves, fmt="none", ecolor=INK, elinewidth=1.2, capsize=2.5
-    )
-    axes.margins(y=0.02)
-    axes.axvline(0, color=INK, linewidth=0.8)
-    if answered.axes:
-        axes.set_ylabel(shortened(answered.axes[0].name, 30))
-    axes.xaxis.set_major_formatter(_THOUSANDS)
-    rows_of(axes, labels, "records")
+    own = [figures[order] for figures in (answered.estimates, answered.lower, answered.upper)]
+    _draw_rows(axes, own, answered)
+    axes.set_ylabel(shortened(", ".join(axis.name for axis in answered.axes), 40), loc="top")
+    more = "" if len(order) == len(labels) else f", the largest {len(order)} of {len(labels):,}"
+    rows_of(axes, [labels[place] for place in order], f"{answered.unit}{more}", longest)
+    mark(axes.xaxis, width - 1.8, dates=answered.dates)
+    if len(order) > _MOST_BARS:
+        axes.tick_params(axis="x", top=True, labeltop=True)
     return figure
 
 
-def _band(answered: Answered) -> Figure:
-    place = next(i for i, axis in enumerate(answered.axes) if axis.ordered)
-    along = answered.axes[place]
-    others = answered.axes[:place] + answered.axes[place + 1 :]
-    lines, halves = (_front(answered, values, place) for values in (answered.estimates, answered.halves))
-    figure = new_figure(6.4, 3.6)
+def _longest(width: float) -> int:
+    return _LONGEST if width >= WIDE else 16
+
+
+def _pitch(rows: int) -> float:
+    """Return how many inches a row takes."""
+    return 0.24 if rows <= _MOST_BARS else 0.165
+
+
+def _draw_rows(axes: Axes, figures: Sequence[Array], answered: Answered) -> None:
+    estimates, lower, upper = figures
+    places = np.arange(len(estimates))
+    if answered.bars:
+        axes.barh(places, estimates, color=BAND, height=0.72)
+        axes.hlines(places, lower, upper, color=INK, linewidth=1.4)
+        axes.axvline(0, color=INK, linewidth=0.8)
+    else:
+        thickness = 20 * _pitch(len(places))
+        axes.hlines(places, lower, upper, color=BAND, linewidth=thickness)
+        axes.plot(estimates, places, "o", color=SERIES[0], markersize=thickness)
+    axes.margins(y=0.5 / max(len(places), 1))
+    if answered.hidden is not None:
+        for place in np.flatnonzero(np.isnan(estimates)).tolist():
+            where = axes.get_yaxis_transform()
+            axes.text(0.01, place, UNRELIABLE, transform=where, va="center", fontsize=8, color=INK)
+
+
+def _lines(answered: Answered, width: float) -> Figure:
+    """Draw a line in the band of its intervals for each place of the other axes."""
+    along, others, figures = _split(answered)
+    figure = new_figure(width, 3.6 if width >= WIDE else 3.2)
     axes = figure.add_subplot()
-    # of a long axis places at equal distances are drawn, the last among them
-    every = -(-along.size // _MOST_RANKS)
-    x = np.arange(along.size)[::-1][::every][::-1]
-    lines, halves = lines[:, x], halves[:, x]
-    step: Literal["mid"] | None = "mid" if along.size <= 120 else None
-    shape = "default" if step is None else "steps-mid"
-    drawn = []
-    for line, half, colour in zip(lines, halves, SERIES, strict=False):
-        axes.fill_between(x, line - half, line + half, step=step, color=colour, alpha=0.28, linewidth=0)
-        drawn += axes.plot(x, line, color=colour, linewidth=1.3, drawstyle=shape)
-    axes.set_xticks(*label_places(along.labels, 8))
-    axes.set_xlabel(shortened(along.name, 50) + (f" (one of every {every} values)" if every > 1 else ""))
-    axes.set_ylabel("records")
-    axes.margins(x=0.01)
-    axes.yaxis.set_major_formatter(_THOUSANDS)
-    quiet(axes)
+    drawn = _draw_lines(axes, along, figures, width - 1)
+    axes.set_ylabel(answered.unit)
     if others:
         title = shortened(", ".join(axis.name for axis in others), 40)
         # a legend leaves out what begins with an underscore
         names = [shortened(name) for name in joined(others)]
         labels = [f"\N{HAIR SPACE}{name}" if name.startswith("_") else name for name in names]
+        place: dict[str, Any] = {"loc": "outside right upper"}
+        if width < WIDE:
+            place = {"loc": "outside upper left", "ncols": 2}
         written: dict[str, Any] = {"fontsize": 9, "title_fontsize": 9, "frameon": False, "labelcolor": INK}
-        legend = figure.legend(drawn, labels, loc="outside right upper", title=title, **written)
+        legend = figure.legend(drawn, labels, title=title, **place, **written)
         legend.get_title().set_color(INK)
     return figure
 
 
-def _sorted(answered: Answered) -> Figure:
-    """Draw the estimates by size: of many answers without an order of their own."""
-    order = np.argsort(-answered.estimates, kind="stable")
-    ranks = np.unique(np.linspace(0, len(order) - 1, min(_MOST_RANKS, len(order))).round().astype(np.intp))
-    line, half = answered.estimates[order[ranks]], answered.halves[order[ranks]]
-    figure = new_figure(6.4, 3.6)
-    axes = figure.add_subplot()
-    axes.fill_between(ranks + 1, line - half, line + half, color=SERIES[0], alpha=0.28, linewidth=0)
-    axes.plot(ranks + 1, line, color=SERIES[0], linewidth=1.3)
-    axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set_xlabel(f"{len(order):,} answers, the largest first")
-    axes.set_ylabel("records")
+def _draw_lines(axes: Axes, along: Axis, figures: Sequence[Array], inches: float) -> list[Any]:
+    # of a long axis places at equal distances are drawn, the last among them
+    every = -(-along.size // _MOST_PLACES)
+    kept = np.arange(along.size)[::-1][::every][::-1]
+    lines, lower, upper = (own[:, kept] for own in figures)
+    x = np.asarray(along.days, "datetime64[D]")[kept] if along.days else kept
+    step: Literal["mid"] | None = "mid" if along.size <= 120 and not along.days else None
+    shape: dict[str, Any] = {"drawstyle": "default" if step is None else "steps-mid"}
+    if along.days and len(kept) <= _MOST_BARS:
+        shape |= {"marker": "o", "markersize": 3}
+    drawn = []
+    for line, low, high, colour in zip(lines, lower, upper, itertools.cycle(SERIES), strict=False):
+        axes.fill_between(x, low, high, step=step, color=colour, alpha=0.28, linewidth=0)
+        drawn += axes.plot(x, line, color=colour, linewidth=1.3, **shape)
+    if along.days:
+        mark(axes.xaxis, inches, dates=True)
+    else:
+        longest = max(len(shortened(label, 14)) for label in along.labels)
+        axes.set_xticks(*label_places(along.labels, max(2, min(8, int(inches / (0.09 * longest + 0.2))))))
+    words = f" (one of every {every} values)" if every > 1 else ""
+    axes.set_xlabel(shortened(along.name, int(8 * inches)) + words, loc="left")
+    mark(axes.yaxis, 4)
     axes.margins(x=0.01)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(_THOUSANDS)
     quiet(axes)
+    return drawn
+
+
+def _panels(answered: Answered, width: float) -> Figure:
+    """Draw small multiples, which share their axes: one for each place of all axes but the longest."""
+    along, others, figures = _split(answered)
+    names = joined(others)
+    most = 3 if width >= WIDE else 2
+    across = 2 if len(names) == 4 else min(len(names), most)
+    down = math.ceil(len(names) / across)
+    order = np.arange(along.size) if along.continuous else _order(np.nansum(figures[0], axis=0))
+    height = 1.7 if along.continuous else 0.5 + _pitch(len(order)) * len(order)
+    figure = new_figure(width, 0.5 + down * height)
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    inches = (width - (0.8 if along.continuous else 1.6)) / across
+    for place, axes in enumerate(grid.flat):
+        if place >= len(names):
+            axes.set_visible(False)
+            continue
+        if along.continuous:
+            _draw_lines(axes, along, [own[place : place + 1] for own in figures], inches)
+            axes.set_xlabel("")
+        else:
+            _draw_rows(axes, [own[place, order] for own in figures], answered)
+            labels = [shortened(along.labels[row], _longest(width)) for row in order]
+            axes.set_yticks(range(len(labels)), labels)
+            mark(axes.xaxis, inches, dates=answered.dates)
+            quiet(axes, grid="x")
+        axes.set_title(shortened(names[place], max(8, int(11 * inches))), fontsize=9, color=INK)
+        axes.tick_params(labelbottom=place + across >= len(names), labelsize=8)
+    if not along.continuous:
+        grid[0, 0].invert_yaxis()
+    side, below = (answered.unit, along.name) if along.continuous else (along.name, answered.unit)
+    figure.supxlabel(shortened(below, 50), fontsize=9, color=INK)
+    if along.continuous:
+        figure.supylabel(shortened(side, 30), fontsize=9, color=INK)
+    else:
+        grid[0, 0].set_ylabel(shortened(side, 30), fontsize=9, color=INK, loc="top")
     return figure
 
 
 def draw_statistic(table: pa.Table, unit: str, title: str = "") -> Figure:
-    """Return the picture of a statistic: a point with its interval for each row, or the band of a CDF.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        What a method such as `Release.mean` returns.
-    unit : str
-        Of the estimates.
-    """
-    figure = _curves(table) if "share_lower" in table.column_names else _points(table, unit)
-    if title:
-        figure.suptitle(shortened(title, 60), color=INK, fontsize=11)
-    return figure
-
-
-def _points(table: pa.Table, unit: str) -> Figure:
-    """Draw a row for each estimate; without an order of their own the largest first, where they are many."""
-    keys = [field.name for field in table.schema if is_key(field)]
-    rows = [
-        (", ".join(str(row[key]) for key in keys if row[key] is not None) or "all", *map(row.get, FIGURES))
-        for row in table.to_pylist()
-    ]
-    dates = any(isinstance(row[1], dt.date) for row in rows)
-    if len(rows) > _MOST_BARS and not dates:
-        rows.sort(key=lambda row: math.inf if row[1] is None else -row[1])
-    shown = rows[:_MOST_BARS]
-    figure = new_figure(6.4, 0.9 + 0.24 * len(shown))
-    axes = figure.add_subplot()
-    for place, (_, estimate, _, low, high) in enumerate(shown):
-        if low is not None and high is not None:
-            axes.plot([low, high], [place, place], color=BAND, linewidth=5, solid_capstyle="butt")
-        if estimate is not None:
-            axes.plot([estimate], [place], "o", color=SERIES[0], markersize=4.5)
-    if not dates:
-        axes.xaxis.set_major_formatter(_THOUSANDS)
-    more = "" if len(shown) == table.num_rows else f", {len(shown)} of {table.num_rows:,}"
-    rows_of(axes, [row[0] for row in shown], f"{unit}{more}", 30)
-    return figure
-
-
-def _curves(table: pa.Table) -> Figure:
-    """Draw the shares of a CDF in their bands, a curve for each stratum."""
-    keys = [field.name for field in table.schema if is_key(field)]
-    along, strata = keys[-1], keys[:-1]
-    curves: dict[str, list[dict[str, Any]]] = {}
-    for row in table.to_pylist():
-        curves.setdefault(", ".join(str(row[key]) for key in strata), []).append(row)
-    figure = new_figure(6.4, 3.6)
-    axes = figure.add_subplot()
-    for (name, rows), colour in zip(curves.items(), itertools.cycle(SERIES), strict=False):
-        x = range(len(rows))
-        share, low, high = (
-            [math.nan if row[column] is None else row[column] for row in rows]
-            for column in ("share", "share_lower", "share_upper")
-        )
-        axes.fill_between(x, low, high, color=colour, alpha=0.28, linewidth=0)
-        axes.plot(x, share, color=colour, linewidth=1.3, label=shortened(name))
-    labels = [str(row[along]).rpartition("-")[2] for row in next(iter(curves.values()))]
-    axes.set_xticks(*label_places(labels, 8))
-    axes.set_xlabel(shortened(f"{along}, at most", 50))
-    axes.set_ylabel("share of records")
-    axes.margins(x=0.01)
-    quiet(axes)
-    if strata:
-        written: dict[str, Any] = {"fontsize": 9, "frameon": False, "labelcolor": INK}
-        figure.legend(loc="outside right upper", **written)
-    return figure
+    """Return the picture of a statistic, as `answered_statistic` reads it."""
+    return draw_answers(answered_statistic(table, unit), title)
 
 
 # Heat maps of estimates, beside one of their standard errors where these differ.
 
 
-def _heat_map(answered: Answered) -> Figure:
+def _heat_map(answered: Answered, width: float) -> Figure:
     """Draw estimates by two axes, or by combinations of some and another, and their standard errors."""
     rows, columns = answered.axes[:-1], answered.axes[-1]
-    values = (answered.estimates, answered.stddevs, answered.halves)
+    halves = (answered.upper - answered.lower) / 2
+    values = (answered.estimates, answered.stddevs, halves)
     estimates, stddevs, halves = (own.reshape(-1, columns.size) for own in values)
-    count, width = estimates.shape
-    written = count * width <= _WRITTEN and width <= 8
+    count, across = estimates.shape
+    written = count * across <= _WRITTEN and across <= (8 if width >= WIDE else 3)
     panels = [(_title("estimate", stddevs), estimates)]
     if not alike(stddevs):
         panels.append(("standard error", stddevs))
-    below = width > 12 or (written and width > 3)
-    down, across = (len(panels), 1) if below else (1, len(panels))
-    figure = new_figure(6.4, down * min(max(1.1 + 0.26 * count, 1.9), 5.0))
-    x = (shortened(columns.name, 40), label_places(columns.labels, 6 if below else 4))
+    below = width < WIDE or across > 12 or (written and across > 3)
+    shape = (len(panels), 1) if below else (1, len(panels))
+    named = count <= _MOST_NAMED
+    each = 0.9 + 0.16 * count if named and count > 2 * _MARKS else min(max(1.1 + 0.26 * count, 1.9), 5.0)
+    figure = new_figure(width, shape[0] * each)
+    most = int(width) if below else 4
+    x = (shortened(columns.name, 40), label_places(columns.labels, max(2, most)))
     name = shortened(", ".join(axis.name for axis in rows), 30)
-    marks = label_places(joined(rows), 2 * _MARKS if below else _MARKS)
+    marks = label_places(joined(rows), count if named else 2 * _MARKS)
     for place, (title, own) in enumerate(panels):
-        axes = figure.add_subplot(down, across, place + 1)
-        y = (name if below or place == 0 else "", marks)
+        axes = figure.add_subplot(*shape, place + 1)
+        y = (name, marks) if below or place == 0 else ("", (marks[0], []))
         norm = _norm(own, stddevs) if place == 0 else None
         image = _draw_map(axes, own, title, x, y, norm=norm, aspect="auto")
+        if count > 2 * _MARKS:
+            axes.tick_params(axis="y", labelsize=7)
         if written:
             texts = [f"{value:.4g}" for value in own.flat]
             if place == 0:
@@ -463,7 +600,7 @@ def _heat_map(answered: Answered) -> Figure:
     return figure
 
 
-def _triangles(answered: Answered) -> Figure:
+def _triangles(answered: Answered, width: float) -> Figure:
     """Draw the answers for every interval of values by its two ends: one triangle for each other place."""
     [place] = (i for i, axis in enumerate(answered.axes) if axis.kind == "ranges")
     axis, others = answered.axes[place], answered.axes[:place] + answered.axes[place + 1 :]
@@ -471,10 +608,10 @@ def _triangles(answered: Answered) -> Figure:
     titles = [shortened(name) or _title("estimate", stddevs) for name in joined(others)]
     panels = list(zip(titles, estimates, strict=True))
     if not alike(stddevs):
-        panels.append(("standard error, the largest", stddevs.max(axis=0)))
-    across = min(len(panels), 2)
+        panels.append(("standard error, the largest", np.nanmax(stddevs, axis=0)))
+    across = min(len(panels), 2) if width >= WIDE else 1
     down = math.ceil(len(panels) / across)
-    figure = new_figure(6.4, 2.9 * down)
+    figure = new_figure(width, 2.9 * down)
     norm = _norm(estimates, stddevs)
     x, y = (
         (shortened(f"{axis.name}, {end}", 30), label_places(axis.values, most))
@@ -500,7 +637,7 @@ def _draw_map(axes: Axes, values: Array, title: str, x: Marked, y: Marked, **sho
     axes.set_xticks(*x[1])
     axes.set(xlabel=x[0], ylabel=y[0], title=title)
     quiet(axes, grid="")
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format=_THOUSANDS)
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format="{x:,.10g}")
     bar.ax.tick_params(colors=INK, labelsize=8)
     bar.outline.set_visible(False)
     return image
@@ -514,20 +651,20 @@ def alike(stddevs: Array) -> bool:
     >>> alike(np.array([1.0, 1.01])), alike(np.array([1.0, 2.0]))
     (True, False)
     """
-    return bool(stddevs.max() <= _ALIKE * stddevs.min())
+    return bool(np.nanmax(stddevs) <= _ALIKE * np.nanmin(stddevs))
 
 
 def _title(name: str, stddevs: Array) -> str:
     """Return the title of a map, with the standard error where that is all but the same everywhere."""
-    return f"{name} (standard error {stddevs.max():.3g})" if alike(stddevs) else name
+    return f"{name} (standard error {np.nanmax(stddevs):.3g})" if alike(stddevs) else name
 
 
 def _norm(estimates: Array, stddevs: Array) -> Normalize:
     """Return a scale that is linear within the noise; above it logarithmic, where counts differ widely."""
     from matplotlib.colors import Normalize, SymLogNorm
 
-    low, high = min(0.0, float(estimates.min())), float(estimates.max())
-    threshold = 2 * float(np.median(stddevs))
+    low, high = min(0.0, float(np.nanmin(estimates))), float(np.nanmax(estimates))
+    threshold = 2 * float(np.nanmedian(stddevs))
     if threshold > 0 and high > 100 * threshold:
         return SymLogNorm(linthresh=threshold, vmin=low, vmax=high)
     return Normalize(low, high if high > low else low + 1.0)
@@ -537,7 +674,7 @@ def _write(axes: Axes, colours: Array, texts: Sequence[str]) -> None:
     """Write a text into every cell."""
     light = colours[..., :3] @ np.array([0.2126, 0.7152, 0.0722]) > 0.45
     for (row, column), text in zip(np.ndindex(*light.shape), texts, strict=True):
-        colour = "#000000" if light[row, column] else "#ffffff"
+        colour = "#010101" if light[row, column] else "#ffffff"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
 
 
@@ -638,7 +775,9 @@ def _matrices(plan: Plan) -> list[tuple[str, Array]]:
 _MOST = 30
 
 
-def draw_accuracies(rows: Sequence[tuple[str, float, float | None]], straight: float | None) -> Figure:
+def draw_accuracies(
+    rows: Sequence[tuple[str, float, float | None]], straight: float | None, width: float = WIDE
+) -> Figure:
     """Return the errors of groups as points: the largest of them, where there are more than 30.
 
     Parameters
@@ -651,22 +790,23 @@ def draw_accuracies(rows: Sequence[tuple[str, float, float | None]], straight: f
     from matplotlib.ticker import LogLocator
 
     shown = sorted(rows, key=lambda row: -row[1])[:_MOST]
-    figure = new_figure(6.4, 1.3 + 0.24 * len(shown))
+    figure = new_figure(width, 1.3 + 0.24 * len(shown))
     axes = figure.add_subplot()
     errors = [row[1] for row in shown]
     axes.plot(errors, range(len(shown)), "o", color=SERIES[0], label="RMSE of this release")
     known = [(row[2], place) for place, row in enumerate(shown) if row[2] is not None]
     if known:
         thick: dict[str, Any] = {"markersize": 10, "markeredgewidth": 2}
-        axes.plot(*zip(*known, strict=True), "|", color=BOUND, label="lower bound", **thick)
+        axes.plot(*zip(*known, strict=True), "|", color=LEAST, label="lower bound", **thick)
     if straight is not None:
         axes.axvline(straight, color=INK, linestyle="--", linewidth=1.2, label="noise on the workload")
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(_THOUSANDS)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if width >= WIDE else (1.0,)))
+    axes.xaxis.set_major_formatter("{x:,.10g}")
     axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.08, y=0.04)
     more = "" if len(shown) == len(rows) else f", the largest of {len(rows):,}"
-    rows_of(axes, [row[0] for row in shown], f"standard error in records{more}", 30)
-    figure.legend(loc="outside upper center", ncols=3, fontsize=8.5, frameon=False, labelcolor=INK)
+    rows_of(axes, [row[0] for row in shown], f"standard error in records{more}", 30 if width >= WIDE else 20)
+    columns = 3 if width >= WIDE else 1
+    figure.legend(loc="outside upper center", ncols=columns, fontsize=8.5, frameon=False, labelcolor=INK)
     return figure

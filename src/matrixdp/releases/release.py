@@ -926,11 +926,11 @@ class Release(Displayed):
     def plot(self, group: str) -> Figure:
         """Draw the answers of one query group, or a statistic, with their intervals.
 
-        Cumulative counts and long numeric attributes are a line in a band, few answers are bars, two
-        attributes a heat map of estimates beside one of standard errors, all ranges of values a triangle,
-        and everything else a line through the answers by their size. Bands and bars are the pointwise
-        intervals of the release. A CDF is a line in its band, any other statistic a point for each row with
-        its interval.
+        Cumulative counts, dates and long numeric attributes are lines, each in the band of its intervals.
+        Categories are rows with their names: bars, or points where there are more than 40, the largest
+        first. Several attributes are small multiples; where these would be more than 12, a heat map of
+        estimates beside one of standard errors, or the largest answers. All ranges of values are a triangle.
+        Intervals are the pointwise ones of the release, or those of the statistic.
 
         Parameters
         ----------
@@ -970,8 +970,9 @@ class Release(Displayed):
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{title(found)}: {found.queries:,} answers; {most}")
         with self._computing([found]):
-            figures = self._figures(found)
-        return draw_answers(Answered(axes_of(self.domain, found), *figures), title(found))
+            estimates, stddevs, halves = self._figures(found)
+        ends = estimates - halves, estimates + halves
+        return draw_answers(Answered(axes_of(self.domain, found), estimates, stddevs, *ends), title(found))
 
     def model(
         self,

@@ -7,6 +7,7 @@ import hashlib
 import io
 import math
 import os
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -18,12 +19,15 @@ from matrixdp.answers.quality import Presentation, graded
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.pictures.plots import (
+    DARK,
     MAX_DRAWN,
+    NARROW,
+    WIDE,
     Answered,
+    answered_statistic,
     axes_of,
     draw_accuracies,
     draw_answers,
-    draw_statistic,
 )
 from matrixdp.queries import Workload
 from matrixdp.releases.record import RECORD
@@ -35,7 +39,6 @@ from matrixdp.storage.archive import plain_content
 from matrixdp.verification.explain import explanation
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
@@ -59,7 +62,7 @@ class Shown:
     queries: int
     unit: str = "records"
     answers: GroupAnswers | StatisticAnswers | None = None
-    picture: Answered | pa.Table | None = None
+    picture: Answered | None = None
     rows: int = 0
     refusal: str | None = None
 
@@ -90,12 +93,6 @@ class Contents:
     def counted(self) -> int:
         """How many tables are of counts."""
         return sum(one.group is not None for one in self.release.tables)
-
-    def hides(self, table: Shown, presentation: Presentation) -> bool:
-        """Return whether figures of a table are suppressed, so that no picture may show them."""
-        if presentation.suppress_above is None or table.answers is None:
-            return False
-        return bool(graded(table.answers.table, presentation)[1].any())
 
     @property
     def left_out(self) -> int:
@@ -219,13 +216,24 @@ def _shown(folder: Path, release: Release) -> Iterator[Shown]:
             if table is None:
                 yield Shown(one.title, 0, one.unit, refusal=str(refusal))
             else:
-                yield Shown(one.title, one.rows, one.unit, StatisticAnswers(table), table, rows)
+                picture = answered_statistic(table, one.unit)
+                yield Shown(one.title, one.rows, one.unit, StatisticAnswers(table), picture, rows)
             continue
         assert one.group is not None
         assert one.place is not None
         own = answers.group(one.place)
         picture = Answered(axes_of(release.domain, one.group), *own.figures())
         yield Shown(one.title, one.rows, one.unit, own, picture, rows)
+
+
+@final
+@dataclass(frozen=True)
+class Pictured:
+    """A picture for wide pages and one for phones, as addresses, and what a screen reader says instead."""
+
+    wide: str
+    narrow: str
+    words: str
 
 
 def odds(mu: float) -> float:
@@ -246,11 +254,11 @@ def odds(mu: float) -> float:
 
 
 _FORMS = {
-    "bars": "Bars are estimates, with their {confidence}% intervals.",
-    "band": "The line is the estimate, the band its {confidence}% interval, at each place by itself.",
+    "rows": "{marks} are estimates, with their {confidence}% intervals.",
+    "lines": "Lines are estimates, bands their {confidence}% intervals, at each place by itself.",
+    "panels": "{marks} are estimates, with their {confidence}% intervals; all panels have the same scale.",
     "heat map": "Each cell is an estimate{written}.",
     "triangles": "Each point is an estimate: of the records from one value to another.",
-    "sorted": "All estimates by size, with their {confidence}% intervals as a band.",
 }
 
 
@@ -377,20 +385,28 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _errors(found: Contents) -> tuple[str, str]:
-    """Return the picture of the errors, and what a screen reader says instead."""
+def _errors(found: Contents) -> Pictured:
+    """Return the picture of the errors."""
     points = [(row.title, row.rmse, row.least) for row in found.accuracies]
     words = f"Root mean square standard errors of {len(points)} tables, as in the table below."
-    return _image(draw_accuracies(points, found.straight)), words
+    wide, narrow = (_image(draw_accuracies(points, found.straight, own)) for own in (WIDE, NARROW))
+    return Pictured(wide, narrow, words)
 
 
-def _drawn(shown: Shown) -> tuple[str, str]:
-    """Return the picture of a table, and what a screen reader says instead."""
+def _drawn(shown: Shown, presentation: Presentation) -> Pictured | None:
+    """Return the picture of a table; None where it would show nothing that a line of text does not."""
     picture, title = shown.picture, printable(shown.title)
-    if not isinstance(picture, Answered):
-        return _image(draw_statistic(picture, shown.unit)), f"{title}: estimates with their intervals"
-    axes = " by ".join(axis.name for axis in picture.axes) or "the total"
-    return _image(draw_answers(picture)), printable(f"{title}: {picture.form} of {axes}")
+    if picture is None or picture.estimates.size < 2 or shown.answers is None:
+        return None
+    hidden = graded(shown.answers.table, presentation)[1].tolist()
+    if all(hidden):
+        return None
+    if any(hidden):
+        picture = picture.without(hidden)
+    axes = " by ".join(axis.name for axis in picture.axes)
+    words = printable(f"{title}: {picture.form} of {axes}, with the figures of the table below")
+    wide, narrow = (_image(draw_answers(picture, width=own)) for own in (WIDE, NARROW))
+    return Pictured(wide, narrow, words)
 
 
 def _quartiles(release: Release, confidence: str) -> Iterator[dict[str, Any]]:
@@ -412,23 +428,35 @@ def _statistic(cell: object) -> str:
 
 def _caption(shown: Shown, confidence: str) -> str:
     picture = shown.picture
-    if not isinstance(picture, Answered):
-        if picture is not None and "share_lower" in picture.column_names:
-            return f"Lines are shares of records; each band holds a whole line with {confidence}% confidence."
-        return f"Points are estimates, with their {confidence}% intervals."
-    low, high = float(picture.stddevs.min()), float(picture.stddevs.max())
+    assert picture is not None
+    bars = picture.unit == "records" and picture.estimates.size <= 40
     written = f" with half its {confidence}% interval" if picture.estimates.size <= 60 else ""
-    words = _FORMS[picture.form].format(confidence=confidence, written=written)
+    marks = (
+        "Lines" if picture.form == "panels" and picture.axes[-1].continuous else "Bars" if bars else "Points"
+    )
+    words = _FORMS[picture.form].format(confidence=confidence, written=written, marks=marks)
+    if shown.answers is None or isinstance(shown.answers, StatisticAnswers):
+        return words
+    low, high = float(picture.stddevs.min()), float(picture.stddevs.max())
     same = rounded(low, 1) == rounded(high, 1)
     errors = _figure(low) if same else f"from {_figure(low)} to {_figure(high)}"
     return f"{words} Standard errors: {errors} records."
 
 
 def _image(drawn: Figure) -> str:
-    """Return a picture as the address of an image that holds it."""
+    """Return a picture as the address of an image that holds it, in colours for light and dark pages."""
     import matplotlib as mpl
 
     stream = io.BytesIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
-        drawn.savefig(stream, format="svg", metadata={"Date": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(stream.getvalue()).decode()}"
+        drawn.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
+    rules = [
+        f'[style*="{kind}: {light}"] {{ {kind}: {dark} !important; }}'
+        for light, dark in DARK.items()
+        for kind in ("fill", "stroke")
+    ]
+    style = f"<style>@media screen and (prefers-color-scheme: dark) {{ {' '.join(rules)} }}</style></svg>"
+    # a hundredth of a point is less than anybody sees
+    short = re.sub(rb' d="[^"]*"', lambda path: re.sub(rb"(\.\d\d)\d+", rb"\1", path[0]), stream.getvalue())
+    content = short.replace(b"</svg>", style.encode())
+    return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"

@@ -45,11 +45,11 @@ class GroupAnswers:
     heads: tuple[str, ...]
     table: pa.Table
 
-    def figures(self) -> tuple[Array, Array, Array]:
-        """Return the estimates, their standard errors, and half the lengths of their intervals."""
+    def figures(self) -> tuple[Array, Array, Array, Array]:
+        """Return the estimates, their standard errors, and the ends of their intervals."""
         known = self.table.select(FIGURES).columns
         estimates, stddevs, lower, upper = (np.asarray(own.to_numpy(), dtype=np.float64) for own in known)
-        return estimates, stddevs, (upper - lower) / 2
+        return estimates, stddevs, lower, upper
 
     @property
     def keys(self) -> int:
