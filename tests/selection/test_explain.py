@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.errors import TooLargeError
+from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import auto, rules
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
@@ -94,6 +94,24 @@ def line(size: int, *entries) -> mdp.Workload:
 
 
 PAIRS = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="prefix")
+CROSSED = [mdp.product(a=a, b=b, c="prefix") for a, b in (("prefix", "identity"), ("identity", "prefix"))]
+
+
+def test_the_sub_solver_that_is_given_is_the_one_that_is_explained(limits: Override):
+    workload = line(6, *PAIRS)
+
+    def method(sub_solver: str) -> str:
+        return explain(workload, GAUSSIAN, options={"sub_solver": sub_solver}).parts[-1].method
+
+    assert [method(own) for own in ("auto", "product")] == ["dual", "product"]
+    limits(joint_cells=8)
+    assert [method(own) for own in ("auto", "optimum")] == ["product", "none"]
+    [candidate] = explain(workload, GAUSSIAN, "residual", {"sub_solver": "optimum"}).candidates
+    assert candidate.status == "too large"
+    with pytest.raises(TooLargeError, match=candidate.reason):
+        auto.select(workload, noise=GAUSSIAN, mechanism="residual", sub_solver="optimum")
+    with pytest.raises(WorkloadError):
+        mdp.explain_choice(workload, mechanism="dense", restarts=3)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +126,18 @@ PAIRS = mdp.product(a="prefix", b="identity"), mdp.product(a="identity", b="pref
         ),
         ("dense", GAUSSIAN, line(20_000, mdp.marginals(2)), "400,000,000 cells of the attributes"),
         ("weighted-product", GAUSSIAN, line(600, *PAIRS), "360,000 cells that do not factor"),
+        (
+            "weighted-product",
+            GAUSSIAN,
+            mdp.Workload(mdp.Domain({"a": 1_001, "b": 2}), *PAIRS),
+            "1,001 values of an attribute that does not factor out; the limit is 1,000",
+        ),
+        (
+            "weighted-product",
+            GAUSSIAN,
+            mdp.Workload(mdp.Domain({"a": 3, "b": 3, "c": 1_001}), *CROSSED),
+            "1,001 values of an attribute that factors out; the limit is 1,000",
+        ),
         ("opt-0", LAPLACE, line(100, *PAIRS), "10,000 cells that do not factor; the limit is 4,096"),
         ("opt-kron", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of the attributes"),
         ("opt-m", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of a marginal"),

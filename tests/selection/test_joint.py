@@ -12,7 +12,7 @@ from matrixdp.plan import Joint
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import DesignTable, Role, design_jointly, select_jointly
-from matrixdp.selection.compose.whole_table import select_directly
+from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
@@ -30,7 +30,7 @@ def test_pairs_are_close_to_the_optimum_on_the_whole_table(kind, size, attribute
     workload = pairs(kind, size, attributes)
     plan, certificate = select_jointly(workload, 1e-6)
     assert isinstance(plan, Joint)
-    optimum = select_directly(workload, GAUSSIAN, 1e-5)[1].lower_bound
+    optimum = select_table(workload, GAUSSIAN, gap=1e-5)[1].lower_bound
     assert optimum <= certificate.loss <= optimum * most**2
     rows = [dense_measurement(own, workload.domain) / math.sqrt(own.variance) for own in plan.parts]
     assert certificate.loss == pytest.approx(dense_error(dense_gram(workload), np.vstack(rows)), rel=1e-6)
@@ -84,7 +84,7 @@ def test_pairs_of_different_attributes_and_mixed_with_products(entries):
     workload = mdp.Workload(DOMAIN, *entries)
     plan, certificate = select_jointly(workload, 1e-6)
     check_plan(plan, workload)
-    optimum = select_directly(workload, GAUSSIAN, 1e-6)[1].lower_bound
+    optimum = select_table(workload, GAUSSIAN)[1].lower_bound
     assert optimum <= certificate.loss * (1 + 1e-6) <= optimum * 1.12
     assert certificate.loss <= select_by_decomposition(workload, GAUSSIAN, "residual", 1e-6)[1].loss
 

@@ -1,6 +1,7 @@
 """OPT_kron, OPT_plus and OPT_HDMM against dense matrices and published figures."""
 
 import math
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -11,13 +12,15 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import Trials
 from matrixdp.selection.compose.product import solve_kron
-from matrixdp.selection.compose.whole_table import select_kron
+from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.searches.marginals import select_marginals
 from matrixdp.selection.searches.unions import select_union
 from matrixdp.testing import dense_error, dense_gram
 from tests.limits import Override
+
+select_kron = partial(select_table, method="product")
 
 MU_SQUARED = 0.236704**2  # (epsilon, delta) = (1, 1e-6)
 EXAMPLES = Path(__file__).parents[2] / "examples"

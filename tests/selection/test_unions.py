@@ -1,6 +1,7 @@
 """Unions of products: shares of the cost for their least squares, and averages where those are too large."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
 from matrixdp.plan import Block, Local, Part, Union
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.whole_table import select_kron
+from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.searches.unions import (
     CLUSTERS,
     combined_plan,
@@ -23,6 +24,8 @@ from matrixdp.selection.searches.unions import (
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_error, dense_gram, dense_measurement
 from tests.limits import Override
+
+select_kron = partial(select_table, method="product")
 
 DOMAIN = mdp.Domain({"a": 4, "b": 5, "c": 3})
 WORKLOAD = mdp.Workload(

@@ -114,7 +114,8 @@ def select(
     if explain_choice:
         if strategy_file is not None:
             raise wrong("--explain-choice", "a strategy that is given", "one that is selected", "conflict")
-        _explain(mdp.explain_choice(written.workload, noise, budget, mechanism), as_json)
+        options.pop("certify", None)  # it only raises the bound
+        _explain(mdp.explain_choice(written.workload, noise, budget, mechanism, **options), as_json)
         return
     how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective, "targets": targets}
     with console.Reporter() as reporter:

@@ -16,11 +16,12 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Direct
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor, product_blocks
-from matrixdp.selection.compose.whole_table import solve_table
+from matrixdp.selection.compose.whole_table import product_choice, solve_table
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_table
 from matrixdp.selection.registry import Mechanism, O, Options, Task, register
+from matrixdp.selection.rules import Facts
 from matrixdp.selection.selection import Certificate, Choice
 
 __all__ = [
@@ -279,17 +280,12 @@ def configured_mechanism(
     scope : str
         What its certificate says where strategies have no bounds.
     """
+    limits = {"table": LIMITS.max_table_cells, "joint": max_cells, "factor": max_cells}
 
     def select(task: Task[O]) -> Choice:
-        return solve_table(
-            task.workload,
-            task.noise,
-            name,
-            lambda gram, _: solve(gram, task.noise, task.options),
-            max_cells,
-            instead="hdmm or residual",
-            certified=f"every strategy with {task.noise} noise",
-            scope=scope,
-        )
+        Facts(task.workload, task.noise).check(name, limits)
+        terms = KronSum.of(task.workload.domain, task.workload.groups)
+        names, found = solve_table(terms, lambda gram, _: solve(gram, task.noise, task.options))
+        return product_choice(task.workload, task.noise, names, found, scope)
 
-    register(Mechanism(name, source, norms, options, select))
+    register(Mechanism(name, source, norms, options, select, limits))

@@ -15,6 +15,7 @@ from matrixdp.mechanisms import (
     KronSum,
     Mechanism,
     Options,
+    Product,
     QueryGram,
     Task,
     check_measurable,
@@ -151,7 +152,7 @@ def _written_out(workload: Workload, noise: Noise, terms: KronSum) -> Choice:
     rows = query_rows(workload, names)
     check_measurable(rows / float(noise.column_norms(rows).max()))  # before their Gram matrix takes its time
     factor = factor_of(rows, terms.dense(names), noise)
-    return product_choice(workload, noise, [(names, factor)], _SCOPE)
+    return product_choice(workload, noise, [names], Product((factor,), factor.loss), _SCOPE)
 
 
 register(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.plan import Plan
 from matrixdp.selection.bounds.lower_bound import decomposition_bound
@@ -16,17 +12,12 @@ from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
-from matrixdp.selection.compose.whole_table import (
-    select_directly,
-    select_kron,
-    select_weighted_product,
-    solve_table,
-)
-from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.compose.whole_table import select_table
+from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.registry import Mechanism, Options, Task, option, register
+from matrixdp.selection.rules import Facts
 from matrixdp.selection.searches.marginals import (
     first_generalized_loss,
     select_generalized_marginals,
@@ -131,35 +122,31 @@ def _one_product_loss(task: Task[PIdentityOptions]) -> float:
     return task.noise.variance_factor * solve_kron(terms, task.noise, effort="fast").loss
 
 
-def _opt_0(task: Task[PIdentityOptions]) -> tuple[Plan, Certificate]:
-    """Select one explicit strategy for the attributes that do not factor out, and one for each other.
+_TABLE: Mapping[str, float] = {"table": LIMITS.max_table_cells}
+_DENSE: Mapping[str, float] = {**_TABLE, "joint": LIMITS.max_dense_cells, "factor": LIMITS.max_dense_cells}
 
-    The bound is that of the Gaussian optimum, which holds under any noise as L1 norms are at least L2 norms.
 
-    References
-    ----------
-    McKenna et al. 2018, section 5 (OPT_0).
-    """
-    noise, given = task.noise, task.options
-    if noise.norm == 2:
-        return select_directly(task.workload, noise, given.gap)
+def _table(
+    name: str,
+    source: str,
+    options: type[ConvexOptions],
+    method: str,
+    limits: Mapping[str, float],
+    norms: tuple[int, ...] = _BOTH,
+    trial: Callable[[Task[Any]], float] | None = None,
+) -> None:
+    """Register a name for one method of `select_table`."""
+    limits = {**_TABLE, **limits}
 
-    def search(gram: NDArray[np.float64], _: Sequence[int]) -> Factor:
-        again, p = given.restarts or None, given.rows.of(len(gram))
-        return solve_axis(
-            gram, noise, gap=given.gap, seed=given.seed, restarts=again, progress=task.progress, p=p
-        )
+    def select(task: Task[Any]) -> tuple[Plan, Certificate]:
+        known = method == "optimum" and task.noise.norm == 2  # by `dense`, whatever the name
+        Facts(task.workload, task.noise).check(name, _DENSE if known else limits)
+        how = {"gap": task.options.gap, "progress": task.progress}
+        if options is PIdentityOptions:
+            how = _searching(task)
+        return select_table(task.workload, task.noise, method, duals=task.memory, **how)
 
-    return solve_table(
-        task.workload,
-        noise,
-        "opt-0",
-        search,
-        LIMITS.axis_cells,
-        max_axis=math.inf,
-        instead="opt-kron, opt-plus or opt-m",
-        certified=f"every strategy with {noise} noise",
-    )
+    register(Mechanism(name, source, norms, options, select, limits, trial))
 
 
 def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
@@ -167,57 +154,41 @@ def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
     return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
-_TABLE = {"table": LIMITS.max_table_cells}
 _MARGINALS = {"marginal": LIMITS.max_counted_cells}
 
-register(
-    Mechanism(
-        "dense",
-        "the problem of Yuan et al. 2016, solved to a proved gap: the optimum on the whole table",
-        _GAUSSIAN,
-        ConvexOptions,
-        lambda task: select_directly(task.workload, task.noise, task.options.gap, task.memory),
-        {**_TABLE, "joint": LIMITS.max_dense_cells, "factor": LIMITS.max_dense_cells},
-    )
+_table(
+    "dense",
+    "the problem of Yuan et al. 2016, solved to a proved gap: the optimum on the whole table",
+    ConvexOptions,
+    "optimum",
+    _DENSE,
+    _GAUSSIAN,
 )
-register(
-    Mechanism(
-        "weighted-product",
-        "one product of bases with weighted rows, bases and weights optimized together",
-        _GAUSSIAN,
-        ConvexOptions,
-        lambda task: select_weighted_product(task.workload, task.noise, task.options.gap),
-        {
-            **_TABLE,
-            "joint": LIMITS.max_free_cells,
-            "attribute": LIMITS.max_axis_values,
-            "factor": LIMITS.max_axis_values,
-        },
-    )
+_table(
+    "weighted-product",
+    "one product of bases with weighted rows, bases and weights optimized together",
+    ConvexOptions,
+    "weighted product",
+    {"joint": LIMITS.max_free_cells, "attribute": LIMITS.max_axis_values, "factor": LIMITS.max_axis_values},
+    _GAUSSIAN,
+)
+_table(
+    "opt-0",
+    "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table; starts of ours",
+    PIdentityOptions,
+    "optimum",
+    {"joint": LIMITS.axis_cells},
+)
+_table(
+    "opt-kron",
+    "McKenna et al. 2018, section 6.1: one product; starts of ours",
+    PIdentityOptions,
+    "product",
+    {},
+    trial=_one_product_loss,
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized", _GAUSSIAN)
 _decomposition("querysmasher", "QuerySmasher (2026): the decomposition, uniform weights", _BOTH)
-register(
-    Mechanism(
-        "opt-0",
-        "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table; starts of ours",
-        _BOTH,
-        PIdentityOptions,
-        _opt_0,
-        {**_TABLE, "joint": LIMITS.axis_cells},
-    )
-)
-register(
-    Mechanism(
-        "opt-kron",
-        "McKenna et al. 2018, section 6.1: one product; starts of ours",
-        _BOTH,
-        PIdentityOptions,
-        lambda task: select_kron(task.workload, task.noise, **_searching(task)),
-        _TABLE,
-        _one_product_loss,
-    )
-)
 register(
     Mechanism(
         "opt-plus",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from matrixdp.errors import WorkloadError
@@ -10,11 +11,11 @@ from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.decomposition import sub_solver_for
 from matrixdp.selection.compose.joint_tables import joint_pairs
-from matrixdp.selection.compose.sub_solver import SubSolver
+from matrixdp.selection.compose.sub_solver import NO_METHOD, SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
-from matrixdp.selection.registry import mechanism_named
+from matrixdp.selection.registry import given_options, mechanism_named
 from matrixdp.selection.rules import RULES, Facts
 from matrixdp.selection.selection import Candidate
 
@@ -70,7 +71,9 @@ class Explanation:
         return asdict(self)
 
 
-def explain(workload: Workload, noise: Noise, mechanism: str = "auto") -> Explanation:
+def explain(
+    workload: Workload, noise: Noise, mechanism: str = "auto", options: Mapping[str, object] | None = None
+) -> Explanation:
     """Return what selection will do with a workload, without solving anything.
 
     Parameters
@@ -79,11 +82,14 @@ def explain(workload: Workload, noise: Noise, mechanism: str = "auto") -> Explan
     noise : Noise
     mechanism : str
         ``auto``, or the mechanism that is asked for.
+    options : mapping of str to object, optional
+        Of the mechanism. ``sub_solver`` decides how the parts are solved; the others steer searches, and
+        change neither which mechanisms are compared nor how parts are solved.
 
     Raises
     ------
     WorkloadError
-        If every query is zero, or there is no such mechanism.
+        If every query is zero, there is no such mechanism, or an option has a wrong value.
 
     Examples
     --------
@@ -105,7 +111,15 @@ def explain(workload: Workload, noise: Noise, mechanism: str = "auto") -> Explan
         large = facts.beyond(mechanism_named(mechanism).limits)
         candidates = (Candidate(mechanism, "too large" if large else "tried", large or "asked for"),)
     tried = {one.mechanism for one in candidates if one.status.startswith("tried")}
-    parts = part_methods(facts.asked) if tried & {"residual", "querysmasher"} and noise.norm == 2 else ()
+    [name] = tried & {"residual", "querysmasher"} or {""}
+    if not name or noise.norm == 1:
+        return Explanation(noise.name, candidates)
+    sub_solver = given_options(mechanism_named(name).options, options or {}).sub_solver
+    parts = part_methods(facts.asked, sub_solver, tables=name == "residual")
+    large = next((part.reason for part in parts if part.method == NO_METHOD), "")
+    if large:
+        refused = Candidate(name, "too large", large)
+        candidates = tuple(refused if one.mechanism == name else one for one in candidates)
     return Explanation(noise.name, candidates, parts)
 
 
@@ -127,8 +141,12 @@ def _candidates(facts: Facts) -> tuple[Candidate, ...]:
     return tuple(sorted(found.values(), key=lambda one: not one.status.startswith("tried")))
 
 
-def part_methods(workload: Workload) -> tuple[PartMethod, ...]:
+def part_methods(
+    workload: Workload, sub_solver: str = "auto", *, tables: bool = True
+) -> tuple[PartMethod, ...]:
     """Return how the decomposition solves each class of sub-workloads under Gaussian noise.
+
+    With ``tables``, tables of explicit pairs are designed together where the sub-solver allows it.
 
     Examples
     --------
@@ -139,8 +157,8 @@ def part_methods(workload: Workload) -> tuple[PartMethod, ...]:
     [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
     split = split_workload(workload)
-    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, LIMITS.gap)
-    pairs = joint_pairs(workload)
+    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, LIMITS.gap, sub_solver)
+    pairs = joint_pairs(workload) if tables and sub_solver != "product" else ()
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []
     for sub in split.classes:
@@ -160,7 +178,11 @@ def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, str, str]:
     blocks = solver.methods(sub)
     names = dict.fromkeys(method for _, method, _ in blocks) or {"closed form": None}
     cells = max((math.prod(sub.sizes[axis] for axis in axes) for axes, *_ in blocks), default=1)
-    passed = [f"not {name}: {why}" for *_, limits in blocks for name, why in limits.items()]
+    passed = [
+        why if method == NO_METHOD else f"not {name}: {why}"
+        for _, method, limits in blocks
+        for name, why in limits.items()
+    ]
     together = "solved together" if any(len(axes) > 1 for axes, *_ in blocks) else "solved one by one"
     alone = "one number" if cells == 1 else f"its attributes are {together}"
     return cells, ", ".join(names), "; ".join(passed) or alone

@@ -136,9 +136,9 @@ def select_minimax(
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import GAUSSIAN
-    >>> from matrixdp.selection.compose.whole_table import select_directly
+    >>> from matrixdp.selection.compose.whole_table import select_table
     >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
-    >>> plan, certificate = select_minimax(workload, lambda w: select_directly(w, GAUSSIAN, 1e-6))
+    >>> plan, certificate = select_minimax(workload, lambda w: select_table(w, GAUSSIAN))
     >>> certificate.gap < 1e-3
     True
     """

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, ProductGroup, Workload
@@ -79,6 +80,12 @@ class Facts:
             if self.size(name) > most:
                 return f"{_written_number(self.size(name))} {SIZES[name][0]}; the limit is {most:,.0f}"
         return ""
+
+    def check(self, mechanism: str, limits: Mapping[str, float]) -> None:
+        """Raise TooLargeError if the workload exceeds a limit of a mechanism."""
+        excess = self.beyond(limits)
+        if excess:
+            raise TooLargeError(f"{mechanism}: {excess}. Use auto, which compares those that fit")
 
 
 def _written_number(size: float) -> str:

@@ -810,7 +810,11 @@ def select(
 
 
 def explain_choice(
-    workload: Workload, noise: str = "auto", budget: Budget | None = None, mechanism: str = "auto"
+    workload: Workload,
+    noise: str = "auto",
+    budget: Budget | None = None,
+    mechanism: str = "auto",
+    **options: object,
 ) -> tuple[Explanation, ...]:
     """Return what `select` will do with a workload, without selecting: which mechanisms it compares, and why.
 
@@ -824,6 +828,9 @@ def explain_choice(
         What will be spent; it decides the noise.
     mechanism : str
         ``auto``, or one of those that ``matrixdp select --help`` lists.
+    **options : object
+        Of the mechanism, as for `select`. ``sub_solver`` decides how marginals are solved; the others steer
+        searches, and leave what is compared as it is.
 
     Returns
     -------
@@ -834,7 +841,7 @@ def explain_choice(
     Raises
     ------
     WorkloadError
-        If the mechanism is unknown, or every query is zero.
+        If the mechanism is unknown or does not have an option, or every query is zero.
 
     Examples
     --------
@@ -847,9 +854,9 @@ def explain_choice(
     ['8,000 cells that do not factor; the limit is 1,100']
     """
     _check(workload, budget)
-    check_mechanism(mechanism, {})
+    check_mechanism(mechanism, options)
     noises, _ = possible_noises(noise, budget, mechanism)
-    return tuple(explain(workload, kind, mechanism) for kind in noises)
+    return tuple(explain(workload, kind, mechanism, options) for kind in noises)
 
 
 def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:

@@ -25,7 +25,7 @@ from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
-__all__ = ["SUB_SOLVERS", "BlockSolution", "Construction", "SubSolution", "SubSolver"]
+__all__ = ["NO_METHOD", "SUB_SOLVERS", "BlockSolution", "Construction", "SubSolution", "SubSolver"]
 
 Array = NDArray[np.float64]
 
@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 SUB_SOLVERS = ("auto", "optimum", "product", "fast")
 #: Which methods each of them allows where attributes do not factor; the others all.
 _METHODS = {"optimum": ("dual by queries", "dual"), "product": ("product",)}
+#: How `SubSolver.methods` calls it where none of them fits.
+NO_METHOD = "none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,9 +194,15 @@ class SubSolver:
             over = sub if groups is None else _over_groups(sub, groups)
             shape = self._shape(over, own, inner, self.grouped(sub))
             choice = method_for(shape, self.limits, _METHODS.get(self.sub_solver))
-            if choice is not None:
+            if choice is None:
+                found.append((own, NO_METHOD, {self.sub_solver: self._excess(shape.cells)}))
+            else:
                 found.append((own, choice.method.name, choice.passed))
         return found
+
+    def _excess(self, cells: int) -> str:
+        limit = min(self.limits.joint_cells, most_cells())
+        return f"a sub-workload of {cells} cells that does not factor; the limit is {limit}"
 
     def _shape(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
@@ -345,10 +353,7 @@ class SubSolver:
             return self.construction.joint(types, weights, problem), self.construction.name
         choice = method_for(shape, self.limits, _METHODS.get(self.sub_solver))
         if choice is None:
-            raise TooLargeError(
-                f"sub_solver optimum: a sub-workload of {cells} cells that does not factor; the limit is "
-                f"{min(self.limits.joint_cells, most_cells())} cells. Use auto or product."
-            )
+            raise TooLargeError(f"sub_solver optimum: {self._excess(cells)}. Use auto or product")
         if choice.method.name == "product":
             return self._product(self.problem(sub, axes, terms, explicit), start_key), "product"
         if choice.method.name == "dual by queries":

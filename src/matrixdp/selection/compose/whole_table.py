@@ -1,8 +1,9 @@
 """One strategy for the table of all attributes that the workload asks about, measured as one part.
 
-Attributes on which every group asks proportional queries factor out (the product rule). The rest is one
-explicit problem (`dense`, `opt-0`), one product (`opt-kron`), or one product with weighted rows
-(`weighted-product`).
+Attributes on which every group asks proportional queries factor out (the product rule: the dual distribution
+of a Kronecker product is the product of the factors'). The rest is one explicit problem, one product, or one
+product of bases with weighted rows. The mechanisms `dense`, `opt-0`, `opt-kron` and `weighted-product` are
+names for one of these.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Part, Plan
+from matrixdp.plan import Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import row_multipliers
 from matrixdp.selection.compose.product import (
@@ -32,130 +31,124 @@ from matrixdp.selection.compose.product import (
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import Rows
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.kron_sum import KronSum, check_table
+from matrixdp.selection.problem.grams import Gram
+from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
-__all__ = [
-    "dense_bound",
-    "few_products",
-    "measured_product",
-    "product_choice",
-    "select_directly",
-    "select_kron",
-    "select_weighted_product",
-    "solve_table",
-]
+__all__ = ["dense_bound", "few_products", "product_choice", "select_table", "solve_table"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
-Factors = list[tuple[tuple[str, ...], Factor]]
+#: From a Gram matrix and the sizes of its attributes to a strategy.
+Solve = Callable[[Array, Sequence[int]], Factor]
 
-_INSTEAD = "residual, which never forms the whole table."
 _UNBOUNDED = "no bound for a union of products"
 
 
-def solve_table(
+def select_table(
     workload: Workload,
     noise: Noise,
-    name: str,
-    solve: Callable[[Array, Sequence[int]], Factor],
-    max_cells: int,
+    method: str = "optimum",
     *,
-    max_axis: float | None = None,
-    instead: str,
-    certified: str = "",
-    scope: str = "",
+    gap: float = LIMITS.gap,
+    seed: int = 0,
+    rows: Rows = AS_MANY_AS_PAY,
+    progress: Progress | None = None,
+    duals: dict[Any, Any] | None = None,
 ) -> tuple[Plan, Certificate]:
-    """Solve for one table: apart for each attribute that factors out, jointly for the rest.
+    """Select one strategy for the table of all attributes that are asked about.
 
-    ``solve`` gets a Gram matrix and the sizes of its attributes. The certificate has a bound, and says what
-    ``certified`` does, where every factor has one; else it says ``scope``. Raises TooLargeError where a
-    problem, or the table, has too many cells.
+    Parameters
+    ----------
+    workload : Workload
+    noise : Noise
+    method : {"optimum", "product", "weighted product"}
+        How attributes that do not factor are solved: as one explicit problem, to its optimum under Gaussian
+        noise; by one Kronecker product; or under Gaussian noise by one product of bases whose rows are
+        weighted, bases and weights optimized together (explicit queries leave the bases at those of the
+        best product).
+    gap : float
+        Relative gap of certified problems.
+    seed : int
+        Of random starts.
+    rows : Rows
+        Of p-Identity strategies, under Laplace noise.
+    progress : callable, optional
+    duals : dict, optional
+        What a selection for similar queries left to start from; takes what this one leaves.
 
     References
     ----------
-    The product rule: the dual distribution of a Kronecker product is the product of the factors'.
-    """
-    factors, weight = _table_factors(workload, name, solve, max_cells, max_axis, instead)
-    return product_choice(workload, noise, factors, scope, weight=weight, certified=certified)
-
-
-def _table_factors(
-    workload: Workload,
-    name: str,
-    solve: Callable[[Array, Sequence[int]], Factor],
-    max_cells: int,
-    max_axis: float | None,
-    instead: str,
-) -> tuple[Factors, float]:
-    """Return a solution for each attribute that factors out and for the rest, and what multiplies them."""
-    shape = KronSum.of(workload.domain, workload.groups)
-    check_table(workload, shape.attributes, name)
-    if shape.joint:
-        _check_cells(workload, name, shape.joint, max_cells, instead)
-    factors = _factored(workload, shape, name, solve, max_cells if max_axis is None else max_axis, instead)
-    if not shape.joint:
-        return factors, shape.weight
-    sizes = [workload.domain[attribute].size for attribute in shape.joint]
-    return [*factors, (shape.joint, solve(shape.dense(shape.joint), sizes))], 1.0
-
-
-def _factored(
-    workload: Workload,
-    shape: KronSum,
-    name: str,
-    solve: Callable[[Array, Sequence[int]], Factor],
-    max_axis: float,
-    instead: str,
-) -> Factors:
-    """Return a solution for each attribute that factors out."""
-    for attribute, asked in shape.factored.items():
-        known = asked.symmetric
-        if known is None or known[1] != 0.0:
-            _check_cells(workload, name, (attribute,), max_axis, instead)
-    factors: Factors = []
-    for attribute, asked in shape.factored.items():
-        size, known = asked.size, asked.symmetric
-        if known is not None and known[1] == 0.0:
-            # the identity is optimal for proportional queries on single cells
-            factors.append(((attribute,), Factor(IdentityMatrix(size), known[0] * size, known[0] * size)))
-        else:
-            factors.append(((attribute,), solve(asked.matrix(), [size])))
-    return factors
-
-
-def _check_cells(workload: Workload, name: str, names: tuple[str, ...], limit: float, instead: str) -> None:
-    cells = workload.domain.cells(names)
-    if cells > limit:
-        raise TooLargeError(
-            f"{name}: {' x '.join(names)} has {cells} cells that do not factor; the limit is {limit}. "
-            f"Use {instead}"
-        )
-    check_matrices(names, cells)
-
-
-def dense_bound(workload: Workload, gap: float) -> float:
-    """Return the lower bound that `select_directly` proves, without the plan.
-
-    Raises TooLargeError where that does.
+    Yuan et al. 2016 (the explicit problem). McKenna et al. 2018, sections 5 (OPT_0) and 6.1 (OPT_kron).
 
     Examples
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
-    >>> dense_bound(workload, 1e-6) == select_directly(workload, GAUSSIAN, 1e-6)[1].lower_bound
-    True
+    >>> domain = mdp.Domain({"a": 8, "b": 8, "c": 2})
+    >>> crossed = mdp.product(a="prefix", b="identity", c="identity"), mdp.product(b="prefix", c="identity")
+    >>> workload = mdp.Workload(domain, *crossed)
+    >>> methods = "optimum", "weighted product", "product"
+    >>> [round(select_table(workload, GAUSSIAN, method)[1].loss) for method in methods]
+    [393, 395, 414]
     """
-    factors, weight = _table_factors(workload, "dense", _optimum(gap), LIMITS.max_dense_cells, None, _INSTEAD)
-    bound = _proved(factors, weight)
-    assert bound is not None
-    return bound
+    if progress is not None:
+        progress(f"solving the whole table: {method}", None)
+    terms = KronSum.of(workload.domain, workload.groups)
+    if method == "product":
+        found = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
+        return product_choice(workload, noise, [(name,) for name in terms.attributes], found, _UNBOUNDED)
+
+    def search(gram: Array, _: Sequence[int]) -> Factor:
+        again, p = rows.restarts or None, rows.of(len(gram))
+        return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, progress=progress, p=p)
+
+    solve = _optimum(gap, duals) if noise.norm == 2 else search
+    weighted = method == "weighted product" and len(terms.joint) > 1
+    names, found = solve_table(terms, solve, gap if weighted else None)
+    return product_choice(workload, noise, names, found, _UNBOUNDED)
 
 
-def _optimum(gap: float, duals: dict[Any, Any] | None = None) -> Callable[[Array, Sequence[int]], Factor]:
+def solve_table(
+    terms: KronSum, solve: Solve, weighted: float | None = None
+) -> tuple[list[tuple[str, ...]], Product]:
+    """Solve apart for each attribute that factors out, and jointly for the rest.
+
+    Returns the attributes of each factor, and their product. With ``weighted``, a relative gap, the rest is
+    one product with weighted rows.
+    """
+    names: list[tuple[str, ...]] = [(name,) for name in terms.factored]
+    factors = [_identity(asked) or solve(asked.matrix(), [asked.size]) for asked in terms.factored.values()]
+    if weighted is not None:
+        joint = terms.on(terms.joint)
+        own = free_bases(joint, solve_structured(joint, ConvexSolver(weighted)))
+        loss = own.loss * math.prod(factor.loss for factor in factors)
+        multipliers = own.multipliers
+        if multipliers is not None:
+            multipliers = multipliers.reshape((1,) * len(factors) + multipliers.shape)
+        names += [(name,) for name in terms.joint]
+        return names, Product((*factors, *own.factors), loss, None, multipliers)
+    if terms.joint:
+        sizes = [terms.sizes[terms.attributes.index(name)] for name in terms.joint]
+        factors.append(solve(terms.dense(terms.joint), sizes))
+        names.append(terms.joint)
+    scale = 1.0 if terms.joint else terms.weight
+    bounds = [factor.bound for factor in factors if factor.bound is not None]
+    bound = scale * math.prod(bounds) if len(bounds) == len(factors) else None
+    return names, Product(tuple(factors), scale * math.prod(factor.loss for factor in factors), bound)
+
+
+def _identity(asked: Gram) -> Factor | None:
+    """Return the identity where it is optimal: for proportional queries on single cells."""
+    known = asked.symmetric
+    if known is None or known[1] != 0.0:
+        return None
+    return Factor(IdentityMatrix(asked.size), known[0] * asked.size, known[0] * asked.size)
+
+
+def _optimum(gap: float, duals: dict[Any, Any] | None = None) -> Solve:
     """Return the solver to a gap, from the dual points of similar problems, which it replaces."""
     duals = {} if duals is None else duals
 
@@ -167,156 +160,48 @@ def _optimum(gap: float, duals: dict[Any, Any] | None = None) -> Callable[[Array
     return solve
 
 
-def _proved(factors: Sequence[tuple[tuple[str, ...], Factor]], scale: float) -> float | None:
-    """Return the product of the factors' bounds, if all have one."""
-    bounds = [factor.bound for _, factor in factors if factor.bound is not None]
-    return scale * math.prod(bounds) if len(bounds) == len(factors) else None
-
-
-def product_choice(
-    workload: Workload,
-    noise: Noise,
-    factors: Sequence[tuple[tuple[str, ...], Factor]],
-    scope: str,
-    *,
-    weight: float = 1.0,
-    certified: str = "",
-) -> tuple[Plan, Certificate]:
-    """Return the plan that measures the product of factors, each for some attributes, as one part."""
-    scale = weight * noise.variance_factor
-    loss = scale * math.prod(factor.loss for _, factor in factors)
-    bound = _proved(factors, scale) if certified else None
-    matrices = [(names, measured_matrix(factor, noise)) for names, factor in factors]
-    plan = Direct.of(workload.domain, product_blocks(workload.domain, matrices), noise)
-    return plan, Certificate(loss, bound, scope if bound is None else certified)
-
-
-def select_directly(
-    workload: Workload, noise: Noise, gap: float, duals: dict[Any, Any] | None = None
-) -> tuple[Plan, Certificate]:
-    """Select the optimum under noise of norm 2 on the table of all attributes that are asked about.
-
-    ``duals`` are what a selection for similar queries left to start from, and takes what this one leaves.
-
-    References
-    ----------
-    Yuan et al. 2016 (the explicit problem).
-    """
-    return solve_table(
-        workload,
-        noise,
-        "dense",
-        _optimum(gap, duals),
-        LIMITS.max_dense_cells,
-        instead=_INSTEAD,
-        certified=f"every {noise.title} strategy",
-    )
-
-
-def measured_product(
-    domain: Domain, attributes: Sequence[str], product: Product, noise: Noise
-) -> tuple[Block, ...]:
-    """Return the blocks that measure a product of strategies on single attributes."""
-    pairs = zip(attributes, product.factors, strict=True)
-    return product_blocks(domain, [((name,), measured_matrix(factor, noise)) for name, factor in pairs])
-
-
-def select_kron(
-    workload: Workload,
-    noise: Noise,
-    *,
-    gap: float = LIMITS.gap,
-    seed: int = 0,
-    progress: Progress | None = None,
-    rows: Rows = AS_MANY_AS_PAY,
-) -> tuple[Plan, Certificate]:
-    """Select one Kronecker product over all attributes that are asked about.
-
-    References
-    ----------
-    McKenna et al. 2018, section 6.1 (OPT_kron).
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> from matrixdp.noise import LAPLACE
-    >>> domain = mdp.Domain({"a": 16, "b": 3})
-    >>> workload = mdp.Workload(domain, mdp.product(a="prefix", b="identity"))
-    >>> plan, certificate = select_kron(workload, LAPLACE)
-    >>> certificate.lower_bound < certificate.loss < 2 * 16 * 17 / 2 * 3
-    True
-    """
-    if progress is not None:
-        progress("solving one product over all attributes", None)
-    terms = KronSum.of(workload.domain, workload.groups)
-    product = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
-    blocks = measured_product(workload.domain, terms.attributes, product, noise)
-    factor = noise.variance_factor
-    bound = None if product.bound is None else factor * product.bound
-    scope = f"every strategy with {noise} noise" if bound is not None else _UNBOUNDED
-    plan = Direct.of(workload.domain, blocks, noise)
-    return plan, Certificate(factor * product.loss, bound, scope)
-
-
-def select_weighted_product(workload: Workload, noise: Noise, gap: float) -> tuple[Plan, Certificate]:
-    """Select one product of bases over all attributes that are asked about, its rows weighted.
-
-    Attributes on which all queries agree are solved apart. On the others bases and weights are optimized
-    together; explicit queries leave the bases at those of the best product.
-
-    Raises TooLargeError if they have more than ``LIMITS.max_free_cells`` cells, or one of them more than
-    ``LIMITS.max_axis_values`` values.
+def dense_bound(workload: Workload, gap: float) -> float:
+    """Return the lower bound that `select_table` proves for the optimum, without the plan.
 
     Examples
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.noise import GAUSSIAN
-    >>> domain = mdp.Domain({"a": 8, "b": 8, "c": 2})
-    >>> crossed = mdp.product(a="prefix", b="identity", c="identity"), mdp.product(b="prefix", c="identity")
-    >>> plan, certificate = select_weighted_product(mdp.Workload(domain, *crossed), GAUSSIAN, 1e-6)
-    >>> len(plan.parts), [len(block.attributes) for block in plan.parts[0].blocks]
-    (1, [1, 1, 1])
+    >>> workload = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
+    >>> dense_bound(workload, 1e-6) == select_table(workload, GAUSSIAN, gap=1e-6)[1].lower_bound
+    True
     """
-    shape = KronSum.of(workload.domain, workload.groups)
-    check_table(workload, shape.attributes, "weighted-product")
-    largest = max((workload.domain[name].size for name in shape.joint), default=1)
-    if shape.cells > LIMITS.max_free_cells or largest > LIMITS.max_axis_values:
+    bound = solve_table(KronSum.of(workload.domain, workload.groups), _optimum(gap))[1].bound
+    assert bound is not None
+    return bound
+
+
+def product_choice(
+    workload: Workload, noise: Noise, names: Sequence[tuple[str, ...]], product: Product, scope: str
+) -> tuple[Plan, Certificate]:
+    """Return the plan that measures a product, each factor for some attributes, as one part.
+
+    ``scope`` is what the certificate says of a product without a bound. Raises TooLargeError past
+    ``LIMITS.max_table_rows`` rows, each with a weight of its own.
+    """
+    weights = product.multipliers
+    # rows that may be replaced by others with the same Gram matrix have one weight all together
+    own = [False] * len(names) if weights is None else [size > 1 for size in weights.shape]
+    pairs = zip(product.factors, own, strict=True)
+    matrices = [measured_matrix(factor, noise, weighted=weighted) for factor, weighted in pairs]
+    rows = math.prod(matrix.rows for matrix in matrices)
+    if weights is not None and rows > LIMITS.max_table_rows:
         raise TooLargeError(
-            f"weighted-product: {' x '.join(shape.joint)} has {shape.cells} cells that do not factor; the "
-            f"limit is {LIMITS.max_free_cells} cells, and {LIMITS.max_axis_values} values of an attribute. "
+            f"weighted-product: {rows} rows, each with a weight; the limit is {LIMITS.max_table_rows}. "
             "Use residual"
         )
-    if len(shape.joint) < 2:
-        return solve_table(
-            workload,
-            noise,
-            "weighted-product",
-            _optimum(gap),
-            LIMITS.max_axis_values,
-            instead="residual",
-            certified=f"every {noise.title} strategy",
-        )
-    terms = shape.on(shape.joint)
-    product = free_bases(terms, solve_structured(terms, ConvexSolver(gap)))
-    apart = _factored(workload, shape, "weighted-product", _optimum(gap), LIMITS.max_axis_values, "residual")
-    loss = product.loss * math.prod(factor.loss for _, factor in apart)
-    matrices = {name: measured_matrix(factor, noise) for (name,), factor in apart}
-    weighted = product.multipliers is not None
-    own = [measured_matrix(factor, noise, weighted=weighted) for factor in product.factors]
-    rows = [matrix.rows for matrix in (*matrices.values(), *own)]
-    if math.prod(rows) > LIMITS.max_table_rows:
-        raise TooLargeError(
-            f"weighted-product: {math.prod(rows)} rows, each with a weight; the limit is "
-            f"{LIMITS.max_table_rows}. Use residual"
-        )
-    multipliers = row_multipliers(product, own)
-    if multipliers is not None:
-        multipliers = np.ascontiguousarray(np.broadcast_to(multipliers, rows))
-    matrices.update(zip(shape.joint, own, strict=True))
-    blocks = tuple(Block((name,), matrix) for name, matrix in matrices.items())
-    part = Part(workload.domain.sort(matrices), blocks, 1.0, multipliers).at_cost(noise)
-    certificate = Certificate(noise.variance_factor * loss, None, _UNBOUNDED)
-    return Direct(workload.domain, (part,), noise), certificate
+    blocks = product_blocks(workload.domain, zip(names, matrices, strict=True))
+    attributes = workload.domain.sort([name for block in blocks for name in block.attributes])
+    part = Part(attributes, blocks, 1.0, row_multipliers(product, matrices)).at_cost(noise)
+    bound = None if product.bound is None else noise.variance_factor * product.bound
+    every = scope if bound is None else f"every strategy with {noise} noise"
+    plan = Direct(workload.domain, (part,), noise)
+    return plan, Certificate(noise.variance_factor * product.loss, bound, every)
 
 
 def few_products(shape: KronSum) -> bool:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct, Local, Part, Plan, Union
+from matrixdp.plan import Block, Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kron
-from matrixdp.selection.compose.whole_table import measured_product
+from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.limits import LIMITS
@@ -186,7 +186,8 @@ class _Products:
         for members, share in zip(sets, shares, strict=True):
             attributes, product = self._solved[members, effort]
             assert product is not None
-            blocks = measured_product(self.workload.domain, attributes, product, self.noise)
+            pairs = zip(attributes, product.factors, strict=True)
+            blocks = tuple(Block((name,), measured_matrix(factor, self.noise)) for name, factor in pairs)
             found.append(Part(attributes, blocks, 1.0).at_cost(self.noise, share))
         return found
 
