@@ -155,6 +155,28 @@ class Preview:
         more = f"<p>{len(shown):,} of {self.total:,} shown.</p>" if len(shown) < self.total else ""
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
 
+    def text(self) -> str:
+        """Return the table as lines of text, its columns aligned.
+
+        Examples
+        --------
+        >>> print(Preview(("sex", "n"), [("female", "10"), ("male", "9")], 3, frozenset({1})).text())
+        sex      n
+        female  10
+        male     9
+        2 of 3 rows.
+        """
+        rows = [self.columns, *([shown_text(text) for text in row] for row in self.rows[:MAX_ROWS])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(self._aligned(i, t, widths[i]) for i, t in enumerate(row)).rstrip() for row in rows
+        ]
+        shown = len(rows) - 1
+        return "\n".join([*lines, f"{shown:,} of {self.total:,} rows."] if shown < self.total else lines)
+
+    def _aligned(self, place: int, text: str, width: int) -> str:
+        return text.rjust(width) if place in self.numeric else text.ljust(width)
+
     def _cell(self, place: int, text: str) -> str:
         return f"<td{_RIGHT if place in self.numeric else ''}>{html.escape(shown_text(text))}</td>"
 

@@ -77,7 +77,7 @@ def test_what_is_no_table_or_attribute_is_refused(release: mdp.Release, text, pi
 def test_tables_are_declared_as_what_they_are() -> None:
     answers = vars(mdp.Release)["answers"].func
     for asked in (mdp.Release.answer, mdp.Release.sql, mdp.Release.table, answers):
-        assert get_type_hints(asked)["return"] is pa.Table
+        assert get_type_hints(asked)["return"] is mdp.ResultTable
 
 
 def test_too_many_columns_are_refused(release: mdp.Release, monkeypatch: pytest.MonkeyPatch) -> None:

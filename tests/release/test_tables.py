@@ -116,7 +116,7 @@ def test_descriptions_list_what_is_there_with_the_promise(csv: Path, release: md
 def test_parquet_has_every_digit_and_says_what_it_is(release: mdp.Release, tmp_path: Path) -> None:
     folder = release.save_tables(tmp_path / "t", format="parquet", pivot="sex")
     found = pq.read_table(folder / "income-uber-alles.parquet")
-    assert found.equals(release.table(NAMED, pivot="sex"))
+    assert release.table(NAMED, pivot="sex").equals(found)
     said = json.loads(found.schema.metadata[b"matrixdp"])
     assert (said["title"], said["confidence"]) == (NAMED, 0.95)
     assert said["privacy"]["text"] == release.statement.text

@@ -15,6 +15,7 @@ import pyarrow as pa
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, determines, embed
 from matrixdp.answers.questions import question as as_entry
+from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURES, AnswerColumns
 from matrixdp.display import Displayed, Preview, counted
 from matrixdp.domain import Domain
@@ -179,7 +180,7 @@ class Model(Displayed):
         return _with(AnswerColumns(self.domain, self.workload.groups).schema)
 
     @cached_property
-    def answers(self) -> pa.Table:
+    def answers(self) -> ResultTable:
         """The workload's answers: the columns of `Release.answers` in the same order, and two more.
 
         ``modelled`` is the model's answer, which is biased. ``extrapolated`` says that the measurement does
@@ -194,7 +195,7 @@ class Model(Displayed):
         """
         return self._table(self.workload.groups)
 
-    def answer(self, question: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
+    def answer(self, question: Question, *, base_path: str | os.PathLike[str] = ".") -> ResultTable:
         """Return the model's answers to new queries, whether they were measured or not.
 
         Parameters
@@ -207,7 +208,7 @@ class Model(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             In the form of `answers`.
 
         Raises
@@ -240,7 +241,7 @@ class Model(Displayed):
                 done += rows
                 yield pa.RecordBatch.from_arrays([*own, *beside], schema=_with(columns.schema))
 
-    def counted(self, question: Question, rows: int | None = None, *, seed: int | None = None) -> pa.Table:
+    def counted(self, question: Question, rows: int | None = None, *, seed: int | None = None) -> ResultTable:
         """Return the answers to queries as they are counted on the model's records: integers, and consistent.
 
         Parameters
@@ -252,7 +253,7 @@ class Model(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             ``group``, the attributes, and ``count``: an integer where every query of the table counts.
 
         Raises
@@ -266,7 +267,7 @@ class Model(Displayed):
         """
         groups = as_entry(question).expand(self.domain)
         _check_rows(groups)
-        return counted_table(self.domain, groups, self.stratified(rows, seed))
+        return ResultTable(counted_table(self.domain, groups, self.stratified(rows, seed)))
 
     def records(
         self,
@@ -275,7 +276,7 @@ class Model(Displayed):
         seed: int | None = None,
         values: str = "labels",
         levels: bool = False,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return synthetic records: a table whose counts are the model's, rounded, in a random order.
 
         Parameters
@@ -306,7 +307,7 @@ class Model(Displayed):
         columns = RecordColumns(self.domain, values, levels=levels)
         schema = columns.schema.with_metadata({b"matrixdp": SYNTHETIC.encode()})
         batches = [columns.batch(codes) for codes in drawn.chunks()]
-        return pa.Table.from_batches(batches, columns.schema).cast(schema)
+        return ResultTable(pa.Table.from_batches(batches, columns.schema).cast(schema))
 
     def stratified(self, rows: int | None = None, seed: int | None = None) -> StratifiedRecords:
         """Return the records as codes, to be made in chunks; see `records`."""
@@ -369,13 +370,13 @@ class Model(Displayed):
         rows = [(group.name, f"{group.queries:,}") for group in self.workload.groups]
         return Preview(("group", "queries"), rows, len(self.workload), frozenset((1,)))
 
-    def _table(self, groups: Sequence[Group]) -> pa.Table:
+    def _table(self, groups: Sequence[Group]) -> ResultTable:
         _check_rows(groups)
         # many small products: several threads would spend their time waiting for one another
         with one_blas_thread():
             batches = list(self.batches(groups))
         table = pa.Table.from_batches(batches, schema=batches[0].schema if batches else self.schema)
-        return table.replace_schema_metadata({b"matrixdp": BIASED.encode()})
+        return ResultTable(table.replace_schema_metadata({b"matrixdp": BIASED.encode()}))
 
 
 def _check_rows(groups: Sequence[Group]) -> None:

@@ -22,6 +22,7 @@ from matrixdp.answers.intervals import Intervals, decimals_by_subject, for_peopl
 from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
 from matrixdp.answers.quality import Presentation
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
+from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, own_table
 from matrixdp.answers.titles import find_group, title
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
@@ -282,8 +283,8 @@ class Release(Displayed):
         return Inference(self.measurement, self.workload, level)
 
     @cached_property
-    def answers(self) -> pa.Table:
-        """The workload's answers: a PyArrow table, one row for each query in the order of the workload.
+    def answers(self) -> ResultTable:
+        """The workload's answers: one row for each query in the order of the workload.
 
         Columns: ``group``; one for each attribute that is asked about, with the value or range (null where a
         query is a total over it); ``query``, the text of explicit queries; ``estimate``, ``stddev``, and the
@@ -296,9 +297,9 @@ class Release(Displayed):
         UnsupportedQueryError
             If the measurement does not determine a query.
         """
-        return self._table(self.workload.groups, levels=False)
+        return ResultTable(self._table(self.workload.groups, levels=False))
 
-    def answer(self, entry: Question, *, base_path: str | os.PathLike[str] = ".") -> pa.Table:
+    def answer(self, entry: Question, *, base_path: str | os.PathLike[str] = ".") -> ResultTable:
         """Return the answers to new queries, free of further budget.
 
         Parameters
@@ -311,7 +312,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             In the form of `answers`, but the column of an attribute that is asked about at one of its levels
             alone has the name of the level; of a statistic what the method of its name returns.
 
@@ -328,9 +329,9 @@ class Release(Displayed):
         if isinstance(made, StatisticEntry):
             return self._statistic(made, None)
         asked = made.expand(self.domain)
-        return self._table([embed(self.analysis, self.workload, group) for group in asked])
+        return ResultTable(self._table([embed(self.analysis, self.workload, group) for group in asked]))
 
-    def sql(self, statement: str) -> pa.Table:
+    def sql(self, statement: str) -> ResultTable:
         """Return the answers to a SQL statement in the shape of its result, free of further budget.
 
         Parameters
@@ -341,7 +342,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             The columns of SELECT under their names, a row for each of the result's; every count is an
             estimate, with its standard error and the ends of its interval beside it: ``n``, ``n_stddev``,
             ``n_lower``, ``n_upper``. Groups without records have a row too: which those are is not public.
@@ -369,7 +370,9 @@ class Release(Displayed):
 
         query = translate(read(statement), self.domain)
         with self._computing(query.groups):
-            return result(query, lambda group: self._figures(embed(self.analysis, self.workload, group)))
+            return ResultTable(
+                result(query, lambda group: self._figures(embed(self.analysis, self.workload, group)))
+            )
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -399,7 +402,7 @@ class Release(Displayed):
         """
         return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
 
-    def table(self, called: str | PublishedTable, *, pivot: str | None = None) -> pa.Table:
+    def table(self, called: str | PublishedTable, *, pivot: str | None = None) -> ResultTable:
         """Return one of the tables that the workload asks for.
 
         Parameters
@@ -413,7 +416,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             The columns of `Release.answers` that the group has, without ``group``; an attribute that is asked
             about at a level has the name of the level. Of a statistic, what the method of its name returns.
 
@@ -452,8 +455,8 @@ class Release(Displayed):
             if found.published is None:
                 assert found.refusal is not None
                 raise found.refusal
-            return found.published
-        return own_table(self._table((found,)), found, self.workload.domain, pivot)
+            return ResultTable(found.published)
+        return ResultTable(own_table(self._table((found,)), found, self.workload.domain, pivot))
 
     def cross_table(self, called: str | PublishedTable, layout: Sequence[str] | None = None) -> CrossTable:
         """Return one of the tables that the workload asks for as rows by columns, with totals.
@@ -533,7 +536,7 @@ class Release(Displayed):
         return asked_statistics(self.inference(), self.workload.entries)
 
     @property
-    def statistics(self) -> Mapping[str, pa.Table]:
+    def statistics(self) -> Mapping[str, ResultTable]:
         """The tables of the statistics that the workload asks for, by their names.
 
         Raises
@@ -553,7 +556,7 @@ class Release(Displayed):
         for one in self.asked:
             if one.refusal is not None:
                 raise one.refusal
-        return {one.name: one.table for one in self.asked}
+        return {one.name: ResultTable(one.table) for one in self.asked}
 
     def quantile(
         self,
@@ -563,7 +566,7 @@ class Release(Displayed):
         by: By = (),
         where: Where = None,
         confidence: float | None = None,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return quantiles of a numeric attribute, or of dates.
 
         Parameters
@@ -578,7 +581,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: strata, ``quantile``, ``estimate``, ``stddev`` (null: there is none), ``lower``,
             ``upper``, ``warning``. Each interval holds the true quantile with the confidence, taken alone, in
             every table: with few records, with many on one value. In bins the estimate is interpolated, and
@@ -606,12 +609,12 @@ class Release(Displayed):
 
     def cdf(
         self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return how many records, and what share of them, are at or below each value.
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: strata, the attribute's, ``estimate``, ``stddev``, ``lower``, ``upper`` of counts,
             ``share``, ``share_stddev``, ``share_lower``, ``share_upper``, ``warning``. The band of counts
             holds a whole curve with the confidence, and so does that of shares, each taken alone.
@@ -636,12 +639,12 @@ class Release(Displayed):
 
     def mean(
         self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return means of a numeric attribute, bins by their middles.
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: strata, ``estimate``, ``stddev`` (of the noise alone, by the delta method), ``lower``,
             ``upper``, ``binning``, ``warning``. The interval is Fieller's, and holds wherever in their bins
             the numbers lie; ``binning`` is half of the widest bin, the most by which the mean of the middles
@@ -666,12 +669,12 @@ class Release(Displayed):
 
     def sum(
         self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return sums of a numeric attribute, bins by their middles.
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: strata, ``estimate``, ``stddev`` (of the noise alone), ``lower``, ``upper``, ``binning``.
             The interval holds wherever in their bins the numbers lie; ``binning`` estimates the most by which
             the sum of the middles is off.
@@ -695,7 +698,7 @@ class Release(Displayed):
 
     def top(
         self, attribute: str, k: int, *, by: By = (), where: Where = None, confidence: float | None = None
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return the values of an attribute with the most records.
 
         Parameters
@@ -707,7 +710,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: strata, the attribute's, ``rank``, ``estimate``, ``stddev``, ``lower``, ``upper``,
             ``confidence``: that with which the set of values, in any order, is the right one; 0 says
             nothing. Intervals hold together for all values, so that they hold for those that were chosen.
@@ -732,7 +735,7 @@ class Release(Displayed):
 
     def share(
         self, entry: Question, *, of: Question | Iterable[str] | None = None, confidence: float | None = None
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return the answers of an entry as shares.
 
         Parameters
@@ -745,7 +748,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: those of the entry's answers, ``stddev`` by the delta method, Fieller's ``lower`` and
             ``upper``, ``warning`` where the denominator is small. The interval holds the true share with the
             confidence whatever the denominator is; where that cannot be told from 0 the ends are null.
@@ -771,12 +774,12 @@ class Release(Displayed):
 
     def ratio(
         self, numerator: Question, denominator: Question, *, confidence: float | None = None
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Return ratios of answers, query by query, or to a single one.
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: ``numerator`` and ``denominator`` in words, then those of `share`.
 
         Raises
@@ -797,7 +800,7 @@ class Release(Displayed):
         """
         return self._statistic(ask.ratio(numerator, denominator), confidence)
 
-    def difference(self, left: Question, right: Question, *, confidence: float | None = None) -> pa.Table:
+    def difference(self, left: Question, right: Question, *, confidence: float | None = None) -> ResultTable:
         """Return differences of answers, query by query, or to a single one.
 
         Both are of this release: their covariance is exact. Of two releases with noise of their own, the
@@ -805,7 +808,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: ``left`` and ``right`` in words, ``estimate``, ``stddev``, ``lower``, ``upper``.
 
         Raises
@@ -827,7 +830,7 @@ class Release(Displayed):
         """
         return self._statistic(ask.difference(left, right), confidence)
 
-    def combination(self, terms: Terms, *, confidence: float | None = None) -> pa.Table:
+    def combination(self, terms: Terms, *, confidence: float | None = None) -> ResultTable:
         """Return linear combinations of answers.
 
         Parameters
@@ -838,7 +841,7 @@ class Release(Displayed):
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             Columns: ``combination`` (its place), ``estimate``, ``stddev``, ``lower``, ``upper``. The metadata
             has the covariance matrix of the combinations.
 
@@ -861,12 +864,12 @@ class Release(Displayed):
         """
         return self._statistic(ask.combination(terms), confidence)
 
-    def simultaneous(self, entry: Question, *, confidence: float | None = None) -> pa.Table:
+    def simultaneous(self, entry: Question, *, confidence: float | None = None) -> ResultTable:
         """Return answers with intervals that all hold together with the confidence.
 
         Returns
         -------
-        pyarrow.Table
+        ResultTable
             The columns of the entry's answers.
 
         Raises
@@ -1213,8 +1216,8 @@ class Release(Displayed):
         with one_blas_thread(), advised(self.analysis, self.workload, groups):
             yield
 
-    def _statistic(self, entry: StatisticEntry, confidence: float | None) -> pa.Table:
-        return entry.answer(self.inference(confidence))
+    def _statistic(self, entry: StatisticEntry, confidence: float | None) -> ResultTable:
+        return ResultTable(entry.answer(self.inference(confidence)))
 
     def _lines(self) -> tuple[str, str]:
         noise, workload = self.measurement.plan.noise, self.workload

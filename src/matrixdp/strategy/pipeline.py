@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from matrixdp.strategy.strategy import Strategy, meet_targets, possible_noises, 
 
 def release(
     specification: Specification | str | os.PathLike[str] | Mapping[str, Any],
-    out: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
     *,
     table: object = None,
     table_name: str | None = None,
@@ -46,18 +48,21 @@ def release(
 ) -> Release:
     """Measure a table once and write the answers to a folder, so that no stop draws noise twice unnoticed.
 
-    Everything is checked before any record is counted. The ledger is debited and the budget is marked as
-    spent, both durably, before any noise is drawn. The folder appears whole or not at all. If the program
-    stops after the measurement was written, `recover_release` or `recover_ledger` completes the release at
-    no further cost. Once a run has marked its budget as spent, another run for the same folder is rejected
-    until the first is recovered or removed. This is what the command ``matrixdp release`` calls.
+    All options of the specification hold: its table, unit, budget or targets, ledger, and what happens to
+    values out of domain. Everything is checked before any record is counted. The ledger is debited and the
+    budget is marked as spent, both durably, before any noise is drawn. The folder appears whole or not at
+    all. If the program stops after the measurement was written, `recover_release` or `recover_ledger`
+    completes the release at no further cost. Once a run has marked its budget as spent, another run for the
+    same folder is rejected until the first is recovered or removed. This is what the command
+    ``matrixdp release`` calls.
 
     Parameters
     ----------
     specification : Specification, path, str or mapping
         What is asked, as in `load_specification`; it must have a budget, or targets.
-    out : str or path
-        The folder. It must not exist, or be empty, or, with `force`, hold an earlier release.
+    out : str or path, optional
+        The folder. It must not exist, or be empty, or, with `force`, hold an earlier release. Without it the
+        release is in memory alone: a stop before `save_release` loses it, and its budget is spent.
     table : object, optional
         The table, as in `Strategy.measure`; that of the specification where it is left out.
     table_name : str, optional
@@ -93,7 +98,7 @@ def release(
     Returns
     -------
     Release
-        What was written.
+        What was measured, and written where there is a folder.
 
     Raises
     ------
@@ -128,6 +133,9 @@ def release(
     if not isinstance(specification, Specification):
         specification = load_specification(specification, require_privacy=True)
     check_confidence(confidence)
+    if out is None and (csv or force or key is not None):
+        found = f"none beside {'csv' if csv else 'force' if force else 'key'}"
+        raise SpecificationError.at(("out",), found, "a folder, which these are about", code="conflict")
     csv, expect, max_answers = bool(csv), _python_integer(expect), _python_integer(max_answers)
     _check_results(expect, max_answers, key)
     reference = specification.reference_budget
@@ -150,7 +158,11 @@ def release(
         specification.check_table(table)
     source = open_source(table, table_name=table_name, quoted_newlines=specification.quoted_newlines)
     source.check(specification.domain, specification.out_of_domain, specification.unit)
-    with transaction(out, force=force, spends=str(specification.budget or "a budget")) as run:
+    with ExitStack() as stack:
+        run = None
+        if out is not None:
+            spends = str(specification.budget or "a budget")
+            run = stack.enter_context(transaction(out, force=force, spends=spends))
         if strategy is None:
             strategy = select(
                 specification.workload,
@@ -184,12 +196,15 @@ def release(
             seed_not_private=seed_not_private,
             ledger=debited,
             release=out,
-            before_noise=None if seed_not_private is not None else lambda: run.spend(budget, debited),
+            before_noise=None
+            if run is None or seed_not_private is not None
+            else partial(run.spend, budget, debited),
             progress=_counter("measuring", progress),
         )
         found = measured.reconstruct(specification.workload, confidence, expect)
-        writing = _counter("writing answers", progress)
-        run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)
+        if run is not None:
+            writing = _counter("writing answers", progress)
+            run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)
     return found
 
 
