@@ -85,7 +85,7 @@ class ResultTable:
     def __eq__(self, other: object) -> bool:
         return self.equals(other)
 
-    __hash__ = None  # type: ignore[assignment] - as that of an Arrow table
+    __hash__ = None  # type: ignore[assignment]
 
     def __getattr__(self, name: str) -> Any:
         if name == "_table":  # while it is copied or read from a pickle

@@ -134,8 +134,8 @@ def release(
         specification = load_specification(specification, require_privacy=True)
     check_confidence(confidence)
     if out is None and (csv or force or key is not None):
-        found = f"none beside {'csv' if csv else 'force' if force else 'key'}"
-        raise SpecificationError.at(("out",), found, "a folder, which these are about", code="conflict")
+        given = f"none beside {'csv' if csv else 'force' if force else 'key'}"
+        raise SpecificationError.at(("out",), given, "a folder, which these are about", code="conflict")
     csv, expect, max_answers = bool(csv), _python_integer(expect), _python_integer(max_answers)
     _check_results(expect, max_answers, key)
     reference = specification.reference_budget
