@@ -186,6 +186,8 @@ def release(
             budget = meet_targets(strategy, targets, least, specification.workload)
         if before_measuring is not None:
             before_measuring(budget)
+        seeded = seed_not_private is not None
+        spend = None if run is None or seeded else partial(run.spend, budget, debited)
         measured = strategy.measure(
             table,
             budget,
@@ -196,9 +198,7 @@ def release(
             seed_not_private=seed_not_private,
             ledger=debited,
             release=out,
-            before_noise=None
-            if run is None or seed_not_private is not None
-            else partial(run.spend, budget, debited),
+            before_noise=spend,
             progress=_counter("measuring", progress),
         )
         found = measured.reconstruct(specification.workload, confidence, expect)
