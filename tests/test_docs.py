@@ -81,10 +81,9 @@ def test_a_page_lacks_what_it_does_not_say(said: str, runs: bool, tmp_path: Path
 
 
 def settled(text: str) -> list[str]:
-    """Return lines without what noise decides, estimates before the last column, or the processor: gaps."""
-    return [
-        re.sub(r"[-\d.]+(?=[ │]+[\d.]+[ │]*$)|, gap .*", "...", line).strip() for line in text.splitlines()
-    ]
+    """Return lines without what noise decides, estimates and intervals, or the processor: gaps."""
+    figures = re.compile(r"-?[\d.]+ ([\d.]+) -?[\d.]+ -?[\d.]+$|, gap .*")
+    return [figures.sub(r"\1", " ".join(line.split())) for line in text.splitlines()]
 
 
 def commands(page: Path) -> Iterator[list[str]]:

@@ -37,9 +37,9 @@ class ResultTable:
     >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
     >>> strategy, table = mdp.select(workload), {"sex": ["male"] * 30}
     >>> strategy.measure(table, mdp.Budget(rho=0.5), seed_not_private=1).reconstruct().answers
-    group  sex     estimate  stddev  lower  upper
-    sex    female       2.0     1.0   -0.1    4.0
-    sex    male        29.3     1.0   27.3   31.3
+    sex     estimate  stddev  lower  upper
+    female       2.0     1.0   -0.1    4.0
+    male        29.3     1.0   27.3   31.3
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -108,13 +108,16 @@ class ResultTable:
         return self._preview().html()
 
     def _preview(self) -> Preview:
-        """Return the first rows as readers want them: rounded, without empty columns or the ends of bins."""
+        """Return the first rows, rounded, without empty columns, the ends of bins, or the name of one group."""
         table, first = self._table, self._table.slice(0, MAX_ROWS)
         decimals = decimals_by_subject(table)
         people = for_people(first, decimals)
         empty = [0 < len(first) == own.null_count for own in first.columns]
         ends = [BOUND in (field.metadata or {}) for field in table.schema]
-        shown = [place for place, hidden in enumerate(zip(empty, ends, strict=True)) if not any(hidden)]
+        alone = [name == "group" and len(table[name].unique()) == 1 for name in table.column_names]
+        shown = [
+            place for place, hidden in enumerate(zip(empty, ends, alone, strict=True)) if not any(hidden)
+        ]
         numbers = (at for at, place in enumerate(shown) if pa.types.is_floating(people.field(place).type))
         digits = [decimals[subject_of(field)] if figure_of(field) else None for field in people.schema]
         columns = [_texts(people.column(place), digits[place]) for place in shown]
