@@ -108,7 +108,7 @@ class ResultTable:
         return self._preview().html()
 
     def _preview(self) -> Preview:
-        """Return the first rows, rounded, without empty columns, ends of bins, or the name of a single group."""
+        """Return the first rows, rounded, without empty columns, ends of bins, or the name of one group."""
         table, first = self._table, self._table.slice(0, MAX_ROWS)
         decimals = decimals_by_subject(table)
         people = for_people(first, decimals)
