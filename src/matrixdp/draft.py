@@ -16,8 +16,15 @@ from typing import Annotated, Any, final, get_origin, get_type_hints
 import duckdb
 
 from matrixdp.domain import Domain
-from matrixdp.domain.kinds import is_unreadable
-from matrixdp.domain.rules import MOMENTS, NUMERAL, WHITESPACE, Kind, canonical_value, number_text
+from matrixdp.domain.rules import (
+    MOMENTS,
+    NUMERAL,
+    WHITESPACE,
+    Kind,
+    canonical_value,
+    is_unreadable,
+    number_text,
+)
 from matrixdp.errors import MatrixDPError, SourceError
 from matrixdp.forms import names_secret, shown
 from matrixdp.sources import open_source
@@ -415,7 +422,7 @@ def _is_coded(kind: Kind, profile: Profile) -> bool:
     values = profile.values
     if kind is not Kind.TEXT or profile.distinct > _MOST_CATEGORIES:
         return False
-    if any(is_unreadable(value, canonical_value(value)) for value in values):
+    if any(map(is_unreadable, values)):
         return True  # a domain refuses them, unless texts are compared as they are
     if not any(map(_ZERO.match, values)):
         return False

@@ -102,6 +102,15 @@ SPECS: Rejected = {
         {"categories": ["1"], "type": "number", "case": "ignore"}],
     ("unknown-name", "a.round"): [{"min": 0, "max": 3, "round": "up"}],
     ("unknown-key", "a.round"): [{"size": 3, "round": "floor"}],
+    ("wrong-type", "a.clip"): [{"min": 0, "max": 3, "clip": 99}],
+    ("unknown-key", "a.clip"): [{"size": 3, "clip": True}],
+    ("conflict", "a.clip"): [{"by": "hour", "clip": True}],
+    ("wrong-type", "a.missing"): [{"min": 0, "max": 3, "missing": 99}],
+    ("wrong-type", "a.missing[1]"): [{"min": 0, "max": 3, "missing": [99, "-inf"]},
+        {"by": "hour", "missing": [0, "1900-01-01T00:00"]}],
+    ("conflict", "a.missing"): [{"categories": ["x", 9], "missing": ["9.0"]}],
+    ("unknown-name", "a.time_zone"): [{"by": "hour", "time_zone": "America/Chicgo"},
+        {"by": "hour", "time_zone": "America"}, {"by": "hour", "time_zone": "../UTC"}],
     ("wrong-type", "a.categories"): [{"categories": "codes.txt"}],
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,37 @@ def test_missing_values(spec):
     assert encode_value(trimmed, " \t") == 2
     assert attribute.code_of(None) == attribute.code_of("none") == 2
     assert attribute.value(2) == attribute.label(2) == "none"
+
+
+#: A description, the codes that mean missing, values that they are, and values that they are not.
+CODED: list[tuple[dict[str, Any], list[Any], list[Any], list[Any]]] = [
+    ({"min": 0, "max": 99}, [99, "NA"], [99, "99", " 99.0", 99.0, "NA"], ["na", 98, " NA"]),
+    ({"min": 0, "max": 9, "clip": True, "trim": True}, [99, "NA"], [99, " NA\t"], [98]),
+    ({"edges": [0, 9]}, [-1], ["-1", -1.0], [1, True]),
+    (LISTED, ["NA", True], ["NA", "yes", True], ["x", 1, "na"]),
+    (LISTED | {"case": "ignore"}, ["NA"], ["na", "Na"], ["X", "n/a"]),
+    (LISTED | {"type": "text"}, ["09"], ["09"], ["9", " 09"]),
+    ({"by": "hour"}, ["1900-01-01", 0], ["1900-01-01T05:00", datetime(1900, 1, 1), "1900-01-01", "0"], ["x"]),
+    (
+        {"categories": ["2020-01-31"], "type": "date"},
+        ["1900-01-01"],
+        [date(1900, 1, 1), " 1900-01-01"],
+        ["x"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "codes", "missing", "others"), CODED, ids=str)
+def test_codes_that_mean_missing(spec, codes, missing, others):
+    plain = attribute_from_spec("a", spec)
+    dropped = attribute_from_spec("a", spec | {"missing": codes})
+    named = attribute_from_spec("a", spec | {"missing": codes, "null": "none"})
+    assert attribute_from_spec("a", named.to_spec()) == named
+    for value in missing:
+        assert encode_value(named, value) == named.null_code, value
+        assert encode_value(dropped, value) is None
+    for value in others:
+        assert encode_value(dropped, value) == encode_value(named, value) == encode_value(plain, value)
 
 
 @pytest.mark.parametrize(("more", "categories"), [({}, ["x ", "true"]), ({"type": "text"}, ["x", "true"])])

@@ -4,6 +4,7 @@ import calendar
 import json
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -111,6 +112,35 @@ def test_hours_need_a_time():
     assert (hour.range_label(7, 9), hour.code_of(7), hour.code_of("7")) == ("7-9", 7, 7)
     assert dates("month").range_label(0, 2) == "2012-12..2013-02"
     assert dates("day").code_of(date(2013, 1, 1)) == 2
+
+
+ZONES = ("America/Chicago", "America/St_Johns", "Australia/Hobart", "Africa/Casablanca", "Pacific/Apia")
+
+
+@settings(max_examples=60)
+@given(
+    st.datetimes(datetime(1972, 1, 1), datetime(2099, 12, 30), timezones=st.just(UTC)),
+    st.integers(0, 900),
+    st.sampled_from(UNITS),
+    st.sampled_from(ZONES),
+)
+def test_moments_are_read_in_the_time_zone(moment, days, by, zone):
+    local = moment.astimezone(ZoneInfo(zone))
+    first = local.date() - timedelta(days=days % 30)
+    attribute = dates(by, first, min(first + timedelta(days=days), date(2099, 12, 31)), time_zone=zone)
+    inside = attribute.first <= local.date() <= attribute.last
+    for value in (moment, moment.isoformat(), local, local.replace(tzinfo=None), local.isoformat()[:19]):
+        code = encode_value(attribute, value)
+        assert (None if code is None else attribute.label(code)) == (name(local, by) if inside else None)
+
+
+def test_a_change_of_clocks():
+    spec = {"by": "hour", "time_zone": "America/Chicago"}
+    hour = attribute_from_spec("h", spec)
+    assert hour.to_spec() == spec
+    spring = ["2021-03-14T07:59Z", "2021-03-14T08:00Z", "2021-03-14T02:30"]  # 02:30 is no local time
+    autumn = ["2021-11-07T06:59Z", "2021-11-07T07:00Z", "2021-11-07T08:00+01:00"]
+    assert [encode_value(hour, text) for text in spring + autumn] == [1, 3, 2, 1, 1, 1]
 
 
 def test_offsets_of_seconds():

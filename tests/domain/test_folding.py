@@ -1,11 +1,11 @@
-"""Texts whose case is ignored, and numbers that are rounded."""
+"""Texts whose case is ignored, and numbers that are rounded or clipped."""
 
 import math
 import sys
 
 import pytest
 
-from matrixdp.domain import Categorical, attribute_from_spec, encode_value
+from matrixdp.domain import Categorical, Domain, attribute_from_spec, encode_value
 from matrixdp.domain.rules import case_foldings, fold_case
 
 
@@ -61,3 +61,28 @@ def test_rounding(value, floor, nearest):
         attribute = attribute_from_spec("a", spec)
         assert attribute.to_spec() == spec
         assert encode_value(attribute, value) == (None if number is None else number + 2)
+
+
+#: A value, and its code among the integers 0 to 3 and among [0, 1), [1, 2.5), [2.5, 3), all of them clipped.
+CLIPPED = [
+    (-1, 0, 0), ("-1e199", 0, 0), (-0.0, 0, 0), (False, 0, 0), (" 5 ", 3, 2), ("007", 3, 2), (3, 3, 2),
+    (2.5, None, 2), (3.5, 3, 2), (-0.5, 0, 0), (1e300, 3, 2), (2**63, 3, 2), ("1e400", None, None),
+    (10**400, None, None), (math.inf, None, None), (-math.inf, None, None), (math.nan, None, None),
+    (None, None, None), ("", None, None), ("many", None, None), ("inf", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "whole", "bin_"), CLIPPED, ids=str)
+def test_clipping_is_for_numbers_alone(value, whole, bin_):
+    specs = {"whole": {"min": 0, "max": 3, "clip": True}, "bins": {"edges": [0, 1, 2.5, 3], "clip": True}}
+    domain = Domain(specs)
+    assert domain.to_spec() == specs
+    assert [encode_value(attribute, value) for attribute in domain] == [whole, bin_]
+
+
+def test_clipped_days_count_as_the_first_and_the_last():
+    spec = {"from": "2020-02-10", "to": "2020-04-09", "by": "month", "clip": True}
+    month = attribute_from_spec("m", spec)
+    assert month.to_spec() == spec
+    values = ["2020-02-01", "1999-12-31T10:00", "2020-04-10", "9999-12-31", "2020-03-31", "soon", None]
+    assert [encode_value(month, value) for value in values] == [0, 0, 2, 2, 1, None, None]

@@ -59,7 +59,11 @@ SPAN = {"from": "1969-11-15", "to": "1970-04-02"}
 ATTRIBUTES = Domain(
     {
         **{f"by {unit}": {**SPAN, "by": unit, "null": "none"} for unit in UNITS},
-        "any weekday": {"by": "weekday"},
+        "any weekday": {"by": "weekday", "time_zone": "America/St_Johns"},
+        **{f"{unit} of Hobart": {**SPAN, "by": unit, "time_zone": "Australia/Hobart"} for unit in UNITS},
+        "clipped month": {**SPAN, "by": "month", "clip": True, "missing": ["1970-01-01", "x"]},
+        "clipped": {"min": -2, "max": 2, "clip": True, "missing": [0, "no", -0.5], "null": "none"},
+        "clipped bins": {"edges": [-2, -0.5, 0.5, 2], "closed": True, "clip": True, "missing": ["nan", 3]},
         "case": {"categories": ["sK", "É", "1E2", "no"], "case": "ignore", "null": "none"},
         "as text": {"categories": ["x", "1e2"], "type": "text", "case": "ignore", "trim": True},
         "floor": {"min": -2, "max": 2, "round": "floor", "trim": True},

@@ -10,7 +10,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
-from matrixdp.domain.rules import NUMBERS, Bounds, Kind, Rule, canonical_text, canonical_value, wrong_value
+from matrixdp.domain.rules import (
+    A_NUMERAL,
+    NUMBERS,
+    WHITESPACE,
+    Bounds,
+    Kind,
+    Listed,
+    Rule,
+    Texts,
+    canonical_text,
+    canonical_value,
+    is_unreadable,
+    wrong_value,
+)
 from matrixdp.errors import DomainError, TooLargeError, each, within
 from matrixdp.forms import Form, MappingOf, OrFile, Schema, Verbatim, is_unicode, unknown_name
 
@@ -250,6 +263,8 @@ class Codebook:
         The digests of the files that values were read from, by what was read.
     derivation : Derivation, optional
         How the attribute follows from others; then it is read from no column of its own.
+    missing : sequence of object
+        Values of the table that mean missing, such as 99 or "NA", besides nulls, NaN and empty texts.
 
     Raises
     ------
@@ -269,6 +284,7 @@ class Codebook:
     levels: tuple[Level, ...] = ()
     sha256: tuple[tuple[str, str], ...] = ()
     derivation: Derivation | None = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for key, text in (("column", self.column), ("null", self.null)):
@@ -276,6 +292,11 @@ class Codebook:
                 _check_name(text, key, expected=_TEXT)
         if not isinstance(self.trim, bool):
             raise wrong_value(self.trim, "true or false", "trim")
+        if not isinstance(self.missing, list | tuple):
+            raise wrong_value(self.missing, "a list of values that mean missing", "missing")
+        with within("missing"):
+            missing = tuple(each(canonical_text, self.missing))
+        object.__setattr__(self, "missing", missing)
         for file, digest in self.sha256:
             if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
                 expected = "64 digits from 0 to 9 and a to f, the digest of a file"
@@ -285,7 +306,7 @@ class Codebook:
     def to_spec(self) -> dict[str, object]:
         """Return the keys of a specification that say the same."""
         spec: dict[str, object] = {"column": self.column, "trim": self.trim, "null": self.null}
-        spec |= {"labels": dict(self.labels), "sha256": dict(self.sha256)}
+        spec |= {"missing": list(self.missing), "labels": dict(self.labels), "sha256": dict(self.sha256)}
         return {key: said for key, said in spec.items() if said}
 
 
@@ -522,11 +543,26 @@ class Attribute(ABC):
             expected = f"{', '.join(words[:-1])} or {words[-1]}"
             raise wrong_value(word, expected, self.name, key, code="unknown-name")
 
+    def _check_flags(self, *keys: str) -> None:
+        for key in keys:
+            if not isinstance(getattr(self, key), bool):
+                raise wrong_value(getattr(self, key), "true or false", self.name, key)
+
     def _common(self, size: int) -> dict[str, Any]:
         """Set the size from the number of values, and return what every rule says besides."""
         null = None if self.codebook.null is None else size
         self._set(size=size + (null is not None))
-        return {"trim": self.codebook.trim, "null": null}
+        book = self.codebook
+        missing = tuple(text.strip(WHITESPACE) if book.trim else text for text in book.missing)
+        return {"trim": book.trim, "null": null, "missing": self._missing(missing) if missing else None}
+
+    def _missing(self, texts: tuple[str, ...]) -> Listed | Texts:
+        """Return the rule by which values that mean missing are found."""
+        for place, text in enumerate(texts):
+            # A NaN is missing in columns of numbers too.
+            if is_unreadable(text) and text.strip().lower() != "nan":
+                raise wrong_value(text, f"text, or {A_NUMERAL}", self.name, "missing", place)
+        return Listed(texts, trim=self.codebook.trim)
 
     def _set(self, **values: object) -> None:
         for key, value in values.items():

@@ -140,8 +140,8 @@ _RULES = ("sql", "map", "cases", "codes")
 _OWN = ("categories", "labels", "levels", "sha256")
 #: What lists the values of the derived attribute, which are those of its rule where none stands there.
 _TELLING = ("categories", "edges", "min", "max", "bins", "size", "from", "to")
-_BESIDE_MAP = (*_OWN, *_TELLING, "by", "closed")
-_OF_COLUMNS = ("column", "trim", "case", "round")
+_BESIDE_MAP = (*_OWN, *_TELLING, "by", "closed", "clip")
+_OF_COLUMNS = ("column", "trim", "case", "round", "missing", "time_zone")
 
 
 @final

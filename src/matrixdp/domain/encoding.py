@@ -63,24 +63,17 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     rule = attribute.rule(kind)
     if rule is None:
         return None
+    if rule.missing is not None and _code_of_category(rule.missing, value) is not None:
+        return rule.null
     if isinstance(rule, rules.Timestamps):
-        return _code_of_hours(rule, _hours(value, rule.timed))
-    canonical = _canonical(value, rule)
-    if canonical is None:
-        return None
-    if isinstance(rule, rules.Listed):
-        return rule.codes.get(canonical)
-    if isinstance(rule, rules.Texts):
-        # The rule is for texts alone; one that is more than a text may do anything when it is asked.
-        return rule.codes.get(rule.cleaned(str.__str__(cast("str", value))))
-    if isinstance(rule, rules.Days):
-        return rule.codes.get(canonical.strip(rules.WHITESPACE)) if isinstance(canonical, str) else None
-    number = _number(canonical)
+        return _code_of_hours(rule, _hours(value, rule))
+    if isinstance(rule, rules.Categories):
+        return _code_of_category(rule, value)
+    number = _number(_canonical(value, rule))
     if number is None:
         return None
-    if isinstance(rule, rules.Numbers):
-        return rule.codes.get(number)
     if isinstance(rule, rules.IntegerRange):
+        number = min(max(number, rule.first), rule.last) if rule.clip else number
         whole = math.floor(number)
         if rule.round is None and number != whole:
             return None
@@ -88,9 +81,25 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
         whole += rule.round == "nearest" and number - whole >= 0.5
         return whole - rule.first if rule.first <= whole <= rule.last else None
     edges = rule.edges
-    if rule.closed and number == edges[-1]:
+    number = max(number, edges[0]) if rule.clip else number
+    if (rule.closed and number == edges[-1]) or (rule.clip and number >= edges[-1]):
         return len(edges) - 2
     return bisect_right(edges, number) - 1 if edges[0] <= number < edges[-1] else None
+
+
+def _code_of_category(rule: rules.Categories, value: object) -> int | None:
+    canonical = _canonical(value, rule)
+    if canonical is None:
+        return None
+    if isinstance(rule, rules.Texts):
+        # The rule is for texts alone; one that is more than a text may do anything when it is asked.
+        return rule.codes.get(rule.cleaned(str.__str__(cast("str", value))))
+    if isinstance(rule, rules.Days):
+        return rule.codes.get(canonical.strip(rules.WHITESPACE)) if isinstance(canonical, str) else None
+    if isinstance(rule, rules.Numbers):
+        number = _number(canonical)
+        return None if number is None else rule.codes.get(number)
+    return rule.codes.get(canonical)
 
 
 def person_id(value: object) -> str | float | None:
@@ -163,7 +172,7 @@ def _canonical(value: object, reading: rules.ParseRule = rules.AS_IT_STANDS) -> 
     return None
 
 
-def _hours(value: object, timed: bool) -> int | None:
+def _hours(value: object, rule: rules.Timestamps) -> int | None:
     """Return the hour of a moment, as `Timestamps` counts them; None for anything else."""
     try:
         if isinstance(value, np.datetime64):
@@ -177,16 +186,24 @@ def _hours(value: object, timed: bool) -> int | None:
             return None
         hours = value.toordinal() * 24
         if not isinstance(value, datetime):
-            return None if timed else hours
-        offset = value.utcoffset() or timedelta()
-        time = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
-        return hours + (time - offset) // timedelta(hours=1)
+            return None if rule.timed else hours
+        offset = value.utcoffset()
+        time = timedelta(hours=hours + value.hour, minutes=value.minute, seconds=value.second)
+        minutes = (time - (offset or timedelta())) // timedelta(minutes=1)
+        if offset is not None and rule.offsets is not None:
+            minutes += rule.offsets.at(minutes)
+        return minutes // 60
     except Exception:  # noqa: BLE001  as above
         return None
 
 
 def _code_of_hours(rule: rules.Timestamps, hours: int | None) -> int | None:
-    if hours is None or not rule.first <= hours <= rule.last:
+    if hours is None:
+        return None
+    if hours - hours % 24 in rule.blank:
+        return rule.null
+    hours = min(max(hours, rule.first), rule.last) if rule.clip else hours
+    if not rule.first <= hours <= rule.last:
         return None
     if rule.edges is not None:
         return bisect_right(rule.edges, hours)

@@ -6,12 +6,13 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self, cast, final
+from zoneinfo import available_timezones
 
 import numpy as np
 
@@ -20,23 +21,6 @@ from matrixdp.domain.attribute import NO_CODEBOOK, Attribute, Codebook
 from matrixdp.domain.rules import integer_of, number_of, number_text, required, wrong_value
 from matrixdp.errors import DomainError, each, within
 from matrixdp.forms import describe_value, unknown_name
-
-_UNREADABLE = re.compile(
-    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
-)
-"""What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
-_NUMERAL = "a number of at most 40 digits on either side of the point and an exponent within ±199"
-
-
-def is_unreadable(text: str, value: str | float) -> bool:
-    """Return whether a text is a number to some readers of tables, but not the value that it stands for here.
-
-    Examples
-    --------
-    >>> is_unreadable("INF", "INF"), is_unreadable("12", 12.0)
-    (True, False)
-    """
-    return isinstance(value, str) and _UNREADABLE.fullmatch(text) is not None
 
 
 @final
@@ -128,11 +112,11 @@ class Categorical(Attribute):
                 raise wrong_value(category, "true or false")
             return text, number
         if self.type is not None and not isinstance(value, float):
-            raise wrong_value(category, _NUMERAL)
+            raise wrong_value(category, rules.A_NUMERAL)
         if self.type == "integer" and not float(value).is_integer():
             raise wrong_value(category, "an integer")
-        if is_unreadable(text, value):
-            raise wrong_value(text, f"text, or {_NUMERAL}")
+        if rules.is_unreadable(text):
+            raise wrong_value(text, f"text, or {rules.A_NUMERAL}")
         return text, value
 
     def _folded(self, text: str) -> str:
@@ -140,6 +124,10 @@ class Categorical(Attribute):
 
     def _rule_of(self, seen: dict[str | float, str]) -> rules.Categories:
         common = self._common(len(seen))
+        for value in () if common["missing"] is None else common["missing"].codes:
+            if value in seen:
+                found = f"{seen[value]!r}, which is one of the categories"
+                raise DomainError.at((self.name, "missing"), found, "other values", code="conflict")
         texts = tuple(self._folded(text) for text in seen.values())
         if self.case == "ignore":
             common["folded"] = rules.case_foldings(texts)
@@ -150,6 +138,12 @@ class Categorical(Attribute):
         if self.type == "date":
             return rules.Days(texts, **common)
         return rules.Numbers(tuple(map(float, seen)), **common)
+
+    def _missing(self, texts: tuple[str, ...]) -> rules.Listed | rules.Texts:
+        rule = super()._missing(texts) if self.type != "text" else rules.Texts(texts, trim=self.codebook.trim)
+        texts = tuple(map(self._folded, rule.texts))
+        folded = rules.case_foldings(texts) if self.case == "ignore" else rule.folded
+        return replace(rule, texts=texts, folded=folded, trim=rule.trim or self.type == "date")
 
     def _kinds(self) -> tuple[rules.Kind, ...]:
         return (
@@ -212,6 +206,8 @@ class Bins(Attribute):
         of a table are finite all the same.
     closed : bool
         Whether the last edge belongs to the last bin.
+    clip : bool
+        Whether numbers beyond the edges count for the first and the last bin; else they are out of domain.
 
     Raises
     ------
@@ -230,6 +226,7 @@ class Bins(Attribute):
     name: str
     edges: tuple[float, ...]
     closed: bool = False
+    clip: bool = field(default=False, kw_only=True)
     numeric: ClassVar[bool] = True
 
     def _checked(self) -> rules.BinEdges:
@@ -243,10 +240,9 @@ class Bins(Attribute):
                 expected = f"a number above {number_text(before)}, the edge before it; bins must not overlap"
                 path = (name, "edges", place + 1)
                 raise DomainError.at(path, number_text(after), expected, code="out-of-range")
-        if not isinstance(self.closed, bool):
-            raise wrong_value(self.closed, "true or false", name, "closed")
+        self._check_flags("closed", "clip")
         self._set(edges=edges)
-        return rules.BinEdges(edges, self.closed, **self._common(len(edges) - 1))
+        return rules.BinEdges(edges, self.closed, self.clip, **self._common(len(edges) - 1))
 
     @cached_property
     def ends(self) -> rules.Bounds:
@@ -256,7 +252,14 @@ class Bins(Attribute):
 
     @classmethod
     def equal(
-        cls, name: str, minimum: object, maximum: object, bins: object, codebook: Codebook = NO_CODEBOOK
+        cls,
+        name: str,
+        minimum: object,
+        maximum: object,
+        bins: object,
+        codebook: Codebook = NO_CODEBOOK,
+        *,
+        clip: bool = False,
     ) -> Self:
         """Return equal bins from `minimum` to `maximum`, the last one closed.
 
@@ -270,6 +273,8 @@ class Bins(Attribute):
             The number of bins.
         codebook : Codebook
             What is said besides.
+        clip : bool
+            Whether numbers beyond the edges count for the first and the last bin.
 
         Raises
         ------
@@ -291,7 +296,7 @@ class Bins(Attribute):
         # end is what was meant, so that steps of 0.1 from 0 land on 0.3 and not beside it.
         start, stop = Fraction(repr(low)), Fraction(repr(high))
         edges = tuple(float(start + (stop - start) * step / count) for step in range(count + 1))
-        return cls(name, edges, closed=True, codebook=codebook)
+        return cls(name, edges, closed=True, clip=clip, codebook=codebook)
 
     def _value(self, code: int) -> str | float:
         """Return the start of a bin."""
@@ -328,13 +333,14 @@ class Bins(Attribute):
 
     def _mapping(self) -> dict[str, object]:
         """Return the edges, or the ends and the number of equal bins."""
-        edges = [_plain(edge) for edge in self.edges]
+        edges: list[object] = [_plain(edge) for edge in self.edges]
+        clip = {"clip": True} if self.clip else {}
         if not self.closed:
-            return {"edges": edges}
+            return {"edges": edges, **clip}
         ends, bins = (self.edges[0], self.edges[-1]), self._last + 1
         if all(map(math.isfinite, ends)) and Bins.equal(self.name, *ends, bins).edges == self.edges:
-            return {"min": edges[0], "max": edges[-1], "bins": bins}
-        return {"edges": edges, "closed": True}
+            return {"min": edges[0], "max": edges[-1], "bins": bins, **clip}
+        return {"edges": edges, "closed": True, **clip}
 
     @property
     def _last(self) -> int:
@@ -391,6 +397,11 @@ class Dates(Attribute):
     by : {'day', 'week', 'month', 'quarter', 'year', 'weekday', 'hour'}
         What one value is. Weeks are those of ISO 8601 and begin on Mondays; days of the week are seven, hours
         of the day 24. A first or last week, month, quarter or year may be cut by the first and the last day.
+    clip : bool
+        Whether days before the first or after the last count as these; not for units that come again.
+    time_zone : str, optional
+        The time zone of the IANA database, such as America/Chicago, in which moments with an offset from UTC
+        are read; UTC where it is left out. Moments without one are read as they stand.
 
     Raises
     ------
@@ -408,6 +419,8 @@ class Dates(Attribute):
     first: Any = None
     last: Any = None
     by: str = "day"
+    clip: bool = field(default=False, kw_only=True)
+    time_zone: str | None = field(default=None, kw_only=True)
     numeric: ClassVar[bool] = True
 
     def _checked(self) -> rules.Timestamps:
@@ -417,9 +430,27 @@ class Dates(Attribute):
         if last < first:
             expected = f"{first.isoformat()}, the first day, or a later one"
             raise DomainError.at((self.name, "to"), last.isoformat(), expected, code="out-of-range")
+        self._check_flags("clip")
+        if self.clip and self.by in _FOREVER:
+            expected = f"it beside {', '.join(_CALENDAR)}, which have a first and a last value"
+            raise DomainError.at((self.name, "clip"), f"it beside by: {self.by}", expected, code="conflict")
         self._set(first=first, last=last)
         hours: dict[str, Any] = {"first": first.toordinal() * 24, "last": last.toordinal() * 24 + 23}
+        blank = filter(None, map(rules.day_of, self.codebook.missing))
+        hours |= {"clip": self.clip, "blank": tuple(day.toordinal() * 24 for day in blank)}
+        if self.time_zone is not None:
+            hours["offsets"] = self._offsets(self.time_zone, first, last)
         return rules.Timestamps(**hours, **self._divided(), **self._common(len(self._counted)))
+
+    def _offsets(self, time_zone: object, first: date, last: date) -> rules.Offsets:
+        expected, place = "a time zone, such as America/Chicago", (self.name, "time_zone")
+        if not isinstance(time_zone, str):
+            raise wrong_value(time_zone, expected, *place)
+        try:
+            return rules.offsets_of(time_zone, first, last)
+        except (KeyError, ValueError, OSError):
+            known = sorted(available_timezones())
+            raise DomainError(unknown_name(place, time_zone, expected, known)) from None
 
     @cached_property
     def ends(self) -> rules.Bounds:
@@ -464,6 +495,12 @@ class Dates(Attribute):
         start = np.array(self._counted[code], f"datetime64[{_CALENDAR[self.by][0]}]")
         return cast("date", start.astype("datetime64[D]").item())
 
+    def _missing(self, texts: tuple[str, ...]) -> rules.Listed | rules.Texts:
+        for place, text in enumerate(texts):
+            if re.match(rules.MOMENT, text) and rules.day_of(text) is None:
+                raise wrong_value(text, "a day, or a text that is no date", self.name, "missing", place)
+        return replace(super()._missing(texts), trim=True)
+
     def _kinds(self) -> tuple[rules.Kind, ...]:
         """Return the kinds of moments; a date has no hour."""
         return tuple(kind for kind in rules.MOMENTS if (self.by, kind) != ("hour", rules.Kind.DATE))
@@ -503,9 +540,11 @@ class Dates(Attribute):
 
     def _mapping(self) -> dict[str, object]:
         """Return the ends, where they are not those of all days, and the unit."""
+        spec = {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
         if self.by in _FOREVER and (self.first, self.last) == rules.DAYS:
-            return {"by": self.by}
-        return {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
+            spec = {"by": self.by}
+        said = {"clip": self.clip, "time_zone": self.time_zone}
+        return {**spec, **{key: value for key, value in said.items() if value}}
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -571,6 +610,8 @@ class Integers(_ConsecutiveIntegers):
     round : {'floor', 'nearest'}, optional
         What makes other numbers integers: the next one below, or the nearest one, where x.5 goes up. Without
         it they are out of domain.
+    clip : bool
+        Whether numbers beyond the ends count as the ends; else they are out of domain.
 
     Raises
     ------
@@ -588,6 +629,7 @@ class Integers(_ConsecutiveIntegers):
     minimum: int
     maximum: int
     round: str | None = field(default=None, kw_only=True)
+    clip: bool = field(default=False, kw_only=True)
 
     def _checked(self) -> rules.IntegerRange:
         minimum = required(integer_of, self.minimum, rules.INTEGER, self.name, "min")
@@ -597,13 +639,16 @@ class Integers(_ConsecutiveIntegers):
             raise DomainError.at((self.name, "max"), str(maximum), expected, code="out-of-range")
         if self.round is not None:
             self._check_word("round", ("floor", "nearest"))
+        self._check_flags("clip")
         self._set(minimum=minimum, maximum=maximum)
-        return rules.IntegerRange(minimum, maximum, self.round, **self._common(maximum - minimum + 1))
+        common = self._common(maximum - minimum + 1)
+        return rules.IntegerRange(minimum, maximum, self.round, self.clip, **common)
 
     def _mapping(self) -> dict[str, object]:
-        """Return the two ends, and how numbers are rounded."""
+        """Return the two ends, how numbers are rounded, and whether those beyond the ends are clipped."""
         rounded = {} if self.round is None else {"round": self.round}
-        return {"min": self.minimum, "max": self.maximum, **rounded}
+        clip = {"clip": True} if self.clip else {}
+        return {"min": self.minimum, "max": self.maximum, **rounded, **clip}
 
 
 @final

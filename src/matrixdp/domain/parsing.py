@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from numbers import Real
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from matrixdp import forms
 from matrixdp.display import counted
@@ -242,6 +242,7 @@ def _day(written: object) -> str | None:
 
 
 _DAY = replace(_TEXT_OF_DAY, accept=_day)
+_CLIP = forms.flag()
 _CASE = OneOf(("match", "ignore"))
 _OF_INTEGERS = _only("integer", "the values from min to max are integers")
 _OF_CODES = _only("integer", "codes are integers")
@@ -257,6 +258,11 @@ class AttributeForm(Record):
     column: str | None = key(_NAME, default=None, about="the table's column, where it has another name")
     trim: bool = key(forms.flag(), default=False, about="whether white space around texts is left out")
     null: str | None = key(_NAME, default=None, about="what missing values are called, as a value")
+    missing: tuple[object, ...] = key(
+        ListOf(_CATEGORY, "a list of values"),
+        default=(),
+        about="values of the table that mean missing, besides nulls, NaN and empty texts",
+    )
     labels: Mapping[str, str] = key(
         MappingOf(_NAME, "a mapping of values to what they are called", named="a value"), default={}
     )
@@ -275,7 +281,8 @@ class AttributeForm(Record):
     def codebook(self) -> Codebook:
         """What these keys say."""
         labels, digests = tuple(self.labels.items()), tuple(self.sha256.items())
-        return Codebook(self.column, self.null, labels, self.trim, sha256=digests)
+        missing: Any = self.missing
+        return Codebook(self.column, self.null, labels, self.trim, sha256=digests, missing=missing)
 
 
 @final
@@ -304,9 +311,10 @@ class EdgesForm(AttributeForm):
     edges: tuple[float, ...] = key(ListOf(_EDGE, "a list of numbers", least=2, count="at least 2 edges"))
     closed: bool = key(forms.flag(), default=False)
     type: str = key(_OF_BINS, default="number")
+    clip: bool = key(_CLIP, default=False, about="count numbers beyond the edges for the first and last bin")
 
     def named(self, name: str) -> Bins:
-        return Bins(name, self.edges, self.closed, codebook=self.codebook)
+        return Bins(name, self.edges, self.closed, clip=self.clip, codebook=self.codebook)
 
 
 @final
@@ -318,9 +326,10 @@ class EqualBinsForm(AttributeForm):
     max: float = key(_NUMBER)
     bins: int = key(_INTEGER)
     type: str = key(_OF_BINS, default="number")
+    clip: bool = key(_CLIP, default=False, about="count numbers beyond the ends for the first and last bin")
 
     def named(self, name: str) -> Bins:
-        return Bins.equal(name, self.min, self.max, self.bins, self.codebook)
+        return Bins.equal(name, self.min, self.max, self.bins, self.codebook, clip=self.clip)
 
 
 @final
@@ -332,9 +341,11 @@ class IntegersForm(AttributeForm):
     max: int = key(_INTEGER)
     type: str = key(_OF_INTEGERS, default="integer")
     round: str | None = key(OneOf(("floor", "nearest")), default=None, blank=False)
+    clip: bool = key(_CLIP, default=False, about="count numbers beyond the ends as the ends")
 
     def named(self, name: str) -> Integers:
-        return Integers(name, self.min, self.max, round=self.round, codebook=self.codebook)
+        book = self.codebook
+        return Integers(name, self.min, self.max, round=self.round, clip=self.clip, codebook=book)
 
 
 @final
@@ -345,9 +356,16 @@ class DatesForm(AttributeForm):
     first: str | None = key(_DAY, name="from", default=None)
     last: str | None = key(_DAY, name="to", default=None)
     by: str = key(OneOf(UNITS), missing=f"what one value is: {', '.join(UNITS)}")
+    clip: bool = key(_CLIP, default=False, about="count days before `from` and after `to` as these")
+    time_zone: str | None = key(
+        forms.text("a time zone, such as America/Chicago"),
+        default=None,
+        about="where moments with an offset from UTC are read; UTC where it is left out",
+    )
 
     def named(self, name: str) -> Dates:
-        return Dates(name, self.first, self.last, self.by, codebook=self.codebook)
+        read: Any = {"clip": self.clip, "time_zone": self.time_zone, "codebook": self.codebook}
+        return Dates(name, self.first, self.last, self.by, **read)
 
 
 @final
@@ -476,7 +494,8 @@ def attribute_schema(definitions: forms.Schema) -> forms.Schema:
 
 def _form_of(spec: Mapping[object, object]) -> type[AttributeForm]:
     """Return the form that a mapping has, or was meant to have."""
-    meant = {name if name in _FORMS else next(iter(forms.nearest(str(name), _FORMS)), name) for name in spec}
+    known = {name for form in _FORMS.values() for name in dict(form.keys())}
+    meant = {name if name in known else next(iter(forms.nearest(str(name), _FORMS)), name) for name in spec}
     for name, form in _FORMS.items():
         if name in meant:
             return form

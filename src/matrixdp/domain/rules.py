@@ -32,12 +32,14 @@ import math
 import numbers
 import re
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from functools import cache, cached_property
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +74,13 @@ BOOLEANS = {"true": 1.0, "false": 0.0}
 SPELLINGS = {"true": "true", "t": "true", "yes": "true", "false": "false", "f": "false", "no": "false"}
 """The canonical values of what readers take for a boolean, in small letters."""
 
+A_NUMERAL = "a number of at most 40 digits on either side of the point and an exponent within ±199"
+
 _NUMERAL = re.compile(NUMERAL)
+_UNREADABLE = re.compile(
+    r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)\s*", re.ASCII | re.IGNORECASE
+)
+"""What readers of tables take for a number where they can, and `canonical_value` takes for a text."""
 
 
 def canonical_value(text: str) -> str | float:
@@ -87,6 +95,17 @@ def canonical_value(text: str) -> str | float:
     if _NUMERAL.match(numeral):
         return float(numeral)
     return SPELLINGS.get(text.lower(), text)
+
+
+def is_unreadable(text: str) -> bool:
+    """Return whether a text is a number to some readers of tables, but not here.
+
+    Examples
+    --------
+    >>> is_unreadable("INF"), is_unreadable("12")
+    (True, False)
+    """
+    return isinstance(canonical_value(text), str) and _UNREADABLE.fullmatch(text) is not None
 
 
 class Kind(Enum):
@@ -122,13 +141,15 @@ class ParseRule:
     null : int, optional
         The code of missing values: nulls, NaN and texts that are empty. Without one they are out of domain,
         or whatever the rule says of an empty text.
-
+    missing : Listed or Texts, optional
+        Which other values are missing; these are out of domain where missing values have no code.
     folded: tuple of str
         Letters of texts, and in the same order the letters that take their place, after that.
     """
 
     trim: bool = False
     null: int | None = None
+    missing: Listed | Texts | None = None
     folded: tuple[str, str] = ("", "")
 
     def cleaned(self, text: str) -> str:
@@ -213,11 +234,14 @@ class IntegerRange(ParseRule):
         The ends.
     round : {'floor', 'nearest'}, optional
         What makes other numbers integers: the next one below, or the nearest one, from x.5 on the one above.
+    clip : bool
+        Whether numbers beyond the ends count as the ends.
     """
 
     first: int
     last: int
     round: str | None = None
+    clip: bool = False
 
 
 @final
@@ -231,10 +255,68 @@ class BinEdges(ParseRule):
         The edges, at least two.
     closed : bool
         Whether the last edge belongs to the last bin.
+    clip : bool
+        Whether numbers beyond the edges count for the first and the last bin.
     """
 
     edges: tuple[float, ...]
     closed: bool
+    clip: bool = False
+
+
+@final
+@dataclass(frozen=True)
+class Offsets:
+    """How many minutes local time is ahead of UTC, in some time zone.
+
+    Attributes
+    ----------
+    starts : tuple of int
+        The minutes in UTC with which offsets but the first begin, counted as hours are by `Timestamps`.
+    minutes : tuple of int
+        The offsets.
+    """
+
+    starts: tuple[int, ...]
+    minutes: tuple[int, ...]
+
+    def at(self, minute: int) -> int:
+        """Return the offset of a minute in UTC."""
+        return self.minutes[bisect_right(self.starts, minute)]
+
+
+_ZONED = (date(1900, 1, 1), date(2099, 12, 31))
+"""The first and the last day on which clocks change; nobody knows what later years bring."""
+
+
+@cache
+def offsets_of(time_zone: str, first: date, last: date) -> Offsets:
+    """Return the offsets of a time zone of the IANA database, to the minute, between two days.
+
+    Before and after, and before 1900 and after 2099, the nearest one holds.
+
+    Examples
+    --------
+    >>> offsets_of("America/Chicago", date(2020, 1, 1), date(2020, 12, 31)).minutes
+    (-360, -300, -360)
+    """
+    zone = ZoneInfo(time_zone)
+
+    def offset(minute: int) -> int:
+        days, rest = divmod(minute, 1440)
+        utc = datetime.fromordinal(days).replace(tzinfo=UTC) + timedelta(minutes=rest)
+        return cast("timedelta", utc.astimezone(zone).utcoffset()) // timedelta(minutes=1)
+
+    # A day more at both ends, as days begin at another time in UTC.
+    begin, end = (min(max(day, _ZONED[0]), _ZONED[1]).toordinal() for day in (first, last))
+    starts, minutes = [], [offset((begin - 1) * 1440)]
+    for day in range(begin - 1, end + 1):
+        if offset((day + 1) * 1440) != minutes[-1]:
+            within = range(day * 1440, (day + 1) * 1440 + 1)
+            changed = bisect_left(within, True, key=lambda minute: offset(minute) != minutes[-1])
+            starts.append(within[changed])
+            minutes.append(offset((day + 1) * 1440))
+    return Offsets(tuple(starts), tuple(minutes))
 
 
 @final
@@ -243,7 +325,7 @@ class Timestamps(ParseRule):
     """Hours from `first` to `last`, each with a code of its own or several with one.
 
     Hours are counted from that with which the day before 0001-01-01 begins, so that none is negative. A date
-    is its first hour; a moment with a time zone is read in UTC, and one without as it stands.
+    is its first hour; a moment with a time zone is read in that of the rule, and one without as it stands.
 
     Attributes
     ----------
@@ -256,6 +338,12 @@ class Timestamps(ParseRule):
         After how many codes these begin again. With a width of one hour a date without a time has no code.
     edges : tuple of int, optional
         The hours with which the codes from 1 on begin, instead.
+    clip : bool
+        Whether hours beyond the ends count as the ends.
+    blank : tuple of int
+        The first hours of days that are missing.
+    offsets : Offsets, optional
+        The time zone in which moments with a time zone are read; UTC where it is left out.
     """
 
     first: int
@@ -264,6 +352,9 @@ class Timestamps(ParseRule):
     width: int = 1
     cycle: int | None = None
     edges: tuple[int, ...] | None = None
+    clip: bool = False
+    blank: tuple[int, ...] = ()
+    offsets: Offsets | None = None
 
     @property
     def timed(self) -> bool:

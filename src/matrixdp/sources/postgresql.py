@@ -199,13 +199,13 @@ class _PostgreSQL(sql.Dialect):
         dated = f"{month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND {last} ELSE 31 END"
         return f"CASE WHEN {dated} THEN {sql.days(f'make_date({year}, {month}, {day})')} END"
 
-    def hours(self, column: str, kind: Kind) -> str:
+    def since(self, column: str, kind: Kind, unit: int) -> str:
         zone, offset = ("timestamptz", "+00") if kind is Kind.INSTANT else ("timestamp", "")
         moment = f"({column} AT TIME ZONE 'UTC')" if kind is Kind.INSTANT else column
         ends = f"{zone} '0001-01-01 00:00:00{offset}' AND {zone} '9999-12-31 23:59:59.999999{offset}'"
-        hour = f"CAST(extract(hour FROM {moment}) AS integer)"
-        days = sql.days(f"CAST({moment} AS date)")
-        return f"CASE WHEN {column} BETWEEN {ends} THEN {days} * 24 + {hour} END"
+        hour, minute = (f"CAST(extract({part} FROM {moment}) AS integer)" for part in ("hour", "minute"))
+        minutes = f"{sql.days(f'CAST({moment} AS date)')} * 1440 + {hour} * 60 + {minute}"
+        return f"CASE WHEN {column} BETWEEN {ends} THEN ({minutes}) / {unit // sql.MINUTE} END"
 
     def code_of_text(self, rule: Categories, text: str) -> str:
         # No text of PostgreSQL's holds the character 0.

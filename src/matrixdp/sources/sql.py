@@ -7,13 +7,26 @@ raise an error, whatever the value. `matrixdp.sources.postgresql` has the other 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import final
 
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain import rules as meaning
-from matrixdp.domain.rules import BOOLEANS, SPELLINGS, Categories, IntegerRange, Kind, Listed, Numbers, Rule
+from matrixdp.domain.rules import (
+    BOOLEANS,
+    SPELLINGS,
+    BinEdges,
+    Categories,
+    IntegerRange,
+    Kind,
+    Listed,
+    Numbers,
+    Rule,
+)
 from matrixdp.sources.base import Request, strides
 
 FIRST_DAY, LAST_DAY = (f"DATE '{day.isoformat()}'" for day in meaning.DAYS)
@@ -62,7 +75,7 @@ _KINDS = {
 }
 _EXACT = 2**53
 _EPOCH = date(1970, 1, 1).toordinal()
-_HOUR = 3_600_000_000
+MINUTE, _HOUR = 60_000_000, 3_600_000_000
 _SPACE = literal(meaning.WHITESPACE)
 _SPACED_NUMERAL = literal(f"[{meaning.WHITESPACE}]*(?:{meaning.NUMERAL[1:-1]})[{meaning.WHITESPACE}]*")
 
@@ -124,16 +137,16 @@ class Dialect:
         """Return the `days` of the date that a text of the form 2020-01-31 is, or NULL."""
         return days(f"TRY_CAST({text} AS DATE)")
 
-    def hours(self, column: str, kind: Kind) -> str:
-        """Return the hour of a timestamp, as `Timestamps` counts them."""
+    def since(self, column: str, kind: Kind, unit: int) -> str:
+        """Return the hour of a timestamp, as `Timestamps` counts them, or another unit in microseconds."""
         if kind is Kind.NANOSECONDS:
             since = f"CAST(epoch_ns({column}) AS HUGEINT) + {_EPOCH * 24 * _HOUR * 1000}"
-            return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {_HOUR * 1000} AS BIGINT) END"
+            return f"CASE WHEN isfinite({column}) THEN CAST(({since}) // {unit * 1000} AS BIGINT) END"
         zone, offset = (" WITH TIME ZONE", "+00") if kind is Kind.INSTANT else ("", "")
         moment = f"TRY_CAST({column} AS TIMESTAMP{zone})"
         first = f"CAST('0001-01-01 00:00:00{offset}' AS TIMESTAMP{zone})"
         last = f"CAST('9999-12-31 23:59:59.999999{offset}' AS TIMESTAMP{zone})"
-        since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {_HOUR}"
+        since = f"(epoch_us({moment}) + {_EPOCH * 24 * _HOUR}) // {unit}"
         return f"CASE WHEN {moment} BETWEEN {first} AND {last} THEN {since} END"
 
     def code_of_text(self, rule: Categories, text: str) -> str:
@@ -164,15 +177,16 @@ class Dialect:
         return text if cleaned == text else self.within(LONGEST_TEXT, text, cleaned)
 
     @final
-    def _hours_of_text(self, rule: meaning.Timestamps, text: str) -> str:
+    def _since_of_text(self, rule: meaning.Timestamps, text: str) -> str:
         day = self.days_of_text(f"substr({text}, 1, 10)")
         hour, minute = (f"{self.cast}(substr({text}, {place}, 2) AS bigint)" for place in (12, 15))
         zone = f"regexp_replace(substr({text}, 17), '^[^+-]*', '')"
         apart = f"{self.cast}(substr({zone}, 2, 2) AS bigint) * 60"
         apart += f" + {self.cast}('0' || replace(substr({zone}, 4), ':', '') AS bigint)"
         ahead = f"CASE substr({zone}, 1, 1) WHEN '+' THEN {apart} WHEN '-' THEN -({apart}) ELSE 0 END"
-        timed = f"({day} * 1440 + {hour} * 60 + {minute} - ({ahead})) {self.divide} 60"
-        alone = "CAST(NULL AS bigint)" if rule.timed else f"{day} * 24"
+        timed = f"({day} * 1440 + {hour} * 60 + {minute} - ({ahead}))"
+        timed += f" {self.divide} 60" if rule.offsets is None else ""
+        alone = "CAST(NULL AS bigint)" if rule.timed else f"{day} * {24 if rule.offsets is None else 1440}"
         moment = f"CASE WHEN length({text}) = 10 THEN {alone} ELSE {timed} END"
         return f"CASE WHEN {text} ~ {literal(meaning.MOMENT)} THEN {moment} END"
 
@@ -191,9 +205,12 @@ class Dialect:
             if kind is Kind.DATE:
                 return {"n": f"{within} {days(column)} * 24 END"}
             if kind is not Kind.TEXT:
-                return {"n": self.hours(column, kind)}
+                return {"n": self.since(column, kind, MINUTE if self._zoned(rule, kind) else _HOUR)}
             text = self._text(rule, column)
-            return {"n": self.within(LONGEST_TEXT, text, self._hours_of_text(rule, trimmed(text)))}
+            moment = {"n": self._since_of_text(rule, trimmed(text))}
+            if rule.offsets is not None:
+                moment["z"] = f"(substr({trimmed(text)}, 17) ~ '^.*[Z+-].*$')"
+            return {part: self.within(LONGEST_TEXT, text, value) for part, value in moment.items()}
         if kind is Kind.DATE:
             return {"t": f"{within} {self.day(column)} END"}
         if kind is Kind.INTEGER:
@@ -230,26 +247,52 @@ class Dialect:
             return f"coalesce({', '.join(found)})" if len(found) > 1 else found[0]
         value = values["n"]
         if isinstance(rule, meaning.Timestamps):
-            return self._code_of_hours(rule, value)
+            if rule.offsets is None or not self._zoned(rule, kind):
+                return self._code_of_hours(rule, value)
+            local = self._code_of_hours(rule, f"({value} {self.divide} 60)")
+            code = self._code_of_utc(rule, rule.offsets, value)
+            return code if kind is Kind.INSTANT else f"CASE WHEN {values['z']} THEN {code} ELSE {local} END"
         if isinstance(rule, IntegerRange):
             whole = value if kind is Kind.INTEGER else f"floor({value})"
             exact = f" AND {value} = {whole}" if rule.round is None and kind is not Kind.INTEGER else ""
             if rule.round == "nearest" and kind is not Kind.INTEGER:
                 whole = f"({whole} + CASE WHEN {value} - {whole} >= 0.5 THEN 1 ELSE 0 END)"
+            clipped = _clipped(rule, value, rule.first, rule.last, rule.last - rule.first)
             inside = f"{whole} BETWEEN {rule.first} AND {rule.last}{exact}"
-            return f"CASE WHEN {inside} THEN {self.cast}({whole} AS bigint) - ({rule.first}) END"
+            return f"CASE {clipped}WHEN {inside} THEN {self.cast}({whole} AS bigint) - ({rule.first}) END"
         edges, below = list(map(double, rule.edges)), "<=" if rule.closed else "<"
+        clipped = _clipped(rule, value, edges[0], edges[-1], len(edges) - 2)
         inside = f"{value} >= {edges[0]} AND {value} {below} {edges[-1]}"
-        return f"CASE WHEN {inside} THEN {_bin(edges, value, 0, len(edges) - 1)} END"
+        return f"CASE {clipped}WHEN {inside} THEN {_bin(edges, value, 0, len(edges) - 1)} END"
 
-    def _code_of_hours(self, rule: meaning.Timestamps, hours: str) -> str:
+    def _zoned(self, rule: meaning.Timestamps, kind: Kind) -> bool:
+        """Return whether moments of a kind may be read in the time zone of a rule, so that minutes matter."""
+        return rule.offsets is not None and kind in (Kind.TEXT, Kind.INSTANT)
+
+    def _code_of_utc(self, rule: meaning.Timestamps, offsets: meaning.Offsets, minutes: str) -> str:
+        """Return the code of a minute in UTC: the search for its offset, then for its code."""
+        starts, codes = [-math.inf, *map(float, offsets.starts), math.inf], []
+        for offset, ends in zip(offsets.minutes, pairwise(starts), strict=True):
+            hours = f"(({minutes} + {offset}) {self.divide} 60)".replace("+ -", "- ")
+            codes.append(self._code_of_hours(rule, hours, *((end + offset) / 60 for end in ends)))
+        return _bin(["", *map(str, offsets.starts)], minutes, 0, len(codes), codes)
+
+    def _code_of_hours(
+        self, rule: meaning.Timestamps, hours: str, least: float = -math.inf, most: float = math.inf
+    ) -> str:
+        """Return the code of an hour that is known to be between two."""
         if rule.edges is None:
+            last = (rule.last - rule.start) // rule.width
             code = f"(({hours} - {rule.start}) {self.divide} {rule.width})"
         else:
-            edges = ["", *map(str, rule.edges), ""]
-            code = _bin(edges, hours, 0, len(edges) - 1)
+            edges, last = ["", *map(str, rule.edges), ""], len(rule.edges)
+            code = _bin(edges, hours, bisect_right(rule.edges, least), bisect_right(rule.edges, most) + 1)
         code = code if rule.cycle is None else f"({code}) % {rule.cycle}"
-        return f"CASE WHEN {hours} BETWEEN {rule.first} AND {rule.last} THEN {code} END"
+        cases = _clipped(rule, hours, rule.first, rule.last, last)
+        if rule.blank:
+            days, null = ", ".join(map(str, rule.blank)), "NULL" if rule.null is None else rule.null
+            cases = f"WHEN {hours} - {hours} % 24 IN ({days}) THEN {null} {cases}"
+        return f"CASE {cases}WHEN {hours} BETWEEN {rule.first} AND {rule.last} THEN {code} END"
 
     @final
     def named(self, rule: Rule, column: str, stored: str, index: int) -> tuple[list[str], str]:
@@ -257,12 +300,18 @@ class Dialect:
         kind, found = self.kind(stored), self.values(rule, column, stored)
         values = [f"{value} AS {part}{index}" for part, value in found.items()]
         code = self.code(rule, {part: f"{part}{index}" for part in found}, kind)
-        if rule.null is None:
-            return values, code
-        special = {Kind.TEXT: f"{self._text(rule, column)} = ''", Kind.FLOAT: self.is_nan(column)}
-        missing = f" OR coalesce({special[kind]}, false)" if kind in special else ""
-        values.append(f"{column} IS NULL{missing} AS m{index}")
-        return values, f"CASE WHEN m{index} THEN {rule.null} ELSE {code} END"
+        cases = ""
+        if rule.null is not None:
+            special = {Kind.TEXT: f"{self._text(rule, column)} = ''", Kind.FLOAT: self.is_nan(column)}
+            missing = f" OR coalesce({special[kind]}, false)" if kind in special else ""
+            values.append(f"{column} IS NULL{missing} AS m{index}")
+            cases = f"WHEN m{index} THEN {rule.null} "
+        if rule.missing is not None and kind in (*meaning.NUMBERS, Kind.DATE):
+            found = self.values(rule.missing, column, stored)
+            values += [f"{value} AS m{part}{index}" for part, value in found.items()]
+            missing = self.code(rule.missing, {part: f"m{part}{index}" for part in found}, kind)
+            cases += f"WHEN ({missing}) IS NOT NULL THEN {'NULL' if rule.null is None else rule.null} "
+        return values, f"CASE {cases}ELSE {code} END" if cases else code
 
     @final
     def encoded(
@@ -362,13 +411,20 @@ def _truth(name: str) -> str:
     return double(BOOLEANS[name])
 
 
-def _bin(edges: Sequence[str], value: str, first: int, end: int) -> str:
+def _clipped(
+    rule: IntegerRange | BinEdges | meaning.Timestamps, value: str, first: object, last: object, code: int
+) -> str:
+    """Return the cases of numbers beyond the ends, the last of which has a code, where they are clipped."""
+    return f"WHEN {value} < {first} THEN 0 WHEN {value} >= {last} THEN {code} " if rule.clip else ""
+
+
+def _bin(edges: Sequence[str], value: str, first: int, end: int, codes: Sequence[str] = ()) -> str:
     """Return the binary search for the bin among those from `first` to `end`, as nested cases."""
     if end - first == 1:
-        return str(first)
+        return codes[first] if codes else str(first)
     middle = (first + end) // 2
-    below = _bin(edges, value, first, middle)
-    above = _bin(edges, value, middle, end)
+    below = _bin(edges, value, first, middle, codes)
+    above = _bin(edges, value, middle, end, codes)
     return f"CASE WHEN {value} < {edges[middle]} THEN {below} ELSE {above} END"
 
 

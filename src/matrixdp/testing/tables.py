@@ -47,6 +47,7 @@ NEIGHBOURS_DOMAIN = Domain(
         "bins": {"edges": [-1, 0.5, 4], "closed": True},
         "any case": {"categories": ["X"], "case": "ignore", "trim": True, "null": "none"},
         "rounded": {"min": 3, "max": 3, "round": "nearest", "null": "none"},
+        "clipped": {"min": 3, "max": 4, "clip": True, "missing": ["x", 0.5, "1e99"], "null": "none"},
         "month": {"from": "2020-01-31", "to": "2020-02-01", "by": "month"},
     }
 )
@@ -222,6 +223,30 @@ HOSTILE_DOMAIN = Domain(
         "weeks": {"from": "1969-12-24", "to": "1970-01-10", "by": "week", "null": "none"},
         "months": {"from": "2019-12-15", "to": "2020-02-01", "by": "month", "trim": True},
         "hours": {"by": "hour"},
+        "hours of Hobart": {
+            "from": "1969-10-01", "to": "1970-12-31", "by": "hour", "time_zone": "Australia/Hobart",
+        },
+        "days of Kiritimati": {
+            "from": "2020-01-30", "to": "2020-02-02", "by": "day", "time_zone": "Pacific/Kiritimati",
+            "clip": True,
+        },
+        "clipped": {
+            "min": 0, "max": 3, "clip": True, "null": "none", "missing": ["-1", 4, "x", "1e99", True],
+        },
+        "clipped and rounded": {"min": 0, "max": 3, "clip": True, "round": "nearest", "missing": ["nan "]},
+        "clipped bins": {"edges": [0, 0.5, 3], "clip": True, "missing": ["", 4], "trim": True},
+        "clipped months": {
+            "from": "2020-01-31", "to": "2020-02-01", "by": "month", "clip": True, "null": "none",
+            "missing": ["9999-12-31", "0001-01-01", "x", 3],
+        },
+        "clipped weeks": {"from": "1969-12-24", "to": "1970-01-10", "by": "week", "clip": True},
+        "missing texts": {
+            "categories": ["x", "3"], "type": "text", "case": "ignore", "missing": ["3.0", " X "],
+        },
+        "missing": {"categories": ["x", "yes"], "missing": [3, "0.5", False, "2020-01-31"], "null": "none"},
+        "missing days": {
+            "categories": ["2020-01-31", "2020-02-01"], "type": "date", "missing": ["9999-12-31", 3, "x"],
+        },
         "odd bins": {"edges": [-1e30, 0.1, 0.2, 0.3, 3.0000000000000004, 1e30]},
     }
 )  # fmt: skip
