@@ -46,6 +46,8 @@ from matrixdp.strategy import Strategy as Strategy
 from matrixdp.strategy import explain_choice as explain_choice
 from matrixdp.strategy import select as select
 from matrixdp.strategy.pipeline import release as release
+from matrixdp.texts import Publication as Publication
+from matrixdp.texts import Text as Text
 from matrixdp.verification import Verification as Verification
 from matrixdp.verification import explain_release as explain_release
 from matrixdp.verification import verify_model as verify_model

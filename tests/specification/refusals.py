@@ -111,6 +111,16 @@ _UNITS: dict[tuple[str, str], list[str]] = {
     ("conflict", "unit.id"): ["{id: a, max_records: 3}"],
     ("unknown-key", "unit.person"): ["{person: id}"],
 }  # fmt: skip
+#: Codes and places of what readers are told of a release, with what is written.
+_PUBLICATIONS = [
+    ("wrong-type", "publication", "3"),
+    ("unknown-key", "publication.titel", "{titel: Stops}"),
+    ("wrong-type", "publication.title", "{title: [Stops]}"),
+    ("wrong-type", "publication.title.fr", "{title: {en: Stops, fr: 3}}"),
+    ("unknown-name", "publication.source.englisch", "{source: {englisch: x}}"),
+    ("wrong-type", "publication.method", "{method: 'javascript:alert(1)'}"),
+    ("wrong-type", "publication.language", "{language: English}"),
+]
 _BUDGETS = {"out-of-range": ["0", "-1", ".nan", ".inf"], "wrong-type": ["true", "'1'"]}
 PUBLIC = """
 domain: {age: {min: 0, max: 99}, married: [no, yes]}
@@ -174,6 +184,8 @@ REFUSALS = [
       for place, entry in _FORMS.items()),
     *(_loading(f"unit: {unit}", code, place, f"{SMALL}{PRIVACY}unit: {unit}\n", 4)
       for (code, place), units in _UNITS.items() for unit in units),
+    *(_loading(f"publication: {told}", code, place, f"{SMALL}{PRIVACY}publication: {told}\n", 4)
+      for code, place, told in _PUBLICATIONS),
     *(_loading(f"{name} {value}", code, f"privacy.{name}", f"{SMALL}privacy: {{{name}: {value}{more}}}")
       for name, more in (("rho", ""), ("mu", ""), ("epsilon", ", delta: 1e-6"))
       for code, values in _BUDGETS.items() for value in values),

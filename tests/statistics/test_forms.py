@@ -99,7 +99,7 @@ def test_every_statistic_is_tried() -> None:
 def test_statistics_are_read_written_and_expanded(written, made, title, names) -> None:
     entry = read_entry(written)
     assert isinstance(entry, StatisticEntry)
-    assert (entry.kind, entry.title) == (next(iter(written)), title)
+    assert (entry.kind, entry.label) == (next(iter(written)), title)
     assert [group.name for group in entry.expand(DOMAIN)] == names
     assert read_entry(entry.to_spec()).to_spec() == entry.to_spec() == made.to_spec()
     specification = {"domain": {"sex": ["female", "male"]}, "workload": [written, entry.to_spec()]}
@@ -113,7 +113,7 @@ def test_quantiles_are_those_of_quantile() -> None:
     assert entry.to_spec() == {"quantile": {"hours": [0.5]}} | named
     [group] = entry.expand(DOMAIN)
     assert (group.name, group.weight, group.queries) == ("median hours", 3.0, 8)
-    assert ask.quantile("hours", 0.5).title == "median of hours"
+    assert ask.quantile("hours", 0.5).label == "median of hours"
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_shares_need_what_they_are_divided_by() -> None:
     assert [g.attributes for g in groups({"share": cells, "of": WOMEN})] == [("sex", "hours"), ("sex",)]
     boxes = {"cells": [{"sex": "male", "hours": 0}]}
     assert [group.attributes for group in groups({"share": boxes})] == [("sex", "hours"), ()]
-    assert ask.share(cells).title == "share: product {sex: identity, hours: prefix}"
-    assert ask.share(cells, of=WOMEN | {"name": "women"}).title.endswith(" of women")
+    assert ask.share(cells).label == "share: product {sex: identity, hours: prefix}"
+    assert ask.share(cells, of=WOMEN | {"name": "women"}).label.endswith(" of women")
 
 
 def test_coefficients_are_rows_or_come_from_files(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from matrixdp.answers.inference import Inference
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
-from matrixdp.answers.table import FIGURES, figure_of, is_key, subject_of
-from matrixdp.answers.titles import head
+from matrixdp.answers.table import FIGURES, figure_of, heading, is_key, subject_of
+from matrixdp.answers.titles import heads
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Sets, Total
@@ -113,6 +113,8 @@ class Axis:
     Attributes
     ----------
     name : str
+        What layouts call it.
+    title : str
         What its values are headed by.
     labels : tuple of str
         Its values in order, ``Total`` first where there are totals.
@@ -123,6 +125,7 @@ class Axis:
     """
 
     name: str
+    title: str
     labels: tuple[str, ...]
     total: bool = False
     ordered: bool = False
@@ -140,8 +143,8 @@ class CrossTable:
 
     Attributes
     ----------
-    title, unit : str
-        Of the table.
+    title, measures, unit : str
+        Of the table, as `PublishedTable` has them.
     axes : tuple of Axis
         The attributes from the outermost: small multiples, row groups, rows, columns.
     figures : ndarray, shape (4, *axes)
@@ -157,6 +160,7 @@ class CrossTable:
     """
 
     title: str
+    measures: str
     unit: str
     axes: tuple[Axis, ...]
     figures: Array
@@ -184,7 +188,7 @@ class CrossTable:
     @property
     def stub(self) -> str:
         """The heading of the rows' labels."""
-        return ", ".join(axis.name for axis in self.row_axes)
+        return ", ".join(axis.title for axis in self.row_axes)
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -194,7 +198,7 @@ class CrossTable:
         cells = self._cells
         found = []
         for place in np.ndindex(*shape):
-            words = [f"{axis.name} {axis.labels[own]}" for axis, own in zip(outer, place, strict=True)]
+            words = [f"{axis.title} {axis.labels[own]}" for axis, own in zip(outer, place, strict=True)]
             found.append(Panel(", ".join(words), tuple(self._rows(cells[place]))))
         return tuple(found)
 
@@ -219,7 +223,7 @@ class CrossTable:
         raw = self.figures.reshape(4, -1)
         estimates, stddevs = ([None if math.isnan(v) else v for v in own] for own in raw[:2].tolist())
         shown = [
-            self.presentation.shown(own, figure, self.unit, self.decimals)
+            self.presentation.shown(own, figure, self.measures, self.decimals)
             for own, figure in zip(raw, FIGURES, strict=True)
         ]
         letters = grades(estimates, stddevs)
@@ -235,7 +239,7 @@ class CrossTable:
         return found.reshape(shape)
 
     def _text(self, value: float | None) -> str:
-        return self.presentation.text(value, self.unit, self.decimals)
+        return self.presentation.text(value, self.measures, self.decimals)
 
     def _margin(self, estimate: float, stddev: float, low: float, high: float) -> str:
         """Return half the interval where the estimate is in its middle, else its ends."""
@@ -243,10 +247,10 @@ class CrossTable:
             return ""
         half = (high - low) / 2
         if abs(low + high - 2 * estimate) <= 1e-9 * (half + abs(estimate)):
-            own = self.presentation.shown(np.array([half]), "upper", self.unit, self.decimals)
+            own = self.presentation.shown(np.array([half]), "upper", self.measures, self.decimals)
             return f"\N{PLUS-MINUS SIGN} {self._text(float(own[0]))}"
         ends = (
-            self.presentation.shown(np.array([end]), figure, self.unit, self.decimals)
+            self.presentation.shown(np.array([end]), figure, self.measures, self.decimals)
             for end, figure in ((low, "lower"), (high, "upper"))
         )
         return " to ".join(self._text(float(end[0])) for end in ends)
@@ -262,7 +266,7 @@ class CrossTable:
         names: list[str] = []
         arrays = []
         for axis, own in zip(labels, codes, strict=True):
-            names.append(_unused(axis.name, names))
+            names.append(_unused(axis.title, names))
             arrays.append(pa.array([axis.labels[code] for code in own]))
         cells = self._cells.reshape(-1, len(self.columns))
         for place, name in enumerate(self.columns):
@@ -319,7 +323,15 @@ def cross_table(
     figures = figures.transpose(0, *(place + 1 for place in order))
     own = tuple(axes[place] for place in order)
     return CrossTable(
-        published.title, published.unit, own, figures, decimals, inference.confidence, wide, presentation
+        title=published.title,
+        measures=published.measures,
+        unit=published.unit,
+        axes=own,
+        figures=figures,
+        decimals=decimals,
+        confidence=inference.confidence,
+        wide=wide,
+        presentation=presentation,
     )
 
 
@@ -386,7 +398,7 @@ def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str]) -
         own, attribute = group.sets[name], domain[name]
         labels = ([TOTAL] if wholes[name] is not None else []) + own.describe(attribute)
         ordered = attribute.ends is not None
-        axes.append(Axis(head(attribute, (own,)), tuple(labels), wholes[name] is not None, ordered))
+        axes.append(Axis(*heads(attribute, (own,)), tuple(labels), wholes[name] is not None, ordered))
     known = inner[1][inner[1] > 0]
     return tuple(axes), figures, decimals_of(float(known.min(initial=np.inf)))
 
@@ -461,7 +473,8 @@ def _of_statistic(inference: Inference, table: pa.Table) -> _Grid | None:
         used, own = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
         numeric = not pa.types.is_string(column.dictionary.type)
         ordered = numeric or (name in domain and domain[name].ends is not None)
-        axes.append(Axis(name, tuple(texts[code] for code in used), ordered=ordered))
+        title = heading(schema.field(name))
+        axes.append(Axis(name, title, tuple(texts[code] for code in used), ordered=ordered))
         codes.append(own)
     shape = [len(axis.labels) for axis in axes]
     _check_size(shape)

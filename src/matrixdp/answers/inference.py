@@ -276,7 +276,7 @@ class AskedStatistic:
 def asked_statistics(inference: Inference, entries: Iterable[object]) -> tuple[AskedStatistic, ...]:
     """Return the statistics that are among the entries of a workload, in their order."""
     asked = [entry for entry in entries if isinstance(entry, StatisticEntry)]
-    names = unique(entry.title for entry in asked)
+    names = unique(entry.label for entry in asked)
     return tuple(AskedStatistic(name, entry, inference) for name, entry in zip(names, asked, strict=True))
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from matrixdp.answers.inference import AskedStatistic
 from matrixdp.answers.titles import title, unique
+from matrixdp.domain import Domain
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.statistics import StatisticEntry
+from matrixdp.texts import Described
 
 
 @final
@@ -23,10 +25,16 @@ class PublishedTable:
 
     Attributes
     ----------
+    name : str
+        What files and commands call the table; no two tables of a release are called the same.
     title : str
-        What the table is called; no two tables of a release are called the same.
+        What readers call it, in the language of the release; no two have the same.
+    measures : str
+        What the estimates are: records, a share, or the name of an attribute.
     unit : str
-        Of the estimates: records, a share, or what the attribute counts.
+        The same in the words of readers.
+    note, source : str
+        What readers are told besides; empty where nothing is.
     group : Group or None
         The query group; None for a statistic.
     place : int or None
@@ -35,8 +43,12 @@ class PublishedTable:
         The statistic; its ``table`` is None where it could not be computed, and ``refusal`` says why.
     """
 
+    name: str
     title: str
+    measures: str
     unit: str
+    note: str = ""
+    source: str = ""
     group: Group | None = None
     place: int | None = None
     statistic: AskedStatistic | None = None
@@ -50,23 +62,43 @@ class PublishedTable:
         return 0 if table is None else int(table.num_rows)
 
 
-def published_tables(workload: Workload, asked: Sequence[AskedStatistic]) -> tuple[PublishedTable, ...]:
-    """Return the tables that a workload asks for, in its order.
+def published_tables(
+    workload: Workload, asked: Sequence[AskedStatistic], records: str = "records"
+) -> tuple[PublishedTable, ...]:
+    """Return the tables that a workload asks for, in its order; ``records`` is the unit of counts.
 
     Query groups that exist only to serve a statistic are not among them; `helper_tables` has those.
     """
-    statistics = iter(asked)
-    found: list[tuple[str, str, int | None, AskedStatistic | None]] = []
+    domain, statistics = workload.domain, iter(asked)
+    found: list[PublishedTable] = []
     for entry, places in zip(workload.entries, workload.places, strict=True):
+        told = entry.told(domain.language) if isinstance(entry, Described) else {}
+        called, words = told.pop("title", ""), (told.get("note", ""), told.get("source", ""))
         if isinstance(entry, StatisticEntry):
-            found.append((entry.title, entry.unit, None, next(statistics)))
-        else:
-            found += [(title(workload.groups[place]), "records", place, None) for place in places]
-    names = unique(name for name, *_ in found)
-    return tuple(
-        PublishedTable(name, unit, None if place is None else workload.groups[place], place, statistic)
-        for name, (_, unit, place, statistic) in zip(names, found, strict=True)
-    )
+            measured, label = entry.measures, entry.label
+            unit = told.get("unit") or _unit(domain, measured, records)
+            made = PublishedTable(label, called or label, measured, unit, *words, statistic=next(statistics))
+            found.append(made)
+            continue
+        for place in places:
+            group = workload.groups[place]
+            own = called or title(group, domain)
+            if called and len(places) > 1:
+                plain = replace(group, name=", ".join(group.attributes) or "total")
+                own = f"{called}: {title(plain, domain)}"
+            unit = told.get("unit", records)
+            found.append(PublishedTable(title(group), own, "records", unit, *words, group, place))
+    names, titles = (unique(getattr(one, key) for one in found) for key in ("name", "title"))
+    named = zip(names, titles, found, strict=True)
+    return tuple(replace(one, name=name, title=called) for name, called, one in named)
+
+
+def _unit(domain: Domain, measured: str, records: str) -> str:
+    """Return what figures are in the words of readers: in the unit of the attribute that they are of."""
+    if measured not in domain:
+        return records if measured == "records" else measured
+    attribute = domain[measured]
+    return attribute.told.get("unit", attribute.title)
 
 
 def helper_tables(workload: Workload) -> tuple[PublishedTable, ...]:
@@ -79,7 +111,7 @@ def helper_tables(workload: Workload) -> tuple[PublishedTable, ...]:
     ]
     names = unique(title(workload.groups[place]) for place in places)
     return tuple(
-        PublishedTable(name, "", workload.groups[place], place)
+        PublishedTable(name, name, "", "", group=workload.groups[place], place=place)
         for name, place in zip(names, places, strict=True)
     )
 

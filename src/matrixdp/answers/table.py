@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.titles import head, title
+from matrixdp.answers.titles import head, heads, title
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
 from matrixdp.errors import TooLargeError, WorkloadError
@@ -36,6 +36,8 @@ BOUND = b"bound"
 """The key of a field's metadata that tells the columns of where values begin, ``from``, and end, ``to``."""
 FIGURE = b"figure"
 """The key of a field's metadata that says which of `FIGURES` its column holds."""
+TITLE = b"title"
+"""The key of a field's metadata that says what readers call its column."""
 OF = b"of"
 """The key of a field's metadata that says of what: figures of the same belong together."""
 
@@ -88,7 +90,7 @@ def subject_of(field: pa.Field) -> str:
 
 
 def heading(field: pa.Field, ends: tuple[str, str] = ("from", "to")) -> str:
-    """Return what readers call a column, the ends of its intervals in words of their own.
+    """Return what readers call a column: its title; the ends of its intervals in words of their own.
 
     Examples
     --------
@@ -97,7 +99,8 @@ def heading(field: pa.Field, ends: tuple[str, str] = ("from", "to")) -> str:
     """
     figure = figure_of(field)
     if not figure:
-        return str(field.name)
+        title: bytes = (field.metadata or {}).get(TITLE, field.name.encode())
+        return title.decode()
     words = {"stddev": "standard error", "lower": ends[0], "upper": ends[1]}
     return f"{subject_of(field)} {words.get(figure, figure)}".strip()
 
@@ -166,12 +169,13 @@ class AnswerColumns:
         self._places = [places.setdefault(group.name, len(places)) for group in self._groups]
         self._names = pa.array(list(places), pa.utf8())
         self._explicit = any(isinstance(group, DenseGroup) for group in self._groups)
-        heads = {name: head(domain[name], sets[name].values()) if levels else name for name in self._asked}
+        called = {n: heads(domain[n], sets[n].values()) if levels else (n, n) for n in self._asked}
         self.columns: dict[str, str] = {}
         self.bounds: dict[str, tuple[str, str]] = {}
-        self.schema = self._schema(heads)
+        titles = {name: title for name, (own, title) in called.items() if title != own}
+        self.schema = self._schema({name: own for name, (own, _) in called.items()}, titles)
 
-    def _schema(self, heads: dict[str, str]) -> pa.Schema:
+    def _schema(self, heads: dict[str, str], titles: dict[str, str]) -> pa.Schema:
         """Name the columns of the attributes, and return all columns."""
         taken = {"group", "query", *FIGURES}
         for name, column in heads.items():
@@ -181,7 +185,8 @@ class AnswerColumns:
             self.columns[name] = column
         fields = [pa.field("group", _NAME, nullable=False)]
         for name, asked in self._asked.items():
-            fields.append(pa.field(self.columns[name], _VALUE))
+            told = {TITLE: titles[name]} if name in titles else {}
+            fields.append(pa.field(self.columns[name], _VALUE, metadata=told))
             if len(asked.types) == 1:
                 continue
             pair = (f"{name}_from", f"{name}_to")
@@ -189,8 +194,9 @@ class AnswerColumns:
                 pair = (f"{pair[0]}_value", f"{pair[1]}_value")
             taken.update(pair)
             self.bounds[name] = pair
-            ends = zip(pair, asked.types[1:], (b"from", b"to"), strict=True)
-            fields += [pa.field(own, kind, metadata={BOUND: end}) for own, kind, end in ends]
+            for own, kind, end in zip(pair, asked.types[1:], ("from", "to"), strict=True):
+                titled = {TITLE: f"{titles[name]} ({end})"} if name in titles else {}
+                fields.append(pa.field(own, kind, metadata={BOUND: end, **titled}))
         if self._explicit:
             fields.append(pa.field("query", pa.utf8()))
         return pa.schema([*fields, *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES)])

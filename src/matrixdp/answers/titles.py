@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from matrixdp import queries
-from matrixdp.domain import Attribute
+from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
 from matrixdp.queries import Group, Identity, Labelled, Predicates, Prefix, ProductGroup, Sets
@@ -25,7 +25,7 @@ _KINDS: dict[type[Predicates], str] = {
 _JOINING = frozenset(("by", "and", "x"))
 
 
-def title(group: Group) -> str:
+def title(group: Group, domain: Domain | None = None) -> str:
     """Return what people call the table of a group's answers.
 
     The user's name where the entry gave one; else words, with what is cumulated or summed over first.
@@ -34,6 +34,8 @@ def title(group: Group) -> str:
     ----------
     group : Group
         The query group.
+    domain : Domain, optional
+        The attributes: words have their titles in its language, and their names where it is left out.
 
     Examples
     --------
@@ -51,13 +53,18 @@ def title(group: Group) -> str:
     by: list[str] = []
     asked = zip(called, group.attributes, group.predicates, group.sizes, strict=True)
     for name, attribute, predicates, size in asked:
+        shown = name
+        if domain is not None:
+            own, titled = heads(domain[attribute], (predicates,))
+            if own != attribute or name == attribute:
+                name, shown = own, titled
         kind = _kind(predicates, size) if name == attribute else ""  # else the values of a level
         if kind is None:
             continue
         if not kind or kind.startswith("in "):
-            by.append(f"{name} {kind}".strip())
+            by.append(f"{shown} {kind}".strip())
         else:
-            main.setdefault(kind, []).append(name)
+            main.setdefault(kind, []).append(shown)
     first = [f"{_listed(names)} {kind}" for kind, names in main.items()] or by[:1] or ["total"]
     rest = by if main else by[1:]
     return _listed(first) + (f" by {_listed(rest)}" if rest else "")
@@ -65,11 +72,16 @@ def title(group: Group) -> str:
 
 def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
     """Return what the column of an attribute is called: by its level, where one alone is asked about."""
+    return heads(attribute, sets)[0]
+
+
+def heads(attribute: Attribute, sets: Iterable[Predicates]) -> tuple[str, str]:
+    """Return the name and the title of an attribute's column: its level's, where one alone is asked about."""
     for level in attribute.codebook.levels:
-        own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute))
+        own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute.as_written))
         if all(asked == own for asked in sets):
-            return level.name
-    return attribute.name
+            return level.name, level.called(attribute)
+    return attribute.name, attribute.title
 
 
 def titles(groups: Iterable[Group]) -> tuple[str, ...]:

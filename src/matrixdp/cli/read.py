@@ -54,6 +54,10 @@ def show(
     helpers: Annotated[
         bool, Option("--helpers", help="List or write the counts that only serve statistics, too.")
     ] = False,
+    language: Annotated[
+        str | None,
+        Option(metavar="LANGUAGE", help="The language of titles, labels and notes, such as fr."),
+    ] = None,
     confidence: Confidence = None,
 ) -> None:
     """Show what a release holds, or one of its tables, or write each as a file.
@@ -64,7 +68,7 @@ def show(
         raise wrong("--export", "a single table too", "one of the two", "conflict")
     if table is None and (as_csv or (pivot is not None and export is None)):
         raise wrong("table", "none", "the title of a table with --csv and --pivot", "missing-key")
-    release = mdp.load_release(folder, confidence=confidence)
+    release = mdp.load_release(folder, confidence=confidence).in_language(language)
     _warn(release)
     if export is not None:
         out = release.save_tables(export, format=format, pivot=pivot, helpers=helpers)
@@ -78,7 +82,8 @@ def show(
         from matrixdp.answers.intervals import decimals_by_subject, for_people
         from matrixdp.cli.tables import console, print_statistic, print_table
 
-        found = release.table(table, pivot=pivot)
+        one = release.find(table)
+        found = release.table(one, pivot=pivot)
         limit = found.num_rows if every else _SHOWN
         if as_csv:
             typer.echo(_csv_text(for_people(found, decimals_by_subject(found))), nl=False)
@@ -86,6 +91,8 @@ def show(
             print_statistic(console(), found, release.confidence, limit)
         else:
             print_table(console(), found, release.confidence, limit)
+        for words in () if as_csv else filter(None, (one.note, one.source and f"Source: {one.source}")):
+            say(printable(words))
 
 
 def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
@@ -207,7 +214,7 @@ def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
 
 def _title(entry: Any) -> str:
     """Return what a question is called."""
-    return entry.title if isinstance(entry, StatisticEntry) else in_words(entry)
+    return entry.label if isinstance(entry, StatisticEntry) else in_words(entry)
 
 
 def _write(out: Path, release: mdp.Release, tables: Answered) -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from matrixdp.answers.intervals import decimals_of, directed, for_people, least_error
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, figure_of
+from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, figure_of, heading
 from matrixdp.cli.console import Row, say
 from matrixdp.display import figure, printable, rounded
 
@@ -173,7 +173,9 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
             own = part.column(place).to_pylist()
             halves = directed((high - low) / 2, "upper", decimals).tolist()
             texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
-        columns.append(Column(printable(field.name), texts, number=bool(kind)))
+        columns.append(
+            Column(printable(heading(field) if not kind else field.name), texts, number=bool(kind))
+        )
     print_columns(screen, columns)
     _print_rest(part.num_rows, found.num_rows)
     screen.print(f"± is the {_interval(confidence)}; --csv has its ends and the standard errors.")
@@ -214,7 +216,7 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
             continue
         error = None if kind == b"stddev" else figures.get((own.get(OF), b"stddev"))
         texts = amounts(name, error)
-        head = name.replace("_", " ") if pa.types.is_floating(field.type) else name
+        head = name.replace("_", " ") if pa.types.is_floating(field.type) else heading(field)
         if kind == b"lower":
             pairs = zip(texts, amounts(figures[own[OF], b"upper"], error), strict=True)
             texts = ["-" if "-" in pair else " to ".join(pair) for pair in pairs]

@@ -25,9 +25,35 @@ from matrixdp.domain.rules import (
     wrong_value,
 )
 from matrixdp.errors import DomainError, TooLargeError, each, within
-from matrixdp.forms import Form, MappingOf, OrFile, Schema, Verbatim, is_unicode, unknown_name
+from matrixdp.forms import (
+    Form,
+    MappingOf,
+    OrFile,
+    Record,
+    Schema,
+    Verbatim,
+    is_unicode,
+    key,
+    record,
+    unknown_name,
+)
+from matrixdp.texts import TEXT, Described, Text, texts_of
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
+
+
+@final
+@record
+class LevelTexts(Record):
+    """What readers call a level of an attribute, and its values."""
+
+    error = DomainError
+
+    title: Text | None = key(TEXT, default=None, about="what readers call the level")
+    labels: Mapping[str, Text] = key(
+        MappingOf(TEXT, "a mapping of values of the level to what they are called", named="a value"),
+        default={},
+    )
 
 
 @final
@@ -41,6 +67,8 @@ class Level:
         What the level is called.
     groups : tuple of (str, tuple of int)
         The values of the level in order, and the codes of the attribute that are in each.
+    texts : LevelTexts
+        What readers call the level and its values.
 
     Raises
     ------
@@ -58,6 +86,7 @@ class Level:
 
     name: str
     groups: tuple[tuple[str, tuple[int, ...]], ...]
+    texts: LevelTexts = field(default=LevelTexts(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -111,18 +140,24 @@ class Level:
             raise DomainError.at((), found + more, f"every value of {attribute.name!r} once")
 
     def labels(self, attribute: Attribute) -> tuple[str, ...]:
-        """Return what the level's values are called in answers.
+        """Return what the level's values are called in answers, in the attribute's language.
 
         One that is called like another value of the attribute has the level's name behind it: the state
         ``New York`` is not its county.
         """
         own = {attribute.label(code): code for code in attribute.all_codes}
+        language = attribute.codebook.language
+        title = self.name if language is None else self.called(attribute)
+        texts = [self.texts.labels.get(value, Text(value)).within(language) for value, _ in self.groups]
         return tuple(
-            value
-            if own.get(value) in (None, *(codes if len(codes) == 1 else ()))
-            else f"{value} ({self.name})"
-            for value, codes in self.groups
+            text if own.get(text) in (None, *(codes if len(codes) == 1 else ())) else f"{text} ({title})"
+            for text, (_, codes) in zip(texts, self.groups, strict=True)
         )
+
+    def called(self, attribute: Attribute) -> str:
+        """Return what readers call the level, in the attribute's language."""
+        title = self.texts.title
+        return self.name if title is None else title.within(attribute.codebook.language)
 
     def to_spec(self, attribute: Attribute) -> dict[str, object]:
         """Return what a specification says of the level: its values with those of the attribute."""
@@ -253,7 +288,7 @@ class Codebook:
     null : str, optional
         What missing values are called. They are then one more value of the attribute, the last one; otherwise
         they are out of domain.
-    labels : mapping of object to str, or pairs
+    labels : mapping of object to str or Text, or pairs
         What some values are called.
     trim : bool
         Whether white space around texts is left out.
@@ -265,6 +300,10 @@ class Codebook:
         How the attribute follows from others; then it is read from no column of its own.
     missing : sequence of object
         Values of the table that mean missing, such as 99 or "NA", besides nulls, NaN and empty texts.
+    described : Described
+        What readers are told of the attribute; no other part depends on it.
+    language : str, optional
+        The language of texts; the first of each where it is left out.
 
     Raises
     ------
@@ -285,11 +324,13 @@ class Codebook:
     sha256: tuple[tuple[str, str], ...] = ()
     derivation: Derivation | None = None
     missing: tuple[str, ...] = ()
+    described: Described = field(default=Described(), compare=False)
+    language: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for key, text in (("column", self.column), ("null", self.null)):
+        for name, text in (("column", self.column), ("null", self.null)):
             if text is not None:
-                _check_name(text, key, expected=_TEXT)
+                _check_name(text, name, expected=_TEXT)
         if not isinstance(self.trim, bool):
             raise wrong_value(self.trim, "true or false", "trim")
         if not isinstance(self.missing, list | tuple):
@@ -305,9 +346,20 @@ class Codebook:
 
     def to_spec(self) -> dict[str, object]:
         """Return the keys of a specification that say the same."""
-        spec: dict[str, object] = {"column": self.column, "trim": self.trim, "null": self.null}
-        spec |= {"missing": list(self.missing), "labels": dict(self.labels), "sha256": dict(self.sha256)}
-        return {key: said for key, said in spec.items() if said}
+        spec: dict[str, object] = {"column": self.column, "trim": self.trim, "null": _written(self.null)}
+        spec |= {"missing": list(self.missing)}
+        spec |= {"labels": {value: _written(label) for value, label in self.labels}}
+        spec |= {"sha256": dict(self.sha256)} | self.described.to_spec()
+        return {name: said for name, said in spec.items() if said}
+
+    @property
+    def languages(self) -> dict[str, None]:
+        """The languages that its texts are written in."""
+        levels = [level.texts for level in self.levels]
+        texts = [self.null, *(label for _, label in self.labels)]
+        texts += [text for told in (self.described, *levels) for _, text in texts_of(told)]
+        texts += [label for told in levels for label in told.labels.values()]
+        return {name: None for text in texts if isinstance(text, Text) for name in text.languages}
 
 
 def _labels(given: object) -> Iterable[tuple[str, str]]:
@@ -318,6 +370,14 @@ def _labels(given: object) -> Iterable[tuple[str, str]]:
             text = canonical_text(value)
             _check_name(label, text, expected=_TEXT)
             yield text, label
+
+
+def _written(text: str | None) -> object:
+    return text.to_spec() if isinstance(text, Text) else text
+
+
+def _within(text: str, language: str | None) -> str:
+    return text.within(language) if isinstance(text, Text) else text
 
 
 NO_CODEBOOK = Codebook()
@@ -349,6 +409,7 @@ class Attribute(ABC):
     _rule: Rule = field(init=False, repr=False, compare=False)
     codebook: Codebook = field(default=NO_CODEBOOK, kw_only=True, repr=False)
     _labels: dict[int, str] = field(init=False, repr=False, compare=False)
+    _codes: dict[str, int] = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool]
 
     def __post_init__(self) -> None:
@@ -387,6 +448,40 @@ class Attribute(ABC):
     def ends(self) -> Bounds | None:
         """Where the values begin and end, as numbers or days; None where they are categories."""
         return None
+
+    @property
+    def title(self) -> str:
+        """What readers call the attribute, in its language: its name where nothing else is said."""
+        return self.told.get("title", self.name)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What readers are told in the attribute's language: title, unit, note, source, as far as given."""
+        return self.codebook.described.told(self.codebook.language)
+
+    def in_language(self, language: str | None) -> Self:
+        """Return the attribute with texts in a language; None for the first of each."""
+        return replace(self, codebook=replace(self.codebook, language=language))
+
+    @cached_property
+    def as_written(self) -> Self:
+        """The attribute with the first of each text, which files have."""
+        return self if self.codebook.language is None else self.in_language(None)
+
+    def shown(self, text: str) -> str:
+        """Return what a text of answers is in the attribute's language: a value, or one of a level.
+
+        Other texts come back as they are.
+        """
+        return self._shown.get(text, text)
+
+    @cached_property
+    def _shown(self) -> Mapping[str, str]:
+        first = self.as_written
+        found = {label: self._labels[code] for code, label in first._labels.items()}
+        for level in self.codebook.levels:
+            found |= zip(level.labels(first), level.labels(self), strict=True)
+        return found
 
     def read_from(self, column: str | None) -> Self:
         """Return the attribute as it is read from another column; None for that of its own name."""
@@ -449,7 +544,10 @@ class Attribute(ABC):
         """Return what a specification says about the attribute, made of plain Python values."""
         common = self.codebook.to_spec()
         if self.codebook.levels:
-            common["levels"] = {level.name: level.to_spec(self) for level in self.codebook.levels}
+            levels = self.codebook.levels
+            common["levels"] = {level.name: level.to_spec(self) for level in levels}
+            texts = {level.name: told for level in levels if (told := level.texts.to_spec())}
+            common |= {"level_texts": texts} if texts else {}
         if self.codebook.derivation is not None:
             common |= self.codebook.derivation.to_spec()
         return {**self._mapping(), **common} if common else self._spec()
@@ -465,7 +563,7 @@ class Attribute(ABC):
         if first == last:
             return self.label(first)
         if last == self.null_code:
-            return f"{self.range_label(first, last - 1)} | {self.codebook.null}"
+            return f"{self.range_label(first, last - 1)} | {self.label(last)}"
         if first in self._labels or last in self._labels:
             return f"{self.label(first)}..{self.label(last)}"
         return self._range_label(int(first), int(last))
@@ -482,6 +580,25 @@ class Attribute(ABC):
             found = tuple(Level.of(self, name, groups) for name, groups in levels.items())
         book = replace(self.codebook, levels=(*self.codebook.levels, *found))
         return replace(self, codebook=book) if found else self
+
+    def with_level_texts(self, texts: Mapping[str, LevelTexts]) -> Self:
+        """Return the attribute with what readers call some of its levels, and their values.
+
+        Raises
+        ------
+        DomainError
+            If there is no such level, or it has no such value.
+        """
+        for name, told in texts.items():
+            with within(self.name, "level_texts", name):
+                values = [value for value, _ in self.level(name).groups]
+                for value in told.labels:
+                    if value not in values:
+                        expected = f"a value of the level {name!r}"
+                        raise DomainError(unknown_name(("labels", value), value, expected, values))
+        levels = self.codebook.levels
+        named = tuple(replace(one, texts=texts[one.name]) if one.name in texts else one for one in levels)
+        return replace(self, codebook=replace(self.codebook, levels=named)) if texts else self
 
     def level(self, name: str) -> Level:
         """Return the level of a name.
@@ -565,14 +682,29 @@ class Attribute(ABC):
         return Listed(texts, trim=self.codebook.trim)
 
     def _set(self, **values: object) -> None:
-        for key, value in values.items():
-            object.__setattr__(self, key, value)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def _check_labels(self) -> None:
         """Keep what values are called, by code; check that none is called by the text of another."""
+        book = self.codebook
+        called = {language: self._called(language) for language in (None, *book.languages)}
+        own = called.get(book.language) or self._called(book.language)
+        self._set(
+            _labels=own, _codes={label: c for texts in (called[None], own) for c, label in texts.items()}
+        )
+        names = [level.name for level in self.codebook.levels]
+        for level in self.codebook.levels:
+            with within(self.name, "levels", level.name):
+                if names.count(level.name) > 1:
+                    raise DomainError.at((), "the level a second time", "each level once", code="duplicate")
+                level.check(self)
+
+    def _called(self, language: str | None) -> dict[int, str]:
+        """Return what values are called in a language, by code, each by a text of its own."""
         codes: dict[int, str] = {}
-        for value, label in self.codebook.labels:
-            path, code = (self.name, "labels", value), self._listed(value)
+        for value, text in self.codebook.labels:
+            path, code, label = (self.name, "labels", value), self._listed(value), _within(text, language)
             if code is None:
                 raise DomainError.at(path, repr(value), f"a value of {self.name!r}", code="unknown-name")
             if code in codes or label in codes.values():
@@ -581,17 +713,12 @@ class Attribute(ABC):
             if self._listed(label) not in (None, code):
                 raise _other_value(label, path)
             codes[code] = label
-        if (null := self.codebook.null) is not None:
+        if self.codebook.null is not None:
+            null = _within(self.codebook.null, language)
             if null in codes.values() or self._listed(null) is not None:
                 raise _other_value(null, (self.name, "null"))
             codes[self.size - 1] = null
-        self._set(_labels=codes)
-        names = [level.name for level in self.codebook.levels]
-        for level in self.codebook.levels:
-            with within(self.name, "levels", level.name):
-                if names.count(level.name) > 1:
-                    raise DomainError.at((), "the level a second time", "each level once", code="duplicate")
-                level.check(self)
+        return codes
 
     def _listed(self, text: str) -> int | None:
         """Return the code of a value by its text; None where there is none."""
@@ -601,10 +728,6 @@ class Attribute(ABC):
             except DomainError:
                 continue
         return None
-
-    @cached_property
-    def _codes(self) -> Mapping[str, int]:
-        return {label: code for code, label in self._labels.items()}
 
     def _named(self, value: object) -> int | None:
         """Return the code of what is called by a text, or of null."""

@@ -137,7 +137,7 @@ _VALUE = forms.scalar("text, a finite number, true or false")
 _MAP = "a mapping from values to what they count as"
 _RULES = ("sql", "map", "cases", "codes")
 #: What goes with the values of the derived attribute, and not with the column that a map is read from.
-_OWN = ("categories", "labels", "levels", "sha256")
+_OWN = ("categories", "labels", "levels", "level_texts", "sha256", "title", "unit", "note", "source")
 #: What lists the values of the derived attribute, which are those of its rule where none stands there.
 _TELLING = ("categories", "edges", "min", "max", "bins", "size", "from", "to")
 _BESIDE_MAP = (*_OWN, *_TELLING, "by", "closed", "clip")

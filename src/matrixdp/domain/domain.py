@@ -127,6 +127,28 @@ class Domain(Displayed):
         names = [name for name, _ in listed]
         return {name: a for name, a in listed if names.count(name) == 1 and name not in self.names}
 
+    @property
+    def language(self) -> str | None:
+        """The language of texts; None for the first of each."""
+        return self.attributes[0].codebook.language
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that texts of attributes are written in."""
+        return tuple(dict.fromkeys(name for a in self.attributes for name in a.codebook.languages))
+
+    def in_language(self, language: str | None) -> Self:
+        """Return the same domain with texts in a language; None for the first of each.
+
+        Examples
+        --------
+        >>> sex = {"labels": {"f": {"en": "female", "fr": "femme"}, "m": {"en": "male", "fr": "homme"}}}
+        >>> domain = Domain({"sex": sex})
+        >>> domain.in_language("fr")["sex"].label(0), domain.in_language("fr") == domain
+        ('femme', True)
+        """
+        return type(self)([attribute.in_language(language) for attribute in self.attributes])
+
     @cached_property
     def _positions(self) -> Mapping[str, int]:
         return {name: position for position, name in enumerate(self.names)}

@@ -16,12 +16,13 @@ from typing import Any, final
 
 from matrixdp import forms
 from matrixdp.display import counted
-from matrixdp.domain.attribute import LEVELS, Attribute, Codebook
+from matrixdp.domain.attribute import LEVELS, Attribute, Codebook, LevelTexts
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
 from matrixdp.domain.rules import INTEGER, NUMBER, TYPES, canonical_text, integer_of, number_of, wrong_value
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import ListOf, MappingOf, OneOf, OrFile, Record, Verbatim, key, record
+from matrixdp.forms import ListOf, MappingOf, OneOf, OrFile, RecordForm, Verbatim, key, record
+from matrixdp.texts import TEXT, Described
 
 # Public files with values: lists of categories, and tables that say which value stands for which.
 
@@ -250,23 +251,28 @@ _OF_BINS = _only("number", "bins are made of numbers")
 
 
 @record
-class AttributeForm(Record):
+class AttributeForm(Described):
     """An attribute that is written as a mapping; these keys go with all of them."""
 
     error = DomainError
 
     column: str | None = key(_NAME, default=None, about="the table's column, where it has another name")
     trim: bool = key(forms.flag(), default=False, about="whether white space around texts is left out")
-    null: str | None = key(_NAME, default=None, about="what missing values are called, as a value")
+    null: str | None = key(TEXT, default=None, about="what missing values are called, as a value")
     missing: tuple[object, ...] = key(
         ListOf(_CATEGORY, "a list of values"),
         default=(),
         about="values of the table that mean missing, besides nulls, NaN and empty texts",
     )
     labels: Mapping[str, str] = key(
-        MappingOf(_NAME, "a mapping of values to what they are called", named="a value"), default={}
+        MappingOf(TEXT, "a mapping of values to what they are called", named="a value"), default={}
     )
     levels: Mapping[str, object] = key(LEVELS, default={}, about="coarser lists of values")
+    level_texts: Mapping[str, LevelTexts] = key(
+        MappingOf(RecordForm(LevelTexts), "a mapping of levels to their texts", named="the name of a level"),
+        default={},
+        about="what readers call levels and their values",
+    )
     sha256: Mapping[str, str] = key(
         MappingOf(_NAME, "a mapping of keys to the digests of their files", named="a key"),
         default={},
@@ -281,8 +287,11 @@ class AttributeForm(Record):
     def codebook(self) -> Codebook:
         """What these keys say."""
         labels, digests = tuple(self.labels.items()), tuple(self.sha256.items())
+        told = Described(title=self.title, unit=self.unit, note=self.note, source=self.source)
         missing: Any = self.missing
-        return Codebook(self.column, self.null, labels, self.trim, sha256=digests, missing=missing)
+        return Codebook(
+            self.column, self.null, labels, self.trim, sha256=digests, missing=missing, described=told
+        )
 
 
 @final
@@ -386,7 +395,7 @@ class LabelledForm(AttributeForm):
     """Categories that are listed by their labels alone."""
 
     labels: Mapping[str, str] = key(
-        MappingOf(_NAME, "a mapping of categories to what they are called", named="a category", least=1)
+        MappingOf(TEXT, "a mapping of categories to what they are called", named="a category", least=1)
     )
     type: str | None = key(OneOf(TYPES), default=None, blank=False)
     case: str = key(_CASE, default="match")
@@ -451,7 +460,7 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
             return derived_attribute(name, texts, known or {}, attribute_from_spec)
         with within(name):
             form = _form_of(written).read(written)
-        return form.named(name).with_levels(form.levels)
+        return form.named(name).with_levels(form.levels).with_level_texts(form.level_texts)
     if isinstance(spec, range):
         if spec.step != 1 or len(spec) == 0:
             raise DomainError.at((name,), repr(spec), "a non-empty range of step 1", code="wrong-type")

@@ -31,11 +31,17 @@ class Options(TypedDict, total=False):
         row-major over the attributes in domain order, those of ``by`` last. More than one axis is flattened.
     name : str
         What the groups are called.
+    title, unit, note, source : str or Text or mapping of str to str
+        What readers are told of the tables; a mapping says it in several languages.
     """
 
     weight: float
     weights: Source | None
     name: str | None
+    title: str | Mapping[str, str]
+    unit: str | Mapping[str, str]
+    note: str | Mapping[str, str]
+    source: str | Mapping[str, str]
 
 
 def marginals(

@@ -23,6 +23,7 @@ from matrixdp.language.predicates import PREDICATES, ArrayForm, LevelForm, Named
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Rows, check_weights
 from matrixdp.queries.groups import WEIGHT
 from matrixdp.queries.predicates import Array, Predicates, check_entries
+from matrixdp.texts import Described
 
 #: An entry stands for at most this many groups.
 MAX_GROUPS = 1_000_000
@@ -49,7 +50,7 @@ def as_entry_errors() -> Iterator[None]:
 
 
 @record
-class Entry(Record, ABC):
+class Entry(Described, ABC):
     """An entry of a workload, which a domain turns into query groups."""
 
     error = EntryError

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.quality import UNRELIABLE
 from matrixdp.answers.table import BOUND, FIGURES, is_key
-from matrixdp.answers.titles import head, titles
+from matrixdp.answers.titles import heads, titles
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import SpecificationError
 from matrixdp.exact import MeasuredMatrix
@@ -186,15 +186,15 @@ def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
     timed = ends is not None and ends.low.dtype.kind == "M" and len(ends.low) == attribute.size
     first, last = (tuple(own.tolist()) for own in (ends.low, ends.high)) if ends and timed else ((), ())
     if isinstance(predicates, Prefix):
-        return Axis(f"{attribute.name}, at most", names, "cumulative", days=last)
+        return Axis(f"{attribute.title}, at most", names, "cumulative", days=last)
     if isinstance(predicates, Suffix):
-        return Axis(f"{attribute.name}, at least", names, "cumulative", days=first)
+        return Axis(f"{attribute.title}, at least", names, "cumulative", days=first)
     if isinstance(predicates, Identity):
-        return Axis(attribute.name, names, "values" if attribute.numeric else "categories", days=first)
+        return Axis(attribute.title, names, "values" if attribute.numeric else "categories", days=first)
     texts = tuple(predicates.describe(attribute))
     if isinstance(predicates, AllRanges):
-        return Axis(attribute.name, texts, "ranges", names)
-    return Axis(head(attribute, (predicates,)), texts, "categories")
+        return Axis(attribute.title, texts, "ranges", names)
+    return Axis(heads(attribute, (predicates,))[1], texts, "categories")
 
 
 def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:

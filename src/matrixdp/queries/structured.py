@@ -134,7 +134,7 @@ class Labelled(_Several):
         return ("labelled", self.labels, self.key(size))
 
     def describe(self, attribute: Attribute) -> list[str]:
-        return list(self.labels)
+        return list(map(attribute.shown, self.labels))
 
     def check(self, size: int) -> None:
         super().check(size)

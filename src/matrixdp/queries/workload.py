@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain import Domain
@@ -91,6 +92,12 @@ class Workload(Displayed):
         object.__setattr__(self, "entries", entries)
         object.__setattr__(self, "groups", tuple(groups))
         object.__setattr__(self, "places", tuple(places))
+
+    def in_language(self, language: str | None) -> Self:
+        """Return the same workload with texts in a language; None for the first of each."""
+        made = copy(self)
+        object.__setattr__(made, "domain", self.domain.in_language(language))
+        return made
 
     @property
     def queries(self) -> int:

@@ -122,7 +122,7 @@ def _written(
         group, statistic = one.group, one.statistic
         if statistic is not None and statistic.table is None:
             continue  # the record says why it could not be computed
-        name = _file_name(one.title, taken)
+        name = _file_name(one.name, taken)
         path = folder / f"{'' if release.private else 'NOT-PRIVATE-'}{name}.{format}"
         categories: dict[str, list[str]] = {}
         if group is None:

@@ -340,6 +340,8 @@ def document(
         for one in release.asked:
             asked.append(one.as_dict(sum(row["rows"] for row in asked)))
         written["statistics"] = asked
+    if told := release.publication.to_spec():
+        written["publication"] = told
     counts = measurement.out_of_domain_counts
     if counts is not None:
         written["out_of_domain_counts"] = {

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
@@ -24,7 +24,7 @@ from matrixdp.answers.quality import Presentation
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, own_table
-from matrixdp.answers.titles import find_group, title
+from matrixdp.answers.titles import find_group
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import (
@@ -36,7 +36,7 @@ from matrixdp.errors import (
     within,
 )
 from matrixdp.exact.resources import one_blas_thread
-from matrixdp.forms import describe_value
+from matrixdp.forms import describe_value, unknown_name
 from matrixdp.language.entries import one_group
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
@@ -55,6 +55,7 @@ from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
 from matrixdp.storage.archive import plain_content
+from matrixdp.texts import NO_PUBLICATION, Described, Publication, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,6 +178,8 @@ class Release(Displayed):
         the released total with it.
     presentation : Presentation
         What readers see of figures; files for machines keep every estimate as it is.
+    publication : Publication
+        What readers are told of the release.
 
     Raises
     ------
@@ -202,6 +205,7 @@ class Release(Displayed):
     origin: Mapping[str, object] = field(default_factory=dict)
     expect: int | None = None
     presentation: Presentation = field(default_factory=Presentation)
+    publication: Publication = NO_PUBLICATION
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
@@ -442,13 +446,9 @@ class Release(Displayed):
         >>> wide.column_names[:5], wide.num_rows
         (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
         """
-        found: Group | AskedStatistic | None
-        if isinstance(called, PublishedTable):
-            found = called.statistic or called.group
-            assert found is not None
-        else:
-            found = self._find(called)
-        if isinstance(found, AskedStatistic):
+        one = called if isinstance(called, PublishedTable) else self.find(called)
+        if one.statistic is not None:
+            found = one.statistic
             if pivot is not None:
                 place = f"{pivot!r} for the statistic {found.name!r}"
                 raise WorkloadError.at(("pivot",), place, "a table of counts", code="not-supported")
@@ -456,7 +456,8 @@ class Release(Displayed):
                 assert found.refusal is not None
                 raise found.refusal
             return ResultTable(found.published)
-        return ResultTable(own_table(self._table((found,)), found, self.workload.domain, pivot))
+        assert one.group is not None
+        return ResultTable(own_table(self._table((one.group,)), one.group, self.domain, pivot))
 
     def cross_table(self, called: str | PublishedTable, layout: Sequence[str] | None = None) -> CrossTable:
         """Return one of the tables that the workload asks for as rows by columns, with totals.
@@ -494,18 +495,24 @@ class Release(Displayed):
         >>> cross.columns, [row.label for row in cross.panels[0].rows]
         (('Total', 'female', 'male'), ['Total', '0', '1', '2', '3'])
         """
-        if not isinstance(called, PublishedTable):
-            found = self._find(called)
-            known = (*self.tables, *self.helpers)
-            called = next(one for one in known if found in (one.group, one.statistic))
-        return cross_table(self.inference(), called, self.presentation, layout)
+        one = called if isinstance(called, PublishedTable) else self.find(called)
+        return cross_table(self.inference(), one, self.presentation, layout)
 
-    def _find(self, text: str) -> Group | AskedStatistic:
-        """Return the statistic or the query group that a text means."""
-        statistics = {one.title: one.statistic for one in self.tables if one.statistic is not None}
+    def find(self, text: str) -> PublishedTable:
+        """Return the table that a text means: its title in the release's language, its name, its attributes.
+
+        Raises
+        ------
+        WorkloadError
+            If no table or several are called so.
+        """
+        named = {one.name: one for one in self.tables if one.statistic is not None}
+        named |= {one.title: one for one in self.tables if one.title != one.name}
         groups = self.workload.groups
-        place = find_group(groups, text, list(statistics))
-        return groups[place] if place < len(groups) else list(statistics.values())[place - len(groups)]
+        place = find_group(groups, text, list(named))
+        if place >= len(groups):
+            return list(named.values())[place - len(groups)]
+        return next(one for one in (*self.tables, *self.helpers) if one.place == place)
 
     @cached_property
     def tables(self) -> tuple[PublishedTable, ...]:
@@ -523,7 +530,7 @@ class Release(Displayed):
         >>> [(one.title, one.unit, one.rows) for one in release.tables]
         [('sex', 'records', 2), ('age', 'records', 8), ('median of age', 'age', 1)]
         """
-        return published_tables(self.workload, self.asked)
+        return published_tables(self.workload, self.asked, self.told.get("unit", "records"))
 
     @cached_property
     def helpers(self) -> tuple[PublishedTable, ...]:
@@ -966,16 +973,16 @@ class Release(Displayed):
         """
         from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_answers, draw_statistic
 
-        found = self._find(group)
-        if isinstance(found, AskedStatistic):
-            return draw_statistic(self.table(group), found.entry.unit, found.name)
-        if found.queries > MAX_DRAWN:
+        one = self.find(group)
+        if one.group is None:
+            return draw_statistic(self.table(one), one.unit, one.title)
+        if one.rows > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
-            raise TooLargeError(f"{title(found)}: {found.queries:,} answers; {most}")
-        with self._computing([found]):
-            estimates, stddevs, halves = self._figures(found)
-        ends = estimates - halves, estimates + halves
-        return draw_answers(Answered(axes_of(self.domain, found), estimates, stddevs, *ends), title(found))
+            raise TooLargeError(f"{one.title}: {one.rows:,} answers; {most}")
+        with self._computing([one.group]):
+            estimates, stddevs, halves = self._figures(one.group)
+        ends, axes = (estimates - halves, estimates + halves), axes_of(self.domain, one.group)
+        return draw_answers(Answered(axes, estimates, stddevs, *ends), one.title)
 
     def model(
         self,
@@ -1171,13 +1178,54 @@ class Release(Displayed):
         >>> release.reconstruct(mdp.Workload(domain, mdp.product(age="prefix"))).answers.num_rows
         4
         """
-        return type(self)(
-            self.measurement,
-            self.workload if workload is None else workload,
-            self.confidence if confidence is None else confidence,
-            self.origin,
-            self.expect if expect is None else expect,
+        return replace(
+            self,
+            workload=self.workload if workload is None else workload,
+            confidence=self.confidence if confidence is None else confidence,
+            expect=self.expect if expect is None else expect,
         )
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What readers are told of the release, in its language, by the keys of `Publication`."""
+        return self.publication.told(self.domain.language)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that texts for readers are written in, that of the others first."""
+        entries = [entry for entry in self.workload.entries if isinstance(entry, Described)]
+        texts = [text for told in (self.publication, *entries) for _, text in texts_of(told)]
+        found = [self.publication.language, *self.domain.languages, *(n for t in texts for n in t.languages)]
+        return tuple(dict.fromkeys(found))
+
+    def in_language(self, language: str | None) -> Self:
+        """Return the same release with titles, units, notes and labels in a language.
+
+        Parameters
+        ----------
+        language : str or None
+            One of `languages`; None for the first of each text, which files have. A text that does not exist
+            in the language is in its first.
+
+        Raises
+        ------
+        SpecificationError
+            If no text is in that language.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> sex = {"labels": {"f": {"en": "female", "fr": "femme"}, "m": {"en": "male", "fr": "homme"}}}
+        >>> workload = mdp.Workload(mdp.Domain({"sex": sex}), mdp.marginals(1, title={"fr": "Personnes"}))
+        >>> release = mdp.select(workload).measure({"sex": ["f"]}, mdp.Budget(rho=0.5)).reconstruct()
+        >>> french = release.in_language("fr")
+        >>> french.tables[0].title, french.table("Personnes")["sex"].to_pylist()
+        ('Personnes', ['femme', 'homme'])
+        """
+        if language is not None and language not in self.languages:
+            expected = "a language of its texts"
+            raise SpecificationError(unknown_name(("language",), str(language), expected, self.languages))
+        return replace(self, workload=self.workload.in_language(language))
 
     def batches(
         self, groups: Sequence[Group], columns: AnswerColumns, seen: Callable[[Array], None] | None = None
@@ -1303,7 +1351,8 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     written, measurement, workload = read_folder(folder)
     stated, origin = float(written["confidence"]), written["strategy"]
     try:
-        release = Release(measurement, workload, stated, origin, expected_in(written))
+        told = Publication.read(written.get("publication", {}))
+        release = Release(measurement, workload, stated, origin, expected_in(written), publication=told)
     except SpecificationError as error:
         raise StorageError(f"{folder / RECORD}: damaged: {error}", "damaged-file") from None
     check_record(folder, written, release)

@@ -359,6 +359,7 @@ class Request(Model):
     max_answers: int
     origin: dict[str, Any] = Field(default_factory=dict)
     expect: Positive | None = None
+    publication: dict[str, Any] = Field(default_factory=dict)
 
 
 class Strategy(Origin):
@@ -471,6 +472,11 @@ class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_
     )
     strategy: Strategy
     out_of_domain_counts: OutOfDomainCounts = LEFT_OUT
+    publication: dict[str, str | dict[str, str]] = Field(
+        LEFT_OUT,
+        min_length=1,
+        description="What readers are told of the release, as a specification writes it.",
+    )
     size: Size
     files: Files
 

@@ -55,6 +55,7 @@ from matrixdp.storage.archive import (
     write_durably,
 )
 from matrixdp.storage.formats import load_measurement, save_measurement
+from matrixdp.texts import Publication
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
@@ -123,6 +124,7 @@ class Transaction:
         progress: Progress | None = None,
     ) -> None:
         """Write the measurement first, so that it can be recovered, and then what follows from it."""
+        release = release.in_language(None)
         reservation = release.measurement.reservation
         if release.private:
             budget = release.measurement.authorization.budget
@@ -131,7 +133,7 @@ class Transaction:
             reservation.run.writes_to(self.folder)
         asked = Request(
             confidence=release.confidence, csv=csv, max_answers=max_answers,
-            origin=dict(release.origin), expect=release.expect,
+            origin=dict(release.origin), expect=release.expect, publication=release.publication.to_spec(),
         )  # fmt: skip
         (self.folder / REQUEST).write_text(asked.model_dump_json(), encoding="utf-8")
         path = self.folder / MEASUREMENT
@@ -599,7 +601,10 @@ def _adopt(
             shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
             measurement, workload = load_measurement(staged / MEASUREMENT)
             check(staged / MEASUREMENT, measurement)
-            release = Release(measurement, workload, asked.confidence, asked.origin, asked.expect)
+            told = Publication.read(asked.publication)
+            release = Release(
+                measurement, workload, asked.confidence, asked.origin, asked.expect, publication=told
+            )
             complete_release(release, staged, asked, None, progress)
     (folder / SPENT).unlink(missing_ok=True)  # first, so that what a kill leaves is in nobody's way
     remove_release(folder)
@@ -611,6 +616,7 @@ def _request(path: Path) -> Request:
     try:
         asked = Request.model_validate_json(_held(path), strict=True)
         checked_origin(asked.origin)
+        Publication.read(asked.publication)
     except (OSError, ValueError):
         return Request(max_answers=MAX_ANSWERS)
     return asked

@@ -60,6 +60,7 @@ class Shown:
 
     title: str
     queries: int
+    measures: str = "records"
     unit: str = "records"
     answers: GroupAnswers | StatisticAnswers | None = None
     picture: Answered | None = None
@@ -207,23 +208,24 @@ def _shown(folder: Path, release: Release) -> Iterator[Shown]:
     chosen = [one for one in release.tables if one.place is None or one.place in places]
     for one in chosen[:MAX_GROUPS]:
         if one.rows > MAX_DRAWN:
-            yield Shown(one.title, one.rows, one.unit)
+            yield Shown(one.title, one.rows, one.measures, one.unit)
             continue
         rows = one.rows if one.rows <= min(left, MAX_GROUP_ROWS) else min(_FIRST_ROWS, left)
         left -= rows
         if one.statistic is not None:
             table, refusal = one.statistic.published, one.statistic.refusal
             if table is None:
-                yield Shown(one.title, 0, one.unit, refusal=str(refusal))
+                yield Shown(one.title, 0, one.measures, one.unit, refusal=str(refusal))
             else:
                 picture = answered_statistic(table, one.unit)
-                yield Shown(one.title, one.rows, one.unit, StatisticAnswers(table), picture, rows)
+                shown = StatisticAnswers(table)
+                yield Shown(one.title, one.rows, one.measures, one.unit, shown, picture, rows)
             continue
         assert one.group is not None
         assert one.place is not None
         own = answers.group(one.place)
         picture = Answered(axes_of(release.domain, one.group), *own.figures())
-        yield Shown(one.title, one.rows, one.unit, own, picture, rows)
+        yield Shown(one.title, one.rows, one.measures, one.unit, own, picture, rows)
 
 
 @final

@@ -17,6 +17,7 @@ from matrixdp.language import ENTRY, Entry
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.budget import BUDGET_KINDS, DEFAULT_MAX_RECORDS, MOST_RECORDS
+from matrixdp.texts import NO_PUBLICATION, Publication
 
 
 def _number(written: object) -> int | float | None:
@@ -172,6 +173,9 @@ class WrittenSpecification(Record):
     privacy: PrivacyPart | None = key(forms.RecordForm(PrivacyPart), default=None, about="what may be spent")
     unit: UnitPart | None = key(
         forms.RecordForm(UnitPart), default=None, about="what is protected as one", blank=False
+    )
+    publication: Publication = key(
+        forms.RecordForm(Publication), default=NO_PUBLICATION, about="what readers are told of the release"
     )
     targets: Mapping[str, float] | None = key(
         MappingOf(

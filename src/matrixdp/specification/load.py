@@ -29,6 +29,7 @@ from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.workload import Entry, Workload, group_targets
 from matrixdp.specification.keys import WrittenSpecification
+from matrixdp.texts import Publication
 
 # YAML as specifications use it: the core schema of YAML 1.2, and each key once.
 #
@@ -250,6 +251,8 @@ class Specification:
         Published counts, which models of a release keep exactly.
     structural_zeros : tuple of mapping
         Combinations of values that no record has, for models of a release.
+    publication : Publication
+        What readers are told of a release.
     document : dict
         The same as plain values for JSON, with arrays as lists; `load_specification` reads it.
     files : frozenset of path
@@ -271,6 +274,7 @@ class Specification:
     max_records: int
     invariants: tuple[Published, ...]
     structural_zeros: tuple[ImpossibleBox, ...]
+    publication: Publication
     document: Mapping[str, object]
     files: frozenset[Path]
 
@@ -522,6 +526,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         max_records=written.max_records,
         invariants=invariants,
         structural_zeros=structural_zeros,
+        publication=written.publication,
         document=document,
         files=frozenset(files),
     )

@@ -88,7 +88,7 @@ def quantile(
     >>> from matrixdp.domain import Domain
     >>> domain = Domain({"sex": ["female", "male"], "age": range(115)})
     >>> entry = quantile("age", 0.5, by=["sex"])
-    >>> entry.title, [(group.name, group.queries) for group in entry.expand(domain)]
+    >>> entry.label, [(group.name, group.queries) for group in entry.expand(domain)]
     ('median of age by sex', [('sex, age: identity x prefix', 230)])
     """
     return _read(QuantileEntry, _of_one(attribute, _listed(q)), records)
@@ -106,7 +106,7 @@ def cdf(attribute: str, **records: Unpack[Records]) -> CdfEntry:
 
     Examples
     --------
-    >>> cdf("age", where={"sex": "female"}).title
+    >>> cdf("age", where={"sex": "female"}).label
     'CDF of age where sex female'
     """
     return _read(CdfEntry, attribute, records)
@@ -147,7 +147,7 @@ def sum(attribute: str, **records: Unpack[Records]) -> SumEntry:  # noqa: A001 -
 
     Examples
     --------
-    >>> sum("hours", by=["sex"]).title
+    >>> sum("hours", by=["sex"]).label
     'sum of hours by sex'
     """
     return _read(SumEntry, attribute, records)
@@ -167,7 +167,7 @@ def top(attribute: str, k: int, **records: Unpack[Records]) -> TopEntry:
 
     Examples
     --------
-    >>> top("city", 3).title
+    >>> top("city", 3).label
     'top 3 of city'
     """
     return _read(TopEntry, _of_one(attribute, k), records)
@@ -210,7 +210,7 @@ def ratio(numerator: Question, denominator: Question, **options: Unpack[Options]
 
     Examples
     --------
-    >>> ratio({"marginals": [["sex"]]}, {"marginals": 0}, name="per record").title
+    >>> ratio({"marginals": [["sex"]]}, {"marginals": 0}, name="per record").label
     'per record'
     """
     return RatioEntry.read({"ratio": {"numerator": numerator, "denominator": denominator}} | options)
@@ -265,7 +265,7 @@ def simultaneous(entry: Question, **options: Unpack[Options]) -> SimultaneousEnt
 
     Examples
     --------
-    >>> simultaneous({"marginals": [["sex"]]}).title
+    >>> simultaneous({"marginals": [["sex"]]}).label
     'simultaneous: marginals [[sex]]'
     """
     return SimultaneousEntry.read({"simultaneous": entry} | options)

@@ -66,7 +66,7 @@ class QuantileEntry(OfAttribute):
         return next(iter(self.asked))
 
     @property
-    def unit(self) -> str:
+    def measures(self) -> str:
         return self.attribute
 
     @property
@@ -210,7 +210,7 @@ class _OfNumbers(OfAttribute):
     """A statistic of the numbers that values stand for, bins by their middles."""
 
     @property
-    def unit(self) -> str:
+    def measures(self) -> str:
         return self.attribute
 
     def scale(self, needed: Predicates, size: int) -> float:

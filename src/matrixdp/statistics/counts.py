@@ -57,7 +57,7 @@ class ShareEntry(OfEntries):
     )
 
     @property
-    def unit(self) -> str:
+    def measures(self) -> str:
         return "share"
 
     @property
@@ -214,7 +214,7 @@ class RatioEntry(_OfTwo):
     joined, intervals = "over", _FIELLER
 
     @property
-    def unit(self) -> str:
+    def measures(self) -> str:
         return "ratio"
 
     def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:

@@ -78,13 +78,13 @@ class StatisticEntry(Entry):
         return self.main_key()
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """What the statistic is called: by the user, else by what is asked."""
         return self.text if self.name is None else self.name
 
     @property
-    def unit(self) -> str:
-        """What the estimates count or measure: records, where a statistic does not say otherwise."""
+    def measures(self) -> str:
+        """What the estimates are: records, unless a statistic says otherwise; a share, or an attribute."""
         return "records"
 
     def answer(self, inference: Inference) -> Table:

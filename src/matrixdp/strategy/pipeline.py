@@ -201,7 +201,9 @@ def release(
             before_noise=spend,
             progress=_counter("measuring", progress),
         )
-        found = measured.reconstruct(specification.workload, confidence, expect)
+        found = measured.reconstruct(
+            specification.workload, confidence, expect, publication=specification.publication
+        )
         if run is not None:
             writing = _counter("writing answers", progress)
             run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)

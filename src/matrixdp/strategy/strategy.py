@@ -37,6 +37,7 @@ from matrixdp.selection.targets import TargetError, check_targets, largest_ratio
 from matrixdp.sources import open_source
 from matrixdp.specification.load import given_entries
 from matrixdp.storage.formats import load_strategy, save_strategy
+from matrixdp.texts import NO_PUBLICATION, Publication
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -623,7 +624,11 @@ class MeasuredStrategy(Displayed):
     measurement: Measurement
 
     def reconstruct(
-        self, workload: Workload | None = None, confidence: float = 0.95, expect: int | None = None
+        self,
+        workload: Workload | None = None,
+        confidence: float = 0.95,
+        expect: int | None = None,
+        publication: Publication = NO_PUBLICATION,
     ) -> Release:
         """Return the answers to a workload, free of further budget.
 
@@ -635,6 +640,8 @@ class MeasuredStrategy(Displayed):
             Of the intervals, above 0 and below 1.
         expect : int, optional
             How many records should be in the domain, a public figure: see `Release.size`.
+        publication : Publication
+            What readers are told of the release.
 
         Raises
         ------
@@ -644,7 +651,9 @@ class MeasuredStrategy(Displayed):
         from matrixdp.releases import Release
 
         asked = self.strategy.workload if workload is None else workload
-        return Release(self.measurement, asked, confidence, self.strategy.origin, expect)
+        return Release(
+            self.measurement, asked, confidence, self.strategy.origin, expect, publication=publication
+        )
 
     def _lines(self) -> tuple[str, str]:
         from matrixdp.releases.release import NOT_PRIVATE

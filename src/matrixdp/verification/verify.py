@@ -503,7 +503,7 @@ def signature_finding(folder: Path, key: PublicKey | None) -> Finding:
 
 #: What of the record does not follow from the measurement: how the strategy was chosen, and with what.
 ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "certificate")}
-UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
+UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",), ("publication",)})
 #: What is compared to the last digit: it is computed exactly, or rounded to a stated side.
 EXACT = ("privacy", "authorization")
 #: Sentences: another version may word them otherwise. What they say stands beside them, as data.

@@ -1,0 +1,159 @@
+"""Texts for readers: in one language or several."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import final
+
+from matrixdp import forms
+from matrixdp.errors import SpecificationError
+from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record
+
+#: A language as BCP 47 writes it: fr, fr-CA, zh-Hant.
+_LANGUAGE = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
+
+
+@final
+class Text(str):
+    """A text for readers: in its first language, with what it is in others.
+
+    Parameters
+    ----------
+    text : str or mapping of str to str
+        The text; or languages with the text in each, the first of which files have.
+
+    Raises
+    ------
+    FormError
+        If there is no text, or a language is none.
+
+    Examples
+    --------
+    >>> sex = Text({"en": "Sex", "fr": "Sexe"})
+    >>> sex, sex.within("fr"), sex.within("fr-CA"), sex.within("de")
+    ('Sex', 'Sexe', 'Sexe', 'Sex')
+    """
+
+    languages: Mapping[str, str]
+
+    def __new__(cls, text: str | Mapping[str, str]) -> Text:
+        return TEXT.read(text, forms.as_written)
+
+    def within(self, language: str | None) -> str:
+        """Return the text in a language, else in the one that it is a variety of, else in its first."""
+        asked = language or ""
+        found = self.languages.get(asked) or self.languages.get(asked.partition("-")[0])
+        return found or str(self)
+
+    def __reduce__(self) -> tuple[type[Text], tuple[object]]:
+        return Text, (self.to_spec(),)
+
+    def to_spec(self) -> str | dict[str, str]:
+        """Return the text as a specification writes it."""
+        return dict(self.languages) or str(self)
+
+
+_ONE = forms.text("text that is not empty")
+_SEVERAL = MappingOf(_ONE, "a text, or {en: ..., fr: ...}", named="a language", least=1)
+
+
+@final
+class _TextForm(Form[Text]):
+    """A text, or a mapping from languages to it."""
+
+    def read(self, written: object, resolve: forms.ResolvePath) -> Text:
+        if isinstance(written, Text):
+            return written
+        languages: Mapping[str, str] = {}
+        if isinstance(written, Mapping):
+            languages = _SEVERAL.read(written, resolve)
+            for name in languages:
+                if not re.fullmatch(_LANGUAGE, name):
+                    expected = "a language, such as en or fr-CA"
+                    raise FormError.at((name,), f"the key {name!r}", expected, code="unknown-name")
+            first = next(iter(languages.values()))
+        else:
+            first = _ONE.read(written, resolve)
+        made = str.__new__(Text, first)
+        made.languages = languages
+        return made
+
+    def write(self, value: Text, write_array: forms.WriteArray = forms.as_lists) -> object:
+        return value.to_spec()
+
+    def schema(self, definitions: Schema) -> Schema:
+        one = _ONE.schema(definitions)
+        several = {"type": "object", "propertyNames": {"pattern": f"^{_LANGUAGE}$"}, "minProperties": 1}
+        return {"anyOf": [one, {**several, "additionalProperties": one}]}
+
+
+TEXT: Form[Text] = _TextForm()
+"""The form of a text for readers."""
+
+
+@record
+class Described(Record):
+    """What readers are told of an attribute or a table."""
+
+    title: Text | None = key(TEXT, default=None, about="what readers call it")
+    unit: Text | None = key(TEXT, default=None, about="what its figures count or measure")
+    note: Text | None = key(TEXT, default=None, about="what readers should know of it")
+    source: Text | None = key(TEXT, default=None, about="where it comes from")
+
+    def told(self, language: str | None) -> dict[str, str]:
+        """Return what is told in a language, by key."""
+        return {name: text.within(language) for name, text in texts_of(self)}
+
+
+def texts_of(told: Record) -> Iterator[tuple[str, Text]]:
+    """Yield the texts of a record by their keys."""
+    for name, own in told.keys().items():
+        if isinstance(text := getattr(told, own.attribute), Text):
+            yield name, text
+
+
+def _link(written: object) -> str | None:
+    text = _ONE.accept(written)
+    return text if text is not None and re.fullmatch(r"https?://[^\s<>\"']+", text) else None
+
+
+def _language(written: object) -> str | None:
+    return written if isinstance(written, str) and re.fullmatch(_LANGUAGE, written) else None
+
+
+@final
+@record
+class Publication(Record):
+    """What readers are told of a release as a whole: public, and nothing that is measured depends on it."""
+
+    error = SpecificationError
+
+    title: Text | None = key(TEXT, default=None, about="what the release is called")
+    description: Text | None = key(TEXT, default=None, about="what it is about, in a few sentences")
+    unit: Text | None = key(TEXT, default=None, about="what one record is, such as persons or stops")
+    publisher: Text | None = key(TEXT, default=None, about="who publishes it")
+    contact: Text | None = key(TEXT, default=None, about="whom readers ask")
+    licence: Text | None = key(TEXT, default=None, about="under which terms it may be used")
+    period: Text | None = key(TEXT, default=None, about="the time that the records are of")
+    source: Text | None = key(TEXT, default=None, about="where the records come from")
+    next_release: Text | None = key(TEXT, default=None, about="when the next release follows")
+    method: str | None = key(
+        Accepted("a link that begins with https:// or http://", _link, {"type": "string", "format": "uri"}),
+        default=None,
+        about="a link to a page on the method",
+    )
+    language: str = key(
+        Accepted("a language, such as en or fr-CA", _language, {"type": "string"}),
+        default="en",
+        about="the language of texts that name none",
+    )
+
+    def told(self, language: str | None) -> dict[str, str]:
+        """Return what is told in a language, by key."""
+        found = {name: text.within(language) for name, text in texts_of(self)}
+        return found if self.method is None else {**found, "method": self.method}
+
+
+NO_PUBLICATION = Publication()
+"""Nothing that readers are told."""

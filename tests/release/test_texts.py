@@ -1,0 +1,128 @@
+"""Texts for readers: in every language, in every face, and of no influence on what is measured."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp.cli.app import app
+from matrixdp.specification import load_specification
+
+NASTY = ['=cmd()|"x", y', "line\nbreak", "<b>bold</b> & co", "شرطة"]
+TITLES = {"en": NASTY[0], "fr": NASTY[2], "ar": NASTY[3]}
+PLAIN = """
+domain:
+  sex: {labels: {f: female, m: male}, null: unknown}
+  place: {categories: [a, b, c], levels: {area: {N: [a, b], S: [c]}}}
+  age: {min: 0, max: 3}
+workload:
+  - marginals: [[sex, place], [sex, area]]
+  - mean: age
+    by: [sex]
+privacy: {mu: 3}
+"""
+
+
+def told() -> dict:
+    """Return the same specification with texts."""
+    spec = yaml.safe_load(PLAIN)
+    spec["domain"]["sex"] |= {
+        "labels": {"f": {"en": "female", "fr": "femme"}, "m": {"en": "male", "fr": "homme"}},
+        "null": {"en": "unknown", "fr": "inconnu"},
+        "title": {"en": "Sex", "fr": "Sexe"},
+        "note": NASTY[1],
+    }
+    spec["domain"]["place"] |= {
+        "title": TITLES,
+        "level_texts": {"area": {"title": {"fr": "Région"}, "labels": {"N": {"en": "N", "fr": "Nord"}}}},
+    }
+    spec["domain"]["age"] |= {"unit": {"en": "years", "fr": "ans"}, "title": "Age"}
+    spec["workload"][0] |= {
+        "title": {"en": "Stops", "fr": "Contrôles"},
+        "note": NASTY[3],
+        "source": "Register",
+    }
+    spec["workload"][1] |= {"title": {"en": "Mean age", "fr": "Âge moyen"}}
+    spec["publication"] = {
+        "title": TITLES,
+        "unit": {"en": "stops", "fr": "contrôles"},
+        "licence": "CC BY 4.0",
+    }
+    return spec
+
+
+TABLE = {"sex": ["f", "m", None] * 30, "place": ["a", "b", "c"] * 30, "age": [0, 1, 2] * 30}
+
+
+def released(spec: object, folder: Path) -> mdp.Release:
+    return mdp.release(spec, folder, table=TABLE, seed_not_private=3)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("texts") / "out"
+    released(told(), place)
+    return place
+
+
+def test_texts_change_no_figure_and_no_machine_name(folder: Path, tmp_path: Path) -> None:
+    plain, release = released(yaml.safe_load(PLAIN), tmp_path / "plain"), mdp.load_release(folder)
+    assert release.answers.equals(plain.answers)
+    assert release.domain == plain.domain
+    assert [one.name for one in release.tables] == [one.name for one in plain.tables]
+    assert {k: t.column_names for k, t in release.statistics.items()} == {
+        k: t.column_names for k, t in plain.statistics.items()
+    }
+    assert mdp.verify_release(folder).holds
+    one, other = (json.loads((place / "release.json").read_text()) for place in (folder, tmp_path / "plain"))
+    assert one.pop("publication") == told()["publication"]
+    assert one["privacy"]["cost"] == other["privacy"]["cost"]
+    assert one.keys() == other.keys()
+
+
+def test_a_release_speaks_each_language(folder: Path) -> None:
+    release = mdp.load_release(folder)
+    french = release.in_language("fr")
+    assert release.languages == ("en", "fr", "ar")
+    assert [one.title for one in french.tables] == [
+        f"Contrôles: Sexe by {NASTY[2]}",
+        "Contrôles: Sexe by Région",
+        "Âge moyen",
+    ]
+    assert [one.unit for one in french.tables] == ["contrôles", "contrôles", "ans"]
+    assert [one.unit for one in release.tables] == ["stops", "stops", "years"]
+    found = french.table(french.tables[1])
+    assert found["sex"].to_pylist()[::2] == ["femme", "homme", "inconnu"]
+    assert found["area"].to_pylist()[:2] == ["Nord", "S"]
+    assert found["estimate"].equals(release.table(release.tables[1].name)["estimate"])
+    assert french.table("Âge moyen")["sex"].to_pylist() == ["femme", "homme", "inconnu"]
+    assert french.told["title"] == NASTY[2]
+    assert french.in_language(None).table("sex by area").equals(release.table("sex by area"))
+    assert french.find("sex by place") == french.tables[0]
+
+
+def test_a_saved_release_has_the_first_language_whatever_it_speaks(folder: Path, tmp_path: Path) -> None:
+    again = mdp.load_release(mdp.load_release(folder).in_language("fr").save(tmp_path / "again"))
+    assert again.answers.equals(mdp.load_release(folder).answers)
+    assert again.publication.to_spec() == told()["publication"]
+    assert mdp.verify_release(tmp_path / "again").holds
+
+
+def test_the_terminal_speaks_it(folder: Path) -> None:
+    shown = CliRunner().invoke(app, ["show", str(folder), "sex by place", "--language", "fr"])
+    assert shown.exit_code == 0, shown.output
+    assert {"Sexe", "inconnu", NASTY[3], "Register"} <= set(shown.output.replace("│", " ").split())
+    refused = CliRunner().invoke(app, ["show", str(folder), "--language", "de"])
+    assert refused.exit_code == 2
+    assert "unknown-name" in refused.output
+
+
+def test_texts_come_back_as_they_were_written() -> None:
+    specification = load_specification(told())
+    again = load_specification(specification.document)
+    assert again.document == specification.document
+    assert again.domain.to_spec()["place"]["level_texts"] == told()["domain"]["place"]["level_texts"]  # type: ignore[index]
+    assert again.workload.entries[0].to_spec()["title"] == told()["workload"][0]["title"]
