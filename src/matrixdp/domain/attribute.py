@@ -661,9 +661,9 @@ class Attribute(ABC):
             raise wrong_value(word, expected, self.name, key, code="unknown-name")
 
     def _check_flags(self, *keys: str) -> None:
-        for key in keys:
-            if not isinstance(getattr(self, key), bool):
-                raise wrong_value(getattr(self, key), "true or false", self.name, key)
+        for own in keys:
+            if not isinstance(getattr(self, own), bool):
+                raise wrong_value(getattr(self, own), "true or false", self.name, own)
 
     def _common(self, size: int) -> dict[str, Any]:
         """Set the size from the number of values, and return what every rule says besides."""
