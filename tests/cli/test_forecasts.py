@@ -104,6 +104,16 @@ def test_validate_prints_advice():
     assert says in figures("validate", wide)["suggestions"][0]
 
 
+def test_sums_of_bins_and_of_many_values_should_be_of_amounts():
+    domain = "domain: {pay: {column: x, min: 0, max: 8499}, bins: {column: x, edges: [0, 5, 90]}, age: 99"
+    asked = "workload: [sum: pay, mean: bins, sum: age, sum: fee]\nprivacy: {rho: 1}\n"
+    told = figures("validate", spec(f"{domain}, fee: {{column: x, amount: [0, 9]}}}}\n{asked}"))["warnings"]
+    assert [one.partition(":")[0] for one in told] == ["domain", "domain.pay", "domain.bins"]
+    assert "fee" not in told[0]
+    assert "{amount: [0, 8499]}" in told[1]
+    assert "{amount: [0, 90]}" in told[2]
+
+
 @pytest.mark.parametrize("form", ["prefix", "range", "suffix", "circular"])
 def test_the_size_of_an_attribute_does_not_count(form):
     told, _ = advice(product(a=form), domain={"a": {"min": 0, "max": HUGE - 1}})

@@ -25,7 +25,9 @@ HALF = d.Categorical("half", ("a", "b"), codebook=OF_AGE)
 BOTH = {"size": 2, "levels": {"both": {"all": [0, 1]}}}
 COUNT = Domain({"count": 3})
 SEX = {"categories": ["f", "m"]}
-PARENTS: dict[str, Any] = {"age": range(4), "sex": ["f", "m"], "y": {"map": {"a": "b"}}}
+PARENTS: dict[str, Any] = {
+    "age": range(4), "sex": ["f", "m"], "y": {"map": {"a": "b"}}, "pay": {"amount": [0, 9]},
+}  # fmt: skip
 MONTH = d.Dates("d", "2012-12-30", "2013-02-11", "month")
 
 
@@ -121,6 +123,12 @@ SPECS: Rejected = {
     ("unknown-name", "a.time_zone"): [{"by": "hour", "time_zone": "America/Chicgo"},
         {"by": "hour", "time_zone": "America"}, {"by": "hour", "time_zone": "../UTC"}],
     ("wrong-type", "a.categories"): [{"categories": "codes.txt"}],
+    ("wrong-size", "a.amount"): [{"amount": [1]}],
+    ("wrong-type", "a.amount[0]"): [{"amount": ["0", 1]}],
+    ("out-of-range", "a.amount[1]"): [{"amount": [5, 5]}, {"amount": [0, 0.5]}, {"amount": [0, 1e13]}],
+    ("out-of-range", "a.step"): [{"amount": [0, 1], "step": 0}, {"amount": [0, 1], "step": 1e-10}],
+    ("not-supported", "a"): [{"amount": [0, 1], "labels": {0: "none"}}],
+    ("unknown-key", "a.bins"): [{"amount": [0, 10], "bins": 2}],
 }  # fmt: skip
 
 #: Levels of an attribute `sex` of the categories f and m.
@@ -143,6 +151,9 @@ DERIVED: Rejected = {
     ("conflict", "x.otherwise"): [{"of": ["age"], "sql": "1", "otherwise": 2},
         {"map": {"f": "a"}, "otherwise": "b"}],
     ("missing-key", "x"): [{"sql": "1"}],
+    ("wrong-kind", "x"): [{"of": ["pay"], "sql": "pay > 3"},
+        {"columns": {"z": {"amount": [0, 1]}}, "sql": "1"}],
+    ("unknown-key", "x.amount"): [{"of": ["age"], "map": {"0": 1}, "otherwise": 2, "amount": [1, 2]}],
     ("duplicate", "x.columns.age"): [{"of": ["age"], "columns": {"age": 3}, "sql": "1"}],
     ("not-supported", "x.columns.z"): [{"columns": {"z": {"map": {"a": "b"}}}, "sql": "1"}],
     ("domain", "x.column"): [{"of": ["age"], "sql": "1", "column": "z"}],

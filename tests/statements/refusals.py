@@ -22,6 +22,7 @@ DOMAIN = mdp.Domain(
         "month": {"from": "2013-01-30", "to": "2013-05-10", "by": "month", "column": "day"},
         "wide": 10_000,
         "wider": 10_000,
+        "pay": {"amount": [0, 40_000]},
     }
 )
 CONDITIONS = [
@@ -32,7 +33,7 @@ CONDITIONS = [
     "hours >= 100", "income BETWEEN 0 AND 15", "hours < state", "hours + 1 < 20", "hours < 'many'",
     # a month is neither its first day nor another one, and days within it do not divide it
     "NOT month = '2013-02-01'", "month < '2013-02-15'", "month > '2013-02-27'", "month < 'x'", "month < day",
-    "month < TIMESTAMP '2013-02-01 12:00:00'",
+    "month < TIMESTAMP '2013-02-01 12:00:00'", "pay > 5000",
 ]  # fmt: skip
 STATEMENTS = [
     "", "SELECT 'x", "SELECT " + "(" * 3000 + "1" + ")" * 3000, "SELECT 1" + " " * 5_000_000,

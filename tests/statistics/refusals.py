@@ -95,7 +95,35 @@ def _of_release(attempt: Callable[[Any], object]) -> Callable[[], object]:
 
 
 _ROWS = [line.split(maxsplit=2) for line in _WRONG.strip().splitlines()]
+
+#: What cannot be asked of an amount, whose values no record has whole.
+_OF_AMOUNTS = """
+wrong-kind    quantile           {quantile: pay}
+wrong-kind    cdf                {cdf: pay}
+wrong-kind    top                {top: {pay: 1}}
+wrong-kind    by.pay             {sum: fee, by: [pay]}
+wrong-kind    where.pay          {sum: pay, where: {pay: 0}}
+wrong-kind    product.pay        {product: {pay: prefix}}
+wrong-kind    marginals[0][1]    {marginals: [[sex, pay]]}
+wrong-kind    attributes[0]      {pairwise: abs, attributes: [pay, fee]}
+wrong-kind    cells[0][0].pay    {cells: [{pay: 0}]}
+out-of-range  marginals          {marginals: 2}
+"""
+_PAY = mdp.Domain({"sex": ["f", "m"], "pay": {"amount": [0, 9]}, "fee": {"amount": [0, 9]}})
+
+
+def _of_amount(written: str) -> Callable[[], object]:
+    return lambda: mdp.Workload(_PAY, read_entry(yaml.safe_load(written)))
+
+
 REFUSALS = [
+    *numbered(
+        "amounts",
+        [
+            (code, f"workload[0].{place}", _of_amount(written))
+            for code, place, written in (line.split(maxsplit=2) for line in _OF_AMOUNTS.strip().splitlines())
+        ],
+    ),
     *numbered("releases", [(code, place, _of_release(attempt)) for code, place, attempt in _OF_RELEASES]),
     *numbered("entries", [(code, place, _entry(written)) for code, place, written in _ROWS]),
     Refusal(

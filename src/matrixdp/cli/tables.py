@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -14,6 +15,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from matrixdp.answers.inference import METADATA
 from matrixdp.answers.intervals import decimals_of, directed, for_people, least_error
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, figure_of, heading
 from matrixdp.cli.console import Row, say
@@ -231,4 +233,7 @@ def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit
     for words, places in warned.items():
         more = " and more" if len(places) > 8 else ""
         say(f"Row {', '.join(places[:8])}{more}: {words}.")
+    note = json.loads((answers.schema.metadata or {}).get(METADATA, b"{}")).get("note")
+    if note:
+        say(f"Here {printable(note)}.")
     _print_rest(len(rows), answers.num_rows)

@@ -258,6 +258,10 @@ def check_combinations(parents: Sequence[Attribute]) -> int:
     if not parents:
         expected = "at least one attribute under `of`, or one column under `columns`"
         raise DomainError.at((), "no parents", expected, code="missing-key")
+    for parent in parents:
+        if parent.divided:
+            expected = "a column under `columns` with values of its own, such as {edges: [0, 1000, 5000]}"
+            raise DomainError.at((), f"the amount {parent.name!r}", expected, code="wrong-kind")
     combinations = math.prod(parent.size for parent in parents)
     if combinations > _MOST_COMBINATIONS:
         found = f"{combinations:,} combinations of values of {names_of(parents)}"
@@ -402,6 +406,8 @@ class Attribute(ABC):
         Where raw values stand, how they are cleaned, and what values are called.
     numeric : bool
         Whether the order of the values is that of numbers.
+    divided : bool
+        Whether records are divided among the values, as an `Amount` does, so that no record has one whole.
     """
 
     name: str
@@ -411,6 +417,7 @@ class Attribute(ABC):
     _labels: dict[int, str] = field(init=False, repr=False, compare=False)
     _codes: dict[str, int] = field(init=False, repr=False, compare=False)
     numeric: ClassVar[bool]
+    divided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not is_unicode(self.name):
@@ -429,6 +436,20 @@ class Attribute(ABC):
     def null_code(self) -> int | None:
         """The code of missing values, the last one; None where these are out of domain."""
         return None if self.codebook.null is None else self.size - 1
+
+    @property
+    def weight(self) -> int:
+        """What one record weighs in the counts of the attribute's cells: 1, but for an `Amount`."""
+        return 1
+
+    @property
+    def raw_size(self) -> int:
+        """How many codes raw values become: as many as there are values, but for an `Amount`."""
+        return self.size
+
+    def raw_code(self, code: int) -> int:
+        """Return the code that a raw value has which counts as one of the attribute's values."""
+        return code
 
     @property
     def all_codes(self) -> range:

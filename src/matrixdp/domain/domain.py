@@ -191,6 +191,10 @@ class Domain(Displayed):
             return math.prod(self.shape)
         return math.prod(self[name].size for name in self.sort(names))
 
+    def weight(self, names: Iterable[str]) -> int:
+        """Return what one record weighs in the counts of the marginal on some attributes: see `Amount`."""
+        return math.prod(self[name].weight for name in names)
+
     def to_spec(self) -> dict[str, object]:
         """Return what a specification says about the domain, made of plain Python values."""
         return {attribute.name: attribute.to_spec() for attribute in self.attributes}

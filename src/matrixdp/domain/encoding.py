@@ -47,7 +47,7 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     Returns
     -------
     int or None
-        The code, 0 to ``attribute.size - 1``.
+        The code, 0 to ``attribute.raw_size - 1``.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     True
     """
     if attribute.null_code is not None and _is_missing(value, attribute.codebook.trim):
-        return attribute.null_code
+        return attribute.raw_code(attribute.null_code)
     kind = _kind(value)
     rule = attribute.rule(kind)
     if rule is None:
@@ -72,6 +72,8 @@ def encode_value(attribute: Attribute, value: object) -> int | None:
     number = _number(_canonical(value, rule))
     if number is None:
         return None
+    if isinstance(rule, rules.Multiples):
+        return rule.code(number)
     if isinstance(rule, rules.IntegerRange):
         number = min(max(number, rule.first), rule.last) if rule.clip else number
         whole = math.floor(number)

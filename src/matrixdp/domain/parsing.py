@@ -16,6 +16,7 @@ from typing import Any, final
 
 from matrixdp import forms
 from matrixdp.display import counted
+from matrixdp.domain.amount import Amount
 from matrixdp.domain.attribute import LEVELS, Attribute, Codebook, LevelTexts
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
@@ -219,8 +220,8 @@ def with_paths(spec: object, resolve: forms.ResolvePath) -> object:
 
 
 EXPECTED = (
-    "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {categories: [...], type}, "
-    "{labels: {...}}, {from, to, by}, {map: {...}}, {of: [...], sql} or a size"
+    "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {amount: [...]}, "
+    "{categories: [...], type}, {labels: {...}}, {from, to, by}, {map: {...}}, {of: [...], sql} or a size"
 )
 _INTEGER = forms.Accepted(INTEGER, integer_of, {"type": "integer"})
 _NUMBER = forms.Accepted(NUMBER, number_of, {"type": "number"})
@@ -247,7 +248,7 @@ _CLIP = forms.flag()
 _CASE = OneOf(("match", "ignore"))
 _OF_INTEGERS = _only("integer", "the values from min to max are integers")
 _OF_CODES = _only("integer", "codes are integers")
-_OF_BINS = _only("number", "bins are made of numbers")
+_OF_NUMBERS = _only("number", "bins and amounts are made of numbers")
 
 
 @record
@@ -319,7 +320,7 @@ class EdgesForm(AttributeForm):
 
     edges: tuple[float, ...] = key(ListOf(_EDGE, "a list of numbers", least=2, count="at least 2 edges"))
     closed: bool = key(forms.flag(), default=False)
-    type: str = key(_OF_BINS, default="number")
+    type: str = key(_OF_NUMBERS, default="number")
     clip: bool = key(_CLIP, default=False, about="count numbers beyond the edges for the first and last bin")
 
     def named(self, name: str) -> Bins:
@@ -334,7 +335,7 @@ class EqualBinsForm(AttributeForm):
     min: float = key(_NUMBER)
     max: float = key(_NUMBER)
     bins: int = key(_INTEGER)
-    type: str = key(_OF_BINS, default="number")
+    type: str = key(_OF_NUMBERS, default="number")
     clip: bool = key(_CLIP, default=False, about="count numbers beyond the ends for the first and last bin")
 
     def named(self, name: str) -> Bins:
@@ -355,6 +356,23 @@ class IntegersForm(AttributeForm):
     def named(self, name: str) -> Integers:
         book = self.codebook
         return Integers(name, self.min, self.max, round=self.round, clip=self.clip, codebook=book)
+
+
+@final
+@record
+class AmountForm(AttributeForm):
+    """Numbers such as money, of which sums and means are asked; they are exact."""
+
+    amount: tuple[float, ...] = key(
+        ListOf(_NUMBER, "[lowest, highest], numbers beyond which count as these", 2, 2, "two numbers"),
+        about="the lowest and the highest number; those beyond count as these",
+    )
+    step: float = key(_NUMBER, default=1, about="what numbers are rounded to multiples of")
+    type: str = key(_OF_NUMBERS, default="number")
+
+    def named(self, name: str) -> Amount:
+        low, high = self.amount
+        return Amount(name, low, high, self.step, codebook=self.codebook)
 
 
 @final
@@ -405,6 +423,7 @@ class LabelledForm(AttributeForm):
 
 
 _FORMS: Mapping[str, type[AttributeForm]] = {
+    "amount": AmountForm,
     "categories": CategoriesForm,
     "edges": EdgesForm,
     "bins": EqualBinsForm,
@@ -429,7 +448,8 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
     spec : object
         A list of categories, or ``{categories: [...], type}``; ``{min, max}`` or a Python range for integers,
         ends inclusive; ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last
-        one closed; ``{from, to, by}`` for dates; an integer, or ``{size}``, for the number of codes;
+        one closed; ``{amount: [lowest, highest], step}`` for numbers of which sums are asked;
+        ``{from, to, by}`` for dates; an integer, or ``{size}``, for the number of codes;
         ``{labels: {...}}`` for categories by their labels; or an `Attribute` of the same name. Mappings take
         the keys of `Codebook` too.
     known : mapping of str to Attribute, optional

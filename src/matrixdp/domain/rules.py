@@ -246,6 +246,42 @@ class IntegerRange(ParseRule):
 
 @final
 @dataclass(frozen=True)
+class Multiples(ParseRule):
+    """Numbers, each as the nearest multiple of a step: the code is the number of steps from the first.
+
+    Numbers beyond the ends count as the ends, and halves of a step go up. The double nearest to a multiple
+    of the step has the code of that multiple, so that 0.29 is 29 hundredths.
+
+    Attributes
+    ----------
+    first, last : int
+        The ends, in steps of at most `LARGEST_STEPS`.
+    over, under : int
+        The step is ``over / under``.
+    """
+
+    first: int
+    last: int
+    over: int
+    under: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest number."""
+        return self.first * self.over / self.under, self.last * self.over / self.under
+
+    def code(self, number: float) -> int:
+        """Return the code of a finite number; engines carry out the same operations on doubles."""
+        low, high = self.ends
+        if number <= low:
+            return 0
+        if number >= high:
+            return self.last - self.first
+        return math.floor((number * self.under + self.over / 2) / self.over) - self.first
+
+
+@final
+@dataclass(frozen=True)
 class BinEdges(ParseRule):
     """Numbers in bins ``[a, b)`` between increasing edges: the code is that of the bin.
 
@@ -363,7 +399,7 @@ class Timestamps(ParseRule):
 
 
 Categories = Listed | Texts | Days | Numbers
-Rule = Categories | IntegerRange | BinEdges | Timestamps
+Rule = Categories | IntegerRange | Multiples | BinEdges | Timestamps
 
 
 def never(rule: Rule, kind: Kind) -> bool:
@@ -434,6 +470,8 @@ NUMBER = "a finite number"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 LARGEST_INTEGER = 2**53 - 1
 """Integers up to here are told apart by floating point, so that every engine reads them alike."""
+LARGEST_STEPS = 2**40
+"""Multiples of a step up to here are told apart by their nearest doubles, with room for rounding."""
 
 
 def wrong_value(value: object, expected: str, *path: str | int, code: str = "wrong-type") -> DomainError:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,12 +99,28 @@ class IntegerTensor:
         """Return the entries as Python integers, row-major."""
         return [self.value(i) for i in range(self.limbs[0].size)]
 
-    def split(self, power: int) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:
-        """Return floor(value / 2^power), the remaining fraction within 2^-53 in [0, 1], and that of entry i.
+    def split(
+        self, power: int, divisor: int = 1
+    ) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:
+        """Return what the quotient of values and ``divisor * 2^power`` is, rounded down, and what remains.
 
-        All are flat. A negative power only shifts. Quotients must fit 62 bits; the measurement checks that
-        beforehand, from public bounds.
+        The integers, the fractions within 2^-53 in [0, 1], and what returns the exact fraction of an entry;
+        all are flat. Without a divisor a negative power only shifts. Integers must fit 62 bits; the
+        measurement checks that beforehand, from public bounds.
+
+        Examples
+        --------
+        >>> quotient, fraction, exact = IntegerTensor([np.array([7.0, -3.0])], 40).split(1, 5)
+        >>> quotient.tolist(), fraction.tolist(), exact(1)
+        ([0, -1], [0.7, 0.7], Fraction(7, 10))
         """
+        if divisor != 1:
+            up, down = 1 << max(-power, 0), divisor << max(power, 0)
+            parts = [divmod(value * up, down) for value in self.values()]
+            whole_parts = np.array([quotient for quotient, _ in parts], dtype=np.int64)
+            # Python divides integers of any size to the nearest double
+            fractions = np.array([rest / down for _, rest in parts])
+            return whole_parts, fractions, lambda i: Fraction(parts[i][1], down)
         limbs = [limb.ravel() for limb in self.limbs]
         if power < 0:
             # the caller's static bound keeps value * 2^-power below 2^62
@@ -128,15 +144,16 @@ class IntegerTensor:
 
 def apply_kronecker(
     matrices: Sequence[ExactMatrix],
-    counts: NDArray[np.int64],
+    counts: NDArray[Any],
     max_records: int,
     multipliers: NDArray[np.int64] | None = None,
 ) -> IntegerTensor:
     """Return (M_1 x ... x M_k) times a tensor of counts, exactly, in the shape of the rows.
 
-    The counts are nonnegative with a sum of at most ``max_records``: that public bound alone decides how many
-    limbs are used, so that the work does not depend on the data. The multipliers are nonnegative factors of
-    the rows of the product. TooLargeError says that a row is too large for exact float64 products.
+    The counts are nonnegative integers, in 64 bits or Python's, with a sum of at most ``max_records``: that
+    public bound alone decides how many limbs are used, so that the work does not depend on the data. The
+    multipliers are nonnegative factors of the rows of the product. TooLargeError says that a row is too large
+    for exact float64 products.
 
     Examples
     --------
@@ -152,7 +169,7 @@ def apply_kronecker(
     bits = min(_MAX_LIMB, _MANTISSA - 1 - largest_row.bit_length())
     if bits < 4:
         raise TooLargeError(f"exact products: a row sums to {largest_row}; at most 2^48 can be multiplied")
-    bound, whole = max_records, np.asarray(counts, dtype=np.int64)
+    bound, whole = max_records, np.asarray(counts)
     limbs = [whole.astype(np.float64)]
     if bound >= 2**_MANTISSA:
         places = range(0, bound.bit_length(), bits)

@@ -205,9 +205,13 @@ def one_group(entry: queries.Entry, domain: Domain) -> Group:
     return groups[0]
 
 
-def find_attribute(domain: Domain, name: str) -> Attribute:
-    """Return an attribute of the domain."""
+def find_attribute(domain: Domain, name: str, *, amounts: bool = False) -> Attribute:
+    """Return an attribute of the domain; an amount, whose values no record has whole, only if asked."""
     if name in domain:
+        if domain[name].divided and not amounts:
+            ranges = f"another attribute with `column: {domain[name].column}` and edges counts its ranges"
+            expected = f"`sum: {name}` or `mean: {name}`; {ranges}"
+            raise EntryError.at((), f"the amount {name!r}", expected, code="wrong-kind")
         return domain[name]
     owners = [a.name for a in domain.attributes if name in [level.name for level in a.codebook.levels]]
     if not owners:
@@ -228,9 +232,9 @@ def check_numeric(attribute: Attribute) -> None:
 
 
 def _narrowed(domain: Domain, names: tuple[str, ...] | None) -> tuple[Attribute, ...]:
-    """Return the attributes to combine, in domain order: those under ``attributes``, else all."""
+    """Return the attributes to combine, in domain order: those under ``attributes``, else all but amounts."""
     if names is None:
-        return domain.attributes
+        return tuple(attribute for attribute in domain.attributes if not attribute.divided)
     with within("attributes"):
         each(lambda name: find_attribute(domain, name), names)
     return tuple(domain[name] for name in domain.sort(names))

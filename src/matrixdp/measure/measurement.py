@@ -505,12 +505,12 @@ def random_source(seed_not_private: int | None) -> RandomSource:
 
 
 def noisy(
-    answers: IntegerTensor, scale: NoiseScale, source: RandomSource, shift: int = 0
+    answers: IntegerTensor, scale: NoiseScale, source: RandomSource, shift: int = 0, weight: int = 1
 ) -> NDArray[np.int64]:
-    """Return round((answers / 2^shift + noise) / step) for exact answers, flat."""
+    """Return round((answers / (2^shift weight) + noise) / step) for exact answers, flat."""
     power = scale.power + shift
-    quotient, fraction, exact = answers.split(power)
-    offsets, exact_offset = (None, None) if power <= 0 else (fraction, exact)
+    quotient, fraction, exact = answers.split(power, weight)
+    offsets, exact_offset = (None, None) if power <= 0 and weight == 1 else (fraction, exact)
     drawn = scale.noise.draw_rounded(
         scale.steps, len(quotient), offsets=offsets, exact_offset=exact_offset, source=source
     )
@@ -622,19 +622,26 @@ def _noisy_answers(
         if subset == OUT_OF_DOMAIN:
             outside = counts
             continue
+        # records with amounts are divided among cells, and counted in integers of which each is so many
+        weight = plan.domain.weight(subset)
         bound = max_records
-        while int(counts.sum()) > bound:
+        while int(counts.sum()) > bound * weight:
             bound *= 2
         if bound > max(max_records, DEFAULT_MAX_RECORDS):
             check_range(plan, scales, bound)
         for attributes in groups[subset]:
             others = tuple(axis for axis, name in enumerate(subset) if name not in attributes)
-            marginal = np.asarray(counts.sum(axis=others) if others else counts, dtype=np.int64)
+            own = plan.domain.weight(attributes)
+            marginal = np.asarray(counts.sum(axis=others) if others else counts)
+            if weight > own:
+                marginal = marginal // (weight // own)  # added up over an amount, records are whole again
+            marginal = marginal.astype(object if own > 1 else np.int64, copy=False)
             for index in plan.positions[attributes]:
                 if before_noise is not None and not values:
                     before_noise()
-                answers, scale = plan.parts[index].answers(marginal, bound), scales[index]
-                values[index] = np.ldexp(noisy(answers, scale, random).astype(np.float64), scale.power)
+                answers, scale = plan.parts[index].answers(marginal, bound * own), scales[index]
+                drawn = noisy(answers, scale, random, weight=own)
+                values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
                 if progress is not None:
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,8 +123,8 @@ class Part:
         multipliers = None if self.multipliers is None else self.multipliers.tobytes()
         return multipliers, *((block.matrix.digest(), len(block.attributes)) for block in self.blocks)
 
-    def answers(self, marginal: NDArray[np.int64], max_records: int) -> IntegerTensor:
-        """Return the exact answers on a marginal of shape (sizes of ``attributes``)."""
+    def answers(self, marginal: NDArray[Any], max_records: int) -> IntegerTensor:
+        """Return the exact answers on a marginal of integers, shape (sizes of ``attributes``)."""
         order = [self.attributes.index(name) for name in self.listed]
         cells = np.transpose(marginal, order).reshape([block.matrix.columns for block in self.blocks])
         matrices = [block.matrix for block in self.blocks]

@@ -28,6 +28,8 @@ _HOLDS |= dict.fromkeys((Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT), "times
 _MOST_LISTED = 20
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
+MOST_WEIGHT = 2**90
+"""The most that one record may weigh in a marginal: 128 bits hold the sum over 2^37 records."""
 
 
 def strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -64,7 +66,7 @@ class Request:
         If a subset names an unknown attribute or one twice, the rule does not fit the domain, or the id is an
         attribute.
     TooLargeError
-        If a marginal has more than `MOST_CELLS` cells.
+        If a marginal has more than `MOST_CELLS` cells, or a record weighs more than `MOST_WEIGHT` there.
 
     Examples
     --------
@@ -88,6 +90,9 @@ class Request:
             if cells > MOST_CELLS:
                 told = f"the marginal on {', '.join(subset)} has {cells} cells"
                 raise TooLargeError(f"{told}; at most {MOST_CELLS} can be counted")
+            if self.domain.weight(subset) > MOST_WEIGHT:
+                told = f"the amounts of the marginal on {', '.join(subset)} have too many steps together"
+                raise TooLargeError(f"{told}; at most 2^{MOST_WEIGHT.bit_length() - 1}: take larger steps")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,14 +113,27 @@ class Request:
         """Return the sizes of some attributes, in the order given."""
         return tuple(self.domain[name].size for name in subset)
 
+    def weighed(self, subset: Sequence[str]) -> bool:
+        """Return whether a record weighs more than 1 in a marginal, as one with an `Amount` does."""
+        return subset != OUT_OF_DOMAIN and self.domain.weight(subset) > 1
+
+    def other(self, name: str) -> int | None:
+        """Return the code of raw values that counts in place of those out of domain; None to drop these."""
+        code = self.out_of_domain.code(name)
+        return None if code is None else self.domain[name].raw_code(code)
+
     def array(
-        self, subset: Sequence[str], keys: NDArray[np.integer], counts: NDArray[np.integer]
+        self, subset: Sequence[str], keys: NDArray[np.integer], counts: NDArray[Any]
     ) -> NDArray[np.int64]:
-        """Return the marginal from the row-major positions of its cells and their counts."""
+        """Return the marginal from the row-major positions of its cells and their counts.
+
+        Where records weigh more than 1 the counts are Python integers, which have any size.
+        """
         outside = subset == OUT_OF_DOMAIN
         shape = (len(self.out_of_domain.counts),) if outside else self.shape(subset)
-        result = np.zeros(math.prod(shape), dtype=np.int64)
-        np.add.at(result, np.asarray(keys, dtype=np.int64), np.asarray(counts, dtype=np.int64))
+        kind: Any = object if self.weighed(subset) else np.int64
+        result = np.zeros(math.prod(shape), dtype=kind)
+        np.add.at(result, np.asarray(keys, dtype=np.int64), np.asarray(counts, dtype=kind))
         return result.reshape(shape)
 
     def check_columns(self, columns: Iterable[str]) -> None:
@@ -226,6 +244,9 @@ class Source(ABC):
     counts_out_of_domain : bool
         Whether `count` yields, where `OutOfDomain.counts` asks for it, how many records are out of domain: of
         those that are counted at all, every one either in its cell of each marginal, or in these numbers.
+    divides_records : bool
+        Whether `count` divides records among the values of an `Amount`: marginals with amounts hold, in the
+        place of counts, the sums of what `Amount.weights` says of each record, as Python integers.
     derives_attributes : bool
         Whether `count` has counts of attributes that are derived from others: it reads `Domain.readings`, and
         looks the codes of the others up by theirs (`matrixdp.sources.base`).
@@ -234,6 +255,7 @@ class Source(ABC):
     bounds_contributions: ClassVar[bool] = False
     counts_out_of_domain: ClassVar[bool] = False
     derives_attributes: ClassVar[bool] = False
+    divides_records: ClassVar[bool] = False
 
     @final
     def marginals(
@@ -330,6 +352,11 @@ class Source(ABC):
             expected = "attributes that the table has, in this engine; convert the table, or name its file"
             found = "an attribute that is derived from others"
             raise SourceError.at(("domain", derived), found, expected, code="not-supported")
+        amount = next((attribute.name for attribute in domain if attribute.divided), None)
+        if amount is not None and not self.divides_records:
+            expected = "bins, as {edges: [0, 1000, 5000]}; files, databases and data frames have amounts"
+            found = "an amount, of a table whose engine does not add up amounts"
+            raise SourceError.at(("domain", amount), found, expected, code="not-supported")
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
@@ -387,7 +414,7 @@ class ComputedSource(Source):
         The engine's own table, or what narwhals wraps it in.
     """
 
-    counts_out_of_domain = derives_attributes = True
+    counts_out_of_domain = derives_attributes = divides_records = True
 
     def __init__(self, table: Any) -> None:
         self._table: Any = native(table)
@@ -400,7 +427,7 @@ class ComputedSource(Source):
 class OrderedSource(Source):
     """A table whose records have an order that no record changes for others."""
 
-    bounds_contributions = counts_out_of_domain = derives_attributes = True
+    bounds_contributions = counts_out_of_domain = derives_attributes = divides_records = True
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return what the guarantee assumes of the table."""
@@ -451,7 +478,7 @@ class TableSource(Source):
         The table, with its schema or without; needed only where there are several.
     """
 
-    counts_out_of_domain = derives_attributes = True
+    counts_out_of_domain = derives_attributes = divides_records = True
 
     def __init__(self, where: str, table_name: str | None = None) -> None:
         self._where = where

@@ -30,6 +30,8 @@ COUNTS = arrow.schema([("marginal", arrow.int32()), ("key", arrow.int64()), ("re
 INSTALLED = "every worker must have this version of matrixdp"
 """What workers need."""
 
+#: What a record may weigh, so that 2^33 records stay within 64 bits.
+_MOST_WEIGHT = 2**30
 _FAILED = arrow.table([[-1], [0], [0]], schema=COUNTS)
 
 
@@ -77,6 +79,22 @@ class Counter:
             return _FAILED
 
 
+def check_weights(request: Request) -> None:
+    """Reject amounts that are too finely divided for the 64 bits of counts.
+
+    Raises
+    ------
+    SourceError
+        If what a record weighs, times 2^33 records, leaves them.
+    """
+    for subset in request.subsets:
+        if request.domain.weight(subset) > _MOST_WEIGHT:
+            names = [name for name in subset if request.domain[name].divided]
+            found = "an amount of more than 2^30 steps, alone or with others"
+            expected = "a larger step, in this engine; convert the table, or name its file"
+            raise SourceError.at(("domain", names[0]), found, expected, code="not-supported")
+
+
 def merge(tables: Sequence[Any]) -> Any:
     """Add up counts, of no part too; that a worker failed stays as it is."""
     grouped = arrow.concat_tables([COUNTS.empty_table(), *tables]).group_by(["marginal", "key"])
@@ -114,6 +132,7 @@ class DaskSource(ComputedSource):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
+        check_weights(request)
         # A frame without records that has the types of every partition.
         check(request, read_frame(request, guarded(lambda: self._table._meta)))
         return marginals(request, partial(self._counts, request))
@@ -155,6 +174,7 @@ class ModinSource(ComputedSource):
         run = None if request.unit.id is not None else _ON_PARTITIONS.get(str(Engine.get()))
         if run is None:
             return self._whole.count(request)
+        check_weights(request)
         self.check_columns(request)
         return marginals(request, partial(self._counts, request, run))
 
@@ -188,6 +208,7 @@ class SparkSource(ComputedSource):
 
     def count(self, request: Request) -> Iterator[Marginal]:
         """Return every marginal of a request, with its counts."""
+        check_weights(request)
         names = guarded(lambda: list(self._table.columns))
         request.check_columns(names)
         # Spark does not tell upper from lower case, and reads a point in a name as a field of a column.

@@ -6,16 +6,18 @@ after the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from itertools import product
+from typing import Any, final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
+from matrixdp.domain import Amount, Domain
 from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed
 from matrixdp.errors import SourceError
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, guarded, started, strides
@@ -69,8 +71,11 @@ def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckD
 Read = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
 """Returns the codes of a table, as `encode` makes them, in a database that it is given."""
 
-Groups = tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.int64]]
-"""The attributes of a marginal, the row-major positions of its cells that hold records, and their counts."""
+Groups = tuple[tuple[str, ...], NDArray[np.int64], NDArray[Any]]
+"""The attributes of a marginal, the row-major positions of its cells that hold records, and their counts.
+
+Counts are int64, or Python integers where records are divided among cells.
+"""
 
 _CODES = "codes"
 _COUNTING = "count the table"
@@ -105,7 +110,7 @@ def encode(
     values, codes, own_codes = DUCKDB.encoded(request, encoders or request.domain.readings, stored, own)
     inside = " AND ".join(f"{code} IS NOT NULL" for code in own_codes.values())
     used = [
-        f"CAST({own_codes[name]} AS {_code_type(request.domain[name].size)}) AS c{position}"
+        f"CAST({own_codes[name]} AS {_code_type(request.domain[name].raw_size)}) AS c{position}"
         for position, name in enumerate(request.used)
     ]
     used = [*(used or ["CAST(0 AS UTINYINT) AS c0"]), f"{inside} AS inside"]
@@ -170,7 +175,7 @@ def _run(
         encoded = _read(connection, request, read, reading)
         yield None
         if at_once:
-            found = guarded(partial(_at_once, encoded, request), _COUNTING, hint)
+            found = guarded(partial(_at_once, encoded, request, request.counted), _COUNTING, hint)
         else:
             yield from _one_by_one(connection, encoded, request, hint)
     # what was counted at once needs no database: a copy of this process could not close it
@@ -184,6 +189,10 @@ def _one_by_one(
     """Keep the codes in a table, and count one marginal after the other."""
     guarded(lambda: encoded.create(_CODES), _COUNTING, hint)
     for subset in request.subsets:
+        if request.weighed(subset):
+            kept = connection.table(_CODES)
+            yield from guarded(partial(_at_once, kept, request, [subset]), _COUNTING)
+            continue
         key = " + ".join(f"CAST(c{place} AS BIGINT) * {step}" for place, step in _steps(request, subset))
         # Every name in the statement is made here; none comes from the table or its user.
         query = f"SELECT {key or '0'} AS key, count(*) AS n FROM {_CODES} WHERE inside GROUP BY key"  # noqa: S608
@@ -195,30 +204,74 @@ def _one_by_one(
         yield OUT_OF_DOMAIN, np.arange(len(counted)), np.array(numbers, dtype=np.int64)
 
 
-def _at_once(encoded: duckdb.DuckDBPyRelation, request: Request) -> list[Groups]:
-    """Count all marginals while the codes pass by."""
-    counted = [
-        (subset, _steps(request, subset), np.zeros(request.domain.cells(subset), dtype=np.int64))
-        for subset in request.subsets
-    ]
+def _at_once(
+    encoded: duckdb.DuckDBPyRelation, request: Request, marginals: Sequence[tuple[str, ...]]
+) -> list[Groups]:
+    """Count marginals, and what is out of domain if it is among them, while the codes pass by."""
+    tallies = [_Tally(request, subset) for subset in marginals if subset != OUT_OF_DOMAIN]
     first_outside = encoded.columns.index("inside") + 1
     outside = np.zeros(len(request.out_of_domain.counts), dtype=np.int64)
     for batch in encoded.to_arrow_reader(_BATCH):
         outside += np.array([flags.true_count for flags in batch.columns[first_outside:]], dtype=np.int64)
         batch = batch.filter(batch.column("inside"))
         codes = [column.to_numpy().astype(np.int64) for column in batch.columns[: first_outside - 1]]
-        for _, steps, records in counted:
-            keys = np.zeros(batch.num_rows, dtype=np.int64)
-            for place, step in steps:
-                keys += codes[place] * step
-            if records.size <= _BATCH:
-                records += np.bincount(keys, minlength=records.size)
-            else:
-                np.add.at(records, keys, 1)
-    found = [(subset, keys := np.flatnonzero(records), records[keys]) for subset, _, records in counted]
-    if request.out_of_domain.counts:
+        for tally in tallies:
+            tally.add(codes, batch.num_rows)
+    found = [tally.groups() for tally in tallies]
+    if OUT_OF_DOMAIN in marginals:
         found.append((OUT_OF_DOMAIN, np.arange(len(outside)), outside))
     return found
+
+
+#: Sums of so many bits of the weights of records stay within 64 bits for 2^39 records.
+_LIMB = 24
+
+
+@final
+class _Tally:
+    """The counts of one marginal as codes pass by; of weights above 1 in limbs, which add up in 64 bits."""
+
+    def __init__(self, request: Request, subset: tuple[str, ...]) -> None:
+        weight = request.domain.weight(subset)
+        axes = list(zip((request.domain[name] for name in subset), _steps(request, subset), strict=True))
+        self._subset, self._weighed = subset, weight > 1
+        self._steps = [axis for attribute, axis in axes if not isinstance(attribute, Amount)]
+        self._amounts = [(attribute, *axis) for attribute, axis in axes if isinstance(attribute, Amount)]
+        self._wide: Any = np.int64 if weight < 2**62 else object
+        limbs = -(-weight.bit_length() // _LIMB)
+        self._sums = np.zeros((limbs, request.domain.cells(subset)), dtype=np.int64)
+
+    def add(self, codes: Sequence[NDArray[np.int64]], records: int) -> None:
+        keys = np.zeros(records, dtype=np.int64)
+        for place, step in self._steps:
+            keys += codes[place] * step
+        if not self._amounts:
+            self._add(self._sums[0], keys, None)
+            return
+        weights = [amount.weights(codes[place].astype(self._wide)) for amount, place, _ in self._amounts]
+        for values in product(*(range(len(own)) for own in weights)):
+            shares = math.prod(own[value] for own, value in zip(weights, values, strict=True))
+            cells = keys + sum(value * step for value, (*_, step) in zip(values, self._amounts, strict=True))
+            for place, sums in enumerate(self._sums):
+                self._add(sums, cells, (shares >> _LIMB * place) & (2**_LIMB - 1))
+
+    def groups(self) -> Groups:
+        """Return the cells that hold records, and their counts."""
+        keys = np.flatnonzero(self._sums.any(axis=0))
+        if not self._weighed:
+            return self._subset, keys, self._sums[0, keys]
+        held = [sums[keys].astype(object) << _LIMB * place for place, sums in enumerate(self._sums)]
+        return self._subset, keys, sum(held[1:], held[0])
+
+    @staticmethod
+    def _add(sums: NDArray[np.int64], keys: NDArray[np.int64], weights: NDArray[Any] | None) -> None:
+        if sums.size > _BATCH:
+            np.add.at(sums, keys, 1 if weights is None else weights.astype(np.int64))
+        elif weights is None:
+            sums += np.bincount(keys, minlength=sums.size)
+        else:
+            # exact: a batch adds up to less than 2^53
+            sums += np.bincount(keys, weights.astype(np.float64), minlength=sums.size).astype(np.int64)
 
 
 def _steps(request: Request, subset: Sequence[str]) -> list[tuple[int, int]]:

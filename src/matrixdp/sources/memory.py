@@ -144,7 +144,9 @@ def encode_codes(
     does not tell upper from lower case.
     """
     readings = request.domain.readings
-    encoders = [Coded(own.name, own.size) if own.name in coded else own.read_from(None) for own in readings]
+    encoders = [
+        Coded(own.name, own.raw_size) if own.name in coded else own.read_from(None) for own in readings
+    ]
     names = readings.names if request.unit.id is None else (*readings.names, request.unit.id)
     return encode(connection.from_arrow(held), request, Domain(encoders), names)
 

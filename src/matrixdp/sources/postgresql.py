@@ -69,11 +69,35 @@ def _ends(domain: Domain, subsets: Sequence[tuple[str, ...]]) -> list[int]:
     return list(accumulate(map(domain.cells, subsets), initial=0))
 
 
-def counting(request: base.Request, parts: Sequence[Block], codes: str) -> str:
+def divided(request: base.Request, amounts: Sequence[str], codes: str) -> str:
+    """Return a subquery with a row for each cell that records are divided among, and what each weighs there.
+
+    It is of a subquery with a column ``c0``, ``c1``, ... an attribute; those of the amounts become values.
+    """
+    columns = {f"c{i}": f"c{i}" for i in range(len(request.domain))}
+    joined, weights = [], []
+    for name in amounts:
+        attribute, column = request.domain[name], f"c{request.domain.index(name)}"
+        code, most = f"CAST({column} AS numeric)", attribute.weight
+        columns[column] = f"v{column}"
+        share = f"CASE v{column} WHEN 0 THEN {most} - {code} WHEN 1 THEN {code} ELSE 0 END"
+        if attribute.null_code is not None:
+            share = f"CASE WHEN {column} <= {most} THEN {share} WHEN v{column} = 2 THEN {most} ELSE 0 END"
+        values = ", ".join(f"({place})" for place in range(attribute.size))
+        weights.append(f"({share})")
+        joined.append(f" CROSS JOIN (VALUES {values}) AS j{column}(v{column})")
+    listed = ", ".join(f"{value} AS {column}" for column, value in columns.items())
+    product = " * ".join(weights)
+    return f"SELECT {listed}, {product} AS weight FROM ({codes}) AS whole{''.join(joined)}"  # noqa: S608
+
+
+def counting(request: base.Request, parts: Sequence[Block], codes: str, *, weighed: bool = False) -> str:
     """Return the statement that counts, of a subquery with a column ``c0``, ``c1``, ... an attribute.
 
-    Its rows are a number that says which marginal and cell, and the number of records there.
+    Its rows are a number that says which marginal and cell, and the number of records there; of records that
+    are `divided`, the sum of their weights as a text.
     """
+    one, extra, number = ("sum(weight)", ", weight", "text") if weighed else ("count(*)", "", "bigint")
     ends = _ends(request.domain, [names for names, _ in parts])
     starts = _ends(request.domain, [subset for _, subsets in parts for subset in subsets])
     # Short integers are packed and grouped sooner.
@@ -95,21 +119,22 @@ def counting(request: base.Request, parts: Sequence[Block], codes: str) -> str:
         for subset in subsets:
             key = packed(subset, held, next(own_starts))
             if len(subset) == len(names):
-                marginals.append(f"SELECT {key} AS cell, records {inside}")
+                whole = "CAST(records AS text) AS records" if weighed else "records"
+                marginals.append(f"SELECT {key} AS cell, {whole} {inside}")
             else:
-                added = "CAST(sum(records) AS bigint) AS records"
+                added = f"CAST(sum(records) AS {number}) AS records"
                 marginals.append(f"SELECT {key} AS cell, {added} {inside} GROUP BY 1")
     sets = [f"b{i}" for i in range(len(keys))]
     counted = (
-        f"SELECT coalesce({', '.join(sets)}) AS block, count(*) AS records "  # noqa: S608
-        f"FROM (SELECT {', '.join(keys)} FROM ({codes}) AS codes OFFSET 0) AS keys "
+        f"SELECT coalesce({', '.join(sets)}) AS block, {one} AS records "  # noqa: S608
+        f"FROM (SELECT {', '.join(keys)}{extra} FROM ({codes}) AS codes OFFSET 0) AS keys "
         f"GROUP BY GROUPING SETS (({'), ('.join(sets)}))"
     )
     return f"WITH blocks AS MATERIALIZED ({counted}) " + " UNION ALL ".join(marginals)
 
 
 def counted_marginals(
-    request: base.Request, parts: Sequence[Block], keys: NDArray[np.int64], counts: NDArray[np.int64]
+    request: base.Request, parts: Sequence[Block], keys: NDArray[np.int64], counts: NDArray[Any]
 ) -> Iterator[base.Marginal]:
     """Yield the marginals of the rows of a statement of `counting`.
 
@@ -330,12 +355,14 @@ class PostgreSQLSource(base.TableSource):
                     request.array(base.OUT_OF_DOMAIN, places, np.array(counts, dtype=np.int64)),
                 )
             kept = f"SELECT * FROM ({codes}) AS encoded WHERE {inside}"  # noqa: S608
-            gathered = blocks(request.domain, request.subsets)
-            for first in range(0, len(gathered), _AT_ONCE):
-                parts = gathered[first : first + _AT_ONCE]
-                statement = counting(request, parts, kept)
-                found = base.guarded(partial(_groups, cursor, statement), _COUNTING, base.FAILED)
-                yield from counted_marginals(request, parts, *found)
+            for amounts, subsets in _by_amounts(request).items():
+                codes = divided(request, amounts, kept) if amounts else kept
+                gathered = blocks(request.domain, subsets)
+                for first in range(0, len(gathered), _AT_ONCE):
+                    parts = gathered[first : first + _AT_ONCE]
+                    statement = counting(request, parts, codes, weighed=bool(amounts))
+                    found = base.guarded(partial(_groups, cursor, statement), _COUNTING, base.FAILED)
+                    yield from counted_marginals(request, parts, *found)
 
     @contextmanager
     def _connect(self) -> Iterator[Any]:
@@ -423,10 +450,22 @@ def _outside(request: base.Request, codes: str, inside: str) -> str:
     return f"SELECT {columns} FROM ({codes}) AS encoded"  # noqa: S608
 
 
-def _groups(cursor: Any, statement: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_amounts(request: base.Request) -> dict[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the marginals by those of their attributes among whose values records are divided."""
+    found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for subset in request.subsets:
+        names = [name for name in subset if request.domain[name].weight > 1]
+        found.setdefault(request.domain.sort(names), []).append(subset)
+    return found
+
+
+def _groups(cursor: Any, statement: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
     cursor.execute(statement)
     found = cursor.fetch_arrow_table()
-    return found["cell"].to_numpy(), found["records"].to_numpy()
+    records = found["records"].to_numpy()
+    if records.dtype == object:
+        records = np.array([int(text) for text in records], dtype=object)
+    return found["cell"].to_numpy(), records
 
 
 def _rows(cursor: Any, query: str) -> list[tuple[Any, ...]]:

@@ -260,6 +260,12 @@ class Dialect:
             clipped = _clipped(rule, value, rule.first, rule.last, rule.last - rule.first)
             inside = f"{whole} BETWEEN {rule.first} AND {rule.last}{exact}"
             return f"CASE {clipped}WHEN {inside} THEN {self.cast}({whole} AS bigint) - ({rule.first}) END"
+        if isinstance(rule, meaning.Multiples):
+            low, high = map(double, rule.ends)
+            steps = f"({value} * {double(rule.under)} + {double(rule.over / 2)}) / {double(rule.over)}"
+            nearest = f"{self.cast}(floor({steps}) AS bigint) - ({rule.first})"
+            ends = f"WHEN {value} <= {low} THEN 0 WHEN {value} >= {high} THEN {rule.last - rule.first}"
+            return f"CASE {ends} WHEN {value} IS NOT NULL THEN {nearest} END"
         edges, below = list(map(double, rule.edges)), "<=" if rule.closed else "<"
         clipped = _clipped(rule, value, edges[0], edges[-1], len(edges) - 2)
         inside = f"{value} >= {edges[0]} AND {value} {below} {edges[-1]}"
@@ -338,7 +344,7 @@ class Dialect:
             column = encoders[name].column
             parts, code = self.named(rule, own[column], stored[column], i)
             values += parts
-            codes.append(f"{_or_other(code, request.out_of_domain.code(name))} AS c{i}")
+            codes.append(f"{_or_other(code, request.other(name))} AS c{i}")
             read[name] = f"c{i}"
         return values, codes, attribute_codes(request.domain, request.out_of_domain, read)
 

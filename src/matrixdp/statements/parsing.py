@@ -384,7 +384,9 @@ def check(scope: Scope, part: exp.Expr) -> None:
         If it is not allowed, or asks for a value that its attribute does not have.
     """
     if isinstance(part, exp.Column):
-        scope.named(part)
+        if scope.named(part)[0].divided:
+            expected = "another attribute: an amount has no values to compare, only `SUM` and `AVG`"
+            raise scope.statement.unfit(part, expected)
         return
     if isinstance(part, exp.Is):
         _check_null(scope, part)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from matrixdp import forms
-from matrixdp.domain import Attribute, Dates
+from matrixdp.domain import Amount, Attribute, Dates
 from matrixdp.errors import EntryError, UnsupportedQueryError, within
 from matrixdp.forms import key, record
 from matrixdp.language.entries import entry_form
@@ -207,7 +207,9 @@ _BINNING = (
 
 @record
 class _OfNumbers(OfAttribute):
-    """A statistic of the numbers that values stand for, bins by their middles."""
+    """A statistic of the numbers that values stand for, bins by their middles; of amounts it is exact."""
+
+    amounts = True
 
     @property
     def measures(self) -> str:
@@ -239,6 +241,19 @@ class _OfNumbers(OfAttribute):
         if found:
             raise EntryError.at((), f"{attribute.name!r}, {found}", expected, code="wrong-kind")
         return np.array([lows, (lows + highs) / 2, highs])
+
+    def binning(self, strata: Strata, most: Array) -> list[Column]:
+        """Return the column with the most by which bins make estimates wrong; none of amounts."""
+        return [] if strata.attribute.divided else [Column("binning", most)]
+
+    def table(
+        self, inference: Inference, strata: Strata, columns: list[Column], intervals: str, off: str
+    ) -> Table:
+        """Return the table of figures, with the error of binning or how the numbers of an amount count."""
+        if isinstance(strata.attribute, Amount):
+            note = f"a number {strata.attribute.meaning}"
+            return strata.table(inference, columns, f"{intervals}; exact, without bins: {note}", note=note)
+        return strata.table(inference, columns, f"{intervals}{_BINNING}{off}")
 
     def sums(self, attribute: Attribute, codes: Codes, middle: float, said: str) -> Predicates:
         """Return the sum of how far values lie from a number; of bins by their middles, and by either end."""
@@ -301,10 +316,10 @@ class MeanEntry(_OfNumbers):
         )
         columns = [
             *figures(means.estimates + middle, means.deviations, lower, upper),
-            Column("binning", np.full(strata.count, (numbers[2] - numbers[0]).max() / 2)),
+            *self.binning(strata, np.full(strata.count, (numbers[2] - numbers[0]).max() / 2)),
             Column("warning", means.warnings),
         ]
-        return strata.table(inference, columns, f"Fieller's, pointwise{_BINNING}the estimate may be off")
+        return self.table(inference, strata, columns, "Fieller's, pointwise", "the estimate may be off")
 
 
 def _middle(numbers: Array) -> float:
@@ -332,10 +347,9 @@ class SumEntry(_OfNumbers):
             widths = [inference.multipliers(group) * own for group, own in zip(used, deviations, strict=True)]
         columns = [
             *figures(middle, deviations[1], below - widths[0], above + widths[2]),
-            Column("binning", np.maximum(above - below, 0.0) / 2.0),
+            *self.binning(strata, np.maximum(above - below, 0.0) / 2.0),
         ]
-        intervals = f"pointwise{_BINNING}the estimate would be off, as estimated"
-        return strata.table(inference, columns, intervals)
+        return self.table(inference, strata, columns, "pointwise", "the estimate would be off, as estimated")
 
 
 # The values of an attribute with the most records, and the confidence that the set of them is right.

@@ -243,6 +243,8 @@ class OfAttribute(StatisticEntry):
 
     #: Whether the values must have an order; then null, which has no place in it, is left out.
     ordered = True
+    #: Whether it can be of an amount.
+    amounts = False
 
     @property
     @abstractmethod
@@ -323,7 +325,7 @@ class OfAttribute(StatisticEntry):
             If an attribute is unknown or named twice, its values have no order, or a condition does not fit.
         """
         with within(self.main_key()):
-            attribute = language.find_attribute(domain, self.attribute)
+            attribute = language.find_attribute(domain, self.attribute, amounts=self.amounts)
             with within(attribute.name):
                 codes = tuple(attribute.all_codes)
         conditions: dict[str, Predicates] = {}
@@ -478,11 +480,12 @@ class Strata:
         intervals: str,
         own: Predicates | None = None,
         places: NDArray[np.int64] | None = None,
+        note: str = "",
     ) -> Table:
         """Return the table of a statistic, and in its metadata what was asked and what the intervals are.
 
         It has as many rows for each stratum; of the attribute the predicates ``own`` are asked about, in each
-        row that at one of the ``places``, shape (strata, rows of each).
+        row that at one of the ``places``, shape (strata, rows of each). A note says what readers should know.
         """
         rows = len(columns[0].values) // self.count
         labels = inference.labels([self._group(self.by)], np.repeat(np.arange(self.count), rows))
@@ -495,5 +498,6 @@ class Strata:
         where = {name: own.describe(self.domain[name])[0] for name, own in self.where.items()}
         if len(self.codes) < self.attribute.size:
             where[self.attribute.name] = Sets((self.codes,)).describe(self.attribute)[0]
-        said = {"statistic": self.title, "by": list(self.by), "where": where}
+        said: dict[str, object] = {"statistic": self.title, "by": list(self.by), "where": where}
+        said |= {"note": note} if note else {}
         return inference.table(labels, columns, intervals, **said)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from matrixdp.domain import Domain, OutOfDomain, encode_value, person_id
+from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain, encode_value, person_id
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import DomainError, MatrixDPError, SourceError, TooLargeError
 from matrixdp.privacy import Unit
@@ -248,6 +248,8 @@ HOSTILE_DOMAIN = Domain(
             "categories": ["2020-01-31", "2020-02-01"], "type": "date", "missing": ["9999-12-31", 3, "x"],
         },
         "odd bins": {"edges": [-1e30, 0.1, 0.2, 0.3, 3.0000000000000004, 1e30]},
+        "cents": {"amount": [-0.5, 3.25], "step": 0.01, "null": "none"},
+        "coarse": {"amount": [-9e15, 9e15], "step": 10**8, "trim": True},
     }
 )  # fmt: skip
 
@@ -360,7 +362,7 @@ def _check_codes(open_table: Opener, kinds: Collection[Kind]) -> None:
         f"{attribute.name} of {kind.value}": (attribute, kind)
         for kind in kinds
         for attribute in HOSTILE_DOMAIN
-        if attribute.rule(kind) is not None
+        if attribute.rule(kind) is not None and (source.divides_records or not attribute.divided)
     }
     own = {name: replace(one.read_from(kind.value), name=name) for name, (one, kind) in read.items()}
     domain = Domain({"record": rows, **own})
@@ -369,11 +371,18 @@ def _check_codes(open_table: Opener, kinds: Collection[Kind]) -> None:
         for (_, name), counts in marginals:
             (attribute, kind), other = read[name], others[name]
             for value, row in zip(held[kind], counts, strict=True):
-                code, codes = encode_value(attribute, value), np.flatnonzero(row).tolist()
-                right = codes == [other if code is None else code] and row.sum() == 1
-                read_as = f"{value!r} has the code {code}, and is read as {codes}"
+                code = encode_value(attribute, value)
+                right = _weights(attribute, attribute.raw_code(other) if code is None else code)
+                read_as = f"{value!r} has the code {code}, and is counted as {row.tolist()}"
                 what = f"where {other} stands for what is out of domain"
-                require(right, f"{attribute.name}: the {kind.value} {read_as} {what}")
+                require(row.tolist() == right, f"{attribute.name}: the {kind.value} {read_as} {what}")
+
+
+def _weights(attribute: Attribute, code: int) -> list[int]:
+    """Return what a record with the code of a raw value weighs at each value of its attribute."""
+    if isinstance(attribute, Amount):
+        return [int(own[0]) for own in attribute.weights(np.array([code]))]
+    return [int(own == code) for own in range(attribute.size)]
 
 
 def _check_counts(open_table: Opener) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, final
 
 from matrixdp.display import about, above, printable
-from matrixdp.domain import Attribute, Domain, OutOfDomain
+from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
@@ -257,6 +257,8 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
         if attribute.size > 1:
             values += f" .. {attribute.label(attribute.size - 1)}"
         kind = ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute)
+        if isinstance(attribute, Amount):
+            kind = f"an amount{_origin(attribute)}: a number {attribute.meaning}"
         becomes = "the record is dropped" if code is None else f"counted as {_line(attribute.label(code))}"
         rows.append((_line(name), kind, f"{attribute.size:,}", _line(values), becomes))
     yield Table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)

@@ -41,6 +41,9 @@ def read_counts(
     if rule.counts:
         expected = "no counts: the mechanism dawa does not measure how many records are out of domain"
         raise PrivacyError.at(("out_of_domain", "count"), "counts of records", expected)
+    if workload.domain[attribute].divided:
+        expected = "an attribute with values of its own, such as {edges: [0, 1000, 5000]}"
+        raise PrivacyError.at(("domain", attribute), "an amount", expected, code="not-supported")
     source = open_source(table, table_name=table_name)
     for _, counts in source.marginals(workload.domain, [(attribute,)], rule, unit):
         return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)

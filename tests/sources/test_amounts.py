@@ -1,0 +1,148 @@
+"""Amounts are added up exactly, by every engine alike: sums are integers, whatever stands in the column."""
+
+import itertools
+from contextlib import nullcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import matrixdp as mdp
+from matrixdp.domain.rules import Kind
+from matrixdp.sources import counting, open_source
+from tests import servers
+from tests.sources.ways import TEXT, WAYS
+
+DOMAIN = mdp.Domain(
+    {
+        "grade": ["A", "B"],
+        "loan": {"amount": [0, 40000], "step": 0.01},
+        "fee": {"amount": [-2.5, 7.5], "step": 0.25, "null": "none"},
+        "class": {"column": "loan", "edges": [0, 100, 40000], "closed": True},
+    }
+)
+SUBSETS = [(), ("grade",), ("loan",), ("grade", "loan"), ("fee", "loan", "grade"), ("fee",)]
+RULE = mdp.OutOfDomain({"loan": 0, "class": 0}, [None])
+#: What the column says, and the hundredths that it stands for; None is out of domain, and counts as 0.
+LOANS = {
+    "100.29": 10029, "0.29": 29, " 1.10 ": 110, "35000": 3500000, "40000": 4000000, "40000.01": 4000000,
+    "1e5": 4000000, "1e199": 4000000, "1e308": None, "-5": 0, "-1e99": 0, "0.005": 1, "0.004": 0,
+    "39999.99": 3999999, "12345.67": 1234567, "nan": None, "inf": None, "-inf": None, "abc": None, "": None,
+    "true": 100, "0.015": 2,
+}  # fmt: skip
+#: And quarters; without a number a record is in the value for that, and with another text out of domain.
+FEES = {
+    "-2.5": -10,
+    "-2.4": -10,
+    "-99": -10,
+    "0": 0,
+    "1.25": 5,
+    "1.37": 5,
+    "1.375": 6,
+    "8": 30,
+    "": "none",
+    "x": None,
+}
+
+
+def shares(name: str, said: Any) -> list[Fraction]:
+    """Return the shares of a record at the values of an amount."""
+    if name == "loan":
+        high = Fraction(0 if said is None else said, 4000000)
+        return [1 - high, high]
+    if said == "none":
+        return [Fraction(0), Fraction(0), Fraction(1)]
+    high = Fraction(said + 10, 40)
+    return [1 - high, high, Fraction(0)]
+
+
+def expected(records: list[tuple[str, str, str]], subset: tuple[str, ...]) -> np.ndarray[Any, Any]:
+    shape = [DOMAIN[name].size for name in subset]
+    found = np.full(shape, Fraction(0), dtype=object)
+    for grade, loan, fee in records:
+        if FEES[fee] is None:
+            continue
+        own = {
+            "grade": [Fraction(code == "AB".index(grade)) for code in range(2)],
+            "loan": shares("loan", LOANS[loan]),
+            "fee": shares("fee", FEES[fee]),
+        }
+        for cell in itertools.product(*map(range, shape)):
+            weight = Fraction(1)
+            for name, code in zip(subset, cell, strict=True):
+                weight *= own[name][code]
+            found[cell] += weight
+    return found
+
+
+def records() -> list[tuple[str, str, str]]:
+    return [("AB"[(i * j) % 2], loan, fee) for i, loan in enumerate(LOANS) for j, fee in enumerate(FEES)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_engine_adds_up_the_same_integers(way, tmp_path):
+    grades, loans, fees = zip(*records(), strict=True)
+    table = pa.table({"grade": grades, "loan": loans, "fee": fees})
+    with servers.one_connection() if way == "postgresql" else nullcontext():
+        source = WAYS[way].opens(table, tmp_path)
+        rule = RULE if source.counts_out_of_domain else mdp.OutOfDomain({"loan": 0, "class": 0})
+        found = dict(source.marginals(DOMAIN, SUBSETS, rule))
+    for subset in SUBSETS:
+        weight = DOMAIN.weight(subset)
+        assert found[subset].tolist() == np.asarray(expected(records(), subset) * weight).tolist(), subset
+    total = sum(FEES[fee] is not None for _, _, fee in records())
+    low, high = found["loan",]
+    assert low + high == total * 4000000
+    assert high == sum(LOANS[loan] or 0 for _, loan, fee in records() if FEES[fee] is not None)
+
+
+@pytest.mark.parametrize("way", [way for way, own in WAYS.items() if own.kinds != TEXT])
+def test_numbers_are_as_exact_as_texts(way, tmp_path):
+    values = np.round(np.random.default_rng(0).uniform(-100, 41000, 200), 2)
+    domain = mdp.Domain(
+        {"loan": DOMAIN["loan"], "coarse": {"column": "loan", "amount": [0, 40000], "step": 500}}
+    )
+    table = (
+        pa.table({"loan": values})
+        if Kind.FLOAT in WAYS[way].kinds
+        else pa.table({"loan": values.astype(str)})
+    )
+    with servers.one_connection() if way == "postgresql" else nullcontext():
+        found = dict(
+            WAYS[way].opens(table, tmp_path).marginals(domain, [("loan",), ("coarse",)], mdp.OutOfDomain())
+        )
+    clipped = [Fraction(repr(float(value))) for value in np.clip(values, 0, 40000)]
+    assert found["loan",][1] == sum(clipped) * 100
+    assert found["coarse",][1] == sum((value + 250) // 500 for value in clipped)
+
+
+def test_amounts_at_once_and_one_after_the_other(monkeypatch):
+    grades, loans, fees = zip(*records(), strict=True)
+    source = open_source(pa.table({"grade": grades, "loan": loans, "fee": fees}))
+    first = dict(source.marginals(DOMAIN, SUBSETS, RULE))
+    monkeypatch.setattr(counting, "_BATCH", 2)
+    monkeypatch.setattr(counting, "_MOST_AT_ONCE", 0)
+    later = dict(source.marginals(DOMAIN, SUBSETS, RULE))
+    assert first.keys() == later.keys()
+    assert all(first[subset].tolist() == later[subset].tolist() for subset in first)
+
+
+def test_products_of_amounts_have_any_width():
+    amounts = {name: {"amount": [0, 10**9], "step": 1} for name in ("a", "b", "c")}
+    domain = mdp.Domain(amounts)
+    column = [0, 1, 123456789, 10**9 - 1, 10**9]
+    table = {"a": column, "b": column[::-1], "c": [10**9] * 5}
+    ((_, found),) = open_source(table).marginals(domain, [("a", "b", "c")], mdp.OutOfDomain())
+    assert found[1, 1, 1] == sum(a * b * 10**9 for a, b in zip(column, column[::-1], strict=True))
+    assert found.sum() == 5 * 10**27
+
+
+def test_only_the_first_amounts_of_a_person_count():
+    table = {"who": ["x", "y", "x", "x", None], "loan": ["1.5", "2", "40000", "7", "9"]}
+    unit = mdp.Unit(records=2, id="who")
+    domain = mdp.Domain({"loan": DOMAIN["loan"]})
+    ((_, found),) = open_source(table).marginals(domain, [("loan",)], mdp.OutOfDomain(), unit)
+    assert found[1] == 150 + 200 + 4000000
+    assert found.sum() == 3 * 4000000
