@@ -19,7 +19,7 @@ DOMAIN = mdp.Domain(
     {
         "grade": ["A", "B"],
         "loan": {"amount": [0, 40000], "step": 0.01},
-        "fee": {"amount": [-2.5, 7.5], "step": 0.25, "null": "none"},
+        "fee": {"amount": [-2.5, 7.5], "step": 0.25, "null": "none", "missing": ["N/A", 5.5]},
         "class": {"column": "loan", "edges": [0, 100, 40000], "closed": True},
     }
 )
@@ -44,6 +44,8 @@ FEES = {
     "8": 30,
     "": "none",
     "x": None,
+    "N/A": "none",
+    "5.50": "none",
 }
 
 
