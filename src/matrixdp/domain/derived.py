@@ -17,7 +17,7 @@ from matrixdp.domain.attribute import Attribute, Derivation, check_combinations,
 from matrixdp.domain.encoding import encode_value
 from matrixdp.domain.rules import BOOLEANS, canonical_text, canonical_value
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import ListOf, MappingOf, OrFile, Record, describe_value, key, record, text
+from matrixdp.forms import AnyOf, ListOf, MappingOf, OrFile, Record, describe_value, key, record, text
 
 # SQL over public values: what an expression says of every combination of values of some attributes.
 
@@ -135,7 +135,9 @@ def _checked(expression: str, parents: Collection[str]) -> str:
 _ANY = forms.Verbatim(lambda definitions: {})  # noqa: ARG005 - what describes the values is read with them
 _VALUE = forms.scalar("text, a finite number, true or false")
 _MAP = "a mapping from values to what they count as"
-_RULES = ("sql", "map", "cases", "codes")
+_LOOKUP = "a mapping from names of columns to their values, all of the same number"
+_LISTED_COLUMNS = ListOf(text("the name of a column"), "a list of columns of `values_from`", once="each once")
+_RULES = ("sql", "map", "cases", "values_from", "codes")
 #: What goes with the values of the derived attribute, and not with the column that a map is read from.
 _OWN = ("categories", "labels", "levels", "level_texts", "sha256", "title", "unit", "note", "source")
 #: What lists the values of the derived attribute, which are those of its rule where none stands there.
@@ -167,8 +169,11 @@ class DerivedForm(Record):
         default=(),
         about="the attributes of the domain that it is derived from",
     )
-    columns: Mapping[str, object] = key(
-        MappingOf(_ANY, "a mapping of columns to what describes them", named="the name of a column"),
+    columns: Mapping[str, object] | tuple[str, ...] = key(
+        AnyOf(
+            ((lambda said: isinstance(said, list | tuple), _LISTED_COLUMNS),),
+            MappingOf(_ANY, "a mapping of columns to what describes them", named="the name of a column"),
+        ),
         default={},
         about="columns that are read for this attribute alone",
     )
@@ -180,6 +185,19 @@ class DerivedForm(Record):
         ListOf(forms.RecordForm(CaseForm), "a list of cases {when: {attribute: values}, then: value}"),
         default=(),
     )
+    values_from: Mapping[str, tuple[str | bool | float, ...]] | None = key(
+        OrFile(
+            MappingOf(ListOf(_VALUE, "a list of values"), _LOOKUP, named="the name of a column", least=1),
+            _LOOKUP,
+        ),
+        default=None,
+        about="a public table whose rows list the combinations of the parents' values",
+    )
+    value: str | None = key(
+        text("the name of a column of `values_from`"),
+        default=None,
+        about="the column of `values_from` with the attribute's values; left out, they are the combinations",
+    )
     otherwise: str | bool | float | None = key(_VALUE, default=None)
     codes: tuple[int, ...] | None = key(
         ListOf(forms.whole("a code", least=0), "a code for each combination of the parents' values"),
@@ -189,12 +207,19 @@ class DerivedForm(Record):
     def check(self) -> None:
         """Check that one thing says how it is derived."""
         given = [name for name in _RULES if getattr(self, name) not in (None, ())]
-        if given not in (["sql"], ["map"], ["cases"], ["codes"], ["sql", "codes"]):
+        if len(given) != 1 and given != ["sql", "codes"]:
             found = " and ".join(given) or "none of them"
             raise DomainError.at((), found, f"one of {', '.join(_RULES)}", code="conflict")
-        if self.otherwise is not None and given[0] not in ("map", "cases"):
+        if self.otherwise is not None and given[0] not in ("map", "cases", "values_from"):
             found = f"it beside {given[0]}"
-            raise DomainError.at(("otherwise",), found, "it beside `map` or `cases`", code="conflict")
+            expected = "it beside `map`, `cases` or `values_from`"
+            raise DomainError.at(("otherwise",), found, expected, code="conflict")
+        beside = {"value": self.value is not None, "columns": isinstance(self.columns, tuple)}
+        for word in (word for word, said in beside.items() if said and self.values_from is None):
+            found = "it" if word == "value" else "a list"
+            raise DomainError.at(
+                (word,), f"{found} without `values_from`", "it beside `values_from`", code="conflict"
+            )
 
 
 def is_derived(spec: object) -> bool:
@@ -233,7 +258,7 @@ def derived_attribute(
         rest = {word: value for word, value in spec.items() if word not in keys}
         parents, columns = _parents(name, form, rest, known, describe)
         check_combinations(parents)
-        values = _values(form, parents)
+        values, order = _values(form, parents)
         for kept in (word for word in rest if word in _OF_COLUMNS):
             expected = "it with a column under `columns`, as a derived attribute has no column of its own"
             raise DomainError.at((kept,), describe_value(rest[kept]), expected)
@@ -243,12 +268,17 @@ def derived_attribute(
         if rest.keys().isdisjoint(_TELLING):
             for word in (word for word in rest if word not in (*_OWN, "null")):
                 raise DomainError(DerivedForm.unknown_key(word).within(name))
-            listed = (value.isoformat() if isinstance(value, date) else value for value in values)
+            listed = (value.isoformat() if isinstance(value, date) else value for value in order)
             texts = dict.fromkeys(canonical_text(value) for value in listed if value is not None)
             rest = {"categories": list(texts), **rest}
+        if form.values_from is not None and isinstance(rest.get("levels"), list | tuple):
+            with within(name, "levels"):
+                rest["levels"] = _levels(form.values_from, rest["levels"], order, form.otherwise)
         target = describe(name, rest)
         with within(name):
-            codes = tuple(_code(target, parents, place, value) for place, value in enumerate(values))
+            places = {value: place for place, value in reversed(list(enumerate(values)))}
+            found = {value: _code(target, parents, place, value) for value, place in places.items()}
+            codes = tuple(found[value] for value in values)
     derivation = Derivation(form.of, columns, codes, form.sql)
     with within(name):
         derivation.check(parents, target.size)
@@ -263,7 +293,7 @@ def _parents(
         if parent not in known:
             raise DomainError(forms.unknown_name(("of", place), parent, PARENT, known))
     parents = [known[parent] for parent in form.of]
-    columns = dict(form.columns)
+    columns = _listed_columns(form) if isinstance(form.columns, tuple) else dict(form.columns)
     if form.map is not None and not parents and not columns:
         # a map alone is about the attribute's own column, whose values are those that it maps
         if form.otherwise is not None:
@@ -285,17 +315,33 @@ def _parents(
     return [*parents, *made], made
 
 
-def _values(form: DerivedForm, parents: Sequence[Attribute]) -> list[object] | None:
-    """Return the value of each combination of the parents' values; None where their codes are given."""
+def _listed_columns(form: DerivedForm) -> dict[str, object]:
+    """Return what describes columns of the same names as some of a public table: the values that it lists."""
+    table = form.values_from or {}
+    for place, column in enumerate(form.columns):
+        if column not in table:
+            raise DomainError(
+                forms.unknown_name(("columns", place), column, "a column of `values_from`", table)
+            )
+    return {column: {"categories": list(dict.fromkeys(table[column]))} for column in form.columns}
+
+
+def _values(form: DerivedForm, parents: Sequence[Attribute]) -> tuple[list[object] | None, list[object]]:
+    """Return the value of each combination of the parents, None where codes are given, and their order."""
     if form.codes is not None:
-        return None
+        return None, []
+    if form.values_from is not None:
+        with within("values_from"):
+            return _looked_up(form.values_from, parents, form.value, form.otherwise)
     if form.map is not None:
         with within("map"):
-            return _mapped(form.map, parents, form.otherwise)
-    if form.cases:
-        return by_cases(parents, [(case.when, case.then) for case in form.cases], form.otherwise)
-    with within("sql"):
-        return by_expression(parents, form.sql or "")
+            values = _mapped(form.map, parents, form.otherwise)
+    elif form.cases:
+        values = by_cases(parents, [(case.when, case.then) for case in form.cases], form.otherwise)
+    else:
+        with within("sql"):
+            values = by_expression(parents, form.sql or "")
+    return values, values
 
 
 def _mapped(written: Mapping[str, object], parents: Sequence[Attribute], otherwise: object) -> list[object]:
@@ -315,6 +361,59 @@ def _mapped(written: Mapping[str, object], parents: Sequence[Attribute], otherwi
         if otherwise is None and code not in says:
             raise _nothing_for(parents, [code])
     return [says.get(code, otherwise) for code in parent.all_codes]
+
+
+def _looked_up(
+    table: Mapping[str, Sequence[object]], parents: Sequence[Attribute], value: str | None, otherwise: object
+) -> tuple[list[object], list[object]]:
+    """Return the value of each combination of the parents by the rows of a table, and their order."""
+    for name in (*(parent.name for parent in parents), *([] if value is None else [value])):
+        if name not in table:
+            raise DomainError(forms.unknown_name((), name, "a column of it", table))
+    rows = len(next(iter(table.values())))
+    for name, column in table.items():
+        if len(column) != rows:
+            raise DomainError.at(
+                (name,), f"{len(column)} values", f"{rows}, one in each row", code="wrong-size"
+            )
+    keys = [table[parent.name] for parent in parents]
+    codes = [
+        [parent.find(canonical_text(own)) for own in column]
+        for parent, column in zip(parents, keys, strict=True)
+    ]
+    says = (
+        [", ".join(map(canonical_text, row)) for row in zip(*keys, strict=True)]
+        if value is None
+        else table[value]
+    )
+    sizes = [parent.size for parent in parents]
+    found: list[object] = [None] * math.prod(sizes)
+    for row, (place, then) in enumerate(
+        zip(np.ravel_multi_index(codes, sizes).tolist(), says, strict=True), 1
+    ):
+        if found[place] is not None:
+            told = f"{_described(parents, [own[row - 1] for own in codes])} a second time"
+            raise DomainError.at((f"row {row}",), told, "each combination once", code="duplicate")
+        found[place] = then
+    if otherwise is None and None in found:
+        raise _nothing_for(parents, [int(code) for code in np.unravel_index(found.index(None), sizes)])
+    return [otherwise if then is None else then for then in found], [*says, otherwise]
+
+
+def _levels(
+    table: Mapping[str, Sequence[object]], named: object, order: Sequence[object], otherwise: object
+) -> dict[str, dict[str, list[str]]]:
+    """Return the levels that columns of a public table are; the rest of the combinations has its own value."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for place, level in enumerate(_LISTED_COLUMNS.read(named, forms.as_written)):
+        if level not in table:
+            raise DomainError(forms.unknown_name((place,), level, "a column of `values_from`", table))
+        groups: dict[str, dict[str, None]] = {}
+        for group, value in zip((*table[level], otherwise), order, strict=True):
+            if value is not None:
+                groups.setdefault(canonical_text(group), {})[canonical_text(value)] = None
+        found[level] = {group: list(values) for group, values in groups.items()}
+    return found
 
 
 def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: object) -> int:
@@ -384,5 +483,7 @@ def derived_schema(definitions: forms.Schema, values: forms.Schema) -> forms.Sch
     reference = DerivedForm.schema(definitions)
     own = definitions[DerivedForm.__name__]
     own["properties"] = {**values, **own["properties"]}
+    columns = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+    own["properties"]["levels"] = {"anyOf": [values["levels"], columns]}
     own["anyOf"] = [{"required": [name]} for name in _RULES]
     return reference

@@ -61,6 +61,11 @@ class PublicFile:
         self._check(len(self.header) == 2, _TWO)
         return {row[0]: row[1] for row in self._once()}
 
+    def columns(self) -> dict[str, list[str]]:
+        """Return the values of each column of a CSV file, by its name."""
+        self._check(bool(self.header), "a CSV file with a header")
+        return {name: list(values) for name, *values in zip(self.header, *self.rows, strict=True)}
+
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Return for each column but the first its values, each with those of the first that stand beside."""
         self._check(len(self.header) >= 2, "a CSV file: the value, then a column for each level")
@@ -205,6 +210,7 @@ _READERS: Mapping[object, Callable[[PublicFile], object]] = {
     "categories": lambda file: list(file.values()),
     "map": PublicFile.pairs,
     "levels": PublicFile.groups,
+    "values_from": PublicFile.columns,
 }
 """How the keys that may have the path of a file are read from it."""
 
