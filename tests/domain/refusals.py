@@ -163,6 +163,21 @@ DERIVED: Rejected = {
     ("domain", "x.map"): [{"of": ["age"], "map": {"0": "a"}}],
     ("wrong-type", "x.map"): [{"of": ["age"], "map": "file.csv"}],
     ("domain", "x"): [{"of": ["age", "sex"], "cases": [{"when": {"age": 0}, "then": "a"}]}],
+    ("domain", "x.values_from"): [{"of": ["age"], "values_from": {"age": ["0", "1"]}}],
+    ("unknown-name", "x.values_from"): [
+        {"of": ["sex"], "values_from": {"age": ["0"]}, "otherwise": "a"},
+        {"of": ["age"], "values_from": {"age": ["7"]}, "otherwise": "a"},
+        {"of": ["age"], "values_from": {"age": ["0"]}, "value": "aeg", "otherwise": "a"}],
+    ("unknown-name", "x.columns[1]"): [
+        {"columns": ["age", "sxe"], "values_from": {"age": ["0"], "sex": ["f"]}, "otherwise": "a"}],
+    ("unknown-name", "x.levels[0]"): [
+        {"of": ["age"], "values_from": {"age": ["0"]}, "levels": ["sex"], "otherwise": "a"}],
+    ("duplicate", "x.values_from[1]"): [
+        {"of": ["age"], "values_from": {"age": ["0", "0"]}, "otherwise": "a"}],
+    ("wrong-size", "x.values_from.sex"): [
+        {"of": ["age"], "values_from": {"age": ["0", "1"], "sex": ["f"]}, "otherwise": "a"}],
+    ("conflict", "x.columns"): [{"columns": ["age"], "sql": "age"}],
+    ("conflict", "x.value"): [{"of": ["age"], "sql": "age", "value": "age"}],
     ("unknown-name", "x.cases[0].when.sex"): [
         {"of": ["age"], "cases": [{"when": {"sex": "f"}, "then": 1}]}],
     ("unknown-name", "x.cases[0].when.age"): [{"of": ["age"], "cases": [{"when": {"age": 7}, "then": 1}]}],

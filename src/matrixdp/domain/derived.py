@@ -388,12 +388,10 @@ def _looked_up(
     )
     sizes = [parent.size for parent in parents]
     found: list[object] = [None] * math.prod(sizes)
-    for row, (place, then) in enumerate(
-        zip(np.ravel_multi_index(codes, sizes).tolist(), says, strict=True), 1
-    ):
+    for row, (place, then) in enumerate(zip(np.ravel_multi_index(codes, sizes).tolist(), says, strict=True)):
         if found[place] is not None:
-            told = f"{_described(parents, [own[row - 1] for own in codes])} a second time"
-            raise DomainError.at((f"row {row}",), told, "each combination once", code="duplicate")
+            told = f"{_described(parents, [own[row] for own in codes])} a second time"
+            raise DomainError.at((row,), told, "each combination once", code="duplicate")
         found[place] = then
     if otherwise is None and None in found:
         raise _nothing_for(parents, [int(code) for code in np.unravel_index(found.index(None), sizes)])
@@ -403,7 +401,7 @@ def _looked_up(
 def _levels(
     table: Mapping[str, Sequence[object]], named: object, order: Sequence[object], otherwise: object
 ) -> dict[str, dict[str, list[str]]]:
-    """Return the levels that columns of a public table are; the rest of the combinations has its own value."""
+    """Return the levels that columns of a public table are; other combinations have a value of their own."""
     found: dict[str, dict[str, list[str]]] = {}
     for place, level in enumerate(_LISTED_COLUMNS.read(named, forms.as_written)):
         if level not in table:

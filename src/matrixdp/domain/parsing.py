@@ -471,7 +471,7 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
     >>> attribute_from_spec("hours", {"min": 0, "max": 100, "bins": 20}).label(0)
     '[0, 5)'
     >>> attribute_from_spec("age", range(115))
-    Integers(name='age', minimum=0, maximum=114, round=None)
+    Integers(name='age', minimum=0, maximum=114, round=None, clip=False)
     """
     if isinstance(spec, Attribute):
         if spec.name != name:
