@@ -24,7 +24,7 @@ from matrixdp.papers.dawa import questions
 from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
-from matrixdp.report import page as contents
+from matrixdp.report import accuracy, tables
 from matrixdp.selection.compose import rounding
 from matrixdp.selection.limits import LIMITS
 from matrixdp.sources import postgresql as blocks
@@ -67,10 +67,10 @@ TEXTS = {
         f"(groups of up to {record._QUERIES:,} queries, {record._QUERIES_OF_ALL:,} in all",
         f"than noise does once in {1 / record._CHANCE:,.0f} times",
         f"one waits for another for up to {database.PATIENCE // 1000} s",
-        f"At most {contents.MAX_GROUPS} tables are shown",
-        f"{contents.MAX_GROUP_ROWS:,} answers of one table and {contents.MAX_ROWS:,} of all",
-        f"the first {contents._FIRST_ROWS} answers",
-        f"Errors are shown for {contents.MAX_ACCURACIES} tables",
+        f"At most {tables.MAX_GROUPS} tables are shown",
+        f"{tables.MAX_GROUP_ROWS:,} answers of one table and {tables.MAX_ROWS:,} of all",
+        f"the first {tables._FIRST_ROWS} answers",
+        f"Errors are shown for {accuracy.MAX_ACCURACIES} tables",
         f"{files.MAX_ANSWERS:,}",
     ],
     "specification.md": [

@@ -5,8 +5,8 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.report import tables as accuracy
-from matrixdp.report.tables import least_squared_error, workload_sensitivity
+from matrixdp.report import accuracy
+from matrixdp.report.accuracy import least_squared_error, workload_sensitivity
 from matrixdp.testing.plugins import dense_queries
 
 DOMAIN = mdp.Domain({"a": 3, "b": {"min": 0, "max": 6}, "c": ["x", "y"]})

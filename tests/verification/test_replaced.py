@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import matrixdp as mdp
 from matrixdp.measure import measurement
 from matrixdp.measure.measurement import calibrate
 from matrixdp.noise import GAUSSIAN
-from matrixdp.report.page import contents
+from matrixdp.report.accuracy import accuracies
 from matrixdp.selection.auto import select
 from matrixdp.storage.formats import save_strategy
 from tests.builders import saved
@@ -136,9 +137,10 @@ def test_a_page_tells_bounds_for_replacements_that_hold(tmp_path: Path) -> None:
     histogram = mdp.Workload(mdp.Domain({"a": 8}), mdp.marginals([1]))
     budget = mdp.Budget(mu=1, neighbours="replace")
     released(tmp_path / "out", histogram, budget)
-    told = contents(tmp_path / "out")
-    assert told.all_groups.rmse == pytest.approx(np.sqrt(2), rel=1e-6)
-    assert told.all_groups.least == pytest.approx(1.0, rel=1e-6)
-    assert told.accuracies[0].least == pytest.approx(1.0, rel=1e-6)
-    assert not told.straight_exact
+    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    told = accuracies(mdp.load_release(tmp_path / "out"), record)
+    assert told.together.rmse == pytest.approx(np.sqrt(2), rel=1e-6)
+    assert told.together.least == pytest.approx(1.0, rel=1e-6)
+    assert told.rows[0].least == pytest.approx(1.0, rel=1e-6)
+    assert not told.exact
     assert told.straight == pytest.approx(1.0)

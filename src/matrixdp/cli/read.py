@@ -340,7 +340,8 @@ def report(
     folder: ReleaseFolder,
     out: _ReportOut = None,
     title: Annotated[
-        str | None, Option(metavar="TEXT", help="The title (default: the folder's name).")
+        str | None,
+        Option(metavar="TEXT", help="The title (default: the publication's, or the folder's name)."),
     ] = None,
     suppress_above: Annotated[
         float | None,
@@ -353,6 +354,26 @@ def report(
         bool,
         Option("--within-range", help="Show counts below 0 as 0, and shares outside 0 to 1 as the end."),
     ] = False,
+    language: Annotated[
+        str | None,
+        Option(metavar="LANGUAGE", help="The language of titles, labels and notes, such as fr."),
+    ] = None,
+    maps: Annotated[
+        list[str] | None,
+        Option(
+            "--map",
+            metavar="ATTRIBUTE=FILE[:PROPERTY]",
+            help="Draw maps of the tables about an attribute of areas, with the outlines of a GeoJSON file. "
+            "Its features are named by a property: the one that fits, or PROPERTY. May be repeated.",
+        ),
+    ] = None,
+    files: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Link to the files of a folder beside the page, written by `show --export DIR`.",
+        ),
+    ] = None,
     markdown: Annotated[
         bool, Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
     ] = False,
@@ -361,14 +382,13 @@ def report(
     """Write a release as one HTML page.
 
     \b
-    - the privacy guarantee
+    - key figures, and what the publication section of the specification says
+    - each table: charts with intervals, maps, rows by columns with totals, a searchable list, CSV
+    - how the figures are protected, in plain words
     - the accuracy of each table, compared with per-query noise and with the lower bound
-    - quartiles
-    - plots with error bars
-    - searchable tables with CSV download
     - how the release came about: what was measured, its cost, and what is assumed
 
-    The page needs no network and no other file.
+    The page needs no network and no other file. It fits phones and follows light and dark mode.
     """  # noqa: D301 - click reads the character itself
     if markdown:
         _explain(folder, out, force)
@@ -379,13 +399,29 @@ def report(
     if path.resolve().is_relative_to(whole):
         found = f"{str(path)!r}, in the folder of the release"
         raise wrong("--out", found, "a file outside it", "no-place")
+    if files is not None and files.resolve().parent != path.resolve().parent:
+        raise wrong("--files", str(files), f"a folder beside the page, in {path.parent}", "no-place")
+    named = dict(_map(text) for text in maps or [])
     with Reporter() as reporter:
         reporter.stage("drawing the page")
         page = mdp.report_release(
-            folder, title=title, suppress_above=suppress_above, within_range=within_range
+            folder,
+            title=title,
+            suppress_above=suppress_above,
+            within_range=within_range,
+            language=language,
+            maps=named,
+            exported=files,
         )
     path.write_text(page, encoding="utf-8")
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
+
+
+def _map(text: str) -> tuple[str, str]:
+    attribute, found, path = text.partition("=")
+    if not found or not attribute or not path:
+        raise wrong("--map", repr(text), "ATTRIBUTE=FILE or ATTRIBUTE=FILE:PROPERTY", "specification")
+    return attribute, path
 
 
 @guarded

@@ -182,18 +182,20 @@ def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
 
 def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
     names = tuple(attribute.label(code) for code in range(attribute.size))
+    unit = attribute.told.get("unit", "")
+    title = f"{attribute.title} ({unit})" if unit else attribute.title
     ends = attribute.ends
     timed = ends is not None and ends.low.dtype.kind == "M" and len(ends.low) == attribute.size
     first, last = (tuple(own.tolist()) for own in (ends.low, ends.high)) if ends and timed else ((), ())
     if isinstance(predicates, Prefix):
-        return Axis(f"{attribute.title}, at most", names, "cumulative", days=last)
+        return Axis(f"{title}, at most", names, "cumulative", days=last)
     if isinstance(predicates, Suffix):
-        return Axis(f"{attribute.title}, at least", names, "cumulative", days=first)
+        return Axis(f"{title}, at least", names, "cumulative", days=first)
     if isinstance(predicates, Identity):
-        return Axis(attribute.title, names, "values" if attribute.numeric else "categories", days=first)
+        return Axis(title, names, "values" if attribute.numeric else "categories", days=first)
     texts = tuple(predicates.describe(attribute))
     if isinstance(predicates, AllRanges):
-        return Axis(attribute.title, texts, "ranges", names)
+        return Axis(title, texts, "ranges", names)
     return Axis(heads(attribute, (predicates,))[1], texts, "categories")
 
 
@@ -247,6 +249,8 @@ class Answered:
         the intervals.
     unit : str
         Of the figures.
+    counts : bool
+        Whether the figures are counts.
     dates : bool
         Whether the figures are days, counted from 1970 as matplotlib does.
     hidden : ndarray, optional
@@ -259,6 +263,7 @@ class Answered:
     lower: Array
     upper: Array
     unit: str = "records"
+    counts: bool = True
     dates: bool = False
     hidden: NDArray[np.bool_] | None = None
 
@@ -281,9 +286,9 @@ class Answered:
     def bars(self) -> bool:
         """Whether rows are bars, which begin at zero, rather than points."""
         rows = self.axes[_along(self.axes)].size if self.form == "panels" else self.estimates.size
-        return self.unit == "records" and not self.lined and (rows <= _MOST_BARS or rows > _MOST_NAMED)
+        return self.counts and not self.lined and (rows <= _MOST_BARS or rows > _MOST_NAMED)
 
-    def without(self, hidden: Sequence[bool]) -> Answered:
+    def without(self, hidden: Sequence[bool] | NDArray[np.bool_]) -> Answered:
         """Return the same without suppressed figures."""
         mask = np.array(hidden, dtype=bool)
         names = ("estimates", "stddevs", "lower", "upper")
@@ -313,7 +318,7 @@ def answered_statistic(table: pa.Table, unit: str) -> Answered:
     figures = [np.array([_number(value) for value in column]) for column in columns]
     axes = tuple(axis for axis in axes if axis.size > 1)
     estimates, stddevs, lower, upper = figures
-    return Answered(axes, estimates, stddevs, lower, upper, "share" if cumulated else unit, dates)
+    return Answered(axes, estimates, stddevs, lower, upper, "share" if cumulated else unit, False, dates)
 
 
 def _number(value: float | dt.date | None) -> float:

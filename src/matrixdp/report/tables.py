@@ -1,296 +1,239 @@
-"""The answers of a release as a page shows them: those that were published, in the digits that are known."""
+"""The tables of a release as a page shows them: figures as readers see them, pictures, files, key figures."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, final
+import base64
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
+import pyarrow.csv as pacsv
 
 from matrixdp import queries
-from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
-from matrixdp.answers.table import BOUND, FIGURES, AnswerColumns, heading, is_key
-from matrixdp.answers.titles import head
+from matrixdp.answers.cross_table import CrossTable, default_cross_table
+from matrixdp.answers.publication import PublishedTable
+from matrixdp.answers.quality import (
+    QUALITY,
+    UNRELIABLE,
+    Presentation,
+    for_readers,
+    graded,
+    texts_for_readers,
+)
+from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key
 from matrixdp.display import printable
-from matrixdp.domain import Domain
-from matrixdp.exact.resources import one_blas_thread
-from matrixdp.noise import Noise
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Workload
-from matrixdp.releases.record import ANSWERS
+from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axes_of
+from matrixdp.queries import Group, ProductGroup
 from matrixdp.releases.release import Release
-from matrixdp.selection.bounds.lower_bound import svd_bound_workload
+from matrixdp.report.accuracy import first_places
 
-Array = NDArray[np.float64]
+#: Tables that are shown, and rows of one table and of the page, at most.
+MAX_GROUPS, MAX_GROUP_ROWS, MAX_ROWS = 50, 2_000, 8_000
+#: Rows of a table that is too long to be shown whole, and rows of a table that is a key figure of the page.
+_FIRST_ROWS, _KEY_ROWS = 50, 3
+_MOST_KEYS = 8
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class GroupAnswers:
-    """The answers of one group.
+class Shown:
+    """One table as a page shows it.
 
     Attributes
     ----------
-    heads : tuple of str
-        The attributes that are asked about, or ``query``.
-    table : pyarrow.Table
-        A row for each query: a column for each head, then the figures.
+    published : PublishedTable
+    table : pyarrow.Table or None
+        What the release has; None where that is too much for a page, or a statistic could not be computed.
+    presentation : Presentation
+        What readers see of figures.
+    rows : int
+        How many rows are shown.
+    picture : Answered or None
+        What a picture shows: no more than readers see.
+    cross : CrossTable or None
+        The same figures as rows by columns with totals.
     """
 
-    heads: tuple[str, ...]
-    table: pa.Table
-
-    def figures(self) -> tuple[Array, Array, Array, Array]:
-        """Return the estimates, their standard errors, and the ends of their intervals."""
-        known = self.table.select(FIGURES).columns
-        estimates, stddevs, lower, upper = (np.asarray(own.to_numpy(), dtype=np.float64) for own in known)
-        return estimates, stddevs, lower, upper
+    published: PublishedTable
+    table: pa.Table | None = None
+    presentation: Presentation = field(default_factory=Presentation)
+    rows: int = 0
+    picture: Answered | None = None
+    cross: CrossTable | None = None
 
     @property
-    def keys(self) -> int:
-        """How many columns say what a row is of."""
-        return len(self.heads)
-
-    def columns(self, confidence: str) -> list[str]:
-        """Return the headings."""
-        figures = self.table.schema
-        ends = f"{confidence}% from", "to"
-        return [*self.heads, *(heading(figures.field(name), ends) for name in FIGURES), "quality"]
-
-    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[tuple[str, ...]]:
-        """Yield the first rows as text: what was asked, and what readers see of the figures."""
-        yield from zip(*texts_for_readers(self.table, unit, presentation, most).values(), strict=True)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class StatisticAnswers:
-    """A statistic that the workload asks for, as `Release.mean` and the like return it."""
-
-    table: pa.Table
+    def title(self) -> str:
+        """What the table is called."""
+        return printable(self.published.title)
 
     @property
-    def _shown(self) -> list[pa.Field]:
+    def refusal(self) -> str | None:
+        """Why a statistic could not be computed."""
+        statistic = self.published.statistic
+        return None if statistic is None or statistic.published is not None else str(statistic.refusal)
+
+    @cached_property
+    def _texts(self) -> dict[str, list[str]]:
+        return texts_for_readers(self.table, self.published.measures, self.presentation, self.rows)
+
+    @cached_property
+    def _fields(self) -> list[pa.Field]:
+        """The columns that are shown, what rows are of before the figures."""
+        assert self.table is not None
         pairs = zip(self.table.schema, self.table.columns, strict=True)
-        fields = [field for field, column in pairs if column.null_count < len(self.table)]
-        shown = [field for field in fields if BOUND not in (field.metadata or {})]
-        return sorted(shown, key=lambda field: not is_key(field))  # keys first, in their order
+        known = [field for field, column in pairs if column.null_count < len(self.table)]
+        shown = [field for field in known if BOUND not in (field.metadata or {})]
+        return sorted(shown, key=lambda own: not is_key(own))
+
+    @property
+    def alone(self) -> str:
+        """The attribute or level that a table with a picture is about alone; nothing where there are more."""
+        names = [own.name for own in self._fields if is_key(own)]
+        return names[0] if len(names) == 1 and self.picture is not None else ""
 
     @property
     def keys(self) -> int:
         """How many columns say what a row is of."""
-        return sum(map(is_key, self._shown))
+        return sum(map(is_key, self._fields))
 
-    def columns(self, confidence: str) -> list[str]:
+    def heads(self, confidence: str) -> list[str]:
         """Return the headings."""
-        found = [printable(heading(field, (f"{confidence}% from", "to"))) for field in self._shown]
-        return [*found, "quality"] if self._graded else found
+        found = [printable(heading(field, (f"{confidence}% from", "to"))) for field in self._fields]
+        return [*found, QUALITY] if QUALITY in self._texts else found
+
+    def lines(self) -> Iterator[tuple[str, ...]]:
+        """Yield the rows that are shown, as texts."""
+        names = [field.name for field in self._fields] + ([QUALITY] if QUALITY in self._texts else [])
+        yield from zip(*(self._texts[name] for name in names), strict=True)
+
+    @cached_property
+    def readable(self) -> pa.Table:
+        """The whole table as readers see it, with numbers as numbers."""
+        return for_readers(self.table, self.published.measures, self.presentation)
 
     @property
-    def _graded(self) -> bool:
-        return bool(self.table.column("stddev").null_count < len(self.table))
+    def file(self) -> str:
+        """The name of a CSV file of the table."""
+        words = re.findall(r"[^\W_]+", self.published.name)
+        return f"{'-'.join(words) or 'table'}.csv"
 
-    def rows(self, most: int, unit: str, presentation: Presentation) -> Iterator[tuple[str, ...]]:
-        """Yield the first rows as text: what was asked, and what readers see of the figures."""
-        texts = texts_for_readers(self.table, unit, presentation, most)
-        names = [field.name for field in self._shown] + ([QUALITY] if self._graded else [])
-        yield from zip(*(texts[name] for name in names), strict=True)
+    def csv(self) -> str:
+        """Return the whole table as the address of a CSV file that holds it."""
+        stream = io.BytesIO()
+        pacsv.write_csv(self.readable, stream)
+        return data_address("text/csv;charset=utf-8", stream.getvalue())
 
-
-@final
-class Answers:
-    """The answers that a folder publishes; where it holds the measurement alone, what follows from that."""
-
-    def __init__(self, folder: Path, release: Release) -> None:
-        self._release = release
-        path = folder / ANSWERS
-        self._file = pq.ParquetFile(path) if path.is_file() else None
-        groups = release.workload.groups
-        self._first = np.cumsum([0, *(group.queries for group in groups)])
-        self._columns = AnswerColumns(release.domain, groups).columns
-
-    def group(self, place: int) -> GroupAnswers:
-        """Return the answers of the group at a place of the workload."""
-        group = self._release.workload.groups[place]
-        domain = self._release.domain
-        heads: dict[str, str] = {"query": "query"}
-        if isinstance(group, ProductGroup):
-            sets = {name: own for name, own in group.sets.items() if not isinstance(own, queries.Total)}
-            heads = {name: head(domain[name], (own,)) for name, own in sets.items()}
-        if self._file is not None:
-            columns = [*(self._columns.get(name, name) for name in heads), *FIGURES]
-            first, stop = int(self._first[place]), int(self._first[place + 1])
-            return GroupAnswers(tuple(heads.values()), self._read(first, stop, columns))
-        own = AnswerColumns(domain, [group])
-        with one_blas_thread():
-            table = pa.Table.from_batches(self._release.batches([group], own))
-        columns = [*(own.columns.get(name, name) for name in heads), *FIGURES]
-        return GroupAnswers(tuple(heads.values()), table.select(columns))
-
-    def _read(self, first: int, stop: int, columns: list[str]) -> pa.Table:
-        """Return some rows and columns of the file; whole row groups are read, one at a time."""
-        file: Any = self._file
-        found, before = [], 0
-        for number in range(file.num_row_groups):
-            rows = file.metadata.row_group(number).num_rows
-            start, end = max(first - before, 0), min(stop - before, rows)
-            if start < end:
-                found.append(file.read_row_group(number, columns=columns).slice(start, end - start))
-            before += rows
-        return pa.concat_tables(found).select(columns)
+    def keyed(self) -> Iterator[tuple[list[str], dict[str, str]]]:
+        """Yield of each row that is shown what it is of, and its figures by their names."""
+        keys = [field.name for field in self._fields if is_key(field)]
+        kinds = [field.name for field in self._fields if figure_of(field) and field.name in FIGURES]
+        for place in range(self.rows):
+            of = [self._texts[name][place] for name in keys]
+            yield of, {name: self._texts[name][place] for name in kinds}
 
 
-# How accurate a release is: beside the least possible error, and beside noise added to every query.
-
-#: Values of an attribute whose predicates are summed, entries of rows, and cells of all that vary together.
-_VALUES, _ENTRIES, _CELLS = 4_096, 4_000_000, 2_000_000
-#: Values of one attribute, and cells of explicit queries, whose spectrum is computed.
-_SPECTRUM = 500
+def data_address(kind: str, content: bytes) -> str:
+    """Return an address that holds a file."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-@final
-@dataclass(frozen=True)
-class Accuracy:
-    """The errors of one group, in records.
-
-    Attributes
-    ----------
-    title : str
-        What the group is called.
-    queries : int
-    rmse, largest : float
-        The root mean square of its standard errors, and the largest.
-    least : float or None
-        No strategy has a smaller root mean square, even one that answers nothing but this group; None where
-        no bound is known.
-    """
-
-    title: str
-    queries: int
-    rmse: float
-    largest: float
-    least: float | None
-
-
-def least_squared_error(domain: Domain, group: Group, known: dict[Hashable, float | None]) -> float | None:
-    """Return a bound on the sum of the variances of a group under noise of variance 1 at privacy cost 1.
-
-    It is the SVD bound of the group alone, which is below what any strategy has for it at the same cost.
-    ``known`` keeps what was computed; None where it would take long.
-
-    Examples
-    --------
-    >>> from matrixdp.language import marginals
-    >>> domain = Domain({"code": 10})
-    >>> least_squared_error(domain, marginals(1).expand(domain)[0], {})
-    10.0
-    """
-    key = (group.attributes, group.sizes, group.key())
-    if key not in known:
-        plain = replace(group, weight=1.0, query_weights=None)
-        known[key] = svd_bound_workload(Workload(domain, OneGroup(plain))) if _small(group) else None
-    return known[key]
-
-
-@final
-@dataclass(frozen=True)
-class OneGroup:
-    """An entry that stands for one group."""
-
-    group: Group
-
-    def expand(self, domain: Domain) -> list[Group]:
-        return [self.group]
-
-    def to_spec(self) -> dict[str, object]:
-        return {}
-
-
-def _small(group: Group) -> bool:
-    if isinstance(group, DenseGroup):
-        return math.prod(group.sizes) <= _SPECTRUM
-    pairs = zip(group.predicates, group.sizes, strict=True)
-    return all(size <= _SPECTRUM or predicates.symmetric(size) is not None for predicates, size in pairs)
-
-
-_Term = list[tuple[tuple[str, ...], Array]]
-"""Sums over columns that are a product: of each factor the attributes, and an array over them."""
-
-
-def workload_sensitivity(workload: Workload, noise: Noise) -> tuple[float, bool] | None:
-    """Return the sensitivity of the workload itself, and whether it is exact or only at least that.
-
-    It is the largest norm of a column of the workload's matrix, to the power of the norm; None where it
-    would take long.
-
-    Examples
-    --------
-    >>> from matrixdp.language import marginals, product
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = Workload(Domain({"sex": 2, "age": 100}), marginals([0, 1]), product(age="prefix"))
-    >>> workload_sensitivity(workload, GAUSSIAN)  # the total, two marginals, and 100 prefixes
-    (103.0, True)
-    """
-    terms: list[_Term] = []
-    for group in workload:
-        if isinstance(group, DenseGroup):
-            sums = (np.abs(group.rows()) ** noise.norm).sum(axis=0).reshape(group.sizes)
-            terms.append([(group.attributes, sums)])
+def shown_tables(release: Release, presentation: Presentation) -> Iterator[Shown]:
+    """Yield the tables of a release as far as a page shows them."""
+    left = MAX_ROWS
+    inference = release.inference()
+    places = set(first_places(release.workload, MAX_GROUPS))
+    chosen = [one for one in release.tables if one.place is None or one.place in places]
+    for one in chosen[:MAX_GROUPS]:
+        if one.rows > MAX_DRAWN or (one.statistic is not None and one.statistic.published is None):
+            yield Shown(one, presentation=presentation)
             continue
-        factor = 1.0
-        term: _Term = []
-        for name, predicates, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
-            column = _column_sums(predicates, size, noise.norm)
-            if column is None:
-                return None
-            if column.min() == column.max():
-                factor *= float(column[0])
-            else:
-                term.append(((name,), column))
-        terms.append([((), np.array(factor)), *term])
-    names = workload.domain.sort({name for term in terms for own, _ in term for name in own})
-    sizes = {name: workload.domain[name].size for name in names}
-    if math.prod(sizes.values()) > _CELLS:
-        return _ascended(terms, sizes), False
-    total = np.zeros(tuple(sizes.values()))
-    for term in terms:
-        total += math.prod(_over(sums, attributes, sizes) for attributes, sums in term)
-    return float(total.max()), True
+        rows = one.rows if one.rows <= min(left, MAX_GROUP_ROWS) else min(_FIRST_ROWS, left)
+        left -= rows
+        table = release.table(one)
+        whole = rows == one.rows
+        cross = default_cross_table(inference, one, presentation) if whole else None
+        picture = _picture(release, one, table, presentation)
+        yield Shown(one, table, presentation, rows, picture, cross)
 
 
-def _column_sums(predicates: Predicates, size: int, norm: int) -> Array | None:
-    """Return the sum of |entry|^norm over every column of a predicate set; None where it would take long."""
-    known = isinstance(predicates, queries.Indicators) or norm == 2
-    if known and (size <= _VALUES or predicates.symmetric(size) is not None):
-        return predicates.column_sums(size, norm)
-    return predicates.column_sums(size, norm) if predicates.count(size) * size <= _ENTRIES else None
+def _picture(
+    release: Release, one: PublishedTable, table: pa.Table, presentation: Presentation
+) -> Answered | None:
+    """Return what a picture of a table shows; None where it would say no more than a line of text."""
+    seen, hidden = for_readers(table, one.measures, presentation), graded(table, presentation)[1]
+    if len(hidden) < 2 or hidden.all():
+        return None
+    if one.group is None:
+        return answered_statistic(seen, one.unit).without(hidden)
+    columns = (seen.column(name).to_numpy() for name in FIGURES)
+    estimates, stddevs, lower, upper = (np.asarray(own, dtype=np.float64) for own in columns)
+    axes = axes_of(release.domain, one.group)
+    return Answered(axes, estimates, stddevs, lower, upper, one.unit).without(hidden)
 
 
-def _over(sums: Array, attributes: Sequence[str], sizes: Iterable[str]) -> Array:
-    """Return an array over some attributes in a shape that broadcasts over all of them."""
-    own = dict(zip(attributes, sums.shape, strict=True))
-    return sums.reshape([own.get(name, 1) for name in sizes])
+# Key figures: what a reader who reads no table should take away.
 
 
-def _ascended(terms: Sequence[_Term], sizes: Mapping[str, int]) -> float:
-    """Return the largest sum that is found by going uphill, one attribute at a time, from two cells."""
-    best = 0.0
-    for start in (0.0, 0.5):
-        cell = {name: int(start * (size - 1)) for name, size in sizes.items()}
-        for name in ("", *sizes, *sizes):  # the first is none: the cell by itself
-            along = np.zeros(sizes.get(name, 1))
-            for term in terms:
-                # along this attribute, at the cell of all others
-                places = [[slice(None) if n == name else cell[n] for n in own] for own, _ in term]
-                along += math.prod(sums[tuple(place)] for place, (_, sums) in zip(places, term, strict=True))
-            cell[name] = int(np.argmax(along))
-            best = max(best, float(along[cell[name]]))
-    return best
+@final
+@dataclass(frozen=True)
+class KeyFigure:
+    """One figure with what it is of, and its interval."""
+
+    label: str
+    text: str
+    unit: str
+    interval: str
+    remark: str = ""
+
+
+def key_figures(shown: Sequence[Shown]) -> list[KeyFigure]:
+    """Return the total, short statistics, and the largest group of attributes; none that is suppressed."""
+    counts = [one for one in shown if one.table is not None and one.published.group is not None and one.rows]
+    totals = [figure for one in counts if not one.keys for figure in _figures(one, 1)][:1]
+    largest = [figure for one in counts if (figure := _largest(one)) is not None][:3]
+    asked = [one for one in shown if one.table is not None and one.published.statistic is not None]
+    found = totals
+    for one in asked:
+        own = _figures(one, _KEY_ROWS) if 0 < one.published.rows <= _KEY_ROWS else []
+        found += own if len(found) + len(own) + len(largest) <= _MOST_KEYS else []
+    return [*found, *largest]
+
+
+def _figures(one: Shown, most: int) -> list[KeyFigure]:
+    return [
+        _key_figure(one, of, figures)
+        for of, figures in list(one.keyed())[:most]
+        if figures["estimate"] not in (UNRELIABLE, "-")
+    ]
+
+
+def _key_figure(one: Shown, of: list[str], figures: dict[str, str], remark: str = "") -> KeyFigure:
+    low, high = figures.get("lower", "-"), figures.get("upper", "-")
+    interval = "" if "-" in (low, high) else f"{low} to {high}"
+    label = ", ".join([one.title, *of] if not remark else of)
+    return KeyFigure(label, figures["estimate"], one.published.unit, interval, remark)
+
+
+def _largest(one: Shown) -> KeyFigure | None:
+    """Return the largest of the counts of categories of one attribute."""
+    axes = () if one.picture is None else one.picture.axes
+    if (
+        len(axes) != 1
+        or axes[0].kind != "categories"
+        or one.keys != 1
+        or not 3 <= one.published.rows <= one.rows
+    ):
+        return None
+    assert one.picture is not None
+    place = int(np.nanargmax(one.picture.estimates))
+    of, figures = list(one.keyed())[place]
+    remark = f"the largest of {one.rows:,}: {one.title}"
+    return None if figures["estimate"] == UNRELIABLE else _key_figure(one, of, figures, remark)
 
 
 # Quartiles of what a release has cumulative counts of.

@@ -27,13 +27,10 @@ for (const table of document.querySelectorAll("table.answers")) {
     head.replaceChildren(button);
   });
   const tools = document.createElement("div"), label = document.createElement("label");
-  const input = document.createElement("input"), save = document.createElement("button"), said = document.createElement("span");
+  const input = document.createElement("input"), said = document.createElement("span");
   tools.className = "tools";
   input.type = "search";
   label.append("Search ", input);
-  save.type = "button";
-  save.textContent = "Download CSV";
-  save.setAttribute("aria-label", "Download CSV: " + table.dataset.name);
   said.setAttribute("role", "status");
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -45,17 +42,6 @@ for (const table of document.querySelectorAll("table.answers")) {
     }
     said.textContent = words.length ? left + " of " + rows.length + " rows" : "";
   });
-  save.addEventListener("click", () => {
-    const plain = (cell, column) => heads[column].classList.contains("n") ? cell.replaceAll(",", "") : cell;
-    const quoted = (cell) => /[",\r\n]/.test(cell) ? '"' + cell.replaceAll('"', '""') + '"' : cell;
-    const lines = [heads.map((head) => quoted(head.textContent))];
-    for (const row of body.rows) if (!row.hidden) lines.push(heads.map((_, column) => quoted(plain(text(row, column), column))));
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob(["\ufeff" + lines.map((line) => line.join(",")).join("\r\n") + "\r\n"], {type: "text/csv"}));
-    link.download = table.dataset.name.replace(/[^\p{L}\p{N}]+/gu, "-") + ".csv";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  });
-  tools.append(...(rows.length > 8 ? [label, save, said] : [save]));
-  table.closest(".scroll").before(tools);
+  tools.append(label, said);
+  if (rows.length > 8) table.closest(".scroll").before(tools);
 }

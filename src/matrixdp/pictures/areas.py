@@ -1,0 +1,220 @@
+"""Maps: areas by the names that an attribute has for them, coloured by what was counted there."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.errors import SpecificationError
+from matrixdp.forms import unknown_name
+from matrixdp.pictures.plots import GRID, INK, WIDE, Answered, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+#: Of classes of figures, the least first.
+CLASSES = ("#dbe9f6", "#a6cbe8", "#60a4d4", "#2474b4", "#0a4580")
+#: The most vertices of an outline are so many parts of the whole map apart.
+_PARTS = 2_000
+_LISTED = 10
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Areas:
+    """The outlines of areas.
+
+    Attributes
+    ----------
+    outlines : mapping of str to sequence of ndarray, shape (n, 2)
+        The rings of each area by its name: x and y, or longitude and latitude. None for an area that lies
+        nowhere.
+    """
+
+    outlines: Mapping[str, Sequence[Array]]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], names: Iterable[str], *, name: str = "") -> Areas:
+        """Return the areas of a GeoJSON file (RFC 7946), in the places of names.
+
+        Parameters
+        ----------
+        path : str or path
+            A feature collection of polygons. A feature whose geometry is null is an area that lies nowhere,
+            such as what is unknown.
+        names : iterable of str
+            What the areas are called. Upper and lower case are the same.
+        name : str
+            The property of features with their names; the one that has most of them where it is left out.
+
+        Raises
+        ------
+        SpecificationError
+            If the file is no such collection, or has no area of one of the names.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> square = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
+        >>> feature = {"type": "Feature", "properties": {"NAME": "North"}, "geometry": square}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "areas.geojson"
+        ...     _ = path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
+        ...     len(Areas.read(path, ["north"]).outlines["north"][0])
+        4
+        """
+        asked = list(names)
+        found = _features(Path(path))
+        keys = [name] if name else sorted({key for own, _ in found for key in own})
+
+        def named(key: str) -> dict[str, list[Array]]:
+            return {str(own[key]).strip().casefold(): rings for own, rings in found if key in own}
+
+        known = max((named(key) for key in keys), key=lambda own: len(_matched(own, asked)), default={})
+        missing = [own for own in asked if own.strip().casefold() not in known]
+        if missing:
+            more = "" if len(missing) <= _LISTED else f" and {len(missing) - _LISTED} more"
+            words = f"no area called {', '.join(map(repr, missing[:_LISTED]))}{more}"
+            expected = "an area for each value" + (f" by its property {name!r}" if name else "")
+            raise SpecificationError.at(("map", str(path)), words, expected, code="unknown-name")
+        return cls({own: known[own.strip().casefold()] for own in asked})
+
+
+def _matched(known: Mapping[str, object], asked: Sequence[str]) -> list[str]:
+    return [own for own in asked if own.strip().casefold() in known]
+
+
+def _features(path: Path) -> list[tuple[dict[str, Any], list[Array]]]:
+    """Return the properties of each feature, and its rings."""
+    expected = "a GeoJSON file with a feature collection of polygons"
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        found = f"no file that can be read ({error.strerror})"
+        raise SpecificationError.at(("map", str(path)), found, expected, code="file-missing") from None
+    except ValueError:
+        raise SpecificationError.at(("map", str(path)), "no JSON", expected) from None
+    try:
+        return [(dict(own["properties"] or {}), _rings(own["geometry"])) for own in written["features"]]
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise SpecificationError.at(("map", str(path)), "other JSON", expected) from None
+
+
+def _rings(geometry: Mapping[str, Any] | None) -> list[Array]:
+    """Return the rings of polygons, outer ones counterclockwise and holes clockwise."""
+    if geometry is None:
+        return []
+    shapes = {"Polygon": lambda own: [own], "MultiPolygon": list}
+    rings = []
+    for polygon in shapes[geometry["type"]](geometry["coordinates"]):
+        for place, ring in enumerate(polygon):
+            points = np.array([point[:2] for point in ring], dtype=np.float64)
+            x, y = points.T
+            clockwise = float((x[:-1] * y[1:] - x[1:] * y[:-1]).sum()) < 0
+            rings.append(points[::-1] if clockwise != (place > 0) else points)
+    return rings
+
+
+def mapped(pictures: Mapping[str, Answered], maps: Mapping[str, str]) -> dict[str, Areas]:
+    """Return the areas of each attribute that is to be mapped.
+
+    Parameters
+    ----------
+    pictures : mapping of str to Answered
+        The pictures of one attribute or level alone, by its name.
+    maps : mapping of str to str
+        The path of a GeoJSON file for each attribute or level, with ``:property`` behind it or not.
+
+    Raises
+    ------
+    SpecificationError
+        If no picture is about such an attribute alone, or as `Areas.read` does.
+    """
+    known = {name: own.axes[0] for name, own in pictures.items() if len(own.axes) == 1}
+    named = [name for name, axis in known.items() if axis.kind == "categories"]
+    found = {}
+    for attribute, path in maps.items():
+        if attribute not in named:
+            expected = "an attribute of categories that a table is about alone"
+            raise SpecificationError(unknown_name(("map", attribute), attribute, expected, named))
+        file, _, key = (path, "", "") if Path(path).exists() else path.rpartition(":")
+        found[attribute] = Areas.read(file or path, known[attribute].labels, name=key if file else "")
+    return found
+
+
+def classes_of(values: Array) -> Array:
+    """Return the bounds of classes with equally many figures: of few different ones fewer classes.
+
+    Examples
+    --------
+    >>> classes_of(np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10])).tolist()
+    [1.0, 2.8, 4.6, 6.4, 8.2, 10.0]
+    """
+    known = values[np.isfinite(values)]
+    return np.unique(np.quantile(known, np.linspace(0, 1, len(CLASSES) + 1)))
+
+
+def draw_areas(areas: Areas, answered: Answered, width: float = WIDE) -> Figure:
+    """Return a map of the answers about one attribute, in classes of equally many; those hidden hatched."""
+    from matplotlib.patches import Patch, PathPatch
+    from matplotlib.path import Path as Outline
+
+    bounds = classes_of(answered.estimates)
+    points = np.concatenate([ring for rings in areas.outlines.values() for ring in rings])
+    low, high = points.min(axis=0), points.max(axis=0)
+    sphere = bool((np.abs(points) <= (360, 90)).all())  # longitudes are shorter away from the equator
+    aspect = 1 / math.cos(math.radians(float(low[1] + high[1]) / 2)) if sphere else 1.0
+    height = min(max(width * aspect * float(high[1] - low[1]) / float(high[0] - low[0]), 2.0), 1.3 * width)
+    figure = new_figure(width, height + 1.1)
+    axes = figure.add_subplot()
+    step = float((high - low).max()) / _PARTS
+    for name, value in zip(answered.axes[0].labels, answered.estimates.tolist(), strict=True):
+        rings = [_thinned(ring, step) for ring in areas.outlines[name]]
+        if not rings:
+            continue
+        outline = Outline.make_compound_path(*(Outline(ring, closed=True) for ring in rings))
+        look: dict[str, Any] = {"facecolor": "none", "hatch": "////", "edgecolor": INK}
+        if math.isfinite(value):
+            look = {"facecolor": _colour(value, bounds), "edgecolor": GRID}
+        axes.add_patch(PathPatch(outline, linewidth=0.5, **look))
+    axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect=aspect)
+    axes.margins(0.01)
+    axes.axis("off")
+    digits = max(0, 2 - math.floor(math.log10(max(float(np.ptp(bounds)), 1e-9))))
+    texts = [f"{bound:,.{min(digits, 6)}f}" for bound in bounds]
+    keys = [
+        Patch(facecolor=_colour((a + b) / 2, bounds), edgecolor=GRID, label=f"{low} to {high}")
+        for a, b, low, high in zip(bounds, bounds[1:], texts, texts[1:], strict=False)
+    ]
+    if answered.hidden is not None and answered.hidden.any():
+        keys.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label="not shown"))
+    figure.legend(
+        handles=keys, loc="outside lower left", ncols=3 if width >= WIDE else 2, frameon=False,
+        fontsize=9, labelcolor=INK, title=answered.unit, title_fontsize=9, alignment="left",
+    ).get_title().set_color(INK)  # fmt: skip
+    return figure
+
+
+def _colour(value: float, bounds: Array) -> str:
+    """Return the colour of the class that a figure is in, spread over all where there are few."""
+    count = max(len(bounds) - 1, 1)
+    place = int(np.clip(np.searchsorted(bounds, value, side="right") - 1, 0, count - 1))
+    return CLASSES[round(place * (len(CLASSES) - 1) / max(count - 1, 1))]
+
+
+def _thinned(ring: Array, step: float) -> Array:
+    """Return a ring without vertices that nobody sees."""
+    cells = np.round(ring / step)
+    kept = np.concatenate(([True], (cells[1:] != cells[:-1]).any(axis=1)))
+    kept[-1] = True
+    return ring[kept] if kept.sum() >= 4 else ring
