@@ -250,7 +250,7 @@ def test_the_statement_of_the_specification_is_taken() -> None:
 HOURS = "SELECT COUNT(*) FROM t\n      WHERE hours > 40"
 #: The specifications whose errors docs/specification.md shows: domain, workload and privacy.
 WRONG = (
-    ("\n  age: 9", "\n  - sql: SELECT AVG(age) FROM t", "{mu: 1}"),
+    ("\n  age: 9", "\n  - sql: SELECT MAX(age) FROM t", "{mu: 1}"),
     ("\n  hours: {edges: [0, 40, 60]}", f"\n  - sql: |\n      {HOURS}", "{mu: 1}"),
     ("{age: 9}", "[{product: {agee: identity}}]", "{mu: 1}"),
     ("{sex: [female, male, female]}", "[{marginals: 1}]", "{mu: 1}"),

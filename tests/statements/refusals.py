@@ -39,9 +39,15 @@ STATEMENTS = [
     "", "SELECT 'x", "SELECT " + "(" * 3000 + "1" + ")" * 3000, "SELECT 1" + " " * 5_000_000,
     "SELECT COUNT(*) FROM a;\nSELECT COUNT(*) FROM b", "SELECT COUNT(*) FROM t p WHERE t.age > 3",
     "SELECT COUNT(*) FROM t FOR UPDATE", "SELECT COUNT(*) FILTER (WHERE age > 200), COUNT(*) FROM t",
-    "SELECT COUNT(nullif(age, age)) FROM t", "SELECT MAX(age) FROM t", "SELECT AVG(age) FROM t",
-    "SELECT SUM(hours) FROM t", "SELECT STDDEV(age) FROM t", "SELECT COUNT(*) / 2 FROM t",
-    "SELECT COUNT(DISTINCT age) FROM t",
+    "SELECT COUNT(nullif(age, age)) FROM t", "SELECT MAX(age) FROM t", "SELECT AVG(state) FROM t",
+    "SELECT SUM(Age + hours) FROM t", "SELECT SUM(age * 2) FROM t", "SELECT STDDEV(day) FROM t",
+    "SELECT AVG(coast) FROM t", "SELECT SUM(DISTINCT age) FROM t", "SELECT VAR(*) FROM t",
+    "SELECT CORR(age, hours) FROM t", "SELECT SUM(SUM(age)) FROM t",
+    "SELECT age * COUNT(*) FROM t GROUP BY age",
+    "SELECT COUNT(*) % 2 FROM t", "SELECT CASE WHEN COUNT(*) > 1 THEN 1 END FROM t",
+    "SELECT COUNT(*) + 1e999 FROM t", "SELECT AVG(age)::TEXT FROM t", "SELECT ROUND(AVG(age), age) FROM t",
+    "SELECT COUNT(DISTINCT age) FROM t", "SELECT COUNT(DISTINCT person) FROM t",
+    "SELECT COUNT(person) FROM t",
     "SELECT sex, RANK() OVER (ORDER BY sex), COUNT(*) FROM t GROUP BY 1", "SELECT * FROM t",
     "SELECT sex FROM t GROUP BY sex", "SELECT sex, COUNT(*) FROM t", "SELECT COUNT(*) FROM t GROUP BY 'x'",
     "SELECT sex, COUNT(*) FROM t GROUP BY 3", "SELECT sex, COUNT(*) FROM t GROUP BY 2",
@@ -50,8 +56,12 @@ STATEMENTS = [
     "SELECT COUNT(*) FROM t GROUP BY " + "CUBE (sex, age), " * 8 + "CUBE (sex)",
     "SELECT sex, COUNT(*) FROM t GROUP BY sex WITH TOTALS", "SELECT COUNT(*) FROM t, u",
     "SELECT COUNT(*) FROM read_csv('x.csv')", "SELECT COUNT(*) FROM t TABLESAMPLE 10%", "SELECT COUNT(*)",
-    "WITH a AS (SELECT 1) SELECT COUNT(*) FROM a", "SELECT COUNT(*) FROM t LIMIT 3",
-    "SELECT COUNT(*) FROM t ORDER BY 1", "SELECT COUNT(*) FROM t HAVING COUNT(*) > 3",
+    "WITH a AS (SELECT 1) SELECT COUNT(*) FROM a", "SELECT COUNT(*) FROM t LIMIT -3",
+    "SELECT COUNT(*) FROM t LIMIT 1 + 1", "SELECT COUNT(*) FROM t LIMIT 10%",
+    "SELECT COUNT(*) FROM t OFFSET x",
+    "SELECT COUNT(*) FROM t ORDER BY 2", "SELECT COUNT(*) FROM t ORDER BY random()",
+    "SELECT COUNT(*) FROM t ORDER BY (SELECT 1)", "SELECT COUNT(*) FROM t HAVING sex = 'male'",
+    "SELECT COUNT(*) FROM t HAVING COUNT(*) > (SELECT 3)", "SELECT COUNT(*) FROM t QUALIFY 1 = 1",
     "SELECT DISTINCT sex FROM t", "SELECT COUNT(*) FROM t USING SAMPLE 10%",
     "SELECT COUNT(*) FROM a UNION ALL SELECT COUNT(*) FROM b", "SELECT COUNT(*) FRM t",
     "SELECT COUNT(*\nFROM t", "DELETE FROM t",
@@ -86,6 +96,12 @@ def file(content: bytes | None) -> Callable[[Path], object]:
     return attempt
 
 
+def persons(folder: Path) -> object:
+    text = "domain: {age: 9}\nunit: {id: person, max_records: 3}\n"
+    text += "workload:\n  - marginals: 1\n  - sql: SELECT COUNT(DISTINCT person) FROM t\n"
+    return load_specification(text, base_path=folder)
+
+
 ALL = "SELECT COUNT(*) FROM t"
 BOTH = mdp.sql(f"{ALL}; {ALL}", weights=[1])
 TWO = "SELECT COUNT(*) FROM t;\n\n-- é\nSELECT COUNT(*) FROM t WHERE agé > 3"
@@ -95,6 +111,13 @@ REFUSALS = [
     *(statement(text, "too-large") for text in TOO_LARGE),
     Refusal("the second of two", "workload", "sql", lambda: translate(read_all(TWO)[1], DOMAIN)),
     Refusal("weights of two", "wrong-size", "weights", lambda: BOTH.expand(DOMAIN)),
+    Refusal(
+        "statistics inside a ratio",
+        "workload",
+        "sql",
+        lambda: mdp.sql("SELECT AVG(age) FROM t").expand(DOMAIN),
+    ),
+    Refusal("several records of a person", "specification", "workload[0].sql", persons, line=5),
     Refusal("no file", "wrong-type", "sql_file", lambda: read_entry({"sql_file": 3})),
     *(
         Refusal(f"file: {name}", "specification", "workload[0].sql_file", file(content), line=3)

@@ -47,7 +47,7 @@ def ours(domain: Domain, table: pa.Table, query: SqlQuery) -> list[Row]:
             columns.append(
                 [
                     0 if place < 0 else int(answers[group][place])
-                    for group, place in zip(places.groups, places.queries, strict=True)
+                    for group, place in zip(places.asked, places.queries, strict=True)
                 ]
             )
     return list(zip(*columns, strict=True))

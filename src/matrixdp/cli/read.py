@@ -141,8 +141,8 @@ def answer(
         str | None,
         Option(
             metavar="STATEMENT",
-            help="Instead of QUERY: SQL that counts, or a file with it; the answer has the shape of its "
-            "result.",
+            help="Instead of QUERY: SQL with counts, sums, averages, variances and arithmetic on them, or a "
+            "file with it. HAVING, ORDER BY and LIMIT are applied to the noisy estimates.",
         ),
     ] = None,
     confidence: Confidence = None,
@@ -208,6 +208,9 @@ def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
             say(_title(entry), bold=True)
         shown = print_statistic if statistic else print_result if entry is None else print_answers
         shown(console(), table, release.confidence, table.num_rows if every else _SHOWN)
+        if entry is None:
+            for note in json.loads(table.schema.metadata[b"matrixdp"])["notes"]:
+                say(f"{note}.")
     if not every and any(table.num_rows > _SHOWN for _, table in tables):
         typer.echo("--all shows every one; --json and --csv print them.")
 

@@ -50,6 +50,8 @@ class Workload(Displayed):
 
     Attributes
     ----------
+    entries : tuple of Entry
+        What is asked. SQL that asks statistics stands for one entry for each of them.
     groups : tuple of Group
         The groups of all entries.
     places : tuple of range
@@ -77,19 +79,23 @@ class Workload(Displayed):
     def __init__(self, domain: Domain, *entries: Entry) -> None:
         groups: list[Group] = []
         places: list[range] = []
+        asked: list[Entry] = []
         for position, entry in enumerate(entries):
             if not hasattr(entry, "expand"):
                 listed = "; write Workload(domain, *entries)" if isinstance(entry, list | tuple) else ""
                 expected = f"expected what marginals, kway, product or another builder returns{listed}"
                 raise WorkloadError(f"workload: found a {type(entry).__name__}; {expected}")
             with within("workload", position):
-                groups += entry.expand(domain)
-            places.append(range(places[-1].stop if places else 0, len(groups)))
+                # SQL that asks statistics stands for several entries
+                for part in entry.split(domain) if hasattr(entry, "split") else [entry]:
+                    groups += part.expand(domain)
+                    places.append(range(places[-1].stop if places else 0, len(groups)))
+                    asked.append(part)
         if not groups:
             told = "workload: found no queries; expected at least one entry that asks something"
             raise WorkloadError(told, code="empty")
         object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "entries", entries)
+        object.__setattr__(self, "entries", tuple(asked))
         object.__setattr__(self, "groups", tuple(groups))
         object.__setattr__(self, "places", tuple(places))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import warnings
@@ -10,14 +11,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from matrixdp.answers.cross_table import CrossTable, cross_table
-from matrixdp.answers.inference import AskedStatistic, Inference, Terms, asked_statistics, check_confidence
+from matrixdp.answers.inference import (
+    METADATA,
+    AskedStatistic,
+    Inference,
+    Terms,
+    asked_statistics,
+    check_confidence,
+)
 from matrixdp.answers.intervals import Intervals, decimals_by_subject, for_people
 from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
 from matrixdp.answers.quality import Presentation
@@ -43,14 +51,14 @@ from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
-from matrixdp.queries import Group, Workload
+from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
 from matrixdp.releases.files import check_record, expected_in, read_folder, write_tables
 from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size
 from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.signatures import SigningKey, check_files, write_signature
 from matrixdp.releases.transaction import refuse_leftover, save_release
-from matrixdp.statements import SqlQuery, read
-from matrixdp.statements.query import Places
+from matrixdp.statements import SqlEntry, SqlFileEntry, SqlQuery, read
+from matrixdp.statements.query import Asked, Places
 from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
@@ -70,23 +78,41 @@ _MOST_QUERIES = 100_000
 
 Array = NDArray[np.float64]
 
+_CHOSEN = (
+    "HAVING, ORDER BY and LIMIT are applied to noisy estimates: which rows are shown depends on the noise, "
+    "and each interval holds for its row taken alone, not for a row that was chosen"
+)
 
-def result(query: SqlQuery, figures_of: Callable[[Group], Array]) -> pa.Table:
+
+class Known(NamedTuple):
+    """What is known of one aggregate: estimates, standard errors, lower and upper ends, and what to note."""
+
+    figures: Array
+    note: str = ""
+    warnings: Sequence[str | None] = ()
+
+
+def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float, intervals: str) -> pa.Table:
     """Return the answers to a statement as its result would be.
 
     Parameters
     ----------
     query : SqlQuery
         What the statement asks.
-    figures_of : callable
-        Returns, for each query of a group, estimates, standard errors, and half the lengths of intervals.
+    answer : callable
+        Returns what is known of a query group, a statistic or an expression, figures of shape (4, rows).
+    confidence : float
+        Of the intervals.
+    intervals : str
+        How those of counts are made.
 
     Returns
     -------
     pyarrow.Table
-        The columns of SELECT in their order. Beside every count, under its name with an ending, its standard
-        error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 for every
-        table has no error. Where a name stands twice, the later one gets a number.
+        The columns of SELECT in their order. Beside every aggregate, under its name with an ending, its
+        standard error ``_stddev`` and the ends of its interval, ``_lower`` and ``_upper``. What is 0 for
+        every table has no error; what does not exist is null. Where a name stands twice, the later one gets a
+        number. The metadata says how the intervals are made, and under ``notes`` what is to be known besides.
 
     Examples
     --------
@@ -95,36 +121,50 @@ def result(query: SqlQuery, figures_of: Callable[[Group], Array]) -> pa.Table:
     >>> from matrixdp.statements.translation import translate
     >>> domain = Domain({"sex": ["female", "male"]})
     >>> query = translate(read("SELECT sex AS s, COUNT(*) AS n FROM people GROUP BY sex"), domain)
-    >>> known = np.array([[4.0, 5.0], [1.0, 1.0], [2.0, 2.0]])
-    >>> result(query, lambda group: known).to_pylist()[1]
+    >>> known = Known(np.array([[4.0, 5.0], [1.0, 1.0], [2.0, 3.0], [6.0, 7.0]]))
+    >>> result(query, lambda group: known, 0.95, "pointwise").to_pylist()[1]
     {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
     """
-    found = [figures_of(group) for group in query.groups]
+    found = [answer(asked) for asked in query.asked]
+    placed = [_placed(places, found) for places in query.places]
+    rows = query.shown([figures[0] for figures, _ in placed])
+    rows = np.arange(len(query.ranks)) if rows is None else rows
     keys = iter(query.keys.columns)
     names: list[str] = []
     fields: list[pa.Field] = []
     arrays: list[pa.Array | pa.ChunkedArray] = []
+    notes = [_CHOSEN] if query.choice is not None and query.choice.noisy else []
     for column in query.columns:
         if column.aggregate is None:
-            arrays.append(next(keys))
+            constant = pa.array([column.constant] * len(rows))
+            arrays.append(next(keys).take(rows) if column.constant is None else constant)
             fields.append(pa.field(_new(column.name, names), arrays[-1].type))
             continue
-        estimates, deviations, widths = _placed(query.places[column.aggregate], found)
-        values = (estimates, deviations, estimates - widths, estimates + widths)
-        for figure, own in zip(FIGURES, values, strict=True):
+        figures, warnings = placed[column.aggregate]
+        for figure, own in zip(FIGURES, figures[:, rows], strict=True):
             name = column.name if figure == FIGURES[0] else f"{column.name}_{figure}"
-            arrays.append(pa.array(own, pa.float64()))
+            arrays.append(pa.array(own, pa.float64(), mask=~np.isfinite(own)))
             fields.append(pa.field(_new(name, names), pa.float64(), metadata={FIGURE: figure.encode()}))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        told = (one.note for one in found[column.aggregate :: len(query.items)])
+        notes += [f"{column.name}: {note}" for note in dict.fromkeys(told) if note]
+        warned = sum(warnings[row] is not None for row in rows)
+        notes += [f"{column.name}: {warned} of {len(rows)} denominators are small or none"] * bool(warned)
+    said = {"statistic": "sql", "confidence": confidence, "intervals": intervals, "notes": notes}
+    schema = pa.schema(fields, metadata={METADATA: json.dumps(said).encode()})
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _placed(places: Places, found: list[Array]) -> Array:
-    """Return the figures of every row of one aggregate, 0 where no record can fit."""
-    filled = np.zeros((3, len(places.queries)))
-    for number, figures in enumerate(found):
-        own = (places.groups == number) & (places.queries >= 0)
-        filled[:, own] = figures[:, places.queries[own]]
-    return filled
+def _placed(places: Places, found: Sequence[Known]) -> tuple[Array, list[str | None]]:
+    """Return the figures and warnings of every row of one aggregate, 0 where no record can fit."""
+    filled = np.zeros((len(FIGURES), len(places.queries)))
+    warned: list[str | None] = [None] * len(places.queries)
+    for number in np.unique(places.asked):
+        own = np.flatnonzero((places.asked == number) & (places.queries >= 0))
+        filled[:, own] = found[number].figures[:, places.queries[own]]
+        if found[number].warnings:
+            for row in own:
+                warned[row] = found[number].warnings[places.queries[row]]
+    return filled, warned
 
 
 def _new(name: str, names: list[str]) -> str:
@@ -330,6 +370,9 @@ class Release(Displayed):
             If there are more than `MAX_TABLE_ROWS` queries.
         """
         made = question(entry, base_path)
+        if isinstance(made, SqlEntry | SqlFileEntry):
+            parts = made.split(self.domain)
+            made = parts[0] if len(parts) == 1 else made
         if isinstance(made, StatisticEntry):
             return self._statistic(made, None)
         asked = made.expand(self.domain)
@@ -341,22 +384,26 @@ class Release(Displayed):
         Parameters
         ----------
         statement : str
-            One ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``, as in `matrixdp.sql`; it is
-            parsed, and never executed on data.
+            One ``SELECT ..., AVG(x) FROM table WHERE ... GROUP BY ... HAVING ... ORDER BY ... LIMIT n``,
+            as in `matrixdp.sql`; it is parsed, and never executed on data.
 
         Returns
         -------
         ResultTable
-            The columns of SELECT under their names, a row for each of the result's; every count is an
+            The columns of SELECT under their names, a row for each of the result's; every aggregate is an
             estimate, with its standard error and the ends of its interval beside it: ``n``, ``n_stddev``,
             ``n_lower``, ``n_upper``. Groups without records have a row too: which those are is not public.
+            The metadata says under ``matrixdp`` how intervals are made, and under ``notes`` what to know
+            besides: HAVING, ORDER BY and LIMIT are applied to estimates, so which rows are shown depends on
+            the noise.
 
         Raises
         ------
         UnsupportedQueryError
             If what was measured does not determine a count; the message says why, and what works.
         EntryError
-            If it is not one statement that counts records of the domain; at its line and column.
+            If it is not one statement of counts, sums, means and variances over the domain; at its line and
+            column.
         TooLargeError
             If the result has too many rows.
 
@@ -370,13 +417,15 @@ class Release(Displayed):
         >>> answers.column_names, answers["sex"].to_pylist()
         (['sex', 'people', 'people_stddev', 'people_lower', 'people_upper'], ['female', 'male'])
         """
+        from matrixdp.statements.clauses import of_persons
         from matrixdp.statements.translation import translate
 
-        query = translate(read(statement), self.domain)
+        asked, unit = read(statement), self.measurement.authorization.budget.unit
+        if unit.id is not None:
+            asked = of_persons(asked, unit.id, unit.records)
+        query = translate(asked, self.domain)
         with self._computing(query.groups):
-            return ResultTable(
-                result(query, lambda group: self._figures(embed(self.analysis, self.workload, group)))
-            )
+            return ResultTable(result(query, self._answered, self.confidence, self.intervals.description))
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -1251,6 +1300,27 @@ class Release(Displayed):
         columns = AnswerColumns(self.domain, groups, levels=levels)
         with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
+
+    def _answered(self, asked: Asked) -> Known:
+        """Return what is known of a query group, a statistic or an expression of a SQL statement."""
+        if isinstance(asked, StatisticEntry):
+            table = self._statistic(asked, None)
+            columns = [table[name].to_numpy() for name in FIGURES]
+            warnings = table["warning"].to_pylist() if "warning" in table.column_names else []
+            note = json.loads(table.schema.metadata[METADATA])["intervals"]
+            binning = table["binning"].to_pylist() if "binning" in table.column_names else []
+            note = note.partition(";")[0] if binning else note
+            if most := max(filter(None, binning), default=0.0):
+                note += (
+                    f"; it holds wherever in its bin a number lies, and an estimate may be off by {most:.4g}"
+                )
+            return Known(np.array(columns), note, warnings)
+        if not isinstance(asked, ProductGroup | DenseGroup):
+            found = asked.figures(self.inference())
+            note = f"{found.intervals}; {asked.note}" if asked.note else found.intervals
+            return Known(np.array(found[: len(FIGURES)]), note, found.warnings)
+        estimates, deviations, widths = self._figures(embed(self.analysis, self.workload, asked))
+        return Known(np.stack((estimates, deviations, estimates - widths, estimates + widths)))
 
     def _figures(self, group: Group) -> Array:
         """Return the estimates of a group with their standard errors and half the lengths of intervals."""

@@ -29,6 +29,7 @@ from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.workload import Entry, Workload, group_targets
 from matrixdp.specification.keys import WrittenSpecification
+from matrixdp.statements import SqlEntry, SqlFileEntry
 from matrixdp.texts import Publication
 
 # YAML as specifications use it: the core schema of YAML 1.2, and each key once.
@@ -488,18 +489,29 @@ def refused(lines: Mapping[Place, int]) -> Iterator[None]:
         raise kind(replace(problem, path=problem.path or ("the specification",), position=position)) from None
 
 
+def _of_persons(entries: Sequence[Entry], unit: Unit) -> list[Entry]:
+    """Return entries in which SQL that counts ids of persons counts records, where the unit allows it."""
+    found = []
+    for position, entry in enumerate(entries):
+        with within("workload", position):
+            if isinstance(entry, SqlEntry | SqlFileEntry) and unit.id is not None:
+                entry = entry.of_persons(unit.id, unit.records)
+            found.append(entry)
+    return found
+
+
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     files: set[Path] = set()
     written = WrittenSpecification.read(value, files_under(base, files))
     domain, privacy, targets = written.domain, written.privacy, dict(written.targets or {})
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(domain, written.out_of_domain)
-    workload = Workload(domain, *written.workload)
+    unit = Unit() if written.unit is None else written.unit.unit()
+    workload = Workload(domain, *_of_persons(written.workload, unit))
     if targets:
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
-    unit = Unit() if written.unit is None else written.unit.unit()
     document = written.to_spec() | {"out_of_domain": rule.to_spec(domain)}
     budget = ledger = least = None
     if privacy is not None:

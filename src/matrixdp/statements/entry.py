@@ -1,4 +1,4 @@
-"""Entries of a workload that are SQL statements."""
+"""Entries of a workload that are SQL statements, and the statistic that SQL alone can say."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack, final
+from typing import TYPE_CHECKING, Unpack, cast, final
 
 from matrixdp import forms
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError
+from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.forms import Form, FormError, ResolvePath, Schema, WriteArray, as_lists, key, record
 from matrixdp.language.builders import Options
 from matrixdp.language.entries import Entry, entry_form
+from matrixdp.queries import DenseGroup, ProductGroup
 from matrixdp.queries.groups import Group
-from matrixdp.statements.query import Statement, error_at
+from matrixdp.statements.query import SqlQuery, Statement, error_at, shortened, sql_of
+from matrixdp.statistics.statistic import Column, StatisticEntry, Table, figures
+
+if TYPE_CHECKING:
+    from matrixdp.answers.inference import Inference
+    from matrixdp.statements.aggregates import Expression
 
 # Statements, and reading them from a text.
 #
@@ -113,14 +119,68 @@ class _SqlEntries(Entry):
         spec.pop(self.main_key())
         return {"sql": self.text} | spec
 
-    def groups(self, domain: Domain) -> list[Group]:
-        """Return the groups of the statements in their order."""
+    def _queries(self, domain: Domain) -> list[SqlQuery]:
         from matrixdp.statements.translation import translate
 
         with self._named():
-            queries = [translate(statement, domain) for statement in self.statements]
+            return [translate(statement, domain) for statement in self.statements]
+
+    def groups(self, domain: Domain) -> list[Group]:
+        """Return the groups of the statements in their order.
+
+        Raises
+        ------
+        EntryError
+            If they ask anything but counts; such an entry stands for several, see `split`.
+        """
+        queries = self._queries(domain)
+        if not all(query.counts for query in queries):
+            found, expected = "statistics", "counts alone; statistics in SQL are an entry of their own"
+            raise EntryError.at((self.main_key(),), found, expected)
         single = sum(len(query.groups) for query in queries) == 1
         return self.weighted([group for query in queries for group in query.named(self.name, single=single)])
+
+    def split(self, domain: Domain) -> list[Entry]:
+        """Return the entry, or where statistics are asked one entry for each count and each statistic."""
+        queries = self._queries(domain)
+        if all(query.counts for query in queries):
+            return [self]
+        number = sum(len(query.asked) for query in queries)
+        self.check_single(number)
+        weight = {} if self.weight == 1.0 else {"weight": self.weight}
+        found: list[Entry] = []
+        for query in queries:
+            for place, asked in enumerate(query.asked):
+                item = query.items[place % len(query.items)]
+                counts = isinstance(asked, ProductGroup | DenseGroup)
+                title = asked.name if isinstance(asked, ProductGroup | DenseGroup) else asked.text
+                if item.called or not (counts or isinstance(asked, StatisticEntry)):
+                    title = f"{item.name}: {title}"
+                title = shortened(title) if self.name is None else f"{self.name}: {title}"
+                title = self.name if self.name is not None and number == 1 else title
+                form: type[Entry] = SqlEntry if counts else SqlExpression
+                spec: dict[str, object] = {"sql": query.alone(place)}
+                if isinstance(asked, StatisticEntry):
+                    form, spec = type(asked), asked.to_spec()
+                found.append(form.read(spec | weight | {"name": title}))
+        return found
+
+    def of_persons(self, column: str, max_records: int) -> Entry:
+        """Return the entry with counts of persons, by their id, as counts of records.
+
+        Raises
+        ------
+        EntryError
+            If a person can have several records.
+        """
+        from matrixdp.statements.clauses import of_persons
+
+        with self._named():
+            made = [of_persons(statement, column, max_records) for statement in self.statements]
+        if all(new is old for new, old in zip(made, self.statements, strict=True)):
+            return self
+        text = ";\n".join(sql_of(statement.tree) for statement in made)
+        return SqlEntry(sql=text, weight=self.weight, weights=self.weights, name=self.name)
 
 
 @final
@@ -135,6 +195,44 @@ class SqlEntry(_SqlEntries):
     def text(self) -> str:
         """The statements."""
         return self.sql
+
+
+@final
+@record
+class SqlExpression(StatisticEntry):
+    """One expression of aggregates, by some keys: a statement that asks nothing else."""
+
+    sql: str = key(forms.text("SQL of one expression of aggregates"))
+
+    @property
+    def kind(self) -> str:
+        return "expression"
+
+    @property
+    def measures(self) -> str:
+        return "values"
+
+    @property
+    def text(self) -> str:
+        return self.sql
+
+    def _asked(self, domain: Domain) -> tuple[SqlQuery, Expression]:
+        from matrixdp.statements.translation import translate
+
+        query = translate(read(self.sql), domain)
+        return query, cast("Expression", query.asked[0])
+
+    def groups(self, domain: Domain) -> list[Group]:
+        return self.weighted(self._asked(domain)[1].groups)
+
+    def evaluate(self, inference: Inference) -> Table:
+        query, expression = self._asked(inference.domain)
+        found = expression.figures(inference)
+        columns = [
+            *figures(found.estimates, found.deviations, found.lower, found.upper),
+            Column("warning", found.warnings),
+        ]
+        return inference.table(query.keys, columns, found.intervals, statistic=self.sql)
 
 
 @final
@@ -167,13 +265,16 @@ class SqlFileEntry(_SqlEntries):
 
 
 def sql(statements: str, **options: Unpack[Options]) -> SqlEntry:
-    """Return an entry that asks what SQL statements count; they are parsed, and never executed on data.
+    """Return an entry that asks what SQL statements ask; they are parsed, and never executed on data.
+
+    Counts are query groups. A statement with sums, averages, variances or arithmetic on aggregates stands in
+    a workload for one entry for each count and each statistic.
 
     Parameters
     ----------
     statements : str
-        ``SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ...``: one statement, or several separated by
-        semicolons, in DuckDB's dialect. The columns are the attributes of the domain.
+        ``SELECT ..., COUNT(*), AVG(x) FROM table WHERE ... GROUP BY ...``: one statement, or several
+        separated by semicolons, in DuckDB's dialect. The columns are the attributes of the domain.
     **options : Options
         The weight, the weights and the name.
 

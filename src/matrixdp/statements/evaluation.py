@@ -58,7 +58,7 @@ class Evaluation:
         """Return the value of an expression without attributes, as a type of SQL; None for no such value."""
         if (sql, kind) not in self._constants:
             try:
-                with _connection() as connection:
+                with cursor() as connection:
                     [(value,)] = connection.sql(f"SELECT TRY_CAST(({sql}) AS {kind})").fetchall()
             except duckdb.Error:
                 value = None
@@ -124,7 +124,7 @@ class Evaluation:
         # made of what `Scope` lets through alone
         asked = f"SELECT {sql} AS found FROM cells ORDER BY place"  # noqa: S608
         try:
-            with _connection() as connection:
+            with cursor() as connection:
                 connection.register("cells", pa.table(columns))
                 found = connection.sql(asked).to_arrow_table()
         except duckdb.Error as error:
@@ -142,7 +142,8 @@ def in_order(items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return first[order], np.argsort(order)[inverse.ravel()]
 
 
-def _connection() -> duckdb.DuckDBPyConnection:
+def cursor() -> duckdb.DuckDBPyConnection:
+    """Return a connection to a database that holds nothing, and reads and writes no file."""
     return _database(os.getpid()).cursor()
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported without a word
 
@@ -431,7 +432,7 @@ def _check_values(scope: Scope, part: exp.Expr) -> None:
             continue
         text = side.is_string and (kind is str or named(attribute))
         number = not side.is_string and kind in (int, float)
-        if (text and side.name not in texts) or (number and _number(side.name) not in values):
+        if (text and side.name not in texts) or (number and number_of(side.name) not in values):
             listed = isinstance(attribute, Categorical) or level is not None
             close = nearest(side.name, texts) if listed else ()
             name, known = attribute.name, attribute.range_label(0, attribute.size - 1)
@@ -450,7 +451,8 @@ def _values(attribute: Attribute) -> tuple[type, frozenset[object], frozenset[st
     return kind, frozenset(values), frozenset(map(str, [*values, *called]))
 
 
-def _number(text: str) -> float:
+def number_of(text: str) -> float:
+    """Return the number that a literal is; nan where it is none."""
     try:
         return float(text)
     except ValueError:  # what the parser takes for a number and nobody else does is no value
@@ -514,6 +516,15 @@ def scalar(scope: Scope, node: exp.Expr, *, key: bool = False) -> Scalar:
 
 
 DIALECT = "duckdb"
+
+
+class _WithTop(DuckDB):
+    """DuckDB's dialect, and SELECT TOP n as SQL Server has it."""
+
+    class Tokenizer(DuckDB.Tokenizer):
+        KEYWORDS = DuckDB.Tokenizer.KEYWORDS | {"TOP": TokenType.TOP}
+
+
 _LONGEST = 5_000_000
 _EXPECTED = "SQL that DuckDB can read: SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ..."
 _STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.L_PAREN, TokenType.WITH)
@@ -529,7 +540,12 @@ def parsed(text: str) -> list[tuple[int, int, exp.Select]]:
         spans = list(_spans(text, sqlglot.tokenize(text, dialect=DIALECT)))
         if not spans:
             raise EntryError.at(("sql",), "no statement", _EXPECTED)
-        parts = sqlglot.parse(text, dialect=DIALECT)
+        try:
+            parts = sqlglot.parse(text, dialect=DIALECT)
+        except ParseError:
+            if "top" not in text.lower():
+                raise
+            parts = sqlglot.parse(text, dialect=_WithTop)
         trees = [part for part in parts if part is not None and not isinstance(part, exp.Semicolon)]
     except TokenError:
         raise EntryError.at(("sql",), "a quote or a comment that is not closed", _EXPECTED) from None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from matrixdp.statements.translation import Layout
+    from matrixdp.statements.aggregates import Expression
+    from matrixdp.statements.clauses import Item
+    from matrixdp.statements.layouts import Layout
+    from matrixdp.statements.rows import Choice
+    from matrixdp.statistics import StatisticEntry
+
 
 # One SQL statement as written: its text, its tree, and where in the text each part of it stands.
 
@@ -97,6 +103,9 @@ def sql_of(node: exp.Expr, **options: Any) -> str:
 _LONGEST_NAME = 100
 
 
+Asked: TypeAlias = "Group | StatisticEntry | Expression"
+
+
 @final
 @dataclass(frozen=True)
 class Column:
@@ -110,11 +119,14 @@ class Column:
         Which of the keys of the query it shows.
     aggregate : int or None
         Which of the aggregates of the query it shows.
+    constant : str, int, float or None
+        What it shows in every row, where it shows neither.
     """
 
     name: str
     key: int | None = None
     aggregate: int | None = None
+    constant: str | float | None = None
 
 
 @final
@@ -124,13 +136,13 @@ class Places:
 
     Attributes
     ----------
-    groups : ndarray of int
-        The group of each row.
+    asked : ndarray of int
+        For each row the place in what the query asks.
     queries : ndarray of int
-        The query of that group, -1 where the count is 0 whatever the data: no record of the domain fits.
+        The query or the row of that, -1 where the answer is 0 whatever the data: no record can fit.
     """
 
-    groups: NDArray[np.int64]
+    asked: NDArray[np.int64]
     queries: NDArray[np.int64]
 
 
@@ -141,39 +153,83 @@ class SqlQuery:
 
     Attributes
     ----------
-    groups : tuple of Group
-        What is asked: for each grouping set, for each aggregate, a group; none for what is 0 in any case.
+    asked : tuple of Group, StatisticEntry or Expression
+        For each grouping set, for each aggregate: the counts, the statistic, or the expression of aggregates.
     columns : tuple of Column
         The columns of the result in the order of SELECT.
     values : tuple of pyarrow.Array
         The values that each key has.
+    items : sequence of Item
+        The aggregates; those that HAVING and ORDER BY alone need are the last.
+    choice : Choice or None
+        Which rows are shown, and in which order.
     """
 
-    groups: tuple[Group, ...]
+    asked: tuple[Asked, ...]
     columns: tuple[Column, ...]
     values: tuple[pa.Array, ...]
-    _layouts: tuple[tuple[Layout, tuple[Layout, ...]], ...] = field(repr=False)
-    _aliases: tuple[str, ...] = field(repr=False)
+    items: Sequence[Item]
+    choice: Choice | None
+    _layouts: tuple[tuple[Layout, tuple[Layout | None, ...]], ...] = field(repr=False)
+    _alone: Callable[[int], str] = field(repr=False)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """What must be measured for the counts: nothing for statistics and expressions."""
+        return tuple(one for one in self.asked if isinstance(one, Group))
+
+    @property
+    def counts(self) -> bool:
+        """Whether all that is asked are counts."""
+        return len(self.groups) == len(self.asked)
+
+    def alone(self, place: int) -> str:
+        """Return a statement that asks one of what is asked, and nothing else."""
+        return self._alone(place)
+
+    @cached_property
+    def ranks(self) -> NDArray[np.int64]:
+        """The rank of each key in each row of the result, shape (rows, keys), -1 where it is rolled up."""
+        return np.concatenate([base.sorted_codes(len(self.values)) for base, _ in self._layouts])
+
+    def key(self, key: int) -> pa.Array:
+        """Return the values of a key in every row of the result; null where rolled up."""
+        import pyarrow as pa
+
+        return self.values[key].take(pa.array(self.ranks[:, key], mask=self.ranks[:, key] < 0))
 
     @cached_property
     def keys(self) -> pa.Table:
-        """The columns of the result that are no counts, with every row of it; null where rolled up."""
+        """The columns of the result that are keys, with every row of it; null where rolled up."""
         import pyarrow as pa
 
-        codes = np.concatenate([base.sorted_codes(len(self.values)) for base, _ in self._layouts])
         shown = [(column.name, column.key) for column in self.columns if column.key is not None]
-        arrays = [self.values[key].take(pa.array(codes[:, key], mask=codes[:, key] < 0)) for _, key in shown]
-        return pa.Table.from_arrays(arrays, names=[name for name, _ in shown])
+        return pa.Table.from_arrays([self.key(key) for _, key in shown], names=[name for name, _ in shown])
 
     @cached_property
     def places(self) -> tuple[Places, ...]:
         """For each aggregate where the answer of each row stands."""
-        found = []
-        for aggregate in range(len(self._aliases)):
-            own = [base.queries_of(made[aggregate], len(self.values)) for base, made in self._layouts]
-            groups = np.arange(len(own)) * len(self._aliases) + aggregate
-            found.append(Places(np.repeat(groups, list(map(len, own))), np.concatenate(own)))
+        keys, found = len(self.values), []
+        for aggregate in range(len(self.items)):
+            own = []
+            for base, made in self._layouts:
+                layout = made[aggregate]
+                rows = len(base.sorted_codes(keys))
+                own.append(np.arange(rows) if layout is None else base.queries_of(layout, keys))
+            places = np.arange(len(own)) * len(self.items) + aggregate
+            found.append(Places(np.repeat(places, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
+
+    def shown(self, figures: Sequence[NDArray[np.float64]]) -> NDArray[np.int64] | None:
+        """Return the places of the rows to show, given the estimates of each aggregate; None for all."""
+        import pyarrow as pa
+
+        if self.choice is None:
+            return None
+        columns = {f"i{place}": pa.array(own, mask=~np.isfinite(own)) for place, own in enumerate(figures)}
+        for key in range(len(self.values)):
+            columns |= {f"g{key}": self.key(key), f"r{key}": pa.array(self.ranks[:, key])}
+        return self.choice.rows(pa.table(columns))
 
     def named(self, name: str | None, *, single: bool) -> list[Group]:
         """Return the groups by the names that they have in an entry of a workload.
@@ -186,11 +242,14 @@ class SqlQuery:
             Whether the entry stands for one group.
         """
         found = []
-        for group, alias in zip(self.groups, cycle(self._aliases), strict=False):
-            called = group.name if len(self._aliases) == 1 else f"{alias}: {group.name}"
+        for group, item in zip(self.groups, cycle(self.items), strict=False):
+            called = group.name if len(self.items) == 1 else f"{item.name}: {group.name}"
             if name is not None:
                 called = name if single else f"{name}: {called}"
-            elif len(called) > _LONGEST_NAME:
-                called = f"{called[: _LONGEST_NAME - 3]}..."
-            found.append(replace(group, name=called))
+            found.append(replace(group, name=called if name is not None else shortened(called)))
         return found
+
+
+def shortened(name: str) -> str:
+    """Return what a group is called where nobody named it, cut where it is long."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

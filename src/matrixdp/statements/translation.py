@@ -1,13 +1,12 @@
-"""From the clauses of a statement to query groups and the shape of its result."""
+"""From the clauses of a statement to query groups, statistics, and the shape of its result."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import accumulate, chain, combinations, product
-from operator import mul
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import final
 
 import numpy as np
@@ -15,393 +14,32 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from matrixdp import queries
-from matrixdp.domain import Bins, Domain
-from matrixdp.errors import MatrixDPError, TooLargeError
-from matrixdp.forms import nearest
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Rows
+from matrixdp.domain import Attribute, Bins, Domain
+from matrixdp.errors import EntryError, MatrixDPError, TooLargeError
+from matrixdp.queries import Predicates
 from matrixdp.queries.predicates import Array
-from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, Key, evaluation, in_order
-from matrixdp.statements.parsing import Scalar, Scope, conjuncts, scalar, unwrapped
-from matrixdp.statements.query import Column, SqlQuery, Statement, sql_of
-
-# The clauses of a statement: what is counted, within which conditions, grouped by what.
-
-_READ = {"expressions", "from_", "from", "where", "group", "kind"}
-_INSTEAD = {
-    "joins": "one table; join beforehand, and declare the columns of the joined table as attributes",
-    "laterals": "one table",
-    **dict.fromkeys(("with", "with_"), "one table; there are no subqueries"),
-    "having": "no HAVING: every group is answered; filter the answers",
-    "order": "no ORDER BY: rows come in the order of GROUP BY and of the domain; sort the answers",
-    "limit": "no LIMIT: every group is answered; take those you need",
-    "offset": "no OFFSET: every group is answered",
-    "distinct": "COUNT(*) with GROUP BY, which has a row for each combination of values",
-    "qualify": "no QUALIFY: every group is answered; filter the answers",
-    "windows": "no window; ask for the counts and compute from the answers",
-}
-_AGGREGATES = (exp.Count, exp.CountIf, exp.Sum)
-_COUNTS = "COUNT(*), COUNT(*) FILTER (WHERE ...) or SUM(CASE WHEN ... THEN 1 ELSE 0 END)"
-_MOST_SETS = 100_000
+from matrixdp.statements.aggregates import (
+    OPERATORS,
+    Expression,
+    Quantity,
+    Value,
+    applied,
+    increasing,
+    is_aggregate,
+    kind_of,
+    root,
+)
+from matrixdp.statements.clauses import Groups, Item, items_of, table_name
+from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, evaluation
+from matrixdp.statements.layouts import Condition, GroupedBy, Layout, connected, part_of
+from matrixdp.statements.parsing import Scalar, Scope, conjuncts, number_of, scalar, unwrapped
+from matrixdp.statements.query import Asked, Column, SqlQuery, Statement, sql_of
+from matrixdp.statements.rows import Choice, chosen
+from matrixdp.statistics.attributes import MeanEntry
+from matrixdp.statistics.statistic import StatisticEntry, statistics
 
 
-@final
-@dataclass(frozen=True)
-class Item:
-    """One expression of SELECT, and what its column is called."""
-
-    name: str
-    node: exp.Expr
-    aggregate: bool
-
-
-def table_name(statement: Statement) -> str:
-    """Return what the one table of a statement may be called in it."""
-    tree = statement.tree
-    for name, value in tree.args.items():
-        if value and name not in _READ:
-            part = value[0] if isinstance(value, list) else value
-            node = part if isinstance(part, exp.Expr) else tree
-            clause = name.rstrip("_").upper()
-            found = "" if node is tree else statement.excerpt(node)
-            raise statement.error(node, found or clause, _INSTEAD.get(name, f"no {clause}"))
-    source = tree.args.get("from_") or tree.args.get("from")
-    if source is None:
-        raise statement.error(tree, "no FROM", "FROM and a name for the table")
-    table = source.this
-    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise statement.unfit(table, "the name of one table; there are no subqueries")
-    for name, value in table.args.items():
-        if value and name not in ("this", "db", "catalog", "alias"):
-            raise statement.unfit(table, _INSTEAD.get(name, "the name of a table alone"))
-    return str(table.alias or table.name)
-
-
-def _item(statement: Statement, node: exp.Expr) -> Item:
-    inner = node.this if isinstance(node, exp.Alias) else node
-    name = node.alias if isinstance(node, exp.Alias) else inner.output_name or statement.excerpt(inner)
-    plain = unwrapped(inner)
-    counted = unwrapped(plain.this) if isinstance(plain, exp.Filter) else plain
-    if isinstance(counted, _AGGREGATES):
-        return Item(name, plain, aggregate=True)
-    if isinstance(plain, exp.Star):
-        expected = f"attributes that are grouped by, and {_COUNTS}; a release has counts, and no records"
-        raise statement.error(plain, "*", expected)
-    window = inner.find(exp.Window)
-    if window is not None:
-        raise statement.unfit(window, _INSTEAD["windows"])
-    aggregate = inner.find(exp.AggFunc)
-    if aggregate is not None:
-        raise _no_count(statement, aggregate, alone=aggregate is counted)
-    return Item(name, plain, aggregate=False)
-
-
-def statistic(kind: str, node: exp.Expr) -> str:
-    """Return the entry of a statistic that stands in the place of an aggregate."""
-    column = unwrapped(node.this) if isinstance(node.this, exp.Expr) else None
-    name = column.name if isinstance(column, exp.Column) else "x"
-    asked = f"{{{name}: [0.5]}}" if kind == "quantile" else name
-    return f"{kind}: {asked}, by: [...], where: {{...}}"
-
-
-def _no_count(statement: Statement, node: exp.Expr, *, alone: bool) -> MatrixDPError:
-    """Return the error of an aggregate that counts no records, or of one in a larger expression."""
-    if isinstance(node, exp.Avg):
-        expected = f"counts; the statistic `{statistic('mean', node)}` answers it"
-    elif isinstance(node, exp.Min | exp.Max | exp.Median | exp.Quantile | exp.PercentileCont):
-        expected = f"counts; the statistic `{statistic('quantile', node)}` answers quantiles"
-    elif not alone and isinstance(node, _AGGREGATES):
-        expected = "a count alone; ask for the counts that you need and compute from the answers"
-    else:
-        expected = _COUNTS
-    return statement.unfit(node, expected)
-
-
-@final
-@dataclass(frozen=True)
-class _Groups:
-    """What GROUP BY says; a name means an attribute, else a column of SELECT, and a number its place."""
-
-    statement: Statement
-    items: tuple[Item, ...]
-    columns: Sequence[str]
-
-    def read(self) -> tuple[list[exp.Expr], list[int | None], list[tuple[int, ...]]]:
-        """Return each key once, for each item the place of its key, and the sets as places of keys."""
-        tree = self.statement.tree
-        group = tree.args.get("group")
-        if not any(item.aggregate for item in self.items):
-            raise self.statement.error(tree, "a SELECT that counts nothing", f"at least one of {_COUNTS}")
-        nodes: dict[str, exp.Expr] = {}
-        named = []
-        for chosen in [()] if group is None else self._sets(group):
-            named.append([self._text(node) for node in chosen])
-            for text, node in zip(named[-1], chosen, strict=True):
-                nodes.setdefault(text, node)
-        keys = {text: place for place, text in enumerate(nodes)}
-        sets = [tuple(dict.fromkeys(keys[text] for text in texts)) for texts in named]
-        key_of = [None if item.aggregate else keys.get(self._text(item.node)) for item in self.items]
-        for item, place in zip(self.items, key_of, strict=True):
-            if not item.aggregate and place is None:
-                found = self.statement.excerpt(item.node)
-                raise self.statement.error(item.node, found, f"it in GROUP BY too, or one of {_COUNTS}")
-        return list(nodes.values()), key_of, sets
-
-    def _text(self, node: exp.Expr) -> str:
-        """Return what tells one key from others: its SQL, the case of names aside."""
-        plain = unwrapped(node).copy()
-        for column in [plain] if isinstance(plain, exp.Column) else plain.find_all(exp.Column):
-            column.set("table", None)
-            column.this.set("quoted", False)
-            column.this.set("this", column.name if column.name in self.columns else column.name.lower())
-        return sql_of(plain)
-
-    def _sets(self, group: exp.Expr) -> list[tuple[exp.Expr, ...]]:
-        """Return the grouping sets: every combination of those of each element of GROUP BY."""
-        if group.args.get("all"):
-            return [tuple(item.node for item in self.items if not item.aggregate)]
-        elements = [*group.expressions]
-        for name in ("grouping_sets", "cube", "rollup"):
-            elements += [node for node in group.args.get(name) or () if isinstance(node, exp.Expr)]
-        if group.args.get("totals"):
-            raise self.statement.error(group, "TOTALS", "ROLLUP")
-        several = [self._sets_of(element) for element in elements]
-        for count in accumulate(map(len, several), mul):
-            if count > _MOST_SETS:
-                raise self.statement.error(group, f"{count:,} grouping sets", f"at most {_MOST_SETS:,}")
-        return [tuple(chain(*chosen)) for chosen in product(*several)]
-
-    def _sets_of(self, element: exp.Expr) -> list[tuple[exp.Expr, ...]]:
-        """Return the grouping sets of one element."""
-        if isinstance(element, exp.GroupingSets):
-            return [found for part in element.expressions for found in self._sets_of(part)]
-        if isinstance(element, exp.Cube | exp.Rollup):
-            parts = [self._keys(part) for part in element.expressions]
-            if isinstance(element, exp.Cube) and 2 ** len(parts) > _MOST_SETS:
-                expected = f"at most {_MOST_SETS:,}; list those you need with GROUPING SETS"
-                raise self.statement.error(element, f"a CUBE of 2^{len(parts)} grouping sets", expected)
-            sizes = range(len(parts), -1, -1)
-            if isinstance(element, exp.Rollup):
-                return [tuple(chain(*parts[:size])) for size in sizes]
-            return [tuple(chain(*some)) for size in sizes for some in combinations(parts, size)]
-        return [self._keys(element)]
-
-    def _keys(self, element: exp.Expr) -> tuple[exp.Expr, ...]:
-        """Return the keys of one element: one, or those of a list in parentheses."""
-        if isinstance(element, exp.Tuple):
-            return tuple(self._key(part) for part in element.expressions)
-        return (self._key(unwrapped(element)),)
-
-    def _key(self, node: exp.Expr) -> exp.Expr:
-        """Return the expression that one key means."""
-        names = [item.name for item in self.items]
-        if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.name) if node.name.isdigit() else 0
-            if not 1 <= place <= len(self.items):
-                expected = f"an attribute, or a column from 1 to {len(names)}"
-                raise self.statement.error(node, node.name, expected)
-            return self._selected(self.items[place - 1], node)
-        if not isinstance(node, exp.Column) or node.table:
-            return node
-        if node.name.lower() in {name.lower() for name in self.columns}:
-            return node
-        alike = [item for item in self.items if item.name.lower() == node.name.lower()]
-        if len(alike) == 1:
-            return self._selected(alike[0], node)
-        meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
-        expected = "an attribute of the domain, or a column of SELECT"
-        raise self.statement.error(node, repr(node.name), expected, meant)
-
-    def _selected(self, item: Item, node: exp.Expr) -> exp.Expr:
-        if item.aggregate:
-            raise self.statement.unfit(
-                node, "an attribute, or an expression of attributes; a count is no key"
-            )
-        return item.node
-
-
-# Conditions and keys over a domain as one query group: connected sets of attributes, multiplied.
-
-MOST_ROWS = 50_000_000
-"""A result in memory has at most this many rows."""
-
-
-@final
-@dataclass(frozen=True)
-class Condition:
-    """A condition at the cells of its attributes, which are in domain order."""
-
-    names: tuple[str, ...]
-    holds: NDArray[np.bool_]
-    text: str
-
-
-@final
-@dataclass(frozen=True)
-class GroupedBy:
-    """A key of a statement at the cells of its attributes, which are in domain order."""
-
-    place: int
-    names: tuple[str, ...]
-    key: Key
-    text: str
-
-
-@final
-@dataclass(frozen=True)
-class _Part:
-    """What is asked of one connected set of attributes.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The attributes, in domain order.
-    labels : ndarray of int
-        The query that each cell counts in, -1 for none.
-    combinations : ndarray of int
-        The ranks of the keys of each query, of shape (queries, keys).
-    keys : tuple of GroupedBy
-    conditions : tuple of Condition
-    """
-
-    names: tuple[str, ...]
-    labels: NDArray[np.int64]
-    combinations: NDArray[np.int64]
-    keys: tuple[GroupedBy, ...]
-    conditions: tuple[Condition, ...]
-
-    @property
-    def count(self) -> int:
-        """The number of queries."""
-        return len(self.combinations)
-
-    @cached_property
-    def predicates(self) -> Predicates:
-        """The queries as a predicate set of the only attribute."""
-        inside = np.flatnonzero(self.labels >= 0)
-        if self.count == 1 and len(inside) == len(self.labels):
-            return queries.Total()
-        if np.array_equal(self.labels, np.arange(len(self.labels))):
-            return queries.Identity()
-        codes = inside[np.argsort(self.labels[inside], kind="stable")]
-        ends = np.cumsum(np.bincount(self.labels[inside], minlength=self.count))
-        starts = np.concatenate([[0], ends[:-1]])
-        first, last = codes[starts], codes[ends - 1]
-        if np.array_equal(last - first, ends - starts - 1):
-            return queries.Ranges(tuple(zip(first.tolist(), last.tolist(), strict=True)))
-        return queries.Sets(tuple(tuple(part.tolist()) for part in np.split(codes, ends[:-1])))
-
-    def rows(self, *, alone: bool) -> queries.CellSets:
-        """Return the queries written out over the cells; `alone` if nothing is joined to their texts."""
-        inside = np.flatnonzero(self.labels >= 0)
-        matrix: Array = np.zeros((self.count, len(self.labels)))
-        matrix[self.labels[inside], inside] = 1.0
-        values = [key.key.values.to_pylist() for key in self.keys]
-        asked = [condition.text for condition in self.conditions]
-        alone = alone and len(self.conditions) + len(self.keys) == 1
-        texts = []
-        for ranks in self.combinations:
-            own = [f"{k.text} = {v[rank]}" for k, v, rank in zip(self.keys, values, ranks, strict=True)]
-            parts = (f"({part})" if " OR " in part and not alone else part for part in (*asked, *own))
-            texts.append(" and ".join(parts))
-        return queries.CellSets(matrix, tuple(texts))
-
-
-@final
-@dataclass(frozen=True)
-class Layout:
-    """The queries of some conditions and keys: every combination of one query of each part.
-
-    Attributes
-    ----------
-    domain : Domain
-    parts : tuple of _Part
-        That of several attributes first, if there is one, then the others in domain order.
-    """
-
-    domain: Domain
-    parts: tuple[_Part, ...] = field(repr=False)
-
-    def group(self, name: str, statement: Statement, node: exp.Expr) -> Group:
-        """Return the query group; its queries are row-major over the parts."""
-        merged = [part for part in self.parts if len(part.names) > 1]
-        single = {part.names[0]: part.predicates for part in self.parts if len(part.names) == 1}
-        others = {name: own for name, own in single.items() if not isinstance(own, queries.Total)}
-        names = self.domain.sort([*others, *(name for part in merged for name in part.names)])
-        sizes = tuple(self.domain[name].size for name in names)
-        if not merged:
-            return ProductGroup(name, names, tuple(others.values()), sizes)
-        [part] = merged
-        count, cells = math.prod(p.count for p in self.parts), math.prod(sizes)
-        if count * cells > queries.MAX_EXPLICIT_ENTRIES:
-            found = f"{count:,} queries over the {cells:,} cells of {', '.join(names)}"
-            expected = (
-                f"at most {queries.MAX_EXPLICIT_ENTRIES:,} entries; use fewer attributes, or fewer values"
-            )
-            raise statement.error(node, found, expected, kind=TooLargeError)
-        content: Rows = part.rows(alone=not others)
-        if others:
-            places = tuple(names.index(name) for name in part.names)
-            content = queries.Crossed(content, places, tuple(others.values()), sizes)
-        return DenseGroup(name, names, content, sizes)
-
-    def codes(self, keys: int) -> NDArray[np.int64]:
-        """Return the ranks of the keys, of shape (queries, keys), -1 where a query is not within one."""
-        counts = tuple(part.count for part in self.parts)
-        rows = math.prod(counts)
-        if rows > MOST_ROWS:
-            found = f"a result of {rows:,} rows"
-            raise TooLargeError.at(("sql",), found, f"at most {MOST_ROWS:,}; ask for a part of it")
-        codes = np.full((rows, keys), -1)
-        for axis, part in enumerate(self.parts):
-            position = np.arange(rows) // math.prod(counts[axis + 1 :]) % counts[axis]
-            for column, part_key in enumerate(part.keys):
-                codes[:, part_key.place] = part.combinations[position, column]
-        return codes
-
-    def sorted_codes(self, keys: int) -> NDArray[np.int64]:
-        """Return the ranks sorted by the keys in their order, which is that of the rows of a result."""
-        codes = self.codes(keys)
-        return codes[np.lexsort(codes.T[::-1])] if keys else codes
-
-    def queries_of(self, made: Layout, keys: int) -> NDArray[np.int64]:
-        """Return for each row of a result the query of another layout, -1 where it has none."""
-        rows, own = self.sorted_codes(keys), made.codes(keys)
-        _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
-        ids = ids.ravel()
-        found = np.full(len(rows) + len(own), -1)
-        found[ids[len(rows) :]] = np.arange(len(own))
-        return found[ids[: len(rows)]]
-
-
-def _connected(domain: Domain, sets: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the connected sets of attributes; those of several are merged to one, which comes first."""
-    merged = {name for names in sets if len(names) > 1 for name in names}
-    single = {name for names in sets for name in names} - merged
-    return [*([domain.sort(merged)] if merged else []), *((name,) for name in domain.sort(single))]
-
-
-def _part(
-    domain: Domain, names: tuple[str, ...], conditions: Sequence[Condition], keys: Sequence[GroupedBy]
-) -> _Part:
-    sizes = tuple(domain[name].size for name in names)
-
-    def spread(own: tuple[str, ...], array: NDArray[np.generic]) -> NDArray[np.generic]:
-        shape = tuple(size if name in own else 1 for name, size in zip(names, sizes, strict=True))
-        return np.broadcast_to(array.reshape(shape), sizes).ravel()
-
-    holds = np.ones(math.prod(sizes), dtype=bool)
-    for condition in conditions:
-        holds &= spread(condition.names, condition.holds).astype(bool)
-    inside = np.flatnonzero(holds)
-    labels = np.where(holds, 0, -1)
-    combinations = np.zeros((min(len(inside), 1), 0), dtype=np.int64)
-    if keys:
-        ranks = np.stack([spread(key.names, key.key.ranks)[inside].astype(np.int64) for key in keys], axis=1)
-        first, labels[inside] = in_order(ranks)
-        combinations = ranks[first]
-    return _Part(names, labels, combinations, tuple(keys), tuple(conditions))
-
-
+@lru_cache(maxsize=32)
 def translate(statement: Statement, domain: Domain) -> SqlQuery:
     """Return what a statement asks of a domain, and the shape of its result.
 
@@ -428,11 +66,52 @@ def translate(statement: Statement, domain: Domain) -> SqlQuery:
     ([2], {'sex': ['female', 'male']})
     """
     table = table_name(statement)
-    items = tuple(_item(statement, node) for node in statement.tree.expressions)
-    groups = _Groups(statement, items, (*domain.names, *domain.levels))
+    clauses = Groups(statement, items_of(statement), (*domain.names, *domain.levels))
     values = evaluation(domain)
-    scope = Scope(statement, domain, table, values.constant)
-    return _Translation(statement, scope, values).query(items, *groups.read())
+    return _Translation(statement, Scope(statement, domain, table, values.constant), values, clauses).query()
+
+
+Conditions = list[Condition]
+
+
+@final
+@dataclass(frozen=True)
+class _Aggregate:
+    """One aggregate: what it is, of which records, and but for counts of which attribute.
+
+    Of an average of 1 and 0 there are, in the place of the attribute, the conditions under which it is 1.
+    """
+
+    kind: str
+    conditions: Conditions
+    attribute: str = ""
+    ones: Conditions | None = None
+
+
+_ARITHMETIC = (
+    "arithmetic on aggregates and numbers: + - * /, POWER, ROUND, FLOOR, CEIL, SQRT, LN, EXP, CAST, and "
+    "COALESCE or NULLIF with a number"
+)
+_ROOTS = ("stddev", "stddev_pop")
+
+
+@final
+@dataclass(frozen=True)
+class _Stratum:
+    """One grouping set: the conditions of WHERE, its keys, of how many, and their layout."""
+
+    where: Conditions
+    keys: Sequence[GroupedBy]
+    number: int
+    base: Layout
+
+    def name(self, conditions: Conditions, of: str = "") -> str:
+        """Return what a group within further conditions is called."""
+        asked = ", ".join(key.text for key in self.keys)
+        if of:
+            asked = f"{of} by {asked}" if asked else of
+        within = " and ".join(condition.text for condition in (*self.where, *conditions))
+        return f"{asked or 'total'} where {within}" if within else asked or "total"
 
 
 @final
@@ -441,42 +120,200 @@ class _Translation:
     statement: Statement
     scope: Scope
     values: Evaluation
+    clauses: Groups
 
-    def query(
-        self,
-        items: Sequence[Item],
-        nodes: Sequence[exp.Expr],
-        key_of: Sequence[int | None],
-        sets: Sequence[tuple[int, ...]],
-    ) -> SqlQuery:
-        """Return the groups of every grouping set and aggregate, and the columns of the result."""
+    def query(self) -> SqlQuery:
+        """Return what every grouping set and aggregate asks, and the columns of the result."""
+        nodes, key_of, sets = self.clauses.read()
+        items = self.clauses.items
         clause = self.statement.tree.args.get("where")
         condition = None if clause is None else clause.this
         where = [] if condition is None else self._conditions(condition)
         counted = [item for item in items if item.aggregate]
-        filters = [self._counted(item.node) for item in counted]
         keys = [self._key(place, node) for place, node in enumerate(nodes)]
-        groups: list[Group] = []
+        asked: list[Asked] = []
         layouts = []
-        for chosen in sets:
-            own = [keys[place] for place in chosen]
+        for places in sets:
+            own = [keys[place] for place in places]
             base = self._layout(where, own, condition)
-            counting = []
-            for item, conditions in zip(counted, filters, strict=True):
-                made = self._layout([*where, *conditions], own, item.node) if conditions else base
-                asked = ", ".join(key.text for key in own) or "total"
-                within = " and ".join(condition.text for condition in (*where, *conditions))
-                name = f"{asked} where {within}" if within else asked
-                groups.append(made.group(name, self.statement, item.node))
-                counting.append(made)
-            layouts.append((base, tuple(counting)))
-        places = iter(range(len(counted)))
+            stratum = _Stratum(where, own, len(keys), base)
+            made = [self._asked(item.node, stratum) for item in counted]
+            asked += [one for one, _ in made]
+            layouts.append((base, tuple(layout for _, layout in made)))
+        number = iter(range(len(counted)))
         columns = [
-            Column(item.name, aggregate=next(places)) if item.aggregate else Column(item.name, key=key)
+            Column(item.name, key, next(number) if item.aggregate else None, item.constant)
             for item, key in zip(items, key_of, strict=True)
         ]
-        values = tuple(key.key.values for key in keys)
-        return SqlQuery(tuple(groups), tuple(columns), values, tuple(layouts), tuple(i.name for i in counted))
+
+        def alone(place: int) -> str:
+            chosen_set, item = divmod(place, len(counted))
+            return self._alone(counted[item], [nodes[key] for key in sets[chosen_set]])
+
+        return SqlQuery(
+            tuple(asked),
+            tuple(column for column, item in zip(columns, items, strict=True) if item.shown),
+            tuple(key.key.values for key in keys),
+            counted,
+            self._choice(nodes, counted),
+            tuple(layouts),
+            alone,
+        )
+
+    def _alone(self, item: Item, keys: Sequence[exp.Expr]) -> str:
+        """Return a statement that asks one aggregate by some keys, and nothing else."""
+        tree = self.statement.tree.copy()
+        for name in ("having", "order", "limit", "offset", "group"):
+            tree.set(name, None)
+        text = self.clauses.text
+        named = {text(own.node): own.name for own in self.clauses.items if not own.aggregate and own.called}
+        selected = []
+        for key in keys:
+            own = key.copy()
+            selected.append(exp.alias_(own, named[text(key)], quoted=True) if text(key) in named else own)
+        tree.set("expressions", [*selected, exp.alias_(item.node.copy(), item.name, quoted=True)])
+        if keys:
+            tree.set("group", exp.Group(expressions=[key.copy() for key in keys]))
+        return sql_of(tree)
+
+    def _choice(self, keys: Sequence[exp.Expr], counted: Sequence[Item]) -> Choice | None:
+        """Return what HAVING, ORDER BY and LIMIT say."""
+        text = self.clauses.text
+        places = {text(key): place for place, key in enumerate(keys)}
+        items = {sql_of(unwrapped(item.node)): place for place, item in reversed([*enumerate(counted)])}
+        shown = [item for item in self.clauses.items if item.shown]
+        names = {item.name.lower(): item for item in reversed(shown) if item.constant is None}
+
+        def column_of(part: exp.Expr, *, sorts: bool) -> exp.Expr | None:
+            alias = names.get(part.name.lower()) if isinstance(part, exp.Column) and not part.table else None
+            if alias is not None and (sorts or text(part) not in places):
+                part = alias.node
+            key = places.get(text(part))
+            if key is not None:
+                plain = unwrapped(keys[key])
+                bins = isinstance(plain, exp.Column) and isinstance(self.scope.named(plain)[0], Bins)
+                return exp.column(f"{'r' if sorts and bins else 'g'}{key}")
+            place = items.get(sql_of(unwrapped(part)))
+            return None if place is None else exp.column(f"i{place}")
+
+        return chosen(self.statement, column_of, [item.node for item in shown])
+
+    def _asked(self, node: exp.Expr, stratum: _Stratum) -> tuple[Asked, Layout | None]:
+        """Return what an expression of aggregates asks, and the layout of its rows if they have one."""
+        plain = unwrapped(node)
+        one = self._aggregate(plain) if is_aggregate(plain) else None
+        if one is not None and one.ones is None and one.kind in ("count", "sum", "mean"):
+            made = self._within(stratum, one.conditions, node)
+            if one.kind == "count":
+                return made.group(stratum.name(one.conditions), self.statement, node), made
+            entry = self._statistic(one, made)
+            if entry is not None:
+                return entry, made
+        return self._expression(plain, stratum), None
+
+    def _within(self, stratum: _Stratum, conditions: Conditions, node: exp.Expr) -> Layout:
+        if not conditions:
+            return stratum.base
+        return self._layout([*stratum.where, *conditions], stratum.keys, node)
+
+    def _statistic(self, one: _Aggregate, made: Layout) -> StatisticEntry | None:
+        """Return the entry of a sum or a mean; None where no entry has such conditions or keys."""
+        by: dict[str, object] = {}
+        where: dict[str, object] = {}
+        for part in made.parts:
+            if len(part.names) > 1 or (part.keys and part.names[0] == one.attribute):
+                return None
+            attribute = self.scope.domain[part.names[0]]
+            if part.keys:
+                by[attribute.name] = _by(attribute, part.predicates)
+                continue
+            codes = np.flatnonzero(part.labels == 0)
+            known = attribute.size - (attribute.null_code is not None)  # sums and means leave null out
+            if len(codes) < (known if attribute.name == one.attribute else attribute.size):
+                where[attribute.name] = _where(attribute, codes)
+        entry = {one.kind: one.attribute} | ({"by": by} if by else {}) | ({"where": where} if where else {})
+        return statistics()[one.kind].read(entry)
+
+    def _expression(self, node: exp.Expr, stratum: _Stratum) -> Expression:
+        """Return an expression of aggregates as a function of sums and counts."""
+        quantities: dict[tuple[object, ...], Quantity] = {}
+        binned: dict[str, None] = {}
+
+        def quantity(conditions: Conditions, name: str = "", power: int = 0, middle: float = 0.0) -> Value:
+            key = (*(condition.text for condition in conditions), name, power, middle)
+            if key not in quantities:
+                made = self._within(stratum, conditions, node)
+                of, summed, weight = "", None, 1.0
+                if power:
+                    squares, less = "squares of " * (power - 1), f" less {middle:g}" * bool(middle)
+                    of, summed = f"sum of {squares}{name}{less}", (name, self._numbers(name, middle) ** power)
+                    weight = 1.0 / (float(np.abs(summed[1]).max()) ** 2 or 1.0)
+                    binned.update({name: None} if isinstance(self.scope.domain[name], Bins) else {})
+                group = made.group(stratum.name(conditions, of), self.statement, node, summed)
+                rows = stratum.base.queries_of(made, stratum.number)
+                quantities[key] = Quantity(replace(group, weight=weight), rows)
+            return operator.itemgetter(list(quantities).index(key))
+
+        def aggregate(one: _Aggregate) -> Value:
+            if one.kind == "sum":
+                return quantity(one.conditions, one.attribute, 1)
+            count = quantity(one.conditions)
+            if one.kind == "count":
+                return count
+            if one.ones is not None:
+                ones = quantity([*one.conditions, *one.ones])
+                return lambda known: ones(known) / count(known)
+            numbers = self._numbers(one.attribute, 0.0)
+            middle = float(numbers.min() + numbers.max()) / 2
+            total = quantity(one.conditions, one.attribute, 1, middle)
+            if one.kind == "mean":
+                return lambda known: total(known) / count(known) + middle * known[-1]
+            squares = quantity(one.conditions, one.attribute, 2, middle)
+            freedom = 0.0 if one.kind.endswith("_pop") else 1.0
+            return lambda known: (
+                (squares(known) - total(known) * total(known) / count(known))
+                / (count(known) - freedom * known[-1])
+            )
+
+        def value(part: exp.Expr) -> Value:
+            plain = unwrapped(part)
+            if is_aggregate(plain):
+                one = self._aggregate(plain)
+                made = aggregate(one)
+                return (lambda known: applied(root, made(known))) if one.kind in _ROOTS else made
+            if isinstance(plain, exp.Literal) and math.isfinite(number_of(plain.name)):
+                number = number_of(plain.name)
+                return lambda known: number * known[-1]
+            if isinstance(plain, exp.Neg):
+                inner = value(plain.this)
+                return lambda known: -inner(known)
+            if type(plain) in OPERATORS:
+                left, right = value(plain.this), value(plain.expression)
+                return lambda known: OPERATORS[type(plain)](left(known), right(known))
+            function = increasing(plain)
+            if function is None:
+                raise self.statement.unfit(plain, _ARITHMETIC)
+            inner = value(plain.this)
+            return lambda known: applied(function, inner(known))
+
+        outer, inside = [], node
+        while not is_aggregate(inside) and (function := increasing(inside)) is not None:
+            outer.append(function)
+            inside = unwrapped(inside.this)
+        last = self._aggregate(inside) if is_aggregate(inside) else None
+        if last is not None and last.kind in _ROOTS:
+            outer.append(root)
+        made = value(inside) if last is None else aggregate(last)
+        note = f"numbers of {', '.join(binned)} count as the middles of their bins" if binned else ""
+        return Expression(tuple(outer), made, tuple(quantities.values()), stratum.name([]), note)
+
+    def _numbers(self, name: str, middle: float) -> Array:
+        """Return how far the numbers of an attribute are from one, 0 where a value stands for none."""
+        entry = MeanEntry(attribute=name)
+        strata = entry.strata(self.scope.domain)
+        found = np.zeros(strata.attribute.size)
+        found[list(strata.codes)] = entry.numbers(strata.attribute, strata.codes)[1] - middle
+        return found
 
     def _key(self, place: int, node: exp.Expr) -> GroupedBy:
         made = scalar(self.scope, node, key=True)
@@ -497,50 +334,119 @@ class _Translation:
             raise self._nothing(node)
         return [] if holds.all() else [Condition(made.names, holds, sql_of(node))]
 
-    def _counted(self, node: exp.Expr) -> list[Condition]:
-        """Return the conditions under which an aggregate counts a record."""
+    def _aggregate(self, node: exp.Expr) -> _Aggregate:
+        """Return what an aggregate is."""
         if isinstance(node, exp.Filter):
-            return [*self._counted(unwrapped(node.this)), *self._conditions(node.expression.this)]
+            inner = self._aggregate(unwrapped(node.this))
+            return replace(inner, conditions=[*inner.conditions, *self._conditions(node.expression.this)])
+        kind = kind_of(node)
+        argument = next(iter(node.expressions), None) if isinstance(node, exp.Anonymous) else node.this
+        if kind == "count":
+            return _Aggregate(kind, self._counted(node))
+        if (
+            kind is None
+            or not isinstance(argument, exp.Expr)
+            or isinstance(argument, exp.Distinct | exp.Star)
+        ):
+            raise self.statement.unfit(node, _instead(node))
+        # of a sum of CASE WHEN ... THEN x ELSE 0 END, those records that have an x
+        case = argument if isinstance(argument, exp.Case) and argument.this is None else None
+        branches = [] if case is None else case.args["ifs"]
+        default = None if case is None else case.args.get("default")
+        none = default is None or isinstance(default, exp.Null) or (kind == "sum" and default.name == "0")
+        if len(branches) == 1 and none and isinstance(unwrapped(branches[0].args["true"]), exp.Column):
+            conditions = self._conditions(branches[0].this)
+            return self._of_number(node, kind, branches[0].args["true"], conditions)
+        return self._of_number(node, kind, argument, [])
+
+    def _of_number(self, node: exp.Expr, kind: str, argument: exp.Expr, conditions: Conditions) -> _Aggregate:
+        """Return an aggregate of an attribute of numbers, or the sum or the average of 1 and 0."""
+        column = unwrapped(argument)
+        attribute, level = self.scope.named(column) if isinstance(column, exp.Column) else (None, None)
+        adds = [column.this, column.expression] if isinstance(column, exp.Add) else []
+        if kind in ("sum", "mean") and (attribute is None or not attribute.numeric):
+            zeros_and_ones = None if adds else self._zeros_and_ones(node, argument)
+            if zeros_and_ones is not None:
+                ones, there = zeros_and_ones
+                if kind == "sum":
+                    return _Aggregate("count", [*conditions, *ones])
+                return _Aggregate(kind, [*conditions, *there], ones=ones)
+        if attribute is None or level is not None:
+            name = sql_of(node).partition("(")[0]
+            several = " + ".join(f"{name}({sql_of(own)})" for own in adds or [exp.column("x")])
+            expected = f"one attribute of numbers, with arithmetic around it: `{several}`"
+            if kind in ("sum", "mean"):
+                expected += f"; or 1 and 0 for each record, `{name}(CASE WHEN ... THEN 1 ELSE 0 END)`"
+            raise self.statement.unfit(node, expected)
+        try:
+            self._numbers(attribute.name, 0.0)
+        except EntryError as error:
+            if error.problem is None:
+                raise
+            found = f"{self.statement.excerpt(node)} of {error.problem.found}"
+            raise self.statement.error(node, found, error.problem.expected) from None
+        if attribute.divided and kind not in ("sum", "mean"):
+            expected = "`SUM` or `AVG` of an amount; variances need an attribute with bins on the same column"
+            raise self.statement.unfit(node, expected)
+        if attribute.null_code is not None and kind != "sum":
+            conditions = [*conditions, *self._known(node, column)]
+        return _Aggregate(kind, conditions, attribute.name)
+
+    def _zeros_and_ones(self, node: exp.Expr, argument: exp.Expr) -> tuple[Conditions, Conditions] | None:
+        """Return the conditions of an expression of 1 and 0 to be 1, and not to be NULL; else None."""
+        made = scalar(self.scope, argument)
+        number = replace(made, sql=f"TRY_CAST(({made.sql}) AS DOUBLE)")
+        if self.scope.domain.cells(made.names) > MOST_CELLS:
+            return None
+        values = set(self.values.key(self.statement, number).values.to_pylist())
+        if values == {None} and set(self.values.key(self.statement, made).values.to_pylist()) == {None}:
+            raise self._nothing(node)
+        if not values <= {0.0, 1.0, None} or values == {None}:
+            return None
+        there = replace(number, sql=f"{number.sql} IS NOT NULL")
+        return self._condition(node, replace(number, sql=f"{number.sql} = 1")), self._condition(node, there)
+
+    def _known(self, node: exp.Expr, inner: exp.Expr) -> Conditions:
+        """Return the condition that an expression is not NULL."""
+        known = exp.Not(this=exp.Is(this=exp.paren(inner.copy()), expression=exp.Null()))
+        return self._condition(node, scalar(self.scope, known))
+
+    def _counted(self, node: exp.Expr) -> Conditions:
+        """Return the conditions under which a count counts a record."""
         inner = node.this
-        if isinstance(node, exp.Count):
-            if node.expressions or isinstance(inner, exp.Distinct):
-                expected = "COUNT(*); a release counts records, and no distinct values"
-                raise self.statement.unfit(node, expected)
-            if inner is None or isinstance(inner, exp.Star | exp.Literal):
-                return []
-            known = exp.Not(this=exp.Is(this=exp.paren(inner.copy()), expression=exp.Null()))
-            return self._condition(node, scalar(self.scope, known))
         if isinstance(node, exp.CountIf):
             return self._conditions(inner)
-        column = unwrapped(inner)
-        # a bin has no value that SQL could add up
-        adds = not (isinstance(column, exp.Column) and isinstance(self.scope.named(column)[0], Bins))
-        if adds:
-            made = scalar(self.scope, inner)
-            number = replace(made, sql=f"CAST(({made.sql}) AS DOUBLE)")
-            values = self.values.key(self.statement, number).values
-            adds = set(values.to_pylist()) <= {0.0, 1.0, None}
-        if not adds:
+        if inner is None or isinstance(inner, exp.Star | exp.Literal):
+            return []
+        columns = {column.name.lower() for column in node.find_all(exp.Column)}
+        distinct = bool(node.expressions) or isinstance(inner, exp.Distinct)
+        known = columns & {name.lower() for name in (*self.scope.domain.names, *self.scope.domain.levels)}
+        if not known and (distinct or isinstance(unwrapped(inner), exp.Column)):
             expected = (
-                "a sum of 1 and 0, SUM(CASE WHEN ... THEN 1 ELSE 0 END); the statistic "
-                f"`{statistic('sum', node)}` answers the sum of an attribute"
+                "COUNT(*), which counts records; COUNT(DISTINCT id) counts persons where the privacy unit is "
+                "`unit: {id: ..., max_records: 1}`"
             )
             raise self.statement.unfit(node, expected)
-        return self._condition(node, replace(number, sql=f"{number.sql} = 1"))
+        if distinct:
+            raise self.statement.unfit(node, _instead(node))
+        column = unwrapped(inner)
+        if isinstance(column, exp.Column) and self.scope.named(column)[0].divided:
+            return []
+        return self._known(node, inner)
 
     def _layout(
         self, conditions: Sequence[Condition], keys: Sequence[GroupedBy], node: exp.Expr | None
     ) -> Layout:
         """Return the layout of conditions and keys; errors are those of a part of the statement."""
         domain, parts = self.scope.domain, []
-        for names in _connected(domain, [*(one.names for one in conditions), *(key.names for key in keys)]):
+        for names in connected(domain, [*(one.names for one in conditions), *(key.names for key in keys)]):
             cells = domain.cells(names)
             if len(names) > 1 and cells > MOST_CELLS:
                 found = f"conditions that join {', '.join(names)}, {cells:,} cells"
                 expected = f"at most {MOST_CELLS:,}; use fewer attributes, or fewer values"
                 raise self.statement.error(node, found, expected, kind=TooLargeError)
             own = [condition for condition in conditions if set(condition.names) <= set(names)]
-            part = _part(domain, names, own, [key for key in keys if set(key.names) <= set(names)])
+            part = part_of(domain, names, own, [key for key in keys if set(key.names) <= set(names)])
             if part.count == 0:
                 raise self._nothing(node or self.statement.tree)
             parts.append(part)
@@ -549,3 +455,46 @@ class _Translation:
     def _nothing(self, node: exp.Expr) -> MatrixDPError:
         expected = "conditions that some value of the domain meets; this count is 0 for every table"
         return self.statement.unfit(node, expected)
+
+
+def _instead(node: exp.Expr) -> str:
+    """Return what serves in the place of an aggregate that cannot be answered."""
+    column = unwrapped(node.this) if isinstance(node.this, exp.Expr) else None
+    name = column.name if isinstance(column, exp.Column) else "x"
+    if isinstance(
+        node, exp.Min | exp.Max | exp.Median | exp.Quantile | exp.PercentileCont | exp.PercentileDisc
+    ):
+        return f"the statistic `quantile: {{{name}: [0.5]}}, by: [...], where: {{...}}`"
+    if isinstance(node, exp.Count):
+        values = ", ".join(part.name for part in node.find_all(exp.Column)) or "x"
+        return (
+            f"`SELECT {values}, COUNT(*) ... GROUP BY {values}`, a count for each value: counts that noise "
+            "hides do not tell how many values some record has"
+        )
+    return "COUNT(*), SUM(x), AVG(x), VAR_POP(x), VAR_SAMP(x), STDDEV_POP(x) or STDDEV_SAMP(x)"
+
+
+# What a predicate set of a statement is in the entry of a statistic.
+
+
+def _by(attribute: Attribute, predicates: Predicates) -> object:
+    """Return predicates as the entry of a statistic has them under `by`."""
+    if isinstance(predicates, queries.Identity):
+        return "identity"
+    sets = [np.flatnonzero(row).tolist() for row in predicates.rows(attribute.size)]
+    if isinstance(predicates, queries.Ranges) and all(_in_order(attribute, own) for own in sets):
+        return {"ranges": [[attribute.value(own[0]), attribute.value(own[-1])] for own in sets]}
+    return {"sets": [[attribute.value(code) for code in own] for own in sets]}
+
+
+def _where(attribute: Attribute, codes: NDArray[np.int64]) -> object:
+    """Return the values that a condition allows as the entry of a statistic has them under `where`."""
+    listed = codes.tolist()
+    if len(listed) > 2 and listed[-1] - listed[0] == len(listed) - 1 and _in_order(attribute, listed):
+        return {"range": [attribute.value(listed[0]), attribute.value(listed[-1])]}
+    return [attribute.value(code) for code in listed]
+
+
+def _in_order(attribute: Attribute, codes: Sequence[int]) -> bool:
+    """Return whether a range of codes is written by its ends: not of bins, and null has no place."""
+    return not isinstance(attribute, Bins) and attribute.null_code not in codes

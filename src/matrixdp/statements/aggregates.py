@@ -1,0 +1,311 @@
+"""Arithmetic on aggregates: expressions of sums and counts, with their errors from exact covariances."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from matrixdp.queries import Group
+from matrixdp.queries.predicates import Array
+from matrixdp.statements.parsing import number_of
+from matrixdp.statistics.intervals import Pairs, ratios
+from matrixdp.statistics.statistic import POINTWISE
+
+if TYPE_CHECKING:
+    from matrixdp.answers.inference import Inference
+
+# Which parts of an expression are aggregates.
+
+_NAMED = {
+    "var": "variance",
+    "varp": "variance_pop",
+    "std": "stddev",
+    "stdev": "stddev",
+    "stdevp": "stddev_pop",
+}
+KINDS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.CountIf: "count",
+    exp.Sum: "sum",
+    exp.Avg: "mean",
+    exp.Variance: "variance",
+    exp.VariancePop: "variance_pop",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.StddevPop: "stddev_pop",
+}
+"""What aggregates are that follow from sums and counts."""
+
+
+def kind_of(node: exp.Expr) -> str | None:
+    """Return what an aggregate is; None for another expression, or an aggregate of another kind."""
+    if isinstance(node, exp.Anonymous):  # the parser has no class for VAR
+        return _NAMED.get(node.name.lower())
+    return KINDS.get(type(node))
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Return whether an expression is one aggregate, of any kind."""
+    return isinstance(node, exp.AggFunc | exp.Filter) or kind_of(node) is not None
+
+
+def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the aggregates in an expression, none of them inside another."""
+    if is_aggregate(node):
+        yield node
+    else:
+        for part in node.iter_expressions():
+            yield from aggregates(part)
+
+
+# Functions of one number. An interval goes through those that never decrease.
+
+Function = Callable[[Array], Array]
+
+
+def root(values: Array) -> Array:
+    """Return the square root, 0 of what noise made negative."""
+    return np.sqrt(np.maximum(values, 0.0))
+
+
+_SMOOTH: dict[type[exp.Expr], Function] = {exp.Sqrt: root, exp.Ln: np.log, exp.Exp: np.exp}
+_STEPS: dict[type[exp.Expr], Function] = {exp.Floor: np.floor, exp.Ceil: np.ceil, exp.Round: np.rint}
+_CASTS: dict[str, Function] = dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), np.positive)
+_CASTS |= dict.fromkeys(("SMALLINT", "INT", "BIGINT"), np.rint)
+OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
+    exp.Add: operator.add,
+    exp.Sub: operator.sub,
+    exp.Mul: operator.mul,
+    exp.Div: operator.truediv,
+    exp.Pow: operator.pow,
+}
+"""Arithmetic on aggregates and numbers."""
+
+
+def increasing(node: exp.Expr) -> Function | None:
+    """Return the function that an expression applies to its first part, if it is one that never decreases."""
+    beside = [part for part in node.iter_expressions() if part is not node.this]
+    if isinstance(node, exp.Cast):
+        return _CASTS.get(node.to.this.name)
+    if not all(isinstance(part, exp.Literal) for part in beside):
+        return None
+    if isinstance(node, exp.Coalesce | exp.Nullif):  # an estimate is never NULL, and as good as never 0
+        return np.positive
+    if isinstance(node, exp.Round) and beside:
+        decimals = min(int(number_of(beside[0].name)), 300)
+        return lambda values: np.round(values, decimals)
+    return None if beside else (_SMOOTH | _STEPS).get(type(node))
+
+
+def applied(function: Function, value: Any) -> Any:
+    """Return a function of an array; of a quotient, that one alone that changes nothing."""
+    if not isinstance(value, Quotient):
+        return function(value)
+    if function is not np.positive:
+        raise Open
+    return value
+
+
+# Quotients of two linear combinations: their intervals are exact, whatever the denominator.
+
+
+class Open(Exception):  # noqa: N818 - no error
+    """What is asked is no quotient of two linear combinations."""
+
+
+def _product(left: Array, right: Array) -> Array:
+    if not left[:-1].any():
+        return np.asarray(left[-1] * right)
+    if not right[:-1].any():
+        return np.asarray(right[-1] * left)
+    raise Open
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """A linear combination of quantities over another one.
+
+    Attributes
+    ----------
+    top, bottom : ndarray
+        The coefficients of the quantities, and last the constant.
+    """
+
+    top: Array
+    bottom: Array
+
+    def __add__(self, other: Quotient) -> Quotient:
+        if np.array_equal(self.bottom, other.bottom):
+            return Quotient(self.top + other.top, self.bottom)
+        top = _product(self.top, other.bottom) + _product(other.top, self.bottom)
+        return Quotient(top, _product(self.bottom, other.bottom))
+
+    def __rmul__(self, factor: float) -> Quotient:
+        return Quotient(factor * self.top, self.bottom)
+
+    def __neg__(self) -> Quotient:
+        return -1.0 * self
+
+    def __sub__(self, other: Quotient) -> Quotient:
+        return self + -other
+
+    def __mul__(self, other: Quotient) -> Quotient:
+        if np.array_equal(self.bottom, other.top):
+            return Quotient(self.top, other.bottom)
+        return Quotient(_product(self.top, other.top), _product(self.bottom, other.bottom))
+
+    def __truediv__(self, other: Quotient) -> Quotient:
+        return self * Quotient(other.bottom, other.top)
+
+    def __pow__(self, other: Quotient) -> Quotient:
+        raise Open
+
+
+class Quantity(NamedTuple):
+    """A sum or a count for each row of a result: a query of a group, -1 where it is 0 in any case."""
+
+    group: Group
+    queries: NDArray[np.int64]
+
+
+class Figures(NamedTuple):
+    """Estimates of an expression for each row, with their errors."""
+
+    estimates: Array
+    deviations: Array
+    lower: Array
+    upper: Array
+    warnings: list[str | None]
+    intervals: str
+
+
+Value = Callable[[Sequence[Any]], Any]
+"""An expression as a function of quantities, arrays or `Quotient`; the last of them is 1."""
+
+_FIELLER = "Fieller's, pointwise: each holds the true quotient with this confidence, taken alone"
+_DELTA = "by the delta method, an approximation for errors that are small beside the counts; pointwise"
+#: Of a standard error: how far a quantity is moved to see how a function of it moves.
+_STEP = 1e-3
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """An expression of aggregates for each row of a result.
+
+    Attributes
+    ----------
+    outer : tuple of callable
+        Functions that never decrease, the outermost first.
+    value : callable
+        What they are applied to.
+    quantities : tuple of Quantity
+        What that is a function of.
+    text : str
+        By what it is asked, within which conditions.
+    note : str
+        What is to be known besides; empty for nothing.
+    """
+
+    outer: tuple[Function, ...]
+    value: Value
+    quantities: tuple[Quantity, ...] = field(repr=False)
+    text: str
+    note: str
+
+    @property
+    def groups(self) -> list[Group]:
+        """What must be measured."""
+        return [quantity.group for quantity in self.quantities]
+
+    def figures(self, inference: Inference) -> Figures:
+        """Return the estimates with their errors, as they follow from a measurement.
+
+        A linear combination has a symmetric interval, a quotient of two that of Fieller, anything else that
+        of the delta method. Functions that never decrease are applied to both ends.
+        """
+        with np.errstate(all="ignore"):
+            values, covariances = self._known(inference)
+            try:
+                found = self._quotient(inference, values, covariances)
+            except Open:
+                found = self._smooth(inference, values, covariances)
+            for function in reversed(self.outer):
+                deviations, step = found.deviations, _STEP * found.deviations
+                if function in _SMOOTH.values():  # those of rounded estimates stay what they were
+                    change = function(found.estimates + step) - function(found.estimates - step)
+                    deviations = change / (2.0 * _STEP)
+                ends = function(found.lower), function(found.upper)
+                found = Figures(function(found.estimates), deviations, *ends, found.warnings, found.intervals)
+        return found
+
+    def _known(self, inference: Inference) -> tuple[Array, Array]:
+        """Return the quantities of each row, shape (quantities, rows), and their covariances."""
+        places = [quantity.queries for quantity in self.quantities]
+        number, rows = len(places), len(places[0])
+        values, covariances = np.zeros((number, rows)), np.zeros((number, number, rows))
+        with inference.computing(*self.groups) as used:
+            for one, other in itertools.combinations_with_replacement(range(number), 2):
+                there = (places[one] >= 0) & (places[other] >= 0)
+                left, right = places[one][there], places[other][there]
+                if one == other:
+                    values[one, there] = inference.estimates(used[one])[left]
+                    found = inference.variances(used[one])[left]
+                elif used[one].queries == used[other].queries and np.array_equal(left, right):
+                    found = inference.analysis.covariances(used[one], used[other], paired=True)[left]
+                else:
+                    found = inference.analysis.covariances(used[one], used[other])[left, right]
+                covariances[one, other, there] = covariances[other, one, there] = found
+        return values, covariances
+
+    def _quotient(self, inference: Inference, values: Array, covariances: Array) -> Figures:
+        """Return the figures of a quotient of linear combinations.
+
+        Raises
+        ------
+        Open
+            If it is anything else.
+        """
+        one = np.eye(len(values) + 1)
+        made: Quotient = self.value([Quotient(row, one[-1]) for row in one])
+        left, right = (part[:-1] @ values + part[-1] for part in (made.top, made.bottom))
+        top, bottom = made.top[:-1], made.bottom[:-1]
+        sizes = [
+            np.einsum("i,ijr,j->r", first, covariances, second)
+            for first, second in ((top, top), (bottom, bottom), (top, bottom))
+        ]
+        if bottom.any():
+            found = ratios(Pairs(left, right, *sizes), inference.multiplier)
+            ends = found.lower, found.upper
+            return Figures(found.estimates, found.deviations, *ends, found.warnings, _FIELLER)
+        deviations = np.sqrt(np.maximum(sizes[0], 0.0)) / abs(made.bottom[-1])
+        return _around(left / right, deviations, inference.multiplier, POINTWISE)
+
+    def _smooth(self, inference: Inference, values: Array, covariances: Array) -> Figures:
+        """Return the figures of any other function of the quantities, by the delta method."""
+
+        def asked(known: Array) -> Array:
+            return np.broadcast_to(self.value([*known, np.ones(known.shape[1])]), known.shape[1:])
+
+        slopes = np.zeros_like(values)
+        for place, variance in enumerate(np.einsum("iir->ir", covariances)):
+            step = np.zeros_like(values)
+            step[place] = _STEP * np.sqrt(variance)
+            change = asked(values + step) - asked(values - step)
+            slopes[place] = np.where(variance > 0, change / (2.0 * step[place]), 0.0)
+        spread = np.einsum("ir,ijr,jr->r", slopes, covariances, slopes)
+        return _around(asked(values), np.sqrt(np.maximum(spread, 0.0)), inference.multiplier, _DELTA)
+
+
+def _around(estimates: Array, deviations: Array, multiplier: float, intervals: str) -> Figures:
+    width = multiplier * deviations
+    none: list[str | None] = [None] * len(estimates)
+    return Figures(estimates, deviations, estimates - width, estimates + width, none, intervals)

@@ -1,0 +1,163 @@
+"""SQL in a workload asks for the statistics of YAML; its intervals hold; what to know is noted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.language import read_entry
+from matrixdp.specification import load_specification
+from matrixdp.statistics import StatisticEntry
+
+DOMAIN = mdp.Domain(
+    {
+        "sex": ["female", "male"],
+        "age": {"min": 0, "max": 19, "null": "unknown"},
+        "pay": {"edges": [0, 10, 20, 50]},
+        "level": {"min": 1, "max": 4},
+    }
+)
+RANDOM = np.random.default_rng(3)
+TABLE: dict[str, Any] = {
+    "sex": RANDOM.choice(["female", "male"], 2000),
+    "age": [None if age == 20 else int(age) for age in RANDOM.integers(0, 21, 2000)],
+    "pay": RANDOM.uniform(0, 50, 2000),
+    "level": RANDOM.integers(1, 5, 2000),
+}
+SAME = {
+    "SELECT AVG(age) FROM t": {"mean": "age"},
+    "SELECT sex, SUM(pay) FROM t GROUP BY sex": {"sum": "pay", "by": ["sex"]},
+    "SELECT AVG(age) FILTER (WHERE sex = 'male') FROM t": {"mean": "age", "where": {"sex": "male"}},
+    "SELECT level // 3 AS l, AVG(pay) FROM t WHERE age BETWEEN 3 AND 9 GROUP BY l": {
+        "mean": "pay",
+        "by": {"level": {"ranges": [[1, 2], [3, 4]]}},
+        "where": {"age": {"range": [3, 9]}},
+    },
+    "SELECT AVG(pay) FROM t WHERE pay >= 10 AND level <> 2": {
+        "mean": "pay",
+        "where": {"pay": [10, 20], "level": [1, 3, 4]},
+    },
+}
+
+
+def released(workload: mdp.Workload, mu: float = 1.0) -> mdp.Release:
+    return mdp.select(workload).measure(TABLE, mdp.Budget(mu=mu)).reconstruct()
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_a_statement_becomes_the_statistic_of_yaml(text: str) -> None:
+    """The same groups are measured, and a release answers both to the last digit."""
+    asked, same = (mdp.Workload(DOMAIN, entry) for entry in (mdp.sql(text), read_entry(SAME[text])))
+    [entry] = asked.entries
+    assert isinstance(entry, StatisticEntry)
+    assert [type(entry).__name__] == [type(own).__name__ for own in same.entries]
+    for mine, other in zip(asked, same, strict=True):
+        assert (mine.attributes, mine.weight) == (other.attributes, other.weight)
+        np.testing.assert_array_equal(mine.rows(), other.rows())
+    release = released(asked)
+    [table] = release.statistics.values()
+    found = release.sql(text)
+    last = next(name.removesuffix("_lower") for name in found.column_names if name.endswith("_lower"))
+    for figure, ending in {"estimate": "", "stddev": "_stddev", "lower": "_lower", "upper": "_upper"}.items():
+        assert table[figure].to_pylist() == found[f"{last}{ending}"].to_pylist()
+
+
+SEVERAL = (
+    "SELECT sex, COUNT(*) AS n, AVG(age) AS a, 100.0 * COUNT(*) FILTER (WHERE level > 2) / COUNT(*) AS high "
+    "FROM t GROUP BY ROLLUP (sex) HAVING SUM(level) > 0; "
+    "SELECT STDDEV(level) FROM t WHERE age > 3 OR sex = 'male'"
+)
+
+
+def test_each_statistic_of_an_entry_is_a_table_that_survives_the_folder(tmp_path: Path) -> None:
+    release = released(mdp.Workload(DOMAIN, mdp.sql(SEVERAL)))
+    titles = [one.title for one in release.tables]
+    assert titles == [
+        "n: sex", "a: mean of age by sex", "high: sex", "sum of level by sex",
+        "n: total", "a: mean of age", "high: total", "sum of level",
+        "STDDEV(level): total where age > 3 OR sex = 'male'",
+    ]  # fmt: skip
+    assert release.table("high: sex").column_names[:4] == ["sex", "estimate", "stddev", "lower"]
+    release.save(tmp_path / "out")
+    again = mdp.load_release(tmp_path / "out")
+    assert [one.title for one in again.tables] == titles
+    assert mdp.verify_release(tmp_path / "out").holds
+    for text in SEVERAL.split(";"):
+        assert again.sql(text).to_arrow().equals(release.sql(text).to_arrow(), check_metadata=True)
+    named = mdp.Workload(DOMAIN, mdp.sql("SELECT AVG(age) AS a FROM t", name="mine", weight=4.0))
+    assert [(own.name, own.weight) for own in named.entries] == [("mine", 4.0)]  # type: ignore[attr-defined]
+
+
+def test_persons_are_counted_where_the_unit_makes_them_records() -> None:
+    text = "domain: {age: 9}\nunit: {id: person, max_records: 1}\n"
+    text += "workload:\n  - sql: SELECT COUNT(DISTINCT person) AS p, COUNT(person) FROM t\n"
+    workload = load_specification(text).workload
+    assert [group.name for group in workload] == ["p: total", "COUNT(person): total"]
+    assert all(group.queries == 1 and not group.attributes for group in workload)
+
+
+def test_what_to_know_is_noted() -> None:
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["sex", "pay"], ["level"]])), mu=0.01)
+
+    def notes(text: str) -> str:
+        return str(json.loads(release.sql(text).schema.metadata[b"matrixdp"])["notes"])
+
+    assert notes("SELECT sex, COUNT(*) FROM t GROUP BY sex HAVING sex = 'male' ORDER BY sex") == "[]"
+    assert "depends on the noise" in notes("SELECT sex, COUNT(*) FROM t GROUP BY sex HAVING COUNT(*) > 3")
+    assert "may be off by" in notes("SELECT AVG(pay) FROM t")
+    assert "middles of their bins" in notes("SELECT 2 * AVG(pay) FROM t")
+    assert "approximation" in notes("SELECT VAR_POP(level) FROM t")
+    apart = "(COUNT(*) FILTER (WHERE pay < 10) - COUNT(*) FILTER (WHERE pay < 10 AND sex = 'male') * 2)"
+    assert "1 of 1 denominators" in notes(f"SELECT COUNT(*) / {apart} FROM t")  # noqa: S608
+
+
+RATES = {
+    "SELECT AVG(level) - SUM(level) / 100 AS x FROM t": lambda level, male: level.mean() - level.sum() / 100,
+    "SELECT COUNT(*) FILTER (WHERE sex = 'male') / SUM(level) AS x FROM t": lambda level, male: (
+        male / level.sum()
+    ),
+    "SELECT VAR_SAMP(level) AS x FROM t": lambda level, male: level.var(ddof=1),
+    "SELECT STDDEV_POP(level) AS x FROM t": lambda level, male: level.std(),
+    "SELECT SQRT(COUNT(*)) AS x FROM t": lambda level, male: np.sqrt(len(level)),
+    "SELECT POWER(AVG(level), 2) AS x FROM t": lambda level, male: level.mean() ** 2,
+}
+
+
+def test_intervals_cover() -> None:
+    """About 95% of intervals hold over releases of 400 records, and errors are what they say."""
+    level, sex = TABLE["level"][:400], TABLE["sex"][:400]
+    domain = mdp.Domain({"sex": ["female", "male"], "level": {"min": 1, "max": 4}})
+    strategy = mdp.select(mdp.Workload(domain, mdp.marginals(2)))
+    truths = [truth(level, (sex == "male").sum()) for truth in RATES.values()]
+    held, errors = np.zeros(len(RATES)), np.zeros(len(RATES))
+    for seed in range(150):
+        release = strategy.measure(
+            {"sex": sex, "level": level}, mdp.Budget(mu=0.5), seed_not_private=seed
+        ).reconstruct()
+        for place, (text, truth) in enumerate(zip(RATES, truths, strict=True)):
+            [row] = release.sql(text).to_pylist()
+            held[place] += row["x_lower"] <= truth <= row["x_upper"]
+            errors[place] += ((row["x"] - truth) / row["x_stddev"]) ** 2
+    assert ((held / 150 > 0.91) & (held / 150 < 0.985)).all(), held
+    assert ((errors / 150 > 0.8) & (errors / 150 < 1.35)).all(), errors
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'SELECT AVG(level) AS "a; DROP TABLE t" FROM t -- a comment; SELECT 1',
+        'SELECT AVG(level) AS "naïve ü" /* ; */ FROM "t; t" LIMIT 99999999999999999999999999',
+        "SELECT ((((((AVG(((level))))))))) AS a FROM t ORDER BY ((a)) OFFSET 0",
+        "SELECT AVG(level) AS a, 'it''s; --' AS note FROM t HAVING 'x;' <> 'y' LIMIT 1",
+    ],
+)
+def test_odd_texts_are_answered_right(text: str) -> None:
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["level"]])), mu=9e3)
+    [row] = release.sql(text).to_pylist()
+    assert next(iter(row.values())) == pytest.approx(TABLE["level"].mean(), abs=1e-2)
+    assert release.sql("SELECT AVG(level) FROM t LIMIT 0").num_rows == 0
