@@ -62,11 +62,11 @@ SIZES: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
     ("max_axis_pieces", "generalized-marginals", MIXED),
     ("axis_cells", "generalized-marginals", PRODUCT),
     (
-        "residual_traces_max_written_entries", "generalized-marginals",
+        "max_axis_entries", "generalized-marginals",
         (mdp.dense([[1.0] * 30, [0.0] * 29 + [1.0]], ["a", "b"]),),
     ),
-    ("max_counted_cells", "opt-m", MARGINALS),
-    ("max_counted_cells", "datacube", MARGINALS),
+    ("max_table_cells", "opt-m", MARGINALS),
+    ("max_table_cells", "datacube", MARGINALS),
     ("MAX_ASKED_MARGINALS", "datacube", MARGINALS),
     ("axis_cells", "fourier-thresholds", PRODUCT),
     ("MAX_FOURIER_CELLS", "fourier", JOINT),
@@ -160,11 +160,9 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "a marginal of many cells": asked(
             "opt-m", mdp.marginals(2), domain=mdp.Domain({"a": 20_000, "b": 20_000})
         ),
-        "a given strategy of many entries": limited(
-            "custom_max_written_entries", 30, given(mdp.product(a="prefix"))
-        ),
+        "a given strategy of many entries": limited("max_given_entries", 30, given(mdp.product(a="prefix"))),
         "a given strategy of two attributes": limited(
-            "custom_max_written_entries", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
+            "max_given_entries", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
         ),
     },
     ("workload", "a: prefix"): {

@@ -74,5 +74,5 @@ def test_largest_variances_have_a_product_bound(with_targets, monkeypatch, limit
 def test_none_where_it_is_out_of_reach(workload, limits: Override):
     limits(most_entries=10)
     assert product_bound(workload, certify=True) is None
-    limits(traced_values=2)
+    limits(spectral_cells=2)
     assert product_bound(workload, certify=True) is None

@@ -10,7 +10,7 @@ from tests.limits import Override
 
 
 def test_too_many_weighted_rows_are_refused(limits: Override) -> None:
-    limits(max_table_rows=3, product_max_evaluations=5)
+    limits(max_table_rows=3)
     domain = mdp.Domain({"a": 4, "b": 4, "c": 3})
     sets = ("prefix", "identity"), ("identity", "prefix")
     crossing = [mdp.product(a=a, b=b, c="identity") for a, b in sets]

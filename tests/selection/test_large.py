@@ -58,8 +58,8 @@ PATHS: dict[str, Path] = {
     "averages that are fast": ({"unions_most_work": -1.0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),
     "averages that are small": ({"MAX_VALUES": 3, "MAX_COMMON": 0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),  # noqa: E501
     "values one by one": ({"FEW_VALUES": 2}, PAIR, [*CROSSED, mdp.marginals(1)], "opt-plus", GAUSSIAN, 1, 1),
-    "a search without random starts": ({"opt_0_large_cells": 30, "random_cells": 30}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
-    "a search without dimensions": ({"opt_0_large_cells": 30, "random_cells": 30, "most_dimensions": 20}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
+    "a search without random starts": ({"opt_0_large_cells": 30, "searched_cells": 30}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
+    "a search without dimensions": ({"opt_0_large_cells": 30, "searched_cells": 30, "small_cells": 20}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
     "products in steps": ({"kron_sum_entries": 100, "min_cells": 8}, PAIR, [*CROSSED, mdp.kway(1, "range")], "residual", GAUSSIAN, 1, 1),  # noqa: E501
     "queries that repeat": ({"COMPRESSED_QUERIES": 10}, PAIR, [mdp.product(a="range", b="range", weight=3)], "residual", GAUSSIAN, 1, 1),  # noqa: E501
 }  # fmt: skip

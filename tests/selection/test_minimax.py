@@ -74,7 +74,7 @@ def test_the_objective_is_saved(tmp_path):
 def test_disjunctions_of_many_cells_are_weighted_by_products(
     monkeypatch: pytest.MonkeyPatch, limits: Override
 ) -> None:
-    limits(max_single_entries=10)
+    limits(written_entries=100)
     monkeypatch.setattr("matrixdp.queries.predicates.MAX_EXPLICIT_ENTRIES", 150)  # never written out
     domain = mdp.Domain({"a": 5, "b": 3, "c": 2})
     asked = mdp.disjunction(c="identity", a="prefix", by={"b": "identity"}, weights=np.repeat([1.0, 2.0], 15))
@@ -123,7 +123,7 @@ def test_a_search_for_other_weights_starts_where_the_last_one_ended():
     optimized_weights(splits[0], known=known)
     assert len(known) == 1
     again = optimized_weights(splits[1], lambda evaluations, _: counts.append(evaluations), known=known)
-    assert counts[-1] <= LIMITS.again_evaluations + 2
+    assert counts[-1] <= LIMITS.few_evaluations + 2
     ours, cold = (Objective(splits[1])(w)[0] for w in (again, optimized_weights(splits[1])))
     assert ours <= cold * (1 + 1e-5)
     other = split_workload(mdp.Workload(domain, mdp.product(a="prefix", b="identity")))

@@ -78,11 +78,11 @@ def test_large_attributes_have_the_bound_of_their_singular_values(monkeypatch, l
     full = opt_0.solve_axis(gram, LAPLACE)
     monkeypatch.setattr(opt_0, "remembered", Remembered())
     limits(opt_0_large_cells=47)
-    limits(random_cells=47)
+    limits(searched_cells=47)
     few = opt_0.solve_axis(gram, LAPLACE)
     assert few.bound == pytest.approx(full.bound)  # of low rank: the optimum
     monkeypatch.setattr(opt_0, "remembered", Remembered())
-    limits(most_dimensions=20)
+    limits(small_cells=20)
     large = opt_0.solve_axis(gram, LAPLACE)
     assert large.bound == pytest.approx(svd_bound_gram(gram), rel=1e-12)
     assert large.bound < full.bound < full.loss <= large.loss * (1 + 1e-9) < 1.05 * full.loss

@@ -220,12 +220,12 @@ def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(limits):
     both = mdp.Workload(domain, mdp.product(a="prefix", b="prefix"), mdp.product(a="identity"))
     other = solve_decomposition(split_workload(both), 1e-6)
     assert decomposition_bound(*other) is not None
-    limits(traced_values=10)
+    limits(spectral_cells=10)
     # the sectors of larger attributes are not looked at one by one
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
     assert decomposition_bound(*other) is None
     assert product_bound(both) is None
-    limits(traced_values=40)
+    limits(spectral_cells=40)
     limits(traces_same=-1.0)
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
 
@@ -239,7 +239,7 @@ def test_none_where_there_are_too_many_triples(mixed, limit, limits: Override):
 def test_none_where_the_tables_are_too_large(mixed, limits):
     limits(most_entries=10)
     assert product_bound(mixed) is None
-    limits(traced_values=3)
+    limits(spectral_cells=3)
     assert decomposition_bound(*solve_decomposition(split_workload(mixed), 1e-2)) is None
 
 
@@ -258,7 +258,7 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
     solved = solve_decomposition(split_workload(workload), 1e-6)
     best = decomposition_bound(*solved)
     often = len(made)
-    limits(lower_bound_large_cells=15)
+    limits(slow_cells=15)
     assert decomposition_bound(*solved) == best
     assert len(made) == 2 * often > 2
     limits(lower_bound_far=1.0)
@@ -287,7 +287,7 @@ def test_a_bound_is_proved_once_for_every_mechanism_and_noise(monkeypatch):
     assert len(proved) == 2
 
 
-@pytest.mark.parametrize(("limit", "asked"), [("most_row_entries", "dense"), ("traced_values", "affine")])
+@pytest.mark.parametrize(("limit", "asked"), [("written_entries", "dense"), ("spectral_cells", "affine")])
 def test_none_where_explicit_queries_or_joint_strategies_are_too_large(limit, asked, limits: Override):
     domain = mdp.Domain({"a": range(3), "b": range(4)})
     rows = mdp.dense(matrix=np.arange(24.0).reshape(2, 12), attributes=["a", "b"])

@@ -131,10 +131,10 @@ def cube_of(workload: Workload, asked: tuple[Members, ...], *, every: bool = Tru
     wanted = np.array([[name in members for name in names] for members in asked], dtype=bool)
     wanted = wanted.reshape(len(asked), len(names))
     cells = np.where(wanted, sizes, 1.0).prod(axis=1)
-    if float(cells.max()) > LIMITS.max_counted_cells:
+    if float(cells.max()) > LIMITS.max_table_cells:
         raise TooLargeError(
             f"datacube: the workload asks about a marginal of {cells.max():.3g} cells; the limit is "
-            f"{LIMITS.max_counted_cells:,}. Use residual, or ask about fewer attributes together"
+            f"{LIMITS.max_table_cells:,}. Use residual, or ask about fewer attributes together"
         )
     offered = wanted
     if every and len(names) < 24 and len(asked) << len(names) <= _PAIRS:

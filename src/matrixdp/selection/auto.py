@@ -196,7 +196,7 @@ class _Search:
             noise = self.trials.noise
             raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")
         losses = {name: choice[1].loss for name, choice in self.found.items()}
-        best = min(losses, key=lambda name: losses[name] * (1.0 + LIMITS.auto_even * (name == "dense")))
+        best = min(losses, key=lambda name: losses[name] * (1.0 + 2.0 * LIMITS.gap * (name == "dense")))
         plan, certificate = self.found[best]
         if "dense" in self.found:
             whole = self.found["dense"][1]

@@ -154,7 +154,7 @@ def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
     return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
-_MARGINALS = {"marginal": LIMITS.max_counted_cells}
+_MARGINALS = {"marginal": LIMITS.max_table_cells}
 
 _table(
     "dense",
@@ -221,7 +221,7 @@ register(
             **_MARGINALS,
             "subsets": LIMITS.max_axis_pieces,
             "strategy": LIMITS.axis_cells,
-            "written": LIMITS.residual_traces_max_written_entries,
+            "written": LIMITS.max_axis_entries,
         },
         lambda task: first_generalized_loss(task.workload, task.noise),
     )

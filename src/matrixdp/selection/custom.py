@@ -48,6 +48,13 @@ __all__ = [
     "given_plan",
 ]
 
+#: Numbers over a common denominator are kept exactly while numerators stay below this.
+_MOST_EXACT = 1 << 24
+#: Entries of stacked parts are less than this.
+_MOST_STACKED = 1 << 31
+#: By what the least precise of stacked parts is multiplied at least, where no small integers do.
+_MULTIPLIER = 4_096
+
 _LOG = logging.getLogger(__name__)
 
 GIVEN = "given"
@@ -110,10 +117,10 @@ def given_part(group: Group, share: float) -> GivenPart:
 
 
 def _check_written(name: str, rows: int, columns: int) -> None:
-    if rows * columns > LIMITS.custom_max_written_entries:
+    if rows * columns > LIMITS.max_given_entries:
         raise TooLargeError(
             f"{name}: a matrix of {rows} rows and {columns} columns would be measured; the limit is "
-            f"{LIMITS.custom_max_written_entries:,} entries. Give it as a product, a set for each attribute"
+            f"{LIMITS.max_given_entries:,} entries. Give it as a product, a set for each attribute"
         )
 
 
@@ -136,7 +143,7 @@ def exact_integers(rows: Array) -> NDArray[np.int64] | None:
         scale = 0
         if len(numbers) <= LIMITS.most_numbers:
             scale = math.lcm(*(Fraction(repr(float(number))).denominator for number in numbers))
-            scale = 0 if scale * Fraction(float(numbers[-1])) >= LIMITS.most_exact else scale
+            scale = 0 if scale * Fraction(float(numbers[-1])) >= _MOST_EXACT else scale
     elif numbers[-1] >= 2.0**53:
         scale = 0
     if scale == 0:
@@ -181,7 +188,7 @@ def given_plan(domain: Domain, parts: Sequence[GivenPart], noise: Noise) -> Plan
     if not names:  # every part measures the total: together, once
         return Direct(domain, (measured[0].at_cost(noise),), noise)
     cells, rows = domain.cells(names), sum(part.rows for part in measured)
-    if cells <= LIMITS.max_stacked_cells and rows * cells <= LIMITS.max_stacked_entries:
+    if cells <= LIMITS.max_stacked_cells and rows * cells <= LIMITS.written_entries:
         with _measurable("the strategy"):
             block = Block(names, _stacked(domain, names, parts, noise))
         return Direct(domain, (Part(names, (block,), 1.0).at_cost(noise),), noise)
@@ -267,7 +274,7 @@ def _stacked(
         largest = max(
             f * int(np.abs(whole).max()) for f, whole in zip(factors, exact, strict=True) if whole is not None
         )
-        if largest >= LIMITS.most_stacked:
+        if largest >= _MOST_STACKED:
             raise NumericalError(f"shares so far apart that integers up to {largest} would be measured")
         stacked = np.vstack([f * whole for f, whole in zip(factors, exact, strict=True) if whole is not None])
         return explicit_matrix(stacked)
@@ -283,7 +290,7 @@ def _multipliers(scales: Sequence[float]) -> list[int]:
         if float(np.abs(multiple * ratios - np.rint(multiple * ratios)).max()) < 1e-9 * multiple:
             break
     else:
-        multiple = LIMITS.custom_multiplier
+        multiple = _MULTIPLIER
     return [int(factor) for factor in np.rint(multiple * ratios)]
 
 

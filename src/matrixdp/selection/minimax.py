@@ -83,12 +83,12 @@ class _Weights:
                 continue
             others = tuple(i for i in range(tensor.ndim) if i != position)
             stepped = axis * (tensor.max(axis=others) / peak) ** power
-            self.axes[position] = np.maximum(stepped / stepped.max(), LIMITS.least_weight)
+            self.axes[position] = np.maximum(stepped / stepped.max(), LIMITS.least_share)
 
 
 def _summed(group: DenseGroup) -> bool:
     """Return whether explicit queries are too many to be weighted one by one, and are a sum of products."""
-    return bool(group.summands) and group.queries * math.prod(group.sizes) > LIMITS.max_single_entries
+    return bool(group.summands) and group.queries * math.prod(group.sizes) > LIMITS.written_entries
 
 
 def _counts(group: Group) -> tuple[int, ...]:
@@ -106,7 +106,7 @@ def _start(group: Group) -> _Weights:
     for predicates, size in zip(own.predicates, group.sizes, strict=True):
         count = predicates.count(size)
         even = predicates.symmetric(size) is not None or count == 1
-        axes.append(None if even or count * size > LIMITS.max_weighed_entries else np.ones(count))
+        axes.append(None if even or count * size > LIMITS.written_entries else np.ones(count))
     return _Weights(group, 1.0, axes)
 
 
@@ -180,7 +180,7 @@ def select_minimax(
             item.update(values, largest, power)
         peak = max(item.whole for item in weights)
         for item in weights:
-            item.whole = max(item.whole / peak, LIMITS.least_weight)
+            item.whole = max(item.whole / peak, LIMITS.least_share)
     if best is None:
         raise TooLargeError("objective max: no iteration was allowed")
     if bound is None and bound_of is not None:

@@ -6,10 +6,12 @@ import math
 
 from matrixdp.noise import NOISES, Noise, natural_noise
 from matrixdp.privacy import Budget
-from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.registry import mechanism_named
 
 __all__ = ["interval", "noises_for"]
+
+#: Of the intervals by which noises are compared: what releases report by default.
+_CONFIDENCE = 0.95
 
 
 def noises_for(noise: Noise | None, budget: Budget | None, mechanism: str) -> tuple[tuple[Noise, ...], str]:
@@ -60,6 +62,4 @@ def interval(loss: float, noise: Noise, budget: Budget) -> float:
     >>> [round(interval(4.0, noise, Budget(epsilon=1, delta=1e-6)), 2) for noise in (GAUSSIAN, LAPLACE)]
     [16.56, 4.32]
     """
-    return noise.largest_quantile(LIMITS.noise_choice_confidence) * math.sqrt(
-        loss / noise.error_scale(budget)
-    )
+    return noise.largest_quantile(_CONFIDENCE) * math.sqrt(loss / noise.error_scale(budget))

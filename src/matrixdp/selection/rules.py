@@ -53,13 +53,13 @@ class Facts:
     def searched_whole(self) -> bool:
         """Whether the table of what does not factor is searched as a whole under Laplace noise."""
         cells = self.terms.cells
-        if cells <= LIMITS.max_searched_cells or cells > LIMITS.axis_cells:
-            return cells <= LIMITS.max_searched_cells
+        if cells <= LIMITS.searched_cells or cells > LIMITS.axis_cells:
+            return cells <= LIMITS.searched_cells
         if sum(group.queries for group in self.asked) <= LIMITS.max_searched_queries:
             return True
         if all(isinstance(group, ProductGroup) for group in self.asked):
             return False  # products tell nearly all of their cells apart
-        return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= LIMITS.max_searched_cells
+        return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= LIMITS.searched_cells
 
     @cached_property
     def few_products(self) -> bool:
@@ -82,8 +82,8 @@ class Facts:
         return ""
 
     def check(self, mechanism: str, limits: Mapping[str, float]) -> None:
-        """Raise TooLargeError if the workload exceeds a limit of a mechanism."""
-        excess = self.beyond(limits)
+        """Raise TooLargeError if the workload exceeds a limit of a mechanism, those of memory aside."""
+        excess = self.beyond(limits, memory=False)
         if excess:
             raise TooLargeError(f"{mechanism}: {excess}. Use auto, which compares those that fit")
 
@@ -224,13 +224,13 @@ def _weighted(facts: Facts) -> str:
 def _one_product(facts: Facts) -> str:
     if facts.small:
         return "dense is compared: it contains all products"
-    weighted = not _weighted(facts) and facts.size("table") <= LIMITS.max_weighted_cells
+    weighted = not _weighted(facts) and facts.size("table") <= LIMITS.max_table_rows
     return "weighted-product is compared: it contains it" if weighted else ""
 
 
 def _one_attribute(facts: Facts) -> str:
-    long = len(facts.terms.sizes) == 1 and facts.terms.sizes[0] > LIMITS.max_few_values
-    return "" if long else f"not one attribute of more than {LIMITS.max_few_values} values"
+    long = len(facts.terms.sizes) == 1 and facts.terms.sizes[0] > LIMITS.few_values
+    return "" if long else f"not one attribute of more than {LIMITS.few_values} values"
 
 
 def _several_joint(facts: Facts) -> str:
@@ -238,7 +238,7 @@ def _several_joint(facts: Facts) -> str:
         return "at most one attribute does not factor out"
     if facts.searched_whole:
         return ""
-    queries, cells = LIMITS.max_searched_queries, LIMITS.max_searched_cells
+    queries, cells = LIMITS.max_searched_queries, LIMITS.searched_cells
     return f"more than {queries} queries tell more than {cells} cells apart"
 
 
@@ -272,7 +272,7 @@ RULES: dict[int, tuple[Rule, ...]] = {
         Rule(
             "weighted-product",
             unless=_weighted,
-            limits={"table": LIMITS.max_weighted_cells},
+            limits={"table": LIMITS.max_table_rows},
             gap=LIMITS.rules_worthwhile,
         ),
         Rule(

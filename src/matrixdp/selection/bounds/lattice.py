@@ -14,11 +14,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
 
 __all__ = ["Lattice", "Places"]
+
+#: Bits of a subset in a signed integer of 64.
+_MOST_BITS = 63
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -84,7 +86,7 @@ class Lattice:
     def _bits(self) -> NDArray[np.uint64]:
         """A number for each attribute, 0 for none; the sums over different sets of attributes differ."""
         count = len(self.types) - 1
-        if count > LIMITS.most_bits:
+        if count > _MOST_BITS:
             own = generator(0).integers(0, 2**63, size=count, dtype=np.uint64)
         else:
             own = np.left_shift(np.uint64(1), np.arange(count, dtype=np.uint64))

@@ -59,9 +59,9 @@ def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str
     try:
         split = split_workload(workload)
         sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-        if max(sizes, default=0) > LIMITS.traced_values or split.coupled_apart:
+        if max(sizes, default=0) > LIMITS.spectral_cells or split.coupled_apart:
             return None
-        bound = decomposition_bound(*solve_decomposition(split, LIMITS.lower_bound_gap), certify)
+        bound = decomposition_bound(*solve_decomposition(split, LIMITS.inner_gap), certify)
     except TooLargeError:
         return None
     return None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
@@ -98,7 +98,7 @@ def decomposition_bound(
     # what takes long is not done again for a bound that proves little, or almost all
     least, most = (
         (0.0, math.inf)
-        if certify or cells <= LIMITS.lower_bound_large_cells
+        if certify or cells <= LIMITS.slow_cells
         else (LIMITS.lower_bound_near, LIMITS.lower_bound_far)
     )
     best, p = 0.0, mean_duals(split, solved)
@@ -154,7 +154,7 @@ def tuned(
         if value > best:
             gain = value / best - 1.0
             best, current, slopes = value, trial, found
-            if gain < LIMITS.step_gain:
+            if gain < LIMITS.gain:
                 break
         else:
             power *= 0.5
@@ -237,7 +237,7 @@ def sector_norm(operator: Operator, sector: int, p: Sequence[Array]) -> float:
             metric[-1][-1] += theta[union] * kronecker(factors)
     middle = np.block(metric)
     spectrum = scipy.linalg.eigvalsh(middle)
-    if not float(spectrum[0]) > LIMITS.metric_rank * len(spectrum) * float(spectrum[-1]):
+    if not float(spectrum[0]) > LIMITS.rank * len(spectrum) * float(spectrum[-1]):
         return 0.0  # as good as singular: rounding errors decide what its eigenvalues are
     values = scipy.linalg.eigh(np.block(asked), middle, eigvals_only=True)
     # an eigenvalue of 0 comes out as a rounding error, whose root would raise the bound noticeably
@@ -282,7 +282,7 @@ def svd_bound_workload(workload: Workload) -> float | None:
     2.63
     """
     shape = KronSum.of(workload.domain, workload.groups)
-    if shape.cells > LIMITS.max_spectral_cells:
+    if shape.cells > LIMITS.spectral_cells:
         return uniform_bound(workload)
     bound = 1.0
     for asked in shape.factored.values():
@@ -290,7 +290,7 @@ def svd_bound_workload(workload: Workload) -> float | None:
         if symmetric is not None:
             root = math.sqrt(symmetric[0]) * (size - 1) + math.sqrt(symmetric[0] + size * symmetric[1])
             bound *= root * root / size
-        elif size > LIMITS.max_spectral_cells:
+        elif size > LIMITS.spectral_cells:
             return None
         else:
             bound *= svd_bound_gram(asked.matrix())
@@ -306,17 +306,14 @@ def uniform_bound(workload: Workload) -> float | None:
     """Return F^2 at the uniform p, from the eigenvalues of all sectors; None where one is too large."""
     split = split_workload(workload)
     free = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
-    if split.coupled_apart or max(free, default=0) > LIMITS.max_spectral_cells:
+    if split.coupled_apart or max(free, default=0) > LIMITS.spectral_cells:
         return None
     try:
         operator = Operator(split, *asked_terms(split, Pieces(split, uniform_weights(split))))
     except TooLargeError:
         return None
     cells = [sector_cells(operator, sector) for sector, _ in operator.sectors]
-    if (
-        max(cells) > LIMITS.max_spectral_cells
-        or sum(float(n) ** 3 for n in cells) > LIMITS.most_spectral_work
-    ):
+    if max(cells) > LIMITS.spectral_cells or sum(float(n) ** 3 for n in cells) > LIMITS.most_spectral_work:
         return None
     p = uniform_weights(split)
     return sum(count * sector_norm(operator, sector, p) for sector, count in operator.sectors) ** 2

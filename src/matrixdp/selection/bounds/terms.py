@@ -83,7 +83,7 @@ def _contracted(split: Split, pieces: Pieces, number: int, kept: Sequence[bool],
 
 def _tied_rows(found: Traces, sub: SubWorkload, tensors: Sequence[Array]) -> tuple[int, ...]:
     """Add explicit queries on a subset; return the number of each attribute's part."""
-    if sum(tensor.size for tensor in tensors) > LIMITS.most_row_entries:
+    if sum(tensor.size for tensor in tensors) > LIMITS.written_entries:
         raise TooLargeError(f"a bound of explicit queries over {tensors[0][0].size} cells")
     rows = np.concatenate(tensors).reshape(-1, math.prod(sub.sizes))
     if len(rows) > rows.shape[1]:
@@ -101,7 +101,7 @@ def _one_type(types: Sequence[int]) -> bool:
 def _alike(sizes: Sequence[int], gram: Array) -> bool:
     """Return whether a matrix over two attributes stays as it is when they are exchanged."""
     swapped = gram.reshape(*sizes, *sizes).transpose(1, 0, 3, 2).reshape(gram.shape)
-    return bool(np.abs(swapped - gram).max() <= LIMITS.terms_same * np.abs(gram).max())
+    return bool(np.abs(swapped - gram).max() <= LIMITS.same * np.abs(gram).max())
 
 
 def mean_duals(split: Split, solved: Solved) -> list[Array]:
@@ -183,11 +183,11 @@ class Covariances:
         if not explicit and (freed or (joint and self._by_products)):
             problem = self._solver.problem(sub, block.axes, block.terms, [])
             found, joint = (
-                solve_structured(problem, ConvexSolver(LIMITS.product_gap), weigh_rows=False),
+                solve_structured(problem, ConvexSolver(LIMITS.fast_gap), weigh_rows=False),
                 False,
             )
         if joint:
-            if found.cells > LIMITS.traced_values:
+            if found.cells > LIMITS.spectral_cells:
                 raise TooLargeError(f"a bound of a joint strategy over {found.cells} cells")
             self.rooted = True
             gram, sizes = self._solver.gram(block.terms, explicit), [len(p) for p in own]
@@ -199,7 +199,7 @@ class Covariances:
             return numbers
         factors = (found,) if isinstance(found, Factor) else found.factors
         for factor, type_, p in zip(factors, types, own, strict=True):
-            if len(types) == 1 and factor.height < len(p) - 1 and len(p) <= LIMITS.traced_values:
+            if len(types) == 1 and factor.height < len(p) - 1 and len(p) <= LIMITS.spectral_cells:
                 self.rooted = True
                 known.append(_root(self._solver.gram(block.terms, explicit), own))
             else:
@@ -251,6 +251,6 @@ def _root(gram: Array, distributions: Sequence[Array]) -> Covariance:
     square = tensor.reshape(scaled.shape)
     rows = np.vstack(factored_blocks(square, symmetries_of(square, root.shape)))
     values = np.einsum("aj,aj->a", rows, rows)
-    kept = values > LIMITS.terms_rank * values.max()
+    kept = values > LIMITS.rank * values.max()
     trace = float(np.sqrt(values[kept]).sum())
     return Covariance(rows[kept].T * (math.sqrt(trace) * values[kept] ** -0.75) * root.ravel()[:, None])

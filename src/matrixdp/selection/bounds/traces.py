@@ -63,11 +63,11 @@ class Covariance:
 
     @cached_property
     def matrix(self) -> Array:
-        """Z itself, shape (n, n); raises TooLargeError past ``LIMITS.traced_values`` values."""
+        """Z itself, shape (n, n); raises TooLargeError past ``LIMITS.spectral_cells`` values."""
         size = len(self.root)
-        if size > LIMITS.traced_values:
+        if size > LIMITS.spectral_cells:
             raise TooLargeError(
-                f"a bound that multiplies {size} x {size}; the limit is {LIMITS.traced_values}"
+                f"a bound that multiplies {size} x {size}; the limit is {LIMITS.spectral_cells}"
             )
         return np.asarray(self.root @ self.root.T)
 

@@ -82,14 +82,13 @@ def sub_solver_for(
     if noise.norm == 1:
         searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
         return SubSolver(
-            pieces, noise, searching, limits=Limits(joint_cells=LIMITS.max_sum_cells), sub_solver=sub_solver
+            pieces, noise, searching, limits=Limits(joint_cells=LIMITS.searched_cells), sub_solver=sub_solver
         )
-    joint = LIMITS.fast_joint_cells if fast else LIMITS.joint_cells
     return SubSolver(
         pieces,
         noise,
         ConvexSolver(gap),
-        limits=Limits(joint_cells=joint),
+        limits=Limits(joint_cells=LIMITS.joint_cells),
         sub_solver=sub_solver,
         construction=construction,
     )
@@ -162,7 +161,7 @@ def certify_decomposition(
     else:
         pieces = Pieces(split, uniform_weights(split))
         gaussian = SubSolver(
-            pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(joint_cells=LIMITS.max_sum_cells, row_cells=0)
+            pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(joint_cells=LIMITS.searched_cells, row_cells=0)
         )
         bound = None
         if not split.explicit:
@@ -231,7 +230,7 @@ def select_by_decomposition(
 
 def _excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float | None:
     """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known."""
-    if block.found.cells > LIMITS.max_bounded_cells:
+    if block.found.cells > LIMITS.spectral_cells:
         return None
     explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
     bound = svd_bound_gram(solver.gram(block.terms, explicit))

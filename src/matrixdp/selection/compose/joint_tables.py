@@ -76,7 +76,7 @@ def joint_pairs(workload: Workload) -> list[Names]:
     """
     groups: dict[Names, list[Group]] = defaultdict(list)
     for group in workload:
-        large = group.queries * math.prod(group.sizes) > LIMITS.joint_tables_max_written_entries
+        large = group.queries * math.prod(group.sizes) > LIMITS.written_entries
         if large and (isinstance(group, DenseGroup) or len(group.attributes) == 2):
             return []  # its queries would be written out
         if len(group.attributes) == 2:
@@ -467,10 +467,10 @@ def _row_space(rows: Array, scale: float) -> Array:
         return rows
     if len(rows) > rows.shape[1]:
         values, vectors = scipy.linalg.eigh(rows.T @ rows, driver="evd", check_finite=False)
-        keep = values > max(LIMITS.joint_tables_span * values[-1], (LIMITS.joint_tables_span * scale) ** 2)
+        keep = values > max(LIMITS.span * values[-1], (LIMITS.span * scale) ** 2)
         return np.ascontiguousarray(vectors[:, keep].T)
     _, values, right = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
-    return np.asarray(right[values > LIMITS.joint_tables_span * max(values[0], scale)])
+    return np.asarray(right[values > LIMITS.span * max(values[0], scale)])
 
 
 def design_jointly(
@@ -518,8 +518,8 @@ def design_jointly(
         gram[: one.known, : one.known] += share[:, None] * asked.block(own) * share
         grams.append(gram)
     best: Design | None = None
-    gap = LIMITS.largest_gap
-    for rounds in range(1, LIMITS.max_rounds + 1):
+    gap = LIMITS.fast_gap
+    for rounds in range(1, LIMITS.max_iterations + 1):
         found = [one.solve(gram, gap) for one, gram in zip(solved, grams, strict=True)]
         shares = GAUSSIAN.best_shares([factor.loss for factor in found], counts)
         loss, grams = _least_squares(roles, solved, shares, asked)
@@ -528,9 +528,9 @@ def design_jointly(
         gain = math.inf if best is None else 1.0 - loss / best.loss
         if gain > 0.0:
             best = Design(found, list(shares), loss)
-        if gain < LIMITS.joint_tables_gain and gap <= LIMITS.least_gap:
+        if gain < LIMITS.gain and gap <= LIMITS.inner_gap:
             break
-        gap = min(max(gain, LIMITS.least_gap), LIMITS.largest_gap)
+        gap = min(max(gain, LIMITS.inner_gap), LIMITS.fast_gap)
     assert best is not None
     return best
 

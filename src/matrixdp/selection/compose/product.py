@@ -45,6 +45,9 @@ __all__ = [
     "weighted_product",
 ]
 
+#: The powers of the mean that stands for the largest column norm, one descent after the other.
+_POWERS = (30.0, 300.0)
+
 Array = NDArray[np.float64]
 
 AS_MANY_AS_PAY = Rows()
@@ -157,7 +160,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
     over the cells to start from.
     """
     best, least, bound = y, math.inf, 0.0
-    for _ in range(LIMITS.weight_steps):
+    for _ in range(LIMITS.descent_steps):
         pull = y
         for axis, square in enumerate(squares):
             pull = along(pull, axis, square)
@@ -171,7 +174,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
         bound = max(bound, float(np.sqrt(found * pull).sum()) ** 2)
         if error < least:
             best, least = weights / peak, error
-        if least <= bound * (1.0 + LIMITS.weight_gap):
+        if least <= bound * (1.0 + LIMITS.inner_gap):
             break
         y = y * norms
         y = y / y.sum()
@@ -210,7 +213,7 @@ def solve_structured(
 
     if start is None:
         start = [solve(axis, terms.unknown, None) for axis in range(len(terms.sizes))]
-    factors, loss, _ = alternate(solve, start, math.inf, LIMITS.product_sweeps, LIMITS.product_tolerance)
+    factors, loss, _ = alternate(solve, start, math.inf, LIMITS.product_sweeps, LIMITS.gain)
     plain = Product(tuple(factors), loss)
     if not (weigh_rows and solver.optimal):
         return plain
@@ -221,7 +224,7 @@ def solve_structured(
         y = np.multiply.outer(y, factor.dual)
     squares = [factor.rows**2 for factor in factors]
     weights, error = row_weights(found, squares, 0.99 * y + 0.01 / y.size)
-    if error > loss * (1.0 - LIMITS.weight_gap):
+    if error > loss * (1.0 - LIMITS.inner_gap):
         return plain
     return weighted_product(factors, found, weights)
 
@@ -281,7 +284,7 @@ def solve_kron(
         return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, start=own, effort=effort, p=p)
 
     def fast(axis: int, inverses: Sequence[Inverse], own: Factor | None) -> Factor:
-        return solve(axis, inverses, own, max(gap, LIMITS.loop_gap), "fast")
+        return solve(axis, inverses, own, max(gap, LIMITS.search_gap), "fast")
 
     axes = range(len(terms.sizes))
     if terms.proportional() or len(terms.sizes) == 1:
@@ -296,13 +299,13 @@ def solve_kron(
     for begin in starts:
         loss = terms.loss([factor.estimator for factor in begin])
         if worth < math.inf:
-            begin, loss, _ = alternate(fast, begin, loss, 1, LIMITS.loose_tolerance)
+            begin, loss, _ = alternate(fast, begin, loss, 1, LIMITS.first_gain)
             if loss > LIMITS.product_hopeless * worth:
                 return Product(tuple(begin), loss)
-        first.append(alternate(fast, begin, loss, LIMITS.first_sweeps, LIMITS.loose_tolerance))
+        first.append(alternate(fast, begin, loss, LIMITS.first_sweeps, LIMITS.first_gain))
     known, loss, settled = min(first, key=lambda item: item[1])
     if not settled:
-        known, loss, _ = alternate(fast, known, loss, LIMITS.product_sweeps, LIMITS.loose_tolerance)
+        known, loss, _ = alternate(fast, known, loss, LIMITS.product_sweeps, LIMITS.first_gain)
     if effort == "full" and noise.norm == 1:
         for axis in axes:
             improved = solve(axis, [factor.estimator for factor in known], known[axis])
@@ -327,7 +330,7 @@ def _measures(terms: KronSum, axis: int, factor: Factor) -> bool:
     asked += [terms.explicit_surrogate(axis, axes, rows, terms.unknown) for _, axes, rows in terms.explicit]
     apart = [gram - (gram @ factor.inverse) @ factor.rows for gram in asked]
     pairs = zip(apart, asked, strict=True)
-    return all(np.abs(left).max() <= LIMITS.product_span * np.abs(gram).max() for left, gram in pairs)
+    return all(np.abs(left).max() <= LIMITS.span * np.abs(gram).max() for left, gram in pairs)
 
 
 def _bounded(terms: KronSum, known: Sequence[Factor]) -> Product:
@@ -351,7 +354,7 @@ class _Error:
             own = {key: terms.gram(axis, key) for key in terms.sets[axis]}
             total = np.sum([gram / max(float(np.abs(gram).max()), 1e-300) for gram in own.values()], axis=0)
             values, vectors = scipy.linalg.eigh((total + total.T) / 2.0, driver="evd", check_finite=False)
-            keep = values > LIMITS.factor_rank * values[-1]
+            keep = values > LIMITS.rank * values[-1]
             roots = np.sqrt(values[keep])
             inverse = vectors[:, keep] / roots
             self.spaces.append((vectors[:, keep] * roots).T)
@@ -461,15 +464,15 @@ def free_bases(terms: KronSum, start: Product) -> Product:
     error = _Error(terms)
     shape = tuple(factor.height for factor in start.factors)
     steps = min(
-        LIMITS.product_max_evaluations,
-        int(LIMITS.product_most_work / error.work / len(LIMITS.product_powers)),
+        LIMITS.descent_steps,
+        int(LIMITS.product_most_work / error.work / len(_POWERS)),
     )
     if shape != error.shape or steps < 1:
         return start
     bases = [factor.rows @ own for factor, own in zip(start.factors, error.inverses, strict=True)]
     logs = np.zeros(shape) if start.multipliers is None else np.log(start.multipliers)
     flat = error.flat(bases, logs)
-    for power in LIMITS.product_powers:
+    for power in _POWERS:
         flat = descend(
             partial(error, power=power), flat, Effort(steps, LIMITS.free_tolerance, 1e-5, evaluations=steps)
         )

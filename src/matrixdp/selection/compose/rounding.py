@@ -42,6 +42,9 @@ __all__ = [
     "small_integers",
 ]
 
+#: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
+_SMALL = 1 << 12
+
 Array = NDArray[np.float64]
 
 #: log2 of the largest column norm of a rounded matrix.
@@ -125,7 +128,7 @@ def _rank(rows: Array) -> int:
     if _holds_every_cell(rows):
         return int(rows.shape[1])
     values = scipy.linalg.svdvals(rows, check_finite=False)
-    return int((values > LIMITS.rounding_rank * values[0]).sum())
+    return int((values > LIMITS.span * values[0]).sum())
 
 
 def product_blocks(
@@ -232,7 +235,7 @@ def small_integers(rows: Array) -> NDArray[np.int64] | None:
     magnitudes = np.abs(rows)
     positive = magnitudes[magnitudes > 1e-12 * magnitudes.max()]
     smallest = float(positive.min())
-    if float(positive.max()) > LIMITS.rounding_small * smallest:
+    if float(positive.max()) > _SMALL * smallest:
         return None
     for multiple in range(1, 9):
         scaled = rows * (multiple / smallest)
@@ -274,7 +277,7 @@ def _rounded(
     if outside is None:
         lengths = np.linalg.norm(factor, axis=1, keepdims=True)
         # what rounding left of a row that is zero has no direction
-        lengths[lengths <= LIMITS.rounding_rank * lengths.max()] = np.inf
+        lengths[lengths <= LIMITS.span * lengths.max()] = np.inf
         outside = _outside(factor / lengths, rank)
     if noise.norm == 1:
         spread = float(np.abs(outside).sum(axis=0).max())

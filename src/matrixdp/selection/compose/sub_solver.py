@@ -156,7 +156,7 @@ class SubSolver:
     sub_solver: str = "auto"
     construction: Construction | None = None
     solved: dict[Hashable, BlockSolution] = field(default_factory=dict)
-    told: Recent[tuple[Array, float, int]] = field(default_factory=lambda: Recent(LIMITS.most_told))
+    told: Recent[tuple[Array, float, int]] = field(default_factory=lambda: Recent(LIMITS.kept_arrays))
 
     def solve(self, sub: SubWorkload) -> SubSolution | None:
         """Return the strategy for a sub-workload, or None where all its pieces are zero."""

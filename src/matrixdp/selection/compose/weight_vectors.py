@@ -27,6 +27,9 @@ from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
 __all__ = ["Objective", "descend_weights", "optimized_weights", "uniform_weights"]
 
+#: Powers of the norms that take the place of a single query's largest entry, one descent after the other.
+_SMOOTH_POWERS = (10.0, 100.0)
+
 Array = NDArray[np.float64]
 
 
@@ -83,7 +86,7 @@ class Objective:
 
     split: Split
     gap: float = 1e-7
-    joint_gap: float = LIMITS.joint_gap
+    joint_gap: float = LIMITS.search_gap
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     report: Callable[[int, float], None] | None = None
@@ -97,9 +100,7 @@ class Objective:
             pieces,
             GAUSSIAN,
             ConvexSolver(gap, self.power),
-            limits=Limits(
-                joint_cells=LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.max_searched_row_cells
-            ),
+            limits=Limits(joint_cells=LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.slow_cells),
             weigh_rows=False,
             merged=True,
             starts=self.starts,
@@ -214,9 +215,7 @@ def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None)
             if float(np.trace(gram)) > 0:
                 grams[type_] = grams.get(type_, np.zeros_like(gram)) + gram / np.trace(gram)
     for type_, gram in grams.items():
-        factor = solve_gram(
-            gram, gap=1e-8 if len(gram) <= LIMITS.max_searched_size else LIMITS.weight_vectors_large_gap
-        )
+        factor = solve_gram(gram, gap=1e-8 if len(gram) <= LIMITS.max_searched_size else LIMITS.search_gap)
         assert factor.dual is not None
         if starts is not None and len(gram) > LIMITS.max_searched_size:
             # without its rows, which may be gigabytes
@@ -287,13 +286,11 @@ def optimized_weights(
         found = optimized_weights(coarse.split, report, known=known)
         return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
     many = len(split.explicit) > LIMITS.many_explicit
-    objective = Objective(split, joint_gap=LIMITS.loose_gap if many else LIMITS.joint_gap, report=report)
+    objective = Objective(split, joint_gap=LIMITS.loose_gap if many else LIMITS.search_gap, report=report)
     known, alike = {} if known is None else known, _shape(split)
     if alike in known:
         objective(known[alike])
-        descend_weights(
-            objective, known[alike], free, _effort(LIMITS.again_evaluations, LIMITS.again_tolerance)
-        )
+        descend_weights(objective, known[alike], free, _effort(LIMITS.few_evaluations, LIMITS.fine_gain))
     else:
         _search(objective, free, many)
     assert objective.best is not None
@@ -330,7 +327,7 @@ def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
     for point in [start] if many or start is own else [start, own]:
         descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
     values = sum(objective.split.sizes[type_] for type_ in free)
-    if objective.kinked and not many and values <= LIMITS.max_smoothed_values:
+    if objective.kinked and not many and values <= LIMITS.few_values:
         point = _smoothed(objective, free)
         objective(point)
         descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
@@ -340,7 +337,7 @@ def _smoothed(objective: Objective, free: Sequence[int]) -> list[Array]:
     """Return where descents of smoother phi lead from the best point: L-BFGS stops in a kink."""
     assert objective.best is not None
     point = objective.best[1]
-    for power in LIMITS.smooth_powers:
+    for power in _SMOOTH_POWERS:
         smooth = replace(objective, power=power, best=None)
         smooth(point)
         descend_weights(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Part, Plan
 from matrixdp.queries import Workload
@@ -120,7 +121,13 @@ def solve_table(
     one product with weighted rows.
     """
     names: list[tuple[str, ...]] = [(name,) for name in terms.factored]
-    factors = [_identity(asked) or solve(asked.matrix(), [asked.size]) for asked in terms.factored.values()]
+    factors = []
+    for name, asked in terms.factored.items():
+        factor = _identity(asked)
+        if factor is None:
+            check_matrices((name,), asked.size)
+            factor = solve(asked.matrix(), [asked.size])
+        factors.append(factor)
     if weighted is not None:
         joint = terms.on(terms.joint)
         own = free_bases(joint, solve_structured(joint, ConvexSolver(weighted)))
@@ -217,4 +224,4 @@ def few_products(shape: KronSum) -> bool:
     """
     if not 2 <= len(shape.joint) <= LIMITS.max_few_axes or shape.cells > LIMITS.max_free_cells:
         return False
-    return not shape.rows and len(shape.terms) <= LIMITS.max_few_terms
+    return not shape.rows and len(shape.terms) <= LIMITS.few_terms

@@ -41,6 +41,15 @@ __all__ = [
     "solve_large",
 ]
 
+#: Largest entries that a tridiagonal matrix is scaled to, one after another.
+_SCALES = (2.0**18, 1.0, 2.0**36)
+#: The power of g in a step.
+_POWER = 3.0
+#: Steps that the acceleration looks back on.
+_MEMORY = 6
+#: Parts of an update of rank one below this share have no effect.
+_NO_PART = 1e-16
+
 Array = NDArray[np.float64]
 
 
@@ -132,7 +141,7 @@ class DenseSpectra:
         inner = self.gram * root
         inner *= root[:, None]
         values, vectors = scipy.linalg.eigh(inner, driver="evd", overwrite_a=True, check_finite=False)
-        kept = values > LIMITS.factor_rank * values[-1]
+        kept = values > LIMITS.rank * values[-1]
         s = np.sqrt(values[kept])
         loadings = vectors[:, kept] * s
         loadings /= root[:, None]
@@ -144,7 +153,7 @@ def _eigh(diagonal: Array, beside: Array) -> tuple[Array, Array]:
 
     Whether LAPACK's dstemr finds those of thousands of rows depends on the scale of the matrix.
     """
-    *first, last = LIMITS.chains_scales
+    *first, last = _SCALES
     for scale in first:
         with suppress(np.linalg.LinAlgError):
             return _eigh_at(scale, diagonal, beside)
@@ -168,7 +177,7 @@ def _updated(d: Array, z: Array) -> tuple[Array, Array]:
     found, which keeps them orthogonal (Gu and Eisenstat 1995).
     """
     relative = np.abs(z / d)
-    active = np.flatnonzero(relative * relative.max(initial=0.0) > LIMITS.no_part)
+    active = np.flatnonzero(relative * relative.max(initial=0.0) > _NO_PART)
     roots, rotation = d.copy(), np.eye(len(d))
     if not len(active):
         return roots, rotation
@@ -275,14 +284,14 @@ def _bridge(gram: Array) -> Bridge | None:
     steps = np.diff(gram, axis=0)
     across = np.diff(steps, axis=1)
     sizes = np.diagonal(across).copy()
-    if not sizes.min() > LIMITS.chains_same * max(float(sizes.max()), float(np.abs(gram).max()) / len(gram)):
+    if not sizes.min() > LIMITS.alike * max(float(sizes.max()), float(np.abs(gram).max()) / len(gram)):
         return None
     np.fill_diagonal(across, 0.0)
-    if float(np.abs(across).max()) > LIMITS.chains_same * float(sizes.min()):
+    if float(np.abs(across).max()) > LIMITS.alike * float(sizes.min()):
         return None
     means = -steps[:, 0] / sizes
     # differences do not see a multiple of 11': what is left of it beside H K H'
-    if abs(float(gram[0, 0]) - float(sizes @ means**2)) > LIMITS.factor_rank * float(np.abs(gram).max()):
+    if abs(float(gram[0, 0]) - float(sizes @ means**2)) > LIMITS.rank * float(np.abs(gram).max()):
         return None
     return Bridge(sizes, means)
 
@@ -295,8 +304,8 @@ class _Acceleration:
         self.moves: list[Array] = []
 
     def next(self, point: Array, move: Array) -> Array:
-        self.points = [*self.points, point][-LIMITS.chains_memory :]
-        self.moves = [*self.moves, move][-LIMITS.chains_memory :]
+        self.points = [*self.points, point][-_MEMORY:]
+        self.moves = [*self.moves, move][-_MEMORY:]
         if len(self.points) == 1:
             return point + move
         changes = np.diff(np.array(self.moves), axis=0)
@@ -313,12 +322,12 @@ def _fixed_point(
     """
     size = len(start)
     acceleration = _Acceleration()
-    point = np.log(np.maximum(start / start.sum(), LIMITS.chains_floor / size))
+    point = np.log(np.maximum(start / start.sum(), LIMITS.least_share / size))
     best: tuple[Array, Spectrum, float] | None = None
     least, largest = np.inf, 0.0
-    for _ in range(LIMITS.most_steps):
+    for _ in range(LIMITS.max_iterations):
         p = np.exp(point - point.max())
-        p = np.maximum(p / p.sum(), LIMITS.chains_floor / size)
+        p = np.maximum(p / p.sum(), LIMITS.least_share / size)
         p /= p.sum()
         try:
             spectrum = chain.spectrum(p)
@@ -334,7 +343,7 @@ def _fixed_point(
             least, best = error, (p, spectrum, float(g.max()))
         if least <= largest * largest * (1.0 + gap):
             break
-        point = acceleration.next(np.log(p), LIMITS.chains_power * np.log(g / trace))
+        point = acceleration.next(np.log(p), _POWER * np.log(g / trace))
     return None if best is None else (*best, largest)
 
 
@@ -354,7 +363,7 @@ def _start(gram: Array, chain: Chain | Bridge | DenseSpectra) -> Array:
         inner = gram[np.ix_(places, places)]
         coarser = chain_of(inner)
         if coarser is not None:
-            found = _fixed_point(coarser, _start(inner, coarser), LIMITS.coarse_gap)
+            found = _fixed_point(coarser, _start(inner, coarser), LIMITS.inner_gap)
             if found is not None:
                 return _refined(found[0], size)
     return np.full(size, 1.0 / size)
@@ -376,7 +385,7 @@ def solve_chain(
     """
     size = len(gram)
     if size > LIMITS.chains_large_cells:
-        gap = max(gap, LIMITS.chains_large_gap)
+        gap = max(gap, LIMITS.loose_gap)
     found = _fixed_point(chain, _start(gram, chain) if start is None else start, gap)
     if found is None or not _stands_for(found[1], gram):
         return None

@@ -155,7 +155,7 @@ class _Search:
         if not (np.isfinite(primal) and np.isfinite(dual)):
             raise NumericalError("the optimal strategy: an iterate is not finite")
         self.dual = max(self.dual, dual)
-        if primal / dual < self.own_gap * (1.0 - LIMITS.dual_tie):
+        if primal / dual < self.own_gap * (1.0 - LIMITS.rounding):
             self.own_gap, self.primal, self.best = primal / dual, primal, (y, evaluation)
         return evaluation
 

@@ -170,7 +170,7 @@ def right_inverse(rows: Array) -> Array:
         diagonal = np.abs(np.diagonal(r))
         if diagonal.min() > 1e-9 * diagonal.max():
             return np.asarray(scipy.linalg.solve_triangular(r, q.T))
-    return np.asarray(scipy.linalg.pinv(rows, rtol=LIMITS.factor_unmeasured))
+    return np.asarray(scipy.linalg.pinv(rows, rtol=LIMITS.span))
 
 
 class Solver(Protocol):

@@ -17,6 +17,13 @@ from matrixdp.selection.limits import LIMITS
 
 __all__ = ["GramOperator", "operator_of"]
 
+#: A matrix is a band where this many of its widths fit into it.
+_NARROW = 8
+#: Entries of rows that are summed at a time: they stay in the cache.
+_AT_ONCE = 1 << 15
+#: Columns of a band's pieces, at least.
+_MIN_PIECE = 128
+
 Array = NDArray[np.float64]
 
 
@@ -61,7 +68,7 @@ def _chained(u: Array, v: Array) -> Callable[[Array], Array]:
 
     def image(rows: Array) -> Array:
         found = np.empty_like(rows)
-        height = max(1, LIMITS.operators_at_once // len(u))
+        height = max(1, _AT_ONCE // len(u))
         for top in range(0, len(rows), height):
             some = rows[top : top + height]
             below = found[top : top + height]
@@ -79,13 +86,13 @@ def _half_width(gram: Array) -> int | None:
     width = 0
     for j in range(len(gram)):
         width = max(width, int(np.flatnonzero(gram[j])[-1:].sum()) - j)
-        if width * LIMITS.operators_narrow > len(gram):
+        if width * _NARROW > len(gram):
             return None
     return width
 
 
 def _banded(gram: Array, width: int) -> Callable[[Array], Array]:
-    size, step = len(gram), max(LIMITS.min_piece, width)
+    size, step = len(gram), max(_MIN_PIECE, width)
     pieces = []
     for first in range(0, size, step):
         own, near = slice(first, first + step), slice(max(0, first - width), first + step + width)

@@ -49,6 +49,9 @@ __all__ = [
     "solve_symmetric",
 ]
 
+#: Angles that a pair of rows is turned by, on the coarser grid.
+_ANGLES = 24
+
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 
@@ -239,7 +242,7 @@ def _search(
 ) -> Factor:
     size = len(gram)
     fast, large = effort == "fast", size > LIMITS.opt_0_large_cells
-    tolerance = 1e-6 if fast else 1e-8 if size <= LIMITS.random_cells else 1e-7
+    tolerance = 1e-6 if fast else 1e-8 if size <= LIMITS.searched_cells else 1e-7
     if fast and begin is not None:
         loss, theta = optimize(gram, begin, 30, 1e-5)
         return Factor(strategy_rows(theta), loss)
@@ -250,7 +253,7 @@ def _search(
     if (
         design is None
         or begin is not None
-        or size <= LIMITS.random_cells
+        or size <= LIMITS.searched_cells
         or len(design.rows) > _LOW_RANK * size
     ):
         families = _families(gram, design, seed, restarts, fast, p)
@@ -261,14 +264,14 @@ def _search(
         else:
             steps = (
                 1_000
-                if size <= LIMITS.p_identity_small
+                if size <= LIMITS.small_cells
                 else 300
-                if size <= LIMITS.random_cells
+                if size <= LIMITS.searched_cells
                 else 200
                 if large
                 else 150
             )
-        few = size > LIMITS.random_cells
+        few = size > LIMITS.searched_cells
         screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
         # what a search goes on from is mostly the best there is: few others are worth a longer look
         followed = LIMITS.few_followed if few else None if begin is None else LIMITS.opt_0_followed
@@ -293,7 +296,7 @@ def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
     """Return the Gaussian optimum and its bound, or where it takes long and shows little the SVD bound."""
     if len(gram) > LIMITS.opt_0_large_cells:
         values = singular_values(gram)
-        if rank_of(values) > LIMITS.most_dimensions:
+        if rank_of(values) > LIMITS.small_cells:
             return None, float(values.sum()) ** 2 / len(gram)
     design = solve_gram(gram, gap=gap)
     return design, design.bound
@@ -308,7 +311,7 @@ def _families(
     random rows as the workload has dimensions, where these are few.
     """
     size = len(gram)
-    count = restarts if restarts is not None else (1 if fast else 2 if size <= LIMITS.random_cells else 0)
+    count = restarts if restarts is not None else (1 if fast else 2 if size <= LIMITS.searched_cells else 0)
     families = starts(size, p, seed, count, fast)
     if p is not None:
         return families
@@ -320,7 +323,7 @@ def _families(
         if low:
             families.append([signed_parts(design.rows, min(rank, LIMITS.most_parts), 10.0)])
         return families + low
-    if size <= LIMITS.random_cells:
+    if size <= LIMITS.searched_cells:
         low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
         families.append([start for family in low for start in family])
     return families
@@ -353,8 +356,8 @@ def rotated(rows: Array, *, seed: int = 0, rotations: int = 60_000) -> Array:
     if not len(first):
         return current
     sweeps = max(2, rotations // len(first))
-    width = np.pi / (2 * LIMITS.opt_0_angles)
-    grid = np.arange(-LIMITS.opt_0_angles // 2, LIMITS.opt_0_angles // 2) * width
+    width = np.pi / (2 * _ANGLES)
+    grid = np.arange(-_ANGLES // 2, _ANGLES // 2) * width
     fine = np.linspace(-width, width, 17)
     for sweep in range(min(sweeps, 40)):
         power = min(4.0 * 2.0 ** (sweep // 2), 64.0)
@@ -444,7 +447,7 @@ class LaplaceSolver:
         2.0
         """
         found = [_on_queries(chosen, rows) for chosen in (solve_rows(rows, max(self.gap, 1e-5)).rows, rows)]
-        if rows.shape[1] <= (LIMITS.max_sum_cells if self.effort == "full" else LIMITS.max_fast_cells):
+        if rows.shape[1] <= (LIMITS.searched_cells if self.effort == "full" else LIMITS.few_values):
             found.append(self.gram(rows.T @ rows, sizes, start))
         return min(found, key=lambda factor: factor.loss)
 

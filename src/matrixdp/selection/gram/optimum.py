@@ -22,6 +22,9 @@ from matrixdp.selection.limits import LIMITS
 
 __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solve_rows", "symmetries_of"]
 
+#: Gram matrices with larger entries, or smaller ones than its inverse, are scaled: their cubes overflow.
+_EXTREME = 1e75
+
 Array = NDArray[np.float64]
 
 
@@ -46,7 +49,7 @@ def symmetries_of(gram: Array, sizes: Sequence[int]) -> list[NDArray[np.intp]]:
     >>> symmetries_of(np.tri(3).T @ np.tri(3), (3,)), [one.tolist() for one in symmetries_of(np.eye(3), (3,))]
     ([], [[2, 1, 0]])
     """
-    tolerance, diagonal = LIMITS.optimum_symmetric * float(np.abs(gram).max()), np.diagonal(gram)
+    tolerance, diagonal = LIMITS.same * float(np.abs(gram).max()), np.diagonal(gram)
     found: list[NDArray[np.intp]] = []
     generated = {tuple(range(len(gram)))}
     for permutation in _involutions(sizes):
@@ -148,7 +151,7 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
     top = max(float(values[-1]) for _, values, _ in spectra)
     blocks = []
     for basis, values, vectors in spectra:
-        keep = values > LIMITS.factor_rank * top
+        keep = values > LIMITS.rank * top
         if keep.any():
             rows = (vectors[:, keep] * np.sqrt(values[keep])).T
             blocks.append(rows if basis is None else rows @ basis.T)
@@ -158,7 +161,7 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
 def _siblings(gram: Array) -> NDArray[np.intp] | None:
     """Return the class of each cell, of cells that may trade places, or None where these are few."""
     size = len(gram)
-    tolerance = LIMITS.optimum_symmetric * float(np.abs(gram).max())
+    tolerance = LIMITS.same * float(np.abs(gram).max())
     classes, found = np.full(size, -1), 0
     sums, diagonal = gram.sum(axis=1), np.diagonal(gram)
     if np.count_nonzero(np.diff(np.sort(sums)) > size * tolerance) >= size // 2:
@@ -197,7 +200,7 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     np.fill_diagonal(means, within + single / counts)
     roots = np.sqrt(counts)
     values, vectors = scipy.linalg.eigh(means * np.outer(roots, roots), driver="evd", check_finite=False)
-    least = LIMITS.factor_rank * max(float(values[-1]), float(single.max()))
+    least = LIMITS.rank * max(float(values[-1]), float(single.max()))
     single[single <= least] = 0.0
     if not single.any():  # cells that no query tells apart
         merged = _solve_gram(means, None, gap, start)
@@ -224,7 +227,7 @@ def _exchangeable(gram: Array) -> Factor | None:
     size = len(gram)
     off = float(gram[0, -1]) if size > 1 else 0.0
     single = float(gram[0, 0]) - off
-    tolerance = LIMITS.optimum_same * float(np.abs(gram).max())
+    tolerance = LIMITS.same * float(np.abs(gram).max())
     if max(float(np.ptp(gram[0, 1:])) if size > 1 else 0.0, float(np.ptp(np.diagonal(gram)))) > tolerance:
         return None
     expected = np.full(gram.shape, off)
@@ -233,7 +236,7 @@ def _exchangeable(gram: Array) -> Factor | None:
         return None
     values = np.full(size, single)
     values[0] += size * off
-    roots = np.sqrt(np.where(values > LIMITS.factor_rank * values.max(), values, 0.0))
+    roots = np.sqrt(np.where(values > LIMITS.rank * values.max(), values, 0.0))
     kept = roots > 0
     rows = scipy.linalg.helmert(size, full=True)[kept] * np.sqrt(roots[kept] * size / roots.sum())[:, None]
     loss = float(roots.sum()) ** 2 / size
@@ -247,7 +250,7 @@ def _single_query(gram: Array) -> Array | None:
     if not (math.isfinite(peak) and peak > 0):
         return None
     row = gram[place] / math.sqrt(peak)
-    return row if float(np.abs(gram - np.outer(row, row)).max()) <= LIMITS.optimum_same * peak else None
+    return row if float(np.abs(gram - np.outer(row, row)).max()) <= LIMITS.same * peak else None
 
 
 def _solve_query(row: Array, power: float = math.inf) -> Factor:
@@ -263,7 +266,7 @@ def _solve_query(row: Array, power: float = math.inf) -> Factor:
     rows = row[None, :] / math.sqrt(top)
     if math.isinf(power):
         dual = np.zeros(len(row))
-        dual[np.argmax(squares >= top * (1.0 - LIMITS.optimum_same))] = 1.0
+        dual[np.argmax(squares >= top * (1.0 - LIMITS.same))] = 1.0
         return Factor(rows, top, top, dual)
     total = float(((squares / top) ** power).sum())
     dual = (squares / top) ** (power - 1.0) * total ** (1.0 / power - 1.0)
@@ -275,7 +278,7 @@ def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Arr
     top = float(np.diagonal(gram).max())
     if not (np.isfinite(gram).all() and top > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
-    if not 1 / LIMITS.optimum_extreme < top < LIMITS.optimum_extreme:  # its cubes overflow, or vanish
+    if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
         return _solve_gram(gram / top, sizes, gap, start).scaled(top)
     known = _exchangeable(gram)
     if known is not None:
@@ -332,7 +335,7 @@ def solve_rows(rows: Array, gap: float = LIMITS.gap, start: Array | None = None)
     values, vectors = scipy.linalg.eigh(rows @ rows.T, driver="evd", check_finite=False)
     if not (np.isfinite(values).all() and values[-1] > 0):
         raise NumericalError("queries that are all zero or not finite have no strategy")
-    keep = values > LIMITS.factor_rank * values[-1]
+    keep = values > LIMITS.rank * values[-1]
     point = solve_dual([vectors[:, keep].T @ rows], gap, start)
     return Factor(point.factors[0], point.primal, point.dual, point.p)
 

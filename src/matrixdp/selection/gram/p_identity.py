@@ -172,18 +172,18 @@ def starts(size: int, rows: int | None, seed: int, restarts: int, fast: bool) ->
         return [[_random_start(size, rows, rng)] for _ in range(max(restarts, 1))]
     if fast:
         widths = [16, 32] if size > 64 else [12, 4]
-    elif size <= LIMITS.p_identity_small:
+    elif size <= LIMITS.small_cells:
         widths = [4, 8, 10, 12, 16, 20, 25, 32]
     else:
         widths = [16, 32, 12, 24] if size <= 512 else [16, 32]
     kinds = list(dict.fromkeys(max(2, min(width, size)) for width in widths))
     trees = [tree_start(size, branching) for branching in kinds]
-    apart = not fast and (size <= LIMITS.p_identity_small or size > 512)
+    apart = not fast and (size <= LIMITS.small_cells or size > 512)
     families = [[tree] for tree in trees] if apart else [trees]
-    shares = [16] if fast else [32, 24, 16, 12, 8] if size <= LIMITS.p_identity_small else [16]
+    shares = [16] if fast else [32, 24, 16, 12, 8] if size <= LIMITS.small_cells else [16]
     for count in dict.fromkeys(max(1, size // share) for share in shares):
         many = [_random_start(size, count, rng) for _ in range(restarts)]
-        families += [[start] for start in many] if size <= LIMITS.p_identity_small and not fast else [many]
+        families += [[start] for start in many] if size <= LIMITS.small_cells and not fast else [many]
     return families
 
 
@@ -195,7 +195,7 @@ def low_rank_starts(size: int, rank: int, seed: int) -> list[list[Array]]:
     >>> [start.shape for family in low_rank_starts(40, 3, 0) for start in family]
     [(3, 40), (6, 40)]
     """
-    if rank > min(size // 4, LIMITS.most_dimensions):
+    if rank > min(size // 4, LIMITS.small_cells):
         return []
     rng = generator(seed + 2)
     return [[_random_start(size, rank, rng)], [_random_start(size, 2 * rank, rng)]]

@@ -382,7 +382,7 @@ def weight_products(weights: Array) -> list[WeightProduct] | None:
     one = pivot, tuple(weights[tuple(slice(None) if i == axis else 0 for i in axes)] / pivot for axis in axes)
     if _fits([one], weights):
         return [one]
-    more = _sum_of_products(weights, LIMITS.max_weight_terms)
+    more = _sum_of_products(weights, LIMITS.few_terms)
     return more if more is not None and _fits(more, weights) else None
 
 
@@ -408,7 +408,7 @@ def _fits(products: list[WeightProduct], weights: Array) -> bool:
         for vector in vectors:
             outer = np.multiply.outer(outer, vector)
         total += outer
-    return bool((np.abs(total - weights) <= LIMITS.weight_error * weights).all())
+    return bool((np.abs(total - weights) <= LIMITS.same * weights).all())
 
 
 def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -422,7 +422,7 @@ def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """
     # of every row a number: only rows with equal numbers can be equal, and most differ
     numbers = np.sort(gram @ np.cos(np.arange(len(gram)) ** 2.0)) / np.abs(gram).max()
-    if float(np.diff(numbers).min(initial=np.inf)) > LIMITS.told_apart:
+    if float(np.diff(numbers).min(initial=np.inf)) > LIMITS.alike:
         return np.arange(len(gram)), np.arange(len(gram))
     scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
     _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)

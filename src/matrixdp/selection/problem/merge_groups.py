@@ -76,7 +76,7 @@ def merge_groups(workload: Workload) -> Workload:
     if any(isinstance(group, DenseGroup) and isinstance(group.content, MatrixRows) for group in found):
         # beside explicit queries few products are rows like them: Kronecker terms would fill all cells
         few = [group for group in found if _is_few(group)]
-        if sum(group.queries * math.prod(group.sizes) for group in few) <= LIMITS.max_gathered_entries:
+        if sum(group.queries * math.prod(group.sizes) for group in few) <= LIMITS.written_entries:
             found = [_written(group) if _is_few(group) else group for group in found]
     return Workload(workload.domain, GivenGroups(tuple(found)))
 
@@ -137,7 +137,7 @@ def _stacked(groups: list[ProductGroup], axis: int) -> list[ProductGroup]:
     """Return products that differ on one attribute at most as one, the queries on it in a fixed order."""
     first, size = groups[0], groups[0].sizes[axis]
     sets = [group.predicates[axis] for group in groups]
-    if len(sets) == 1 or sum(p.count(size) for p in sets) * size > LIMITS.max_gathered_entries:
+    if len(sets) == 1 or sum(p.count(size) for p in sets) * size > LIMITS.written_entries:
         return groups
     if sets[0].symmetric(size):
         return [replace(first, weight=math.fsum(group.weight for group in groups))]
@@ -158,7 +158,7 @@ def _as_rows(groups: list[Group]) -> list[Group]:
     ):
         return groups
     sizes = groups[0].sizes
-    if queries * math.prod(sizes) > LIMITS.max_gathered_entries:
+    if queries * math.prod(sizes) > LIMITS.written_entries:
         return groups
     weights = [
         group.weight * (np.ones(group.queries) if group.query_weights is None else group.query_weights)

@@ -154,10 +154,10 @@ class ResidualTraces:
             source = rows.source.queries.source
             assert not isinstance(source, np.ndarray)
             entries = source.queries * math.prod(source.sizes)
-            if entries > LIMITS.residual_traces_max_written_entries:
+            if entries > LIMITS.max_axis_entries:
                 raise TooLargeError(
                     f"generalized-marginals: {source.name}: queries of {entries:,} entries would be written "
-                    f"out; the limit is {LIMITS.residual_traces_max_written_entries:,}. Use residual"
+                    f"out; the limit is {LIMITS.max_axis_entries:,}. Use residual"
                 )
         for type_, size in self.free.items():
             if size > LIMITS.axis_cells:
@@ -225,7 +225,7 @@ class ResidualTraces:
             numbers.append((state.trace(own), float(z @ own @ z), state.spread))
         tau, q, s = np.array(numbers, dtype=float).reshape(-1, 3).T
         rest = tau - q / s
-        inside = np.where(np.abs(rest) > LIMITS.residual_traces_rounding * np.abs(tau), rest, 0.0) / s
+        inside = np.where(np.abs(rest) > LIMITS.rounding * np.abs(tau), rest, 0.0) / s
         return tau, q, np.stack([q / s**2, inside])
 
     def weights(self, states: Mapping[int, AxisState]) -> Array:
@@ -239,7 +239,7 @@ class ResidualTraces:
                 np.add.at(total, own.places[:, number], values)
         for place, rows in enumerate(self.rows):
             values = self._quadratics(place, states)
-            values[values < LIMITS.residual_traces_rounding**2 * values.max()] = 0.0
+            values[values < LIMITS.rounding**2 * values.max()] = 0.0
             for number, value in enumerate(values):
                 np.add.at(total, rows.places[:, number], rows.coefficients * value)
         return np.maximum(total, 0.0)
@@ -350,7 +350,7 @@ def _weighted_quadratics(group: ProductGroup) -> Array:
     for axis, (predicates, size) in enumerate(zip(group.predicates, group.sizes, strict=True)):
         squares = predicates.squares(size)
         mean = (predicates.apply(np.ones((size, 1))) ** 2).ravel() / size
-        rest = np.where(squares - mean > LIMITS.residual_traces_rounding * squares, squares - mean, 0.0)
+        rest = np.where(squares - mean > LIMITS.rounding * squares, squares - mean, 0.0)
         split = np.stack([mean, rest][: min(size, 2)]) / size
         tensor = np.moveaxis(np.tensordot(split, tensor, axes=(1, axis)), 0, axis)
     return tensor.ravel()

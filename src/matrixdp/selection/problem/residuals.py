@@ -370,7 +370,7 @@ class Pieces:
     weights: Sequence[Array]
     slots: list[SlotPiece] = field(init=False)
     #: Explicit queries about many attributes are mostly a few; their pieces are not to be changed.
-    _rows: Recent[Array] = field(init=False, default_factory=lambda: Recent(LIMITS.most_kept))
+    _rows: Recent[Array] = field(init=False, default_factory=lambda: Recent(LIMITS.kept_arrays))
     #: By type: the representative slots, their traces, and their diagonals over those.
     _diagonals: dict[int, list[tuple[int, float, Array]]] = field(init=False, default_factory=dict)
 
@@ -510,4 +510,4 @@ def numeric_terms(pieces: Pieces, sub: SubWorkload) -> list[Term]:
         kept = tuple([pieces.slots[slot].representative for slot in product.kept])
         merged[kept] = merged.get(kept, 0.0) + pieces.coefficient(product)
     largest = max(map(abs, merged.values()), default=0.0)
-    return [Term(c, k) for k, c in merged.items() if abs(c) > LIMITS.residuals_negligible * largest]
+    return [Term(c, k) for k, c in merged.items() if abs(c) > LIMITS.rounding * largest]

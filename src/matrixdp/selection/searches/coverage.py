@@ -34,6 +34,11 @@ __all__ = [
     "polished",
 ]
 
+#: Spreads of the lognormal noise on the scores of a greedy cover, in turn.
+_SPREADS = (0.03, 0.08, 0.15, 0.5)
+#: Moves that are scored at once: their scores stay in memory.
+_AT_ONCE = 20_000
+
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 #: Places of attributes, ascending.
@@ -286,14 +291,14 @@ def _multiplied(problem: Coverage) -> Array:
     for _ in range(LIMITS.coverage_steps):
         loss, slopes = problem.loss_and_slopes(found)
         ratios = slopes / loss
-        if float(ratios.max()) <= 1.0 + LIMITS.coverage_gap:
+        if float(ratios.max()) <= 1.0 + LIMITS.gap:
             break
         found = found * ratios**0.9
         found = found / float(found.sum())
     for negligible in (1e-6, 1e-9, 1e-12, 1e-15, 1e-18):
         kept = np.where(found > negligible * found.max(), found, 0.0)
         kept = kept / float(kept.sum())
-        if problem.loss(kept) <= loss * (1.0 + LIMITS.coverage_gap):
+        if problem.loss(kept) <= loss * (1.0 + LIMITS.gap):
             return np.asarray(kept)
     return found
 
@@ -329,15 +334,11 @@ def laplace_shares(
     for start in _covers(problem, generator(seed), restarts):
         support = (start > 0).tobytes()
         if support not in found:
-            found[support] = polished(
-                problem, start, LIMITS.coverage_screen_steps, LIMITS.coverage_screen_tolerance
-            )
+            found[support] = polished(problem, start, LIMITS.coverage_screen_steps, LIMITS.gain)
     if known is not None:
-        found[b""] = polished(problem, known, LIMITS.coverage_screen_steps, LIMITS.coverage_screen_tolerance)
+        found[b""] = polished(problem, known, LIMITS.coverage_screen_steps, LIMITS.gain)
     pairs = max(1, problem.holds.nnz)
-    most = max(
-        LIMITS.coverage_finalists if pairs <= LIMITS.coverage_large else 1, LIMITS.coverage_work // pairs
-    )
+    most = max(LIMITS.coverage_finalists if pairs <= LIMITS.more_pairs else 1, LIMITS.coverage_work // pairs)
     covering = [one for one in found.values() if math.isfinite(one[0])]
     finalists = sorted(covering, key=lambda item: item[0])[:most]
     return min((_finished(problem, *_moved(problem, *one)) for one in finalists), key=lambda item: item[0])
@@ -396,7 +397,7 @@ def _covers(problem: Coverage, rng: Generator, restarts: int) -> Iterator[Array]
     count = len(problem.marginals)
     yield greedy_cover(problem)
     for number in range(restarts * (LIMITS.coverage_times if count <= LIMITS.coverage_few else 1)):
-        noise = LIMITS.coverage_spreads[number % len(LIMITS.coverage_spreads)] * rng.standard_normal(count)
+        noise = _SPREADS[number % len(_SPREADS)] * rng.standard_normal(count)
         yield greedy_cover(problem, np.exp(noise))
 
 
@@ -463,7 +464,7 @@ def _moved(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]
 
     Moves that promise most and do not overlap are made together, and then all shares are polished.
     """
-    batch = LIMITS.coverage_at_once
+    batch = _AT_ONCE
     for _ in range(LIMITS.coverage_rounds):
         before = loss
         promised = _promised(problem, shares, loss)
@@ -476,14 +477,14 @@ def _moved(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]
                 if into >= 0:
                     tried[into] = share
             found = polished(problem, tried)
-            if found[0] < loss * (1.0 - LIMITS.least_gain):
+            if found[0] < loss * (1.0 - LIMITS.fine_gain):
                 loss, shares = found
                 batch = 2 * batch
             else:
                 if len(chosen) == 1:
                     promised = promised[1 : 1 + len(promised) // 2]
                 batch = max(1, len(chosen) // 2)
-        if loss >= before * (1.0 - LIMITS.least_round):
+        if loss >= before * (1.0 - LIMITS.gain):
             break
     return loss, shares
 
@@ -514,10 +515,10 @@ def _promised(problem: Coverage, shares: Array, loss: float) -> list[tuple[float
     """Return the moves that lower the loss at fixed other shares: gain, move, share; the best first."""
     moves = list(dict.fromkeys(_moves(problem, np.flatnonzero(shares))))
     found: list[tuple[float, Move, float]] = []
-    for begin in range(0, len(moves), LIMITS.coverage_at_once):
-        some = moves[begin : begin + LIMITS.coverage_at_once]
+    for begin in range(0, len(moves), _AT_ONCE):
+        some = moves[begin : begin + _AT_ONCE]
         losses, best = _scored(problem, shares, loss, some)
-        better = np.flatnonzero(losses < loss * (1.0 - LIMITS.least_gain))
+        better = np.flatnonzero(losses < loss * (1.0 - LIMITS.fine_gain))
         found += [(float(1.0 - losses[i] / loss), some[i], float(best[i])) for i in better]
     return sorted(found, key=lambda item: (-item[0], item[1]))
 

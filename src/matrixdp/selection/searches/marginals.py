@@ -175,10 +175,10 @@ def _allowed(workload: Workload, sizes: tuple[int, ...], max_cells: int) -> Call
         )
         for group in workload
     )
-    if largest > LIMITS.max_counted_cells:
+    if largest > LIMITS.max_table_cells:
         raise TooLargeError(
             f"weighted marginals: the workload asks about a marginal of {largest:.3g} cells; the limit is "
-            f"{LIMITS.max_counted_cells:,}. Use residual, or ask about fewer attributes together"
+            f"{LIMITS.max_table_cells:,}. Use residual, or ask about fewer attributes together"
         )
     return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= max_cells
 
@@ -297,7 +297,7 @@ class _Search:
             before = best.loss
             weighted = self.weighted(best.strategies, best)
             best = self.alternated(min(best, weighted, key=lambda one: one.loss))
-            if best.loss >= before * (1.0 - LIMITS.marginals_gain):
+            if best.loss >= before * (1.0 - LIMITS.first_gain):
                 break
         return best
 
