@@ -118,6 +118,10 @@ def test_what_may_be_asked_is_measured(matrix: Any):
     assert matrix.support_rank == round(np.trace(asked))
     np.testing.assert_allclose(asked @ np.linalg.pinv(rows) @ rows, asked, atol=1e-12)
     assert matrix.measures_total == bool(abs(asked.sum(axis=0) - 1.0).max() < 1e-6)
+    if isinstance(matrix, DeficientMatrix):  # of others by these rows, or for merged values by a share
+        queries = np.random.default_rng(3).normal(size=(matrix.columns, 2))
+        lost = ((outside @ queries) ** 2).sum(axis=0)
+        np.testing.assert_allclose(matrix.lost(queries), lost, atol=1e-12)
     weak = np.zeros((0, matrix.columns)) if matrix.outside is None else matrix.outside
     assert np.linalg.matrix_rank(rows @ weak.T, tol=1e-9) == matrix.rank - matrix.support_rank
 

@@ -7,7 +7,7 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.problem.grams import CrossGram, gram_terms, weight_products
+from matrixdp.selection.problem.grams import CrossGram, distinct_cells, gram_terms, weight_products
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import split_workload
 from tests.limits import Override
@@ -123,3 +123,13 @@ def test_queries_over_merged_attributes_leave_the_others_to_factor_out(limits: O
     [(coefficient, (own, _))] = gram_terms(matrix) or []
     assert coefficient == 1.0
     np.testing.assert_array_equal(own.matrix(), rows[:, :4].T @ rows[:, :4])
+
+
+@pytest.mark.parametrize("apart", [1e-9, 10.0])  # with the second their numbers tell no two cells apart
+def test_cells_are_the_same_where_no_query_tells_them_apart(apart: float, limits: Override):
+    limits(alike=apart)
+    random = np.random.default_rng(5)
+    queries = random.integers(0, 2, size=(4, 40)) * 1.0
+    first, place = distinct_cells(queries.T @ queries)
+    assert first.tolist() == sorted(np.unique(queries, axis=1, return_index=True)[1].tolist())
+    np.testing.assert_array_equal(queries[:, first][:, place], queries)

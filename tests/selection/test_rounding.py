@@ -54,3 +54,17 @@ def test_directions_that_are_not_measured_are_known_only_where_they_are_orthogon
     factor: Any = SimpleNamespace(rows=rows, cells=10, inverse=inverse)
     found = rounding._outside_of_large(factor)
     assert (found is not None) is known
+
+
+def test_few_rows_on_many_cells_are_measured_over_those_they_tell_apart():
+    random = np.random.default_rng(3)
+    apart = np.vstack([np.eye(5), random.uniform(size=(3, 5))])
+    rows = apart[:, random.integers(0, 5, size=90)] / apart.sum(axis=0).max()
+    matrix = measured_factor(rows, LAPLACE)
+    assert (matrix.rows, matrix.rank, matrix.support_rank) == (8, 5, 5)
+    entries = matrix.written()
+    np.testing.assert_allclose(entries / matrix.sensitivity, rows, atol=1e-4)
+    np.testing.assert_allclose(np.linalg.pinv(entries) @ entries, np.linalg.pinv(rows) @ rows, atol=1e-12)
+    # rows that tell more cells apart than they are: what only rounding measures is not supported
+    few = np.repeat(random.uniform(size=(2, 4)), 3, axis=1)
+    assert measured_factor(few / few.sum(axis=0).max(), LAPLACE).support_rank == 2

@@ -171,3 +171,51 @@ def test_least_squares_without_merging_are_tried_under_laplace_noise():
     entries = mdp.product(a="prefix", b="identity"), mdp.product(b="prefix", c="identity")
     workload = mdp.Workload(domain, *entries)
     assert select_union(workload, LAPLACE)[1].loss < 0.8 * select_kron(workload, LAPLACE)[1].loss
+
+
+PAIRS = mdp.Domain({"a": range(9), "b": range(9), "c": 3})
+APART = [mdp.product(a="prefix", c="identity"), mdp.product(b="prefix", c="identity")]
+BOXES = [
+    {"a": {"range": [i, 2 * i]}, "b": {"range": [j, 7 - j]}} for i, j in ((0, 0), (1, 2), (3, 1), (4, 3))
+]
+EXPLICIT = {
+    "beside others": [mdp.pairwise("abs", ["a", "b"]), *APART],
+    "with others": [mdp.pairwise("abs", ["a", "b"]), mdp.kway(1, "prefix")],
+    "least squares are better": [mdp.cells(BOXES), mdp.kway(1, {"numeric": "range"})],
+    "as they are": [mdp.pairwise("affine", ["a", "c"]), mdp.marginals(2)],
+}
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_explicit_queries_may_have_a_strategy_of_their_table(name: str, limits: Override):
+    workload = mdp.Workload(PAIRS, *EXPLICIT[name])
+    plan, certificate = select_union(workload, LAPLACE)
+    assert certificate.loss == pytest.approx(math.fsum(plan.analysis.group(g).weighted for g in workload))
+    assert certificate.loss >= dense_loss(plan, workload) * (1 - 1e-6)  # that of least squares of all parts
+    first = first_union_loss(workload, LAPLACE)[0]
+    limits(max_searched_queries=0)
+    products = select_union(workload, LAPLACE)[1].loss
+    assert certificate.loss <= products * (1 + 1e-9)
+    assert first <= first_union_loss(workload, LAPLACE)[0] * (1 + 1e-9)
+    tables = [part.attributes for part in plan.parts if any(len(b.attributes) > 1 for b in part.blocks)]
+    if "others" in name:
+        assert tables == [("a", "b")]
+        assert len(plan.parts) == (3 if name == "beside others" else 2)
+        assert certificate.loss < 0.83 * products
+    else:
+        assert not tables
+
+
+def test_tables_are_for_merged_unions_under_laplace_noise():
+    workload = mdp.Workload(PAIRS, *EXPLICIT["beside others"])
+    for noise, clusters in ((GAUSSIAN, "merged"), (LAPLACE, "products"), (LAPLACE, "two")):
+        plan, _ = select_union(workload, noise, clusters=clusters)
+        assert all(len(block.attributes) == 1 for part in plan.parts for block in part.blocks)
+
+
+def test_a_few_boxes_on_many_cells_are_measured_by_few_rows():
+    domain = mdp.Domain({"a": range(40), "b": range(40)})
+    boxes = [{"a": {"range": [i, i + 20]}, "b": {"range": [j, 39 - j]}} for i, j in np.ndindex(6, 3)]
+    plan, _ = select_union(mdp.Workload(domain, mdp.cells(boxes), mdp.marginals(1)), LAPLACE)
+    [table] = [part for part in plan.parts if part.attributes == ("a", "b")]
+    assert table.rows < 300

@@ -658,6 +658,10 @@ class DeficientMatrix(ExplicitMatrix):
     def unsupported(self) -> Array | None:
         return complement(self._decomposed[2][: self.rank].T)
 
+    def lost(self, queries: Array) -> Array:
+        right = self._decomposed[2][: self.rank]
+        return np.asarray(((queries - right.T @ (right @ queries)) ** 2).sum(axis=0))
+
     def solve(self, answers: Array) -> Array:
         left, values, right = self._decomposed
         inside = (left.T[: self.rank] @ answers) / values[: self.rank, None]

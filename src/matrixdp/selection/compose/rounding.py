@@ -121,6 +121,12 @@ def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:
     small = small_integers(rows)
     if small is not None:
         return explicit_matrix(small)
+    if 2 * len(rows) <= rows.shape[1]:
+        distinct, inverse = np.unique(rows, axis=1, return_inverse=True)
+        if _rank(distinct) == distinct.shape[1]:
+            # over cells that are measured apart it has full rank; written out it keeps it exactly
+            matrix = measured_factor(distinct, noise)
+            return DeficientMatrix(matrix.written().astype(np.int64)[:, inverse.ravel()])
     return _rounded(rows, _rank(rows), 2.0 ** (BITS if noise.norm == 2 else SUM_BITS), noise)
 
 

@@ -421,11 +421,19 @@ def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     [[0, 2], [0, 0, 1, 1]]
     """
     # of every row a number: only rows with equal numbers can be equal, and most differ
-    numbers = np.sort(gram @ np.cos(np.arange(len(gram)) ** 2.0)) / np.abs(gram).max()
-    if float(np.diff(numbers).min(initial=np.inf)) > LIMITS.alike:
-        return np.arange(len(gram)), np.arange(len(gram))
-    scaled = np.round(gram / np.abs(gram).max(), 13) + 0.0
-    _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
+    cells, peak = np.arange(len(gram)), np.abs(gram).max()
+    numbers = gram @ np.cos(cells**2.0) / peak
+    sort = np.argsort(numbers)
+    begins = np.concatenate([[True], np.diff(numbers[sort]) > LIMITS.alike])
+    if begins.all():
+        return cells, cells
+    inverse = np.empty_like(cells)
+    inverse[sort] = np.cumsum(begins) - 1
+    first = np.minimum.reduceat(sort, np.flatnonzero(begins))
+    others = np.delete(cells, first)
+    if np.abs(gram[others] - gram[first[inverse[others]]]).max() > LIMITS.rounding * peak:
+        scaled = np.round(gram / peak, 13) + 0.0
+        _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

@@ -1,13 +1,16 @@
 """OPT_plus: a union of products, each for some of the query groups.
 
 Groups that ask about the same attributes share a product, sets of groups are merged while it pays, and the
-products are combined by least squares with the best shares of the cost.
+products are combined by least squares with the best shares of the cost. Under Laplace noise a few explicit
+queries may have one strategy of their whole table instead of a product; such unions are averaged.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,12 +19,12 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Local, Part, Plan, Union
+from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kron
-from matrixdp.selection.compose.rounding import measured_matrix
+from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import Rows
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
@@ -55,7 +58,8 @@ def select_union(
     """Select a union of products.
 
     Groups that ask about the same attributes share a product; sets of groups are merged while the total
-    error falls. The products are combined by least squares, and the privacy cost is split for that. With
+    error falls. The products are combined by least squares, and the privacy cost is split for that. Under
+    Laplace noise the same is tried with a strategy of the whole table for a few explicit queries. With
     ``clusters`` "products" every group has a product of its own, the cost is split for answers from those
     products alone, and answers that several determine are averaged, which can only lower the error.
     With "two" there are two sets with equal shares of the cost, and least squares. ``memory`` keeps the
@@ -76,15 +80,16 @@ def select_union(
     """
     products = _Products(workload, noise, max(gap, 1e-4), seed, rows, progress, memory)
     if clusters == "merged":
-        candidates = _merged_candidates(products)
+        searches = products, *products.with_tables(mixed=True)
+        candidates = [(search, sets) for search in searches for sets in _merged_candidates(search)]
     else:
-        candidates = [products.apart() if clusters == "products" else _two_sets(products)]
-        products.total(candidates[0])
+        candidates = [(products, products.apart() if clusters == "products" else _two_sets(products))]
+        products.total(candidates[0][1])
 
-    def measured(sets: Sequence[Members], effort: str = "full") -> tuple[Plan, Certificate]:
-        losses = [products.loss(members, effort=effort) for members in sets]
+    def measured(products: _Products, sets: Sequence[Members]) -> tuple[Plan, Certificate]:
+        losses = [products.loss(members, effort="full") for members in sets]
         even = [1.0 / len(sets)] * len(sets)
-        parts = products.parts(sets, even if clusters == "two" else noise.best_shares(losses), effort)
+        parts = products.parts(sets, even if clusters == "two" else noise.best_shares(losses), "full")
         if len(parts) == 1:
             plan = Direct(workload.domain, tuple(parts), noise)
             return plan, Certificate(noise.variance_factor * losses[0], None, _SCOPE)
@@ -95,8 +100,16 @@ def select_union(
 
     if noise.norm == 1 and len(candidates) > 1:
         # full searches take long: what is found fast decides for which sets they are made
-        candidates = [min(candidates, key=lambda sets: measured(sets, "fast")[1].loss)]
-    return min((measured(sets) for sets in candidates), key=lambda choice: choice[1].loss)
+        candidates = [min(candidates, key=lambda candidate: candidate[0].fast_loss(candidate[1]))]
+    return min((measured(*candidate) for candidate in candidates), key=lambda choice: choice[1].loss)
+
+
+@dataclass(frozen=True, eq=False)
+class _Strategy:
+    """The product that is measured for a set of groups, of strategies of an attribute or a whole table."""
+
+    loss: float
+    factors: tuple[tuple[tuple[str, ...], Factor], ...]
 
 
 class _Products:
@@ -104,6 +117,9 @@ class _Products:
 
     ``memory`` keeps them by what is asked, for other searches on the same workload.
     """
+
+    #: Whether a few explicit queries may have one strategy of their table instead, and products with them.
+    tables = mixed = False
 
     def __init__(
         self,
@@ -118,7 +134,19 @@ class _Products:
         self.workload, self.noise = workload, noise
         self._gap, self._seed, self._rows, self._progress = gap, seed, rows, progress
         self._memory = {} if memory is None else memory
-        self._solved: dict[tuple[Members, str], tuple[tuple[str, ...], Product | None]] = {}
+        self._products: dict[tuple[Members, str], Product | None] = {}
+        self._solved: dict[tuple[Members, str], _Strategy | None] = {}
+
+    def with_tables(self, mixed: bool) -> list[_Products]:
+        """Return the same where a few explicit queries may have one strategy of their table instead.
+
+        With ``mixed`` other queries on its attributes may share it. Nothing where no group asks such queries:
+        under Gaussian noise the decomposition has them.
+        """
+        found = copy(self)
+        found.tables, found.mixed, found._solved = self.noise.norm == 1, mixed, {}
+        alone = [(place,) for place in range(len(self.workload))]
+        return [found] if any(found._has_table(self.terms(own), own) for own in alone) else []
 
     def loss(self, members: Members, worth: float = math.inf, effort: str = "fast") -> float:
         """Return the loss of the product for some groups; infinite where it does not fit.
@@ -126,14 +154,45 @@ class _Products:
         One above ``worth`` is of no use.
         """
         if (members, effort) not in self._solved:
-            terms = self.terms(members)
-            self._solved[members, effort] = terms.attributes, self._product(terms, members, worth, effort)
-        product = self._solved[members, effort][1]
-        return math.inf if product is None else product.loss
+            self._solved[members, effort] = self._strategy(members, worth, effort)
+        found = self._solved[members, effort]
+        return math.inf if found is None else found.loss
 
     def terms(self, members: Members) -> KronSum:
         """Return what some groups ask."""
         return KronSum.of(self.workload.domain, [self.workload.groups[place] for place in members])
+
+    def _strategy(self, members: Members, worth: float, effort: str) -> _Strategy | None:
+        terms, found = self.terms(members), []
+        if (members, effort) not in self._products:
+            self._products[members, effort] = self._product(terms, members, worth, effort)
+        product = self._products[members, effort]
+        if product is not None:
+            alone = [(name,) for name in terms.attributes]
+            found.append(_Strategy(product.loss, tuple(zip(alone, product.factors, strict=True))))
+        if self._has_table(terms, members):
+            table = solve_axis(
+                terms.dense(terms.attributes),
+                self.noise,
+                gap=self._gap,
+                seed=self._seed,
+                restarts=self._rows.restarts or None,
+                effort=effort,
+                p=self._rows.of(math.prod(terms.sizes)),
+            )
+            found.append(_Strategy(table.loss, ((terms.attributes, table),)))
+        return min(found, key=lambda one: one.loss, default=None)
+
+    def _has_table(self, terms: KronSum, members: Members) -> bool:
+        """Return whether groups are few queries, some of them explicit on all attributes of a table.
+
+        One strategy of the table for all groups together is another mechanism's.
+        """
+        if not self.tables or (terms.terms and not self.mixed) or len(members) == len(self.workload):
+            return False
+        queries = sum(self.workload.groups[place].queries for place in members)
+        few = queries <= LIMITS.max_searched_queries and math.prod(terms.sizes) <= LIMITS.axis_cells
+        return few and any(len(rows.axes) == len(terms.sizes) > 1 for rows in terms.rows)
 
     def _product(self, terms: KronSum, members: Members, worth: float, effort: str) -> Product | None:
         content = (terms.sizes, frozenset((keys, weight) for weight, keys in terms.products), effort)
@@ -163,10 +222,10 @@ class _Products:
     def _starts(self, attributes: Sequence[str], members: Members) -> list[Factor | None]:
         """Return for each attribute the strategy with the most rows of those for some of the groups."""
         found: dict[str, Factor] = {}
-        for (own, _), (names, product) in self._solved.items():
-            if product is not None and set(own) < set(members):
-                for name, factor in zip(names, product.factors, strict=True):
-                    if name not in found or factor.height > found[name].height:
+        for (own, _), strategy in self._solved.items():
+            if strategy is not None and set(own) < set(members):
+                for (name, *others), factor in strategy.factors:
+                    if not others and (name not in found or factor.height > found[name].height):
                         found[name] = factor
         return [found.get(name) for name in attributes]
 
@@ -180,14 +239,25 @@ class _Products:
             raise TooLargeError(_TOO_LARGE)
         return total
 
+    def fast_loss(self, sets: Sequence[Members]) -> float:
+        """Return the loss of a union, searched fast; with tables each set is answered from its own."""
+        apart, losses = self.total(sets), [self.loss(members) for members in sets]
+        found = [self._solved[members, "fast"] for members in sets]
+        tables = any(len(names) > 1 for one in found if one is not None for names, _ in one.factors)
+        if tables or len(sets) == 1:
+            return self.noise.variance_factor * apart
+        shares = self.noise.best_shares(losses)
+        return combined_plan(self.workload, self.parts(sets, shares, "fast"), self.noise)[1].loss
+
     def parts(self, sets: Sequence[Members], shares: Sequence[float], effort: str) -> list[Part]:
         """Return the parts that measure the products of sets that were solved, at shares of the cost."""
         found = []
         for members, share in zip(sets, shares, strict=True):
-            attributes, product = self._solved[members, effort]
-            assert product is not None
-            pairs = zip(attributes, product.factors, strict=True)
-            blocks = tuple(Block((name,), measured_matrix(factor, self.noise)) for name, factor in pairs)
+            strategy = self._solved[members, effort]
+            assert strategy is not None
+            matrices = [(names, measured_matrix(factor, self.noise)) for names, factor in strategy.factors]
+            attributes = tuple([name for names, _ in matrices for name in names])
+            blocks = product_blocks(self.workload.domain, matrices)
             found.append(Part(attributes, blocks, 1.0).at_cost(self.noise, share))
         return found
 
@@ -226,12 +296,11 @@ def first_union_loss(
     [386.6, 2400.0]
     """
     products = _Products(workload, noise, memory=memory)
-    sets, total = _sets(products, merge=False)
+    sets, _ = _sets(products, merge=False)
+    loss = products.fast_loss(sets)
+    for tables in products.with_tables(mixed=False):
+        loss = min(loss, tables.fast_loss(_sets(tables, merge=False)[0]))
     whole = products.loss(_everything(products)) if len(sets) <= LIMITS.max_merged_sets else math.inf
-    loss = noise.variance_factor * total
-    if len(sets) > 1:
-        losses = [products.loss(members) for members in sets]
-        loss = combined_plan(workload, products.parts(sets, noise.best_shares(losses), "fast"), noise)[1].loss
     return loss, noise.variance_factor * whole if math.isfinite(whole) else None
 
 
