@@ -22,6 +22,8 @@ from matrixdp.errors import within
 from matrixdp.statistics import StatisticEntry, in_words
 
 _SHOWN = 50
+#: What is said of an export besides the number of its tables.
+_BESIDE = {"xlsx": " in tables.xlsx", "sdmx": ", structure.xml", "ddi": " in codebook.xml"}
 
 
 def _warn(release: mdp.Release) -> None:
@@ -49,7 +51,11 @@ def show(
         Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
     ] = None,
     format: Annotated[  # noqa: A002
-        str, Option(metavar="csv|parquet|xlsx", help="What --export writes; xlsx is one Excel workbook.")
+        str,
+        Option(
+            metavar="csv|parquet|xlsx|sdmx|ddi",
+            help="What --export writes; xlsx is one Excel workbook, ddi the code book alone.",
+        ),
     ] = "csv",
     helpers: Annotated[
         bool, Option("--helpers", help="List or write the counts that only serve statistics, too.")
@@ -74,7 +80,7 @@ def show(
         out = release.save_tables(export, format=format, pivot=pivot, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
         written = sum(one.rows > 0 for one in published)
-        beside = ", datapackage.json, croissant.json" if format != "xlsx" else " in tables.xlsx"
+        beside = _BESIDE.get(format, ", datapackage.json, croissant.json")
         typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}{beside}.")
     elif table is None:
         _list(release, every, helpers)

@@ -35,7 +35,10 @@ from matrixdp.locks import whole_path
 from matrixdp.measure.measurement import Measurement
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.releases import record as records
+from matrixdp.releases.ddi import FILE as CODEBOOK
+from matrixdp.releases.ddi import write_codebook
 from matrixdp.releases.schema import Request
+from matrixdp.releases.sdmx import write_sdmx
 from matrixdp.releases.signatures import SigningKey, write_signature
 from matrixdp.releases.workbook import FILE as WORKBOOK
 from matrixdp.releases.workbook import write_workbook
@@ -48,8 +51,9 @@ if TYPE_CHECKING:
 DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
 FORMATS = {"csv": records.CSV, "parquet": records.PARQUET}
 """What each table can be written as in a file of its own, with the media types."""
-EXCEL = "xlsx"
-"""All tables as one workbook."""
+EXCEL, SDMX, DDI = "xlsx", "sdmx", "ddi"
+"""All tables as one workbook; as observations with their structure; the code book alone."""
+_TOGETHER = (EXCEL, SDMX, DDI)
 #: A folder gets at most so many tables.
 _MOST_TABLES = 10_000
 _LONGEST_NAME = 80
@@ -67,11 +71,11 @@ def write_tables(
     helpers: bool,
 ) -> Path:
     """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
-    if format not in (*FORMATS, EXCEL):
-        raise SpecificationError.at(("format",), describe_value(format), ", ".join((*FORMATS, EXCEL)))
-    if format == EXCEL and pivot is not None:
+    if format not in (*FORMATS, *_TOGETHER):
+        raise SpecificationError.at(("format",), describe_value(format), ", ".join((*FORMATS, *_TOGETHER)))
+    if format in _TOGETHER and pivot is not None:
         expected = "csv or parquet for wide tables"
-        raise SpecificationError.at(("format",), f"{EXCEL} with pivot", expected, code="conflict")
+        raise SpecificationError.at(("format",), f"{format} with pivot", expected, code="conflict")
     published = (*release.tables, *(release.helpers if helpers else ()))
     if len(published) > _MOST_TABLES:
         expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
@@ -90,6 +94,10 @@ def write_tables(
         if format == EXCEL:
             mark = "" if release.private else "NOT-PRIVATE-"
             write_workbook(release, published, partial / f"{mark}{WORKBOOK}")
+        elif format == SDMX:
+            write_sdmx(release, published, partial)
+        elif format == DDI:
+            write_codebook(release, published, partial / CODEBOOK)
         else:
             _write_files(release, published, partial, format, pivot)
         partial.replace(target)
