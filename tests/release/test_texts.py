@@ -1,8 +1,10 @@
 """Texts for readers: in every language, in every face, and of no influence on what is measured."""
 
+import csv
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -118,6 +120,40 @@ def test_the_terminal_speaks_it(folder: Path) -> None:
     refused = CliRunner().invoke(app, ["show", str(folder), "--language", "de"])
     assert refused.exit_code == 2
     assert "unknown-name" in refused.output
+
+
+def test_files_have_names_for_programs_and_titles_for_readers(folder: Path, tmp_path: Path) -> None:
+    release = mdp.load_release(folder)
+    plain, french = (
+        release.save_tables(tmp_path / "plain"),
+        release.in_language("fr").save_tables(tmp_path / "fr"),
+    )
+    assert {path.name for path in plain.iterdir()} == {path.name for path in french.iterdir()}
+    name = "NOT-PRIVATE-sex-by-place.csv"
+    heads = {}
+    for place in (plain, french):
+        with (place / name).open(encoding="utf-8", newline="") as file:
+            heads[place] = list(csv.reader(file))
+    assert heads[plain][0][:3] == ["sex", "place", "estimate"]
+    assert heads[french][0][:3] == ["Sexe", NASTY[2], "estimate"]
+    assert [row[2:] for row in heads[plain][1:]] == [row[2:] for row in heads[french][1:]]
+    assert heads[french][1][0] == "femme"
+    for place, head, title in ((plain, "sex", "Sex"), (french, "Sexe", None)):
+        package = json.loads((place / "datapackage.json").read_text(encoding="utf-8"))
+        [table] = [one for one in package["resources"] if one["path"] == name]
+        assert (table["description"], table["sources"]) == (NASTY[3], [{"title": "Register"}])
+        field = table["schema"]["fields"][0]
+        assert (field["name"], field.get("title")) == (head, title)
+        assert field["description"].endswith(NASTY[1])
+        assert package["licenses"] == [{"title": "CC BY 4.0"}]
+        catalogue = json.loads((place / "croissant.json").read_text(encoding="utf-8"))
+        assert catalogue["license"] == "CC BY 4.0"
+        columns = [one["source"]["extract"]["column"] for one in catalogue["recordSet"][0]["field"]]
+        assert columns == heads[place][0]
+    parquet = release.in_language("fr").save_tables(tmp_path / "pq", format="parquet")
+    schema = pq.read_schema(parquet / name.replace(".csv", ".parquet"))
+    assert (schema.names[0], schema.field(0).metadata[b"title"]) == ("sex", b"Sexe")
+    assert json.loads(schema.metadata[b"matrixdp"])["unit"] == "contrôles"
 
 
 def test_texts_come_back_as_they_were_written() -> None:

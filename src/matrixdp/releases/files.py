@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import METADATA, statistics_table
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.table import AnswerColumns, own_table, plain_schema, row_groups
-from matrixdp.answers.titles import head
+from matrixdp.answers.table import AnswerColumns, heading, own_table, plain_schema, row_groups
+from matrixdp.answers.titles import head, unique
 from matrixdp.domain import Domain
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
@@ -140,12 +140,12 @@ def _written(
             own = pivot if pivot is not None and _pivoted(group, release.domain, pivot) else None
             columns = AnswerColumns(release.domain, (group,), levels=True)
             tables = _tables(release, group, columns, format, own)
-        rows, schema = _write(path, tables, one.title, release)
+        rows, schema, headers = _write(path, tables, one, release)
         if group is not None:
             categories = _categories(columns, schema)
         said = entry(path)
         yield records.TableFile(
-            path.name, name, one.title, one.unit, rows, schema, categories,
+            path.name, name, one, rows, schema, headers, categories,
             said["bytes"], said["sha256"], FORMATS[format],
         )  # fmt: skip
 
@@ -176,8 +176,10 @@ def _tables(
         yield for_people(table, decimals_of(least[0])) if format == "csv" else table
 
 
-def _write(path: Path, tables: Iterator[pa.Table], title: str, release: Release) -> tuple[int, pa.Schema]:
-    """Write the pieces of a table; return the number of rows, and the columns."""
+def _write(
+    path: Path, tables: Iterator[pa.Table], one: PublishedTable, release: Release
+) -> tuple[int, pa.Schema, tuple[str, ...]]:
+    """Write the pieces of a table; return the number of rows, the columns, and what the file calls them."""
     first = next(tables)
     schema, rows, plain = first.schema, 0, path.suffix == ".csv"
     if not plain:
@@ -185,16 +187,28 @@ def _write(path: Path, tables: Iterator[pa.Table], title: str, release: Release)
             field.with_metadata({**(field.metadata or {}), b"description": records.field_description(field)})
             for field in schema
         ]
-        said = {"title": title, "confidence": release.confidence, "privacy": release.statement.as_dict()}
+        told = {"unit": one.unit, "note": one.note, "source": one.source}
+        said = {
+            "title": one.title,
+            **{key: text for key, text in told.items() if text},
+            "confidence": release.confidence,
+            "privacy": release.statement.as_dict(),
+        }
         if METADATA in (schema.metadata or {}):
             said["statistic"] = json.loads(schema.metadata[METADATA])
         schema = pa.schema(described, metadata={"matrixdp": json.dumps(said, ensure_ascii=False)})
-    writer = pacsv.CSVWriter(path, schema) if plain else pq.ParquetWriter(path, schema, compression="zstd")
+    spoken = plain and release.domain.language is not None
+    headers = unique(map(heading, schema)) if spoken else tuple(schema.names)
+    plain_form = pa.schema([field.with_name(name) for field, name in zip(schema, headers, strict=True)])
+    writer = (
+        pacsv.CSVWriter(path, plain_form) if plain else pq.ParquetWriter(path, schema, compression="zstd")
+    )
     with writer:
         for table in chain([first], tables):
-            writer.write_table(table.replace_schema_metadata() if plain else table.cast(schema))
+            named = table.rename_columns(list(headers)).replace_schema_metadata()
+            writer.write_table(named if plain else table.cast(schema))
             rows += table.num_rows
-    return rows, schema
+    return rows, schema, headers
 
 
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:

@@ -16,7 +16,18 @@ import numpy as np
 import pyarrow as pa
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, REMARKS, AnswerColumns, Estimated
+from matrixdp.answers.publication import PublishedTable
+from matrixdp.answers.table import (
+    BOUND,
+    FIGURE,
+    FIGURES,
+    OF,
+    REMARKS,
+    TITLE,
+    AnswerColumns,
+    Estimated,
+    heading,
+)
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
@@ -476,14 +487,14 @@ _FIGURES = {
 @final
 @dataclass(frozen=True)
 class TableFile:
-    """A file with one table: its figures count or measure the unit."""
+    """A file with one table, whose columns the file calls by its headers."""
 
     path: str
     name: str
-    title: str
-    unit: str
+    table: PublishedTable
     rows: int
     schema: pa.Schema
+    headers: Sequence[str]
     categories: Mapping[str, Sequence[str]]
     size: int
     sha256: str
@@ -521,15 +532,17 @@ def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]
             "name": file.name,
             "type": "table",
             "path": file.path,
-            "title": file.title,
-            "unit": file.unit,
+            "title": file.table.title,
+            **({"description": file.table.note} if file.table.note else {}),
+            **({"sources": [{"title": file.table.source}]} if file.table.source else {}),
+            "unit": file.table.unit,
             "format": file.path.rpartition(".")[2],
             "mediatype": file.media_type,
             "encoding": "utf-8",
             # readers of Parquet do not count bytes, and call it a fault that they did not
             **({"bytes": file.size} if file.media_type == CSV else {}),
             "hash": f"sha256:{file.sha256}",
-            "schema": {"fields": [_field(file, field) for field in file.schema], "missingValues": [""]},
+            "schema": {"fields": _fields(release, file), "missingValues": [""]},
         }
         for file in files
     ]
@@ -538,6 +551,7 @@ def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]
         "name": "matrixdp-tables",
         "title": _title(release),
         "description": _description(release),
+        **_packaged(release.told),
         **({} if (time := release.measurement.authorization.time) is None else {"created": time}),
         "confidence": release.confidence,
         "intervals": release.intervals.description,
@@ -547,13 +561,40 @@ def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]
     }
 
 
-def _field(file: TableFile, field: pa.Field) -> dict[str, Any]:
-    kind = _column_kind(field.type, "integer", "number", "date", "string")
-    found: dict[str, Any] = {"name": field.name, "type": kind, "description": field_description(field)}
-    listed = file.categories.get(field.name, ())
-    if 0 < len(listed) <= _MOST_CATEGORIES:
-        found |= {"categories": list(listed), "categoriesOrdered": True}
+def _packaged(told: Mapping[str, str]) -> dict[str, Any]:
+    """Return what readers are told of a release in the words of a Data Package."""
+    people = (("publisher", "publisher"), ("contact", "contactPoint"))
+    found: dict[str, Any] = {
+        "homepage": told.get("method"),
+        "licenses": [{"title": told["licence"]}] if "licence" in told else None,
+        "sources": [{"title": told["source"]}] if "source" in told else None,
+        "contributors": [{"title": told[key], "roles": [role]} for key, role in people if key in told],
+        "temporalCoverage": told.get("period"),
+        "nextRelease": told.get("next_release"),
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def _fields(release: Release, file: TableFile) -> list[dict[str, Any]]:
+    found = []
+    for field, header in zip(file.schema, file.headers, strict=True):
+        kind = _column_kind(field.type, "integer", "number", "date", "string")
+        own: dict[str, Any] = {"name": header, "type": kind}
+        if _titled(field) not in ([], [header]):
+            own["title"] = heading(field)
+        own["description"] = _described(release, field)
+        listed = file.categories.get(field.name, ())
+        if 0 < len(listed) <= _MOST_CATEGORIES:
+            own |= {"categories": list(listed), "categoriesOrdered": True}
+        found.append(own)
     return found
+
+
+def _described(release: Release, field: pa.Field) -> str:
+    """Return what a column of a table holds, with the note on its attribute."""
+    domain = release.domain
+    note = domain[field.name].told.get("note", "") if field.name in domain else ""
+    return ". ".join(filter(None, (field_description(field), note)))
 
 
 def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
@@ -564,6 +605,7 @@ def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
         "name": "matrixdp tables",
         "alternateName": _title(release),
         "description": _description(release),
+        **_catalogued(release.told),
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         **({} if (time := release.measurement.authorization.time) is None else {"dateCreated": time}),
         "rai:personalSensitiveInformation": release.statement.text,
@@ -572,7 +614,7 @@ def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
                 "@type": "cr:FileObject",
                 "@id": file.path,
                 "name": file.path,
-                "description": file.title,
+                "description": file.table.title,
                 "contentUrl": file.path,
                 "contentSize": f"{file.size} B",
                 "encodingFormat": "application/x-parquet" if file.media_type == PARQUET else file.media_type,
@@ -585,22 +627,39 @@ def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
                 "@type": "cr:RecordSet",
                 "@id": file.name,
                 "name": file.name,
-                "description": file.title,
+                "description": file.table.title,
                 "field": [
                     {
                         "@type": "cr:Field",
                         "@id": f"{file.name}/{field.name}",
                         "name": field.name,
-                        "description": field_description(field),
+                        "description": ". ".join((*_titled(field), _described(release, field))),
                         "dataType": f"sc:{_column_kind(field.type, 'Integer', 'Float', 'Date', 'Text')}",
-                        "source": {"fileObject": {"@id": file.path}, "extract": {"column": field.name}},
+                        "source": {"fileObject": {"@id": file.path}, "extract": {"column": header}},
                     }
-                    for field in file.schema
+                    for field, header in zip(file.schema, file.headers, strict=True)
                 ],
             }
             for file in files
         ],
     }
+
+
+def _titled(field: pa.Field) -> list[str]:
+    """Return the title of a column, where it has one."""
+    return [heading(field)] if TITLE in (field.metadata or {}) else []
+
+
+def _catalogued(told: Mapping[str, str]) -> dict[str, Any]:
+    """Return what readers are told of a release in the words of schema.org."""
+    found: dict[str, Any] = {
+        "license": told.get("licence"),
+        "publisher": {"@type": "sc:Organization", "name": told["publisher"]} if "publisher" in told else None,
+        "temporalCoverage": told.get("period"),
+        "isBasedOn": told.get("source"),
+        "url": told.get("method"),
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _column_kind(type_: pa.DataType, integer: str, number: str, day: str, text: str) -> str:
@@ -613,12 +672,14 @@ def _column_kind(type_: pa.DataType, integer: str, number: str, day: str, text: 
 
 def _title(release: Release) -> str:
     mark = "" if release.private else "NOT PRIVATE: "
-    return f"{mark}{release.workload.queries:,} counts with differential privacy"
+    words = f"{release.workload.queries:,} counts with differential privacy"
+    return f"{mark}{release.told.get('title', words)}"
 
 
 def _description(release: Release) -> str:
     ends = f"Intervals are of {100 * release.confidence:g}% confidence, {release.intervals.description}."
-    return f"{release.statement.text} {ends}"
+    own = (release.told.get("description"), release.statement.text, ends)
+    return " ".join(filter(None, own))
 
 
 _TERMS = (

@@ -1155,10 +1155,11 @@ class Release(Displayed):
         ----------
         out : str or path
             The folder; it must not be there, or be empty. It is no part of the folder of a release.
-        format : {'csv', 'parquet', 'xlsx'}
+        format : {'csv', 'parquet', 'xlsx', 'sdmx', 'ddi'}
             Parquet has every digit, ordered categories, and descriptions in its metadata. ``xlsx`` is one
             workbook, ``tables.xlsx``: contents, a sheet for each table, and notes; it has no descriptions
-            for machines beside it.
+            for machines beside it. ``sdmx`` is SDMX-CSV 2.0 with its structure message, ``structure.xml``;
+            ``ddi`` is the code book alone, ``codebook.xml``.
         pivot : str, optional
             An attribute whose values become columns, in the tables that ask about it beside others.
         helpers : bool
