@@ -83,9 +83,14 @@ def overlapping(tab: Any, picture: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("viewport", [PHONE, WIDE], ids=["phone", "wide"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("of", ["hostile", "publication"])
+@pytest.mark.parametrize(
+    ("of", "scheme", "viewport"),
+    [
+        ("hostile", "light", PHONE),
+        ("hostile", "dark", WIDE),
+        *(("publication", scheme, size) for scheme in ("light", "dark") for size in (PHONE, WIDE)),
+    ],
+)
 def test_it_is_clean_for_everybody(browser, address, publication, of, scheme, viewport):
     place = address if of == "hostile" else publication
     with opened(browser, place, color_scheme=scheme, viewport=viewport) as tab:

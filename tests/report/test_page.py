@@ -1,8 +1,10 @@
 """The page says what the folder holds, no more and no less, and nothing in it is obeyed."""
 
 import base64
+import csv
 import hashlib
 import html
+import json
 import math
 import re
 import shutil
@@ -171,6 +173,76 @@ def test_unreliable_figures_are_graded_and_suppressed_on_request(tmp_path: Path)
         assert len(re.findall(">F</text>", base64.b64decode(picture).decode())) == sum(hidden)
     with pytest.raises(SpecificationError):
         report_release(out, suppress_above=-1)
+
+
+def test_every_figure_is_that_of_the_exported_file(published: Path, tmp_path: Path):
+    release = mdp.load_release(published)
+    exported = release.save_tables(tmp_path / "tables")
+    page = report_release(published, exported=exported)
+    found = Page(page)
+    resources = json.loads((exported / "datapackage.json").read_text(encoding="utf-8"))["resources"]
+    assert len(resources) == len(release.tables)
+    attributes, crossed = set(release.domain.names), 0
+    for one, resource in zip(release.tables, resources, strict=True):
+        assert f'href="tables/{resource["path"]}"' in page
+        rows = list(csv.DictReader((exported / resource["path"]).read_text(encoding="utf-8").splitlines()))
+        head, *shown = found.tables[one.title]
+        names = {"standard error": "stddev", "95% from": "lower", "to": "upper"}
+        for own, row in zip(rows, shown, strict=True):
+            for name, text in zip(head, row, strict=True):
+                value = own.get(names.get(name, name))
+                if value is not None:
+                    assert _same(text, value), (one.title, name)
+        figures = {frozenset(own[name] for name in head if name in attributes): own for own in rows}
+        cross = found.tables.get(f"cross {one.title}")
+        crossed += 0 if cross is None else _checked(cross, figures)
+    assert crossed == 87 * 2 + 12 * 3 + 3 * 10 * 2 + 12 * 2 + 3 * 2
+
+
+def _same(text: str, value: str) -> bool:
+    """Return whether a text of the page is a value of a file: the same number to the last digit."""
+    try:
+        return float(text.replace(",", "")) == float(value)
+    except ValueError:
+        return text == value or (text, value) == ("-", "")
+
+
+def _checked(cross: list[list[str]], figures: dict[frozenset[str], dict[str, str]]) -> int:
+    """Compare the cells of a cross table with the rows of a list, and return how many there are in both."""
+    (stub, *_), heads, *rows = cross
+    group, outer = "", {label for label, *_ in rows if "," in stub and label in ("one", "two", "three")}
+    checked = 0
+    for label, *texts in rows:
+        group = label if label in outer else group
+        for column, text in zip(heads, texts, strict=True):
+            own = figures.get(frozenset({group, label, column} - {""}))
+            if own is not None:
+                found = re.match(r"[-,.\d]+", text)
+                assert found is not None
+                assert _same(found[0], own["estimate"])
+                checked += 1
+    return checked
+
+
+def test_key_figures_come_first_and_files_in_the_page_are_what_readers_see(published: Path):
+    found = report_release(published, suppress_above=0.33)
+    page = Page(found)
+    assert page.tables["total"][1][0] in found.split('id="tables"')[0]
+    assert "1 March 2019 to 29 February 2020" in page.text
+    links = [
+        a for tag, a in page.elements if tag == "a" and str(a.get("href", "")).startswith("data:text/csv")
+    ]
+    assert len(links) == len(mdp.load_release(published).tables)
+    (area,) = (str(a["href"]) for a in links if a["download"] == "area.csv")
+    rows = list(csv.DictReader(base64.b64decode(area.partition(",")[2]).decode().splitlines()))
+    listed = page.tables["area"][1:]
+    assert [row["area"] for row in rows] == [row[0] for row in listed]
+    hidden = [row["quality"] == "F" for row in rows]
+    assert 0 < sum(hidden) < 87
+    assert [row["estimate"] == "" == row["lower"] for row in rows] == hidden
+    assert [row[1] == "F" for row in listed] == hidden
+    with pytest.raises(SpecificationError):
+        report_release(published, exported="nowhere")
 
 
 def test_a_seeded_release_promises_nothing(release: mdp.Release, tmp_path: Path):
