@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers.quality import Presentation
 from matrixdp.display import printable
 from matrixdp.errors import SpecificationError
 from matrixdp.report import accuracy, report_release, tables
@@ -222,6 +223,15 @@ def _checked(cross: list[list[str]], figures: dict[frozenset[str], dict[str, str
                 assert _same(found[0], own["estimate"])
                 checked += 1
     return checked
+
+
+def test_pictures_of_statistics_have_an_axis_for_each_attribute(published: Path):
+    release = mdp.load_release(published)
+    drawn = {one.title: one.picture for one in tables.shown_tables(release, Presentation())}
+    names = {title: [axis.name for axis in own.axes] for title, own in drawn.items() if own is not None}
+    assert names["mean of size by kind"] == ["kind"]
+    assert names["quartiles of month"] == ["quantile"]
+    assert names[next(title for title in names if title.startswith("share"))] == ["kind", "old"]
 
 
 def test_key_figures_come_first_and_files_in_the_page_are_what_readers_see(published: Path):

@@ -169,7 +169,8 @@ def _picture(
     if len(hidden) < 2 or hidden.all():
         return None
     if one.group is None:
-        return answered_statistic(seen, one.unit).without(hidden)
+        figures = seen.drop_columns([QUALITY]) if QUALITY in seen.column_names else seen
+        return answered_statistic(figures, one.unit).without(hidden)
     columns = (seen.column(name).to_numpy() for name in FIGURES)
     estimates, stddevs, lower, upper = (np.asarray(own, dtype=np.float64) for own in columns)
     axes = axes_of(release.domain, one.group)
