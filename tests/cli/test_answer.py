@@ -99,6 +99,11 @@ def test_answers_to_sql_have_the_shape_of_its_result(out: Path, tmp_path: Path):
             assert f"{row[f'{name}_lower']:,.1f} to {row[f'{name}_upper']:,.1f}" in shown
     run("answer", out, "--sql", statement, "--out", tmp_path / "n.csv")
     assert pacsv.read_csv(tmp_path / "n.csv").column_names == list(printed[0])
+    several = (
+        "SELECT sex, COUNT(*) AS n, AVG(age) AS mean_age, STDDEV(age) AS spread_of_age FROM t GROUP BY sex"
+    )
+    wide = run("answer", out, "--sql", f"{several} HAVING COUNT(*) > -99 ORDER BY n").stdout
+    assert (wide.count("95% interval"), wide.count("depends on the noise")) == (3, 1)
     many = run("answer", out, "--sql", "SELECT age, month, COUNT(*) AS n FROM t GROUP BY ALL").stdout
     assert "50 of " in many
 

@@ -130,12 +130,14 @@ def _counts(
     """Return the columns of the counts, standard errors and intervals that four columns hold."""
     values, errors, low, high = (column.to_pylist() for column in figures)
 
-    def counts(numbers: list[float]) -> list[str]:
+    def counts(numbers: list[float | None]) -> list[str]:
         # more than one digit behind the point where the error is small
-        pairs = zip(numbers, errors, strict=True)
-        return [rounded(number, max(1, decimals_of(error) or 1)) for number, error in pairs]
+        decimals = (1 if error is None else max(1, decimals_of(error) or 1) for error in errors)
+        pairs = zip(numbers, decimals, strict=True)
+        return ["-" if number is None else rounded(number, digits) for number, digits in pairs]
 
-    ends = [f"{one} to {other}" for one, other in zip(counts(low), counts(high), strict=True)]
+    pairs = zip(counts(low), counts(high), strict=True)
+    ends = ["-" if pair == ("-", "-") else " to ".join(pair) for pair in pairs]
     return [
         Column(head, counts(values), number=True, whole=True),
         Column("stddev", [figure(error) for error in errors], number=True, whole=True),
@@ -186,16 +188,23 @@ def print_table(screen: Console, found: pa.Table, confidence: float, limit: int)
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of answers in the shape of a statement's result."""
     shown = answers.slice(0, limit)
-    columns: list[Column] = []
+    keys: list[Column] = []
+    together: list[Column] = []
+    aggregates: list[list[Column]] = []
     for place, field in enumerate(answers.schema):
         kind, head = (field.metadata or {}).get(FIGURE), printable(field.name)
         if kind == b"estimate":
-            columns += _counts(head, shown.columns[place : place + 4], confidence, whole=False)
+            aggregates.append(_counts(head, shown.columns[place : place + 4], confidence, whole=False))
+            together += aggregates[-1]
         elif kind is None:
             texts = _labels(shown.column(place), "NULL")
             # where the screen is too narrow, intervals and long keys are broken; the rest keeps its line
-            columns.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
-    print_columns(screen, columns)
+            keys.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
+            together.append(keys[-1])
+    needed = Measurement.get(screen, screen.options.update(max_width=_WIDEST), table_of(together)).maximum
+    # several aggregates that do not fit beside one another stand below one another
+    for columns in [together] if needed <= screen.width else [[*keys, *own] for own in aggregates]:
+        print_columns(screen, columns)
     _print_rest(shown.num_rows, answers.num_rows)
 
 
