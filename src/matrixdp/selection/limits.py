@@ -38,6 +38,9 @@ class Limits:
     singular_values_rank: float = 1e-5
     #: Entries of matrices, tensors and weights that differ by less are the same.
     same: float = 1e-11
+    #: A Gram matrix that is this near to a I + b 11', or to one query, has the closed form. Not ``same``: a
+    #: wider one takes what is merely near, and lowered the bound of a product of two attributes by 4.5%.
+    closed_form: float = 1e-13
     #: The same where each entry is a ratio or a combination of many: rows that no query tells apart, and
     #: Gram matrices in the form of a chain.
     alike: float = 1e-9

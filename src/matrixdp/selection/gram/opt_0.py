@@ -67,7 +67,7 @@ class Rows:
     Attributes
     ----------
     p : int
-        Rows for every attribute; 0 tries several numbers, and adds rows while they pay.
+        Rows for every attribute; 0 tries several numbers.
     cells_per_row : int
         Where p is 0: one row for so many cells of an attribute. McKenna et al. take 16.
     restarts : int

@@ -227,7 +227,7 @@ def _exchangeable(gram: Array) -> Factor | None:
     size = len(gram)
     off = float(gram[0, -1]) if size > 1 else 0.0
     single = float(gram[0, 0]) - off
-    tolerance = LIMITS.same * float(np.abs(gram).max())
+    tolerance = LIMITS.closed_form * float(np.abs(gram).max())
     if max(float(np.ptp(gram[0, 1:])) if size > 1 else 0.0, float(np.ptp(np.diagonal(gram)))) > tolerance:
         return None
     expected = np.full(gram.shape, off)
@@ -250,7 +250,7 @@ def _single_query(gram: Array) -> Array | None:
     if not (math.isfinite(peak) and peak > 0):
         return None
     row = gram[place] / math.sqrt(peak)
-    return row if float(np.abs(gram - np.outer(row, row)).max()) <= LIMITS.same * peak else None
+    return row if float(np.abs(gram - np.outer(row, row)).max()) <= LIMITS.closed_form * peak else None
 
 
 def _solve_query(row: Array, power: float = math.inf) -> Factor:
@@ -266,7 +266,7 @@ def _solve_query(row: Array, power: float = math.inf) -> Factor:
     rows = row[None, :] / math.sqrt(top)
     if math.isinf(power):
         dual = np.zeros(len(row))
-        dual[np.argmax(squares >= top * (1.0 - LIMITS.same))] = 1.0
+        dual[np.argmax(squares >= top * (1.0 - LIMITS.closed_form))] = 1.0
         return Factor(rows, top, top, dual)
     total = float(((squares / top) ** power).sum())
     dual = (squares / top) ** (power - 1.0) * total ** (1.0 / power - 1.0)
