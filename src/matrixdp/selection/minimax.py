@@ -120,7 +120,6 @@ def select_minimax(
     workload: Workload,
     choose: Choose,
     *,
-    gap: float = 1e-3,
     iterations: int = 100,
     bound_of: BoundOf | None = None,
     progress: Progress | None = None,
@@ -169,7 +168,7 @@ def select_minimax(
         if progress is not None:
             progress(f"balancing variances (step {step + 1}, largest {math.sqrt(least):.6g})", None)
         history.append(least)
-        if bound is not None and least <= bound * (1.0 + gap):
+        if bound is not None and least <= bound * (1.0 + LIMITS.loose_gap):
             break
         stalled = len(history) > LIMITS.minimax_patience and least > history[-1 - LIMITS.minimax_patience] * (
             1.0 - LIMITS.minimax_gain

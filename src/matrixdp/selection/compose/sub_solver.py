@@ -121,14 +121,11 @@ class SubSolver:
     noise : Noise
     solver : Solver
         Of explicit problems, under the norm of the noise.
-    factors : Solver, optional
-        Of the factors of a product; the same by default.
     limits : Limits
         Up to which sizes sub-workloads that do not factor are solved jointly.
-    merged : bool
-        Whether what is found for explicit queries stays over groups of values that none of them tells apart.
-    weigh_rows : bool
-        Whether larger ones get row weights beyond the best product.
+    searching : bool
+        Whether weights are still searched: products get no row weights then, and what is found for explicit
+        queries stays over groups of values that none of them tells apart.
     starts, products : dict
         What was found, by the structure of the problem: the next weights start from it. Under ("own", type):
         the optimum of a type's own queries, from which its sub-workloads start.
@@ -147,10 +144,8 @@ class SubSolver:
     pieces: Pieces
     noise: Noise
     solver: Solver
-    factors: Solver | None = None
     limits: Limits = LIMITS
-    weigh_rows: bool = True
-    merged: bool = False
+    searching: bool = False
     starts: dict[Hashable, Factor] = field(default_factory=dict)
     products: dict[Hashable, tuple[Factor, ...]] = field(default_factory=dict)
     sub_solver: str = "auto"
@@ -241,7 +236,7 @@ class SubSolver:
         if groups is None:
             return self._joint(sub, axes, terms, explicit)
         found = self._joint(_over_groups(sub, groups), axes, terms, explicit)
-        return found if self.merged else _over_values(found, groups)
+        return found if self.searching else _over_values(found, groups)
 
     def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Array:
         """Return the sum of Kronecker terms and of Gram matrices of explicit queries as one matrix."""
@@ -377,9 +372,9 @@ class SubSolver:
     def _product(self, problem: KronSum, start_key: Hashable) -> Product:
         """Return the best product of strategies for the axes, from that of a similar problem."""
         start = self.products.get(start_key)
-        found = solve_structured(problem, self.factors or self.solver, self.weigh_rows, start)
+        found = solve_structured(problem, self.solver, not self.searching, start)
         self.products[start_key] = found.factors
-        if self.weigh_rows and self.solver.optimal and self.sub_solver != "fast":
+        if not self.searching and self.solver.optimal and self.sub_solver != "fast":
             found = free_bases(problem, found)
         return found
 

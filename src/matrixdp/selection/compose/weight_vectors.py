@@ -101,8 +101,7 @@ class Objective:
             GAUSSIAN,
             ConvexSolver(gap, self.power),
             limits=Limits(joint_cells=LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.slow_cells),
-            weigh_rows=False,
-            merged=True,
+            searching=True,
             starts=self.starts,
             products=self.products,
         )

@@ -177,7 +177,6 @@ def solve_dual(
     blocks: Sequence[Array],
     gap: float = LIMITS.gap,
     start: Array | None = None,
-    max_iterations: int = LIMITS.max_iterations,
 ) -> DesignPoint:
     """Maximize tr(M(p)^(1/2)) over distributions p, to a relative gap.
 
@@ -208,11 +207,11 @@ def solve_dual(
             p = np.maximum(p / p.sum(), 1e-9 / count)  # cells that no query counts keep the interior open
             evaluation = search.look(p)
     if not search.reached:
-        _interior_point(search, p, evaluation, max_iterations)
+        _interior_point(search, p, evaluation)
     return search.point()
 
 
-def _interior_point(search: _Search, p: Array, evaluation: _Evaluation, max_iterations: int) -> None:
+def _interior_point(search: _Search, p: Array, evaluation: _Evaluation) -> None:
     # In the scale y = p F^2 the conditions read y_j (1 - g_j) = 0, 1 - g_j >= 0, without a constraint.
     scale = evaluation.trace**2
     y = p * scale
@@ -226,7 +225,7 @@ def _interior_point(search: _Search, p: Array, evaluation: _Evaluation, max_iter
     slack = np.maximum(1.0 - evaluation.diagonal, 0.1 * max(spread, 1e-9))
     fraction = 0.99
     stalled = 0
-    while not search.reached and search.looks < max_iterations and stalled < 6:
+    while not search.reached and search.looks < LIMITS.max_iterations and stalled < 6:
         before = search.ratio
         complementarity = float(y @ slack) / len(y)
         infeasibility = float(np.abs(1.0 - evaluation.diagonal - slack).max())
