@@ -103,25 +103,54 @@ def test_mechanisms_that_take_long_come_last():
     assert comparison._noises("both", mdp.Budget(epsilon=1)) == ["laplace"]
 
 
-def test_time_for_all_together_is_kept(monkeypatch: pytest.MonkeyPatch):
+#: Seconds that mechanisms take.
+TAKES = {"identity": 1.0, "hb": 20.0, "opt-plus": 25.0, "hdmm": 70.0, "auto": 40.0}
+
+
+def timed(monkeypatch: pytest.MonkeyPatch, names: list[str], together: float):
+    """Return the outcomes of mechanisms that take such times, and how long each attempt was given."""
     clock, given = [0.0], []
 
-    def outcome(task, seconds, _note):
-        given.append((task.args[1], seconds))
-        clock[0] += 40.0
-        return {"rmse": 1.0, "weighted_rmse": 1.0}
+    def outcome(task, seconds, note):
+        name, bounded = task.args[1], task.args[3]
+        given.append((name, round(seconds, 1), bounded))
+        finished = TAKES[name] <= seconds
+        clock[0] += min(TAKES[name], seconds)
+        found: dict[str, Any] = {"seconds": TAKES[name]}
+        return found | (
+            {"rmse": 1.0, "weighted_rmse": 1.0} if finished else {"note": note, "unfinished": True}
+        )
 
     monkeypatch.setattr(comparison, "limited", outcome)
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
-    seen: list[tuple[str, int]] = []
-    pairs = [(name, "laplace") for name in ("identity", "opt-plus", "hdmm", "dawa")]
-    compared = Comparison(Path("none"), 100.0, 60.0, None, 2)
-    rows = compared.run(pairs, lambda label, found: seen.append((label.split(" ")[0], len(found))))
-    assert given == [("identity", 60.0), ("opt-plus", 60.0), ("hdmm", 20.0)]
-    assert seen == [("identity", 0), ("opt-plus", 1), ("hdmm", 2), ("dawa", 3)]
-    (late,) = [row for row in rows if row.unfinished]
-    assert (late.mechanism, late.data_dependent) == ("dawa", True)
-    assert late.note == "not begun within 100 s for all mechanisms (--time-limit)"
+    compared = Comparison(Path("none"), together, 60.0, None, 2)
+    rows = compared.run([(name, "laplace") for name in names], lambda _label, _found: None)
+    return {row.mechanism: row for row in rows}, given
+
+
+def test_time_is_shared_and_half_of_it_kept_for_auto(monkeypatch: pytest.MonkeyPatch):
+    rows, given = timed(monkeypatch, ["identity", "hb", "opt-plus", "hdmm", "auto"], 120.0)
+    assert given[:4] == [("identity", 15.0, False), ("hb", 19.7, False), ("opt-plus", 19.7, False),
+                         ("hdmm", 19.7, False)]  # fmt: skip
+    assert given[4:] == [("auto", 60.0, True)]
+    assert {name for name, row in rows.items() if row.rmse} == {"identity", "auto"}
+    assert rows["hdmm"].note == "not within 19.7 s, its share of 120 s for all (--time-limit)"
+
+
+def test_what_did_not_finish_is_tried_again_with_twice_its_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(TAKES, "auto", 5.0)
+    rows, given = timed(monkeypatch, ["identity", "hb", "opt-plus", "hdmm", "auto"], 100.0)
+    assert given[1:4] == [(name, 16.3, False) for name in ("hb", "opt-plus", "hdmm")]
+    assert given[4:] == [("auto", 50.0, True), ("hb", 32.7, False)]
+    assert {name for name, row in rows.items() if row.unfinished} == {"opt-plus", "hdmm"}
+
+
+def test_the_quickest_proves_the_bound_where_auto_is_not_asked_for(monkeypatch: pytest.MonkeyPatch):
+    rows, given = timed(monkeypatch, ["identity", "hb"], 100.0)
+    assert given == [("identity", 50.0, False), ("hb", 60.0, False), ("identity", 60.0, True)]
+    late, _ = timed(monkeypatch, ["hdmm", "dawa"], 0.4)
+    assert late["hdmm"].note == "not begun within 0.4 s for all mechanisms (--time-limit)"
+    assert (late["dawa"].data_dependent, rows["hb"].rmse) == (True, 1.0)
 
 
 def test_what_takes_too_long_or_dies_is_told():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,7 +30,8 @@ from matrixdp.display import figure
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import unknown_name
 from matrixdp.noise import NOISES, natural_noise, noise_named
-from matrixdp.selection.registry import MECHANISMS, DataDependent
+from matrixdp.selection.auto import select
+from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism
 from matrixdp.sources import open_source
 
 
@@ -51,7 +52,11 @@ def compare(
     ] = "auto",
     time_limit: Annotated[
         float,
-        Option(min=1.0, metavar="SECONDS", help="For all mechanisms together; the quickest come first."),
+        Option(
+            min=1.0,
+            metavar="SECONDS",
+            help="For all mechanisms together: half for auto, the rest for the others, the quickest first.",
+        ),
     ] = 180.0,
     time_limit_each: Annotated[float, Option(min=1.0, metavar="SECONDS", help="For each mechanism.")] = 60.0,
     why: Annotated[bool, Option("--why", help="Say why mechanisms do not apply, or did not finish.")] = False,
@@ -81,6 +86,7 @@ def compare(
     if public_table is not None:
         open_source(str(public_table))
     comparison = Comparison(spec, time_limit, time_limit_each, public_table, simulations)
+    limited(dict, time_limit_each, "")  # what starts processes has imported everything when time begins
     with live() as report:
         rows = comparison.run(pairs, report)
     queries = written.workload.queries
@@ -111,7 +117,7 @@ def compare(
 def named(given: str | None) -> list[str]:
     """Return the mechanisms that are asked for, in the order in which they are tried."""
     if given is None:
-        return list(MECHANISMS)
+        return [*MECHANISMS, "auto"]
     names = {name.strip() for name in given.split(",") if name.strip()}
     for name in names - {"auto", *MECHANISMS}:
         unknown = unknown_name(("--mechanisms",), name, "a mechanism", MECHANISMS)
@@ -131,6 +137,10 @@ def _noises(noise: str, budget: mdp.Budget) -> list[str]:
 
 #: A mechanism is not begun with less time than this, in seconds.
 _LEAST_TIME = 0.5
+#: Of the time for all, each mechanism has at least this share as long as there is some.
+_LEAST_SHARE = 0.05
+#: What most mechanisms import.
+_IMPORTED = ["matrixdp.cli.compare", "matrixdp.mechanisms", "matrixdp.strategy", "scipy.optimize"]
 
 
 @dataclass(frozen=True)
@@ -187,21 +197,56 @@ class Comparison:
     simulations: int
 
     def run(self, pairs: Sequence[tuple[str, str]], report: Report) -> list[Outcome]:
-        """Select with mechanisms and noises, one after the other, and return the outcomes, best first."""
-        found: list[Outcome] = []
-        started = time.perf_counter()
-        for number, (mechanism, noise) in enumerate(pairs, 1):
-            report(f"{mechanism} ({noise}), {number} of {len(pairs)}", ratios(found))
-            found.append(self._outcome(mechanism, noise, self.together - (time.perf_counter() - started)))
-        return ratios(found)
+        """Select with mechanisms and noises, one after the other, and return the outcomes, best first.
 
-    def _outcome(self, mechanism: str, noise: str, left: float) -> Outcome:
+        Half of the time is kept for ``auto`` with the first noise. The others come before it, the quickest
+        first, and what one leaves of its share goes to those that follow. In the end what did not finish is
+        tried again, with at least twice its time.
+        """
+        found: dict[tuple[str, str], Outcome] = {}
+        tried: dict[tuple[str, str], float] = {}
+        ends = time.perf_counter() + self.together
+
+        def left() -> float:
+            return ends - time.perf_counter()
+
+        def attempt(pair: tuple[str, str], seconds: float, *, proves: bool = False) -> None:
+            report(f"{pair[0]} ({pair[1]}), {len(found)} of {len(pairs)} tried", ratios([*found.values()]))
+            tried[pair] = min(seconds, self.each)
+            outcome = self._outcome(*pair, tried[pair], bounded=proves or pair[0] == "auto")
+            found[pair] = found[pair] if proves and outcome.unfinished else outcome
+
+        autos = [pair for pair in pairs if pair[0] == "auto"]
+        others = [pair for pair in pairs if pair[0] != "auto"]
+        kept = self.together / 2 if autos else 0.0
+        for following, pair in zip(reversed(range(len(others))), others, strict=True):
+            share = left() - kept
+            least = min(_LEAST_SHARE * self.together, share - _LEAST_TIME * following)
+            attempt(pair, max(share / (following + 1), least, min(share, _LEAST_TIME)))
+        for place, pair in enumerate(autos):
+            attempt(pair, 0.0 if place else left())
+        again = [pair for pair in pairs if found[pair].unfinished and tried[pair] < self.each]
+        while again:
+            pair = again.pop(0)
+            if left() >= 2 * tried[pair]:
+                attempt(pair, max(2 * tried[pair], left() / (len(again) + 1)))
+                again += [pair] if found[pair].unfinished and tried[pair] < self.each else []
+        # One bound holds for all strategies with a noise; where auto does not prove it the quickest one does.
+        for noise in {pair[1] for pair in others} - {pair[1] for pair in autos}:
+            quick = [pair for pair, one in found.items() if pair[1] == noise and one.seconds and one.rmse]
+            if quick:
+                attempt(min(quick, key=lambda pair: found[pair].seconds or 0.0), left(), proves=True)
+        return ratios(list(found.values()))
+
+    def _outcome(self, mechanism: str, noise: str, seconds: float, *, bounded: bool) -> Outcome:
         listed = None if mechanism == "auto" else MECHANISMS[mechanism]
         nothing = Outcome(mechanism, noise, data_dependent=isinstance(listed, DataDependent))
-        if left < _LEAST_TIME:
+        if seconds < _LEAST_TIME:
             note = f"not begun within {self.together:g} s for all mechanisms (--time-limit)"
             return replace(nothing, note=note, unfinished=True)
-        task: Callable[[], dict[str, Any]] = partial(selected, self.spec, mechanism, noise)
+        if isinstance(listed, Mechanism) and noise_named(noise).norm not in listed.norms:
+            return replace(nothing, note="selects for the other noise alone")
+        task: Callable[[], dict[str, Any]] = partial(selected, self.spec, mechanism, noise, bounded)
         if isinstance(listed, DataDependent):
             own = listed.noises[0]
             if noise_named(noise) not in listed.noises:
@@ -211,14 +256,17 @@ class Comparison:
                 return replace(nothing, note=needed)
             task = partial(simulated, self.spec, mechanism, self.public_table, self.simulations)
         note = f"not within {self.each:g} s (--time-limit-each)"
-        if left < self.each:
-            note = f"not within what was left of {self.together:g} s for all (--time-limit)"
-        return replace(nothing, **limited(task, min(left, self.each), note))
+        if seconds < self.each:
+            note = f"not within {seconds:.1f} s, its share of {self.together:g} s for all (--time-limit)"
+        return replace(nothing, **limited(task, seconds, note))
 
 
 def limited(task: Callable[[], dict[str, Any]], seconds: float, note: str) -> dict[str, Any]:
     """Return what a task returns in a process of its own, or a note on why it does not in that time."""
-    context = get_context("spawn")
+    # A server that has imported everything starts a process in a moment, where there is one.
+    method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+    context: Any = get_context(method)
+    context.set_forkserver_preload(_IMPORTED)
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_answered, args=(theirs, task))
     started = time.perf_counter()
@@ -252,12 +300,18 @@ def _answered(pipe: Connection, task: Callable[[], dict[str, Any]]) -> None:
     pipe.send(found)
 
 
-def selected(spec: Path, mechanism: str, noise: str) -> dict[str, Any]:
-    """Select a strategy, and return its errors."""
+def selected(spec: Path, mechanism: str, noise: str, bounded: bool) -> dict[str, Any]:
+    """Select a strategy, and return its errors; a lower bound where it is wanted, or costs no more."""
     started = time.perf_counter()
     written, budget = with_budget(spec)
-    strategy = mdp.select(written.workload, mechanism=mechanism, noise=noise, budget=budget)
-    figures = selection_figures(strategy, budget)
+    selection = select(
+        written.workload,
+        mechanism=mechanism,
+        noise=noise_named(noise),
+        neighbours=budget.neighbours,
+        bounded=bounded,
+    )
+    figures = selection_figures(mdp.Strategy(selection), budget)
     kept = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "peak_memory_mb")
     return {name: figures[name] for name in kept} | {"seconds": time.perf_counter() - started}
 

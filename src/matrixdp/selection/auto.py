@@ -24,7 +24,7 @@ from matrixdp.selection.rules import RULES, Facts, Rule
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
-__all__ = ["Bound", "Trials", "bounded", "check_mechanism", "hope_of", "select"]
+__all__ = ["Bound", "Trials", "check_mechanism", "hope_of", "select", "with_bound"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Trials:
         return None if found is None else (self.noise.variance_factor * found[0], found[1])
 
 
-def bounded(certificate: Certificate, bound: Bound) -> Certificate:
+def with_bound(certificate: Certificate, bound: Bound) -> Certificate:
     """Return the certificate with the larger of its own lower bound and another."""
     if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
         return certificate
@@ -201,9 +201,9 @@ class _Search:
         if "dense" in self.found:
             whole = self.found["dense"][1]
             known = None if whole.lower_bound is None else (whole.lower_bound, whole.scope)
-            certificate = bounded(certificate, known)
+            certificate = with_bound(certificate, known)
         elif self.trials.facts.small and self.trials.noise.norm == 1:
-            certificate = bounded(certificate, self.trials.whole_bound())
+            certificate = with_bound(certificate, self.trials.whole_bound())
         tried = [
             Candidate(name, "chosen" if name == best else "compared", _excess(losses[best], loss), loss)
             for name, loss in sorted(losses.items(), key=lambda item: (item[0] != best, item[1]))
@@ -255,6 +255,7 @@ def select(
     targets: Mapping[str, float] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
     certify: bool = False,
+    bounded: bool = True,
     **options: object,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
@@ -285,6 +286,8 @@ def select(
         Called with what is being done and the share done, if known.
     certify : bool
         Take longer for a higher lower bound.
+    bounded : bool
+        Whether to prove a lower bound where that takes work of its own.
     **options : object
         Of the mechanism, such as ``gap`` or ``seed``; ``auto`` takes those of the mechanisms that it tries.
 
@@ -328,7 +331,7 @@ def select(
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
-    trials = Trials(asked, noise, options, progress or silent, certify=certify)
+    trials = Trials(asked, noise, options, progress or silent, bounded, certify)
     _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():
@@ -342,7 +345,7 @@ def select(
             chosen, reason = mechanism, "asked for"
             candidates = (Candidate(mechanism, "chosen", reason, certificate.loss),)
             if mechanism == "residual" and trials.facts.small:
-                certificate = bounded(certificate, trials.whole_bound())
+                certificate = with_bound(certificate, trials.whole_bound())
         if objective == "max":
             plan, certificate = select_minimax(
                 asked,
@@ -351,8 +354,8 @@ def select(
                 bound_of=lambda weighted: _bound_after(replace(trials, workload=weighted)),
                 progress=progress,
             )
-        elif certify or certificate.lower_bound is None:
-            certificate = bounded(certificate, trials.lower_bound())
+        elif certify or (bounded and certificate.lower_bound is None):
+            certificate = with_bound(certificate, trials.lower_bound())
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return charged(
         Selection(

@@ -26,7 +26,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
-from matrixdp.selection.auto import Trials, bounded
+from matrixdp.selection.auto import Trials, with_bound
 from matrixdp.selection.compose.rounding import (
     check_measurable,
     explicit_matrix,
@@ -398,4 +398,4 @@ def certified(selection: Selection) -> Selection:
     if bound is not None and selection.objective == "max":
         scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"
         bound = bound[0] / workload.queries, scope
-    return charged(replace(selection, certificate=bounded(selection.certificate, bound)))
+    return charged(replace(selection, certificate=with_bound(selection.certificate, bound)))
