@@ -116,7 +116,7 @@ def timed(monkeypatch: pytest.MonkeyPatch, names: list[str], together: float):
         given.append((name, round(seconds, 1), bounded))
         finished = TAKES[name] <= seconds
         clock[0] += min(TAKES[name], seconds)
-        found: dict[str, Any] = {"seconds": TAKES[name]}
+        found: dict[str, Any] = {"seconds": TAKES[name], "chosen": "opt-plus" * (name == "auto")}
         return found | (
             {"rmse": 1.0, "weighted_rmse": 1.0} if finished else {"note": note, "unfinished": True}
         )
@@ -133,7 +133,8 @@ def test_time_is_shared_and_half_of_it_kept_for_auto(monkeypatch: pytest.MonkeyP
     assert given[:4] == [("identity", 15.0, False), ("hb", 19.7, False), ("opt-plus", 19.7, False),
                          ("hdmm", 19.7, False)]  # fmt: skip
     assert given[4:] == [("auto", 60.0, True)]
-    assert {name for name, row in rows.items() if row.rmse} == {"identity", "auto"}
+    assert {name for name, row in rows.items() if row.rmse} == {"identity", "auto", "opt-plus"}
+    assert (rows["opt-plus"].seconds, rows["opt-plus"].unfinished) == (40.0, False)
     assert rows["hdmm"].note == "not within 19.7 s, its share of 120 s for all (--time-limit)"
 
 
@@ -142,7 +143,7 @@ def test_what_did_not_finish_is_tried_again_with_twice_its_time(monkeypatch: pyt
     rows, given = timed(monkeypatch, ["identity", "hb", "opt-plus", "hdmm", "auto"], 100.0)
     assert given[1:4] == [(name, 16.3, False) for name in ("hb", "opt-plus", "hdmm")]
     assert given[4:] == [("auto", 50.0, True), ("hb", 32.7, False)]
-    assert {name for name, row in rows.items() if row.unfinished} == {"opt-plus", "hdmm"}
+    assert {name for name, row in rows.items() if row.unfinished} == {"hdmm"}
 
 
 def test_the_quickest_proves_the_bound_where_auto_is_not_asked_for(monkeypatch: pytest.MonkeyPatch):

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,3 +90,15 @@ def test_a_level_is_asked_for_and_shown_by_its_name(tmp_path: Path):
     alone = mdp.select(mdp.Workload(DOMAIN, mdp.marginals(1))).measure(table, mdp.Budget(rho=5)).reconstruct()
     with pytest.raises(mdp.UnsupportedQueryError, match=r"add `marginals: \[\[state, age\]\]`"):
         alone.answer(mdp.product(state="identity", age="identity"))
+
+
+def test_missing_values_are_missing_in_the_level_too():
+    groups = {"north": ["a"], "south": ["b"]}
+    spec: dict[str, Any] = {"categories": ["a", "b"], "null": "abroad", "levels": {"part": groups}}
+    attribute = attribute_from_spec("x", spec)
+    assert attribute.level("part").groups == (("north", (0,)), ("south", (1,)), ("abroad", (2,)))
+    assert attribute_from_spec("x", attribute.to_spec()) == attribute
+    joined = attribute_from_spec("x", spec | {"levels": {"part": {"in": ["a"], "abroad": ["b"]}}})
+    assert joined.level("part").groups == (("in", (0,)), ("abroad", (1, 2)))
+    listed = attribute_from_spec("x", spec | {"levels": {"part": {"in": ["a"], "out": ["b", "abroad"]}}})
+    assert listed.level("part").groups == (("in", (0,)), ("out", (1, 2)))

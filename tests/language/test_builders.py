@@ -55,6 +55,7 @@ def test_marginals_by_number() -> None:
     assert attributes(marginals(cast("int", np.int64(1)))) == attributes(marginals(1))
     assert len(marginals([1, 1]).expand(DOMAIN)) == 10  # a repeated query counts as often as it stands
     assert names(marginals([0, 1], attributes=["code", "sex"])) == ["total", "sex", "code"]
+    assert names(marginals([["code"], 0, 1], attributes=["sex"])) == ["total", "sex", "code"]
     assert names(marginals(2, max_cells=6)) == ["sex, income", "sex, code"]
     assert names(marginals([0, 5])) == ["total", "sex, age, income, hours, code"]
 

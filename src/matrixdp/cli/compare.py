@@ -151,7 +151,7 @@ class Outcome:
     it is proved that no strategy with this noise comes; ``ratio_to_best`` is to the least weighted RMSE of
     the rows whose error is promised; seconds and memory are those of a process of its own, the start of
     Python included in memory but not in time; ``note`` says why it does not apply, or what was simulated;
-    ``unfinished`` that time ran out.
+    ``chosen`` which mechanism ``auto`` chose; ``unfinished`` that time ran out.
     """
 
     mechanism: str
@@ -165,6 +165,7 @@ class Outcome:
     seconds: float | None = None
     peak_memory_mb: float | None = None
     note: str = ""
+    chosen: str = ""
     unfinished: bool = False
     data_dependent: bool = False
     simulations: int | None = None
@@ -225,6 +226,10 @@ class Comparison:
             attempt(pair, max(share / (following + 1), least, min(share, _LEAST_TIME)))
         for place, pair in enumerate(autos):
             attempt(pair, 0.0 if place else left())
+            same = (found[pair].chosen, pair[1])
+            if same in found and found[same].unfinished:
+                note = "the strategy that auto chose, with its time"
+                found[same] = replace(found[pair], mechanism=same[0], note=note)
         again = [pair for pair in pairs if found[pair].unfinished and tried[pair] < self.each]
         while again:
             pair = again.pop(0)
@@ -313,7 +318,8 @@ def selected(spec: Path, mechanism: str, noise: str, bounded: bool) -> dict[str,
     )
     figures = selection_figures(mdp.Strategy(selection), budget)
     kept = ("rmse", "weighted_rmse", "max_stddev", "lower_bound_rmse", "peak_memory_mb")
-    return {name: figures[name] for name in kept} | {"seconds": time.perf_counter() - started}
+    found = {name: figures[name] for name in kept} | {"seconds": time.perf_counter() - started}
+    return found | ({"chosen": figures["mechanism"]} if mechanism == "auto" else {})
 
 
 def simulated(spec: Path, mechanism: str, public_table: Path, simulations: int) -> dict[str, Any]:

@@ -123,6 +123,13 @@ class Level:
             for value, listed in groups.items():
                 with within(str(value)):
                     found.append((value, _codes_of(attribute, listed)))
+            null = attribute.null_code
+            if null is not None and not any(null in codes for _, codes in found):
+                # Files of levels list values alone: what is missing is missing in the level too.
+                label = attribute.label(null)
+                own = dict(found)
+                own[label] = (*own.get(label, ()), null)
+                found = list(own.items())
         return cls(name, tuple(found))
 
     def check(self, attribute: Attribute) -> None:

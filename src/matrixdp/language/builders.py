@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
 
 
 def marginals(
-    which: int | Iterable[int] | Iterable[Iterable[str]],
+    which: int | Iterable[int | Iterable[str]],
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
     **options: Unpack[Options],
@@ -54,10 +54,10 @@ def marginals(
 
     Parameters
     ----------
-    which : int, list of int, or list of lists of str
-        How many attributes at a time (0 is the total), several such numbers, or listed combinations.
+    which : int, or list of int and of lists of str
+        How many attributes at a time (0 is the total), or several such numbers and listed combinations.
     attributes : list of str, optional
-        The attributes to combine; all where it is left out. Not with listed combinations.
+        The attributes that numbers combine; all where it is left out. Not with listed combinations alone.
     max_cells : int, optional
         Leave out marginals with more cells.
     **options : Options

@@ -427,7 +427,10 @@ Chosen = tuple[Axis, ...]
 
 _NUMBER = forms.whole("a number of attributes, an integer of at least 0", least=0)
 _ONE = (lambda value: isinstance(value, Integral), forms.Unbracketed(_NUMBER))
-_WHICH = "a number of attributes, a list of numbers, or a list of lists of attributes"
+_MARGINAL: Form[int | tuple[str, ...]] = AnyOf(
+    ((lambda value: isinstance(value, list | tuple | str), NAMES),), _NUMBER
+)
+_WHICH = "a number of attributes, or a list of numbers and lists of attributes"
 
 
 @final
@@ -437,10 +440,6 @@ class PredicatesByKind(Record):
 
     categorical: PredicateForm = key(PREDICATES, default=IDENTITY, always=True)
     numeric: PredicateForm = key(PREDICATES, default=IDENTITY, always=True)
-
-
-def _names_attributes(value: object) -> bool:
-    return isinstance(value, forms.LISTS) and len(value) > 0 and isinstance(value[0], list | tuple | str)
 
 
 def _names_kinds(value: object) -> bool:
@@ -484,20 +483,20 @@ class _Combinations(Entry):
             groups.append(ProductGroup(name, names, tuple(sets[axis.name][0] for axis in axes), sizes))
         return self.weighted(groups)
 
-    def combined(self, domain: Domain, numbers: tuple[int, ...]) -> list[Chosen]:
-        """Return every combination of so many attributes."""
+    def combined(self, domain: Domain, numbers: Mapping[int, int]) -> list[Chosen]:
+        """Return every combination of so many attributes; numbers are given by their places in the entry."""
         attributes, main = _narrowed(domain, self.attributes), self.main_key()
-        for position, many in enumerate(numbers):
+        for position, many in numbers.items():
             if many > len(attributes):
                 path = (main,) if len(numbers) == 1 else (main, position)
                 expected = f"at most {len(attributes)}, the number of attributes to combine"
                 raise EntryError.at(path, f"{many} attributes at a time", expected, code="out-of-range")
-        asked = sum(math.comb(len(attributes), many) for many in numbers)
+        asked = sum(math.comb(len(attributes), many) for many in numbers.values())
         if asked > MAX_GROUPS:
             found = f"{asked} combinations of {len(attributes)} attributes"
             raise TooLargeError.at((main,), found, f"at most {MAX_GROUPS}; narrow them with `attributes`")
         axes = [*map(Axis, attributes)]
-        return [chosen for many in numbers for chosen in combinations(axes, many)]
+        return [chosen for many in numbers.values() for chosen in combinations(axes, many)]
 
 
 @final
@@ -506,23 +505,23 @@ class _Combinations(Entry):
 class MarginalsEntry(_Combinations):
     """Every cell of combinations of attributes."""
 
-    which: tuple[int, ...] | tuple[tuple[str, ...], ...] = key(
-        AnyOf((_ONE, (_names_attributes, ListOf(NAMES, _WHICH))), ListOf(_NUMBER, _WHICH, least=1)),
+    which: tuple[int | tuple[str, ...], ...] = key(
+        AnyOf((_ONE,), ListOf(_MARGINAL, _WHICH, least=1)),
         name="marginals",
     )
 
     def check(self) -> None:
         super().check()
-        if self.attributes is not None and not isinstance(self.which[0], int):
+        if self.attributes is not None and not any(isinstance(item, int) for item in self.which):
             found, expected = (
                 "attributes with listed marginals",
-                "`attributes` with numbers of attributes alone",
+                "`attributes` with numbers of attributes",
             )
             raise EntryError.at(("attributes",), found, expected, code="conflict")
 
     def groups(self, domain: Domain) -> list[Group]:
-        numbers = tuple(item for item in self.which if isinstance(item, int))
-        chosen = self.combined(domain, numbers) if numbers else self._listed(domain)
+        numbers = {place: item for place, item in enumerate(self.which) if isinstance(item, int)}
+        chosen = [*(self.combined(domain, numbers) if numbers else ()), *self._listed(domain)]
         return self.of_each(chosen, named=False)
 
     def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
@@ -531,8 +530,10 @@ class MarginalsEntry(_Combinations):
     def _listed(self, domain: Domain) -> list[Chosen]:
         found: list[Chosen] = []
         for row, names in enumerate(self.which):
+            if isinstance(names, int):
+                continue
             axes: dict[str, Axis] = {}
-            for place, name in enumerate(names if isinstance(names, tuple) else ()):
+            for place, name in enumerate(names):
                 with within("marginals", row, place):
                     axis = Axis.of(domain, name)
                     other = axes.setdefault(axis.attribute.name, axis)
@@ -561,7 +562,7 @@ class KwayEntry(_Combinations):
     )
 
     def groups(self, domain: Domain) -> list[Group]:
-        return self.of_each(self.combined(domain, self.numbers), named=True)
+        return self.of_each(self.combined(domain, dict(enumerate(self.numbers))), named=True)
 
     def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
         if isinstance(self.predicates, PredicateForm):
