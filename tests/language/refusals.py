@@ -56,7 +56,7 @@ _ENTRIES: dict[tuple[str, str], list[str]] = {
     ("unknown-name", "marginals[0][0]"): ["marginals: [[aeg]]"],
     ("wrong-type", "marginals[0][1]"): ["marginals: [[age, 3]]"],
     ("duplicate", "marginals[0][1]"): ["marginals: [[age, age]]"],
-    ("wrong-type", "marginals[1]"): ["marginals: [[age], 1.5]", "marginals: [1, age]"],
+    ("wrong-type", "marginals[1]"): ["marginals: [[age], true]", "marginals: [1, age]"],
     ("out-of-range", "marginals[1]"): ["marginals: [1, 3], attributes: [age, sex]"],
     ("out-of-range", "max_cells"): ["marginals: 1, max_cells: 0", "marginals: 1, max_cells: 2.5",
         "marginals: 2, max_cells: 5", "marginals: [[age]], max_cells: 4"],
