@@ -221,3 +221,11 @@ def test_supports_of_few_marginals_are_the_best_of_all():
     supports = [np.array([number >> place & 1 for place in range(8)]) for number in range(1, 256)]
     best = min(polished(problem, 1.0 * support)[0] for support in supports)
     assert laplace_shares(problem)[0] == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("ways", [[3], [1, 2, 3]])
+def test_without_random_covers_the_largest_marginals_are_a_start(ways):
+    domain = mdp.Domain({"a": 100, "b": 50, "c": 7, "d": 4, "e": 2})
+    problem = every(marginal_spectrum(mdp.Workload(domain, mdp.marginals(ways))))
+    best = laplace_shares(problem)[0]
+    assert laplace_shares(problem, restarts=0)[0] == pytest.approx(best, rel=1e-6)

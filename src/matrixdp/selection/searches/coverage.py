@@ -393,9 +393,15 @@ def polished(
 
 
 def _covers(problem: Coverage, rng: Generator, restarts: int) -> Iterator[Array]:
-    """Yield shares of greedy covers: the best first, then random ones."""
+    """Yield shares of covers: a greedy one, the largest marginals that are asked, then random greedy ones."""
     count = len(problem.marginals)
     yield greedy_cover(problem)
+    asked = [place for place, one in enumerate(problem.residuals) if one in problem.place]
+    asked = [place for place in asked if problem.weights[place] > 0]
+    own = np.array([problem.place[problem.residuals[place]] for place in asked], dtype=np.intp)
+    largest = np.zeros(count)
+    largest[own[problem.holds[own].sum(axis=0)[asked] == 1]] = 1.0  # no other of them holds their residual
+    yield largest
     for number in range(restarts * (LIMITS.coverage_times if count <= LIMITS.coverage_few else 1)):
         noise = _SPREADS[number % len(_SPREADS)] * rng.standard_normal(count)
         yield greedy_cover(problem, np.exp(noise))
