@@ -18,6 +18,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
@@ -191,7 +192,8 @@ class _Products:
         if not self.tables or (terms.terms and not self.mixed) or len(members) == len(self.workload):
             return False
         queries = sum(self.workload.groups[place].queries for place in members)
-        few = queries <= LIMITS.max_searched_queries and math.prod(terms.sizes) <= LIMITS.axis_cells
+        cells, most = math.prod(terms.sizes), min(LIMITS.axis_cells, most_cells())
+        few = queries <= LIMITS.max_searched_queries and cells <= most
         return few and any(len(rows.axes) == len(terms.sizes) > 1 for rows in terms.rows)
 
     def _product(self, terms: KronSum, members: Members, worth: float, effort: str) -> Product | None:
