@@ -9,7 +9,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -98,7 +98,8 @@ def report_release(
         The page's title; that of the publication, or the name of the folder, where it is left out.
     suppress_above : float, optional
         Show ``F`` in place of figures whose coefficient of variation (standard error over estimate) is
-        larger, such as 0.33. Pictures and files in the page leave them out, too.
+        larger, such as 0.33; by default what the release says. Pictures and files in the page leave them
+        out, too.
     within_range : bool
         Show counts below 0 as 0, and shares outside 0 to 1 as the nearer end.
     language : str, optional
@@ -131,11 +132,17 @@ def report_release(
     >>> page[:15], "<h1>Survey</h1>" in page
     ('<!doctype html>', True)
     """
-    presentation = Presentation(suppress_above, within_range)
+    asked = Presentation(suppress_above, within_range)
     environment = _environment()
     folder = Path(out)
     release = load_release(folder).in_language(language)
     record = check_files(folder, plain_content(folder / RECORD))
+    own = release.presentation
+    presentation = replace(
+        own,
+        suppress_above=own.suppress_above if suppress_above is None else asked.suppress_above,
+        within_range=own.within_range or asked.within_range,
+    )
     shown = list(shown_tables(release, presentation))
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))
