@@ -122,7 +122,9 @@ def test_the_record():
 def test_no_noise_is_drawn_where_what_comes_before_it_fails(monkeypatch):
     strategy, steps = mdp.select(WORKLOAD), []
     real = measurement.noisy
-    monkeypatch.setattr(measurement, "noisy", lambda *given: steps.append("noise") or real(*given))
+    monkeypatch.setattr(
+        measurement, "noisy", lambda *given, **named: steps.append("noise") or real(*given, **named)
+    )
 
     def stop():
         raise KeyboardInterrupt

@@ -36,6 +36,8 @@ CONDITIONS = [
     "month < TIMESTAMP '2013-02-01 12:00:00'", "pay > 5000",
 ]  # fmt: skip
 STATEMENTS = [
+    # the squares of an amount do not follow from its ends
+    "SELECT VAR_POP(pay) FROM t", "SELECT sex, STDDEV(pay) FROM t GROUP BY sex",
     "", "SELECT 'x", "SELECT " + "(" * 3000 + "1" + ")" * 3000, "SELECT 1" + " " * 5_000_000,
     "SELECT COUNT(*) FROM a;\nSELECT COUNT(*) FROM b", "SELECT COUNT(*) FROM t p WHERE t.age > 3",
     "SELECT COUNT(*) FROM t FOR UPDATE", "SELECT COUNT(*) FILTER (WHERE age > 200), COUNT(*) FROM t",
