@@ -128,6 +128,7 @@ SPECS: Rejected = {
     ("out-of-range", "a.amount[1]"): [{"amount": [5, 5]}, {"amount": [0, 0.5]}, {"amount": [0, 1e13]}],
     ("out-of-range", "a.step"): [{"amount": [0, 1], "step": 0}, {"amount": [0, 1], "step": 1e-10}],
     ("not-supported", "a"): [{"amount": [0, 1], "labels": {0: "none"}}],
+    ("wrong-type", "a.squares"): [{"amount": [0, 10], "squares": 2}],
     ("unknown-key", "a.bins"): [{"amount": [0, 10], "bins": 2}],
 }  # fmt: skip
 

@@ -17,11 +17,11 @@ DOMAIN = mdp.Domain(
     {
         "grade": ["A", "B", "C"],
         "loan": {"amount": [0, 40000]},
-        "fee": {"amount": [-1, 2], "step": 0.01, "null": "none"},
+        "fee": {"amount": [-1, 2], "step": 0.01, "squares": True, "null": "none"},
     }
 )
 WORKLOAD = mdp.Workload(
-    DOMAIN, mdp.marginals(1), mdp.ask.sum("loan", by=["grade"]), mdp.ask.mean("fee", by=["grade"])
+    DOMAIN, mdp.marginals(1), mdp.ask.sum("loan", by=["grade"]), mdp.ask.variance("fee", by=["grade"])
 )
 ENDS = [(g, loan, fee) for g in "ABC" for loan in (0, 40000) for fee in (-1, 2, None)]
 
@@ -130,3 +130,24 @@ def test_sums_of_money_have_no_bias_and_the_error_that_is_said(step):
     assert abs(np.mean(inside) - 0.95) < 4 * (0.95 * 0.05 / z.size) ** 0.5
     assert sum(held) >= 50
     assert (np.abs(z) < 1.96).mean() == pytest.approx(0.95, abs=0.045)
+
+
+@pytest.mark.parametrize("written", [{"amount": [-10, 110], "squares": True}, {"min": -10, "max": 110}])
+def test_variances_have_the_error_that_is_said(written):
+    rng = np.random.default_rng(2)
+    ages = np.clip(np.round(rng.normal(40, 18, 3000)), -10, 110)
+    domain = mdp.Domain({"sex": ["f", "m"], "age": written})
+    strategy = mdp.select(mdp.Workload(domain, mdp.ask.variance("age", by=["sex"])))
+    sexes = rng.choice(["f", "m"], 3000, p=[0.8, 0.2])
+    truth = np.array([ages[sexes == sex].var() for sex in "fm"])
+    normal, held = [], []
+    for seed in range(60):
+        table = {"sex": sexes, "age": ages}
+        release = strategy.measure(table, mdp.Budget(mu=1), seed_not_private=seed).reconstruct()
+        found = release.variance("age", by=["sex"])
+        normal.append((found["estimate"].to_numpy() - truth) / found["stddev"].to_numpy())
+        held.append((found["lower"].to_numpy() <= truth) & (truth <= found["upper"].to_numpy()))
+    z = np.array(normal)
+    assert abs(z.mean()) < 4 / z.size**0.5
+    assert abs((z**2).mean() - 1) < 4 * (2 / z.size) ** 0.5
+    assert np.mean(held) >= 0.95

@@ -20,11 +20,21 @@ DOMAIN = mdp.Domain(
         "grade": ["A", "B"],
         "loan": {"amount": [0, 40000], "step": 0.01},
         "fee": {"amount": [-2.5, 7.5], "step": 0.25, "null": "none", "missing": ["N/A", 5.5]},
+        "squared": {"column": "loan", "amount": [0, 40000], "step": 10, "squares": True},
         "class": {"column": "loan", "edges": [0, 100, 40000], "closed": True},
     }
 )
-SUBSETS = [(), ("grade",), ("loan",), ("grade", "loan"), ("fee", "loan", "grade"), ("fee",)]
-RULE = mdp.OutOfDomain({"loan": 0, "class": 0}, [None])
+SUBSETS = [
+    (),
+    ("grade",),
+    ("loan",),
+    ("grade", "loan"),
+    ("fee", "loan", "grade"),
+    ("fee",),
+    ("squared", "grade"),
+]
+OTHER = {"loan": 0, "squared": 0, "class": 0}
+RULE = mdp.OutOfDomain(OTHER, [None])
 #: What the column says, and the hundredths that it stands for; None is out of domain, and counts as 0.
 LOANS = {
     "100.29": 10029, "0.29": 29, " 1.10 ": 110, "35000": 3500000, "40000": 4000000, "40000.01": 4000000,
@@ -52,8 +62,11 @@ FEES = {
 def shares(name: str, said: Any) -> list[Fraction]:
     """Return the shares of a record at the values of an amount."""
     if name == "loan":
-        high = Fraction(0 if said is None else said, 4000000)
+        high = Fraction(said or 0, 4000000)
         return [1 - high, high]
+    if name == "squared":
+        high = Fraction(((said or 0) + 500) // 1000, 4000)
+        return [(1 - high) ** 2, 2 * high * (1 - high), high**2]
     if said == "none":
         return [Fraction(0), Fraction(0), Fraction(1)]
     high = Fraction(said + 10, 40)
@@ -70,6 +83,7 @@ def expected(records: list[tuple[str, str, str]], subset: tuple[str, ...]) -> np
             "grade": [Fraction(code == "AB".index(grade)) for code in range(2)],
             "loan": shares("loan", LOANS[loan]),
             "fee": shares("fee", FEES[fee]),
+            "squared": shares("squared", LOANS[loan]),
         }
         for cell in itertools.product(*map(range, shape)):
             weight = Fraction(1)
@@ -89,7 +103,7 @@ def test_every_engine_adds_up_the_same_integers(way, tmp_path):
     table = pa.table({"grade": grades, "loan": loans, "fee": fees})
     with servers.one_connection() if way == "postgresql" else nullcontext():
         source = WAYS[way].opens(table, tmp_path)
-        rule = RULE if source.counts_out_of_domain else mdp.OutOfDomain({"loan": 0, "class": 0})
+        rule = RULE if source.counts_out_of_domain else mdp.OutOfDomain(OTHER)
         found = dict(source.marginals(DOMAIN, SUBSETS, rule))
     for subset in SUBSETS:
         weight = DOMAIN.weight(subset)

@@ -17,6 +17,7 @@ wrong-kind    cdf.sex      {cdf: sex}
 wrong-kind    quantile.day {quantile: day}
 wrong-kind    mean.month   {mean: month}
 wrong-kind    sum.income   {sum: income}
+wrong-kind    variance.hours {variance: hours}
 empty         cdf.age      {cdf: age, where: {age: unknown}}
 unknown-name  mean         {mean: hour}
 conflict      by           {cdf: hours, by: [hours]}
@@ -101,6 +102,7 @@ _OF_AMOUNTS = """
 wrong-kind    quantile           {quantile: pay}
 wrong-kind    cdf                {cdf: pay}
 wrong-kind    top                {top: {pay: 1}}
+wrong-kind    variance.pay       {variance: pay}
 wrong-kind    by.pay             {sum: fee, by: [pay]}
 wrong-kind    where.pay          {sum: pay, where: {pay: 0}}
 wrong-kind    product.pay        {product: {pay: prefix}}

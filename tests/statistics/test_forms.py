@@ -53,6 +53,12 @@ WRITTEN: list[tuple[dict[str, Any], StatisticEntry, str, list[str]]] = [
         "sum of income where income 0..30",
         ["sum of income where income [0, 30)"],
     ),
+    (
+        {"variance": "age", "by": ["sex"]},
+        ask.variance("age", by=["sex"]),
+        "variance of age by sex",
+        ["sum of (age less 2.5) / 2.5 by sex", "sum of squares of (age less 2.5) / 2.5 by sex", "records by sex"],
+    ),
     ({"top": {"month": 3}}, ask.top("month", 3), "top 3 of month", ["month"]),
     (
         {"share": {"marginals": [["sex", "hours"]]}, "of": ["sex"]},

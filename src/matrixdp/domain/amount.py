@@ -32,6 +32,10 @@ class Amount(Attribute):
     Numbers below the lowest count as the lowest, numbers above the highest as the highest, and those between
     two steps as the nearer one.
 
+    For variances, where squares are added up too, the domain has the middle of the ends as a third value, and
+    a record is divided by the products of its shares with themselves: (1 - t)^2, 2 t (1 - t) and t^2 where it
+    had 1 - t and t.
+
     Parameters
     ----------
     name : str
@@ -40,6 +44,8 @@ class Amount(Attribute):
         The lowest and the highest number, multiples of the step.
     step : float
         What every number is rounded to a multiple of.
+    squares : bool
+        Whether variances can be asked, too.
 
     Raises
     ------
@@ -58,6 +64,7 @@ class Amount(Attribute):
     minimum: float
     maximum: float
     step: float = 1
+    squares: bool = False
     numeric: ClassVar[bool] = True
     divided: ClassVar[bool] = True
     _rule: rules.Multiples = field(init=False, repr=False, compare=False)
@@ -88,24 +95,33 @@ class Amount(Attribute):
                 raise DomainError.at(path, number_text(end), expected, code="out-of-range")
             ends.append(int(steps))
         self._set(minimum=low, maximum=high, step=step)
-        common = self._common(2)
+        if not isinstance(self.squares, bool):
+            raise wrong_value(self.squares, "true or false", self.name, "squares")
+        common = self._common(3 if self.squares else 2)
         if common["null"] is not None:
             common["null"] = ends[1] - ends[0] + 1
         return rules.Multiples(ends[0], ends[1], exact.numerator, exact.denominator, **common)
 
     @property
-    def weight(self) -> int:
-        """What one record weighs in integers: the number of steps from the lowest to the highest number."""
+    def steps(self) -> int:
+        """The number of steps from the lowest to the highest number."""
         return self._rule.last - self._rule.first
 
     @property
+    def weight(self) -> int:
+        """What one record weighs in integers: the number of steps, squared where there are squares."""
+        return self.steps**2 if self.squares else self.steps
+
+    @property
     def raw_size(self) -> int:
-        """How many codes raw values become: one for each step, and one for missing values."""
-        return self.weight + self.size - 1
+        """How many codes raw values become: one for each multiple of the step, and one for missing values."""
+        return self.steps + 1 + (self.null_code is not None)
 
     def raw_code(self, code: int) -> int:
         """Return the code of a raw value that counts as an end, or as missing."""
-        return (0, self.weight, self.weight + 1)[code]
+        if code == self.null_code:
+            return self.steps + 1
+        return self.steps if self._code_of(self._value(code)) else 0
 
     def weights(self, codes: NDArray[Any]) -> list[NDArray[Any]]:
         """Return for each value what records weigh there, by the codes of their raw values.
@@ -115,10 +131,11 @@ class Amount(Attribute):
         >>> [own.tolist() for own in Amount("loan", -1, 3).weights(np.array([0, 1, 4]))]
         [[4, 3, 0], [0, 1, 4]]
         """
-        known = [self.weight - codes, codes]
+        rest = self.steps - codes
+        known = [rest * rest, 2 * rest * codes, codes * codes] if self.squares else [rest, codes]
         if self.null_code is None:
             return known
-        missing = codes > self.weight
+        missing = codes > self.steps
         return [*(np.where(missing, 0, own) for own in known), missing * self.weight]
 
     @property
@@ -135,26 +152,30 @@ class Amount(Attribute):
 
     @cached_property
     def ends(self) -> rules.Bounds:
-        """The lowest and the highest number."""
-        values = np.array([self.minimum, self.maximum])
+        """The lowest and the highest number, and with squares the middle."""
+        values = np.array(self._points)
         return rules.Bounds(values, values)
 
+    @property
+    def _points(self) -> tuple[float, ...]:
+        middle = ((self.minimum + self.maximum) / 2,) if self.squares else ()
+        return self.minimum, *middle, self.maximum
+
     def _value(self, code: int) -> int | float:
-        end = (self.minimum, self.maximum)[code]
-        whole = rules.integer_of(end)
-        return end if whole is None else whole
+        return self._plain(self._points[code])
 
     def _code_of(self, value: object) -> int:
         number, ends = number_of(value), (self.minimum, self.maximum)
         if number is None or number not in ends:
             expected = f"{' or '.join(map(number_text, ends))}, the ends of {self.name!r}"
             raise wrong_value(value, expected, code="unknown-name")
-        return ends.index(number)
+        return self._points.index(number)
 
     def _mapping(self) -> dict[str, object]:
-        """Return the ends, and the step where it is not 1."""
+        """Return the ends, and the step and the squares where they are not left out."""
         step = {} if self.step == 1 else {"step": self._plain(self.step)}
-        return {"amount": [self._value(0), self._value(1)], **step}
+        squares = {"squares": True} if self.squares else {}
+        return {"amount": [self._plain(self.minimum), self._plain(self.maximum)], **step, **squares}
 
     @staticmethod
     def _plain(number: float) -> int | float:

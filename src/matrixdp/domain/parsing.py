@@ -374,11 +374,12 @@ class AmountForm(AttributeForm):
         about="the lowest and the highest number; those beyond count as these",
     )
     step: float = key(_NUMBER, default=1, about="what numbers are rounded to multiples of")
+    squares: bool = key(forms.flag(), default=False, about="whether variances can be asked, too")
     type: str = key(_OF_NUMBERS, default="number")
 
     def named(self, name: str) -> Amount:
         low, high = self.amount
-        return Amount(name, low, high, self.step, codebook=self.codebook)
+        return Amount(name, low, high, self.step, self.squares, codebook=self.codebook)
 
 
 @final

@@ -723,6 +723,35 @@ class Release(Displayed):
         """
         return self._statistic(ask.mean(attribute, by=by, where=where), confidence)
 
+    def variance(
+        self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
+    ) -> ResultTable:
+        """Return variances of a numeric attribute: the mean of squares less the square of the mean.
+
+        Returns
+        -------
+        ResultTable
+            Columns: strata, ``estimate``, ``stddev`` (by the delta method), ``lower``, ``upper``,
+            ``warning``. The interval follows from those of the two means behind it, which hold together; it
+            is wider than the standard error says.
+
+        Raises
+        ------
+        EntryError
+            If an argument is wrong, at its place; the attribute has bins, or is an amount without squares.
+        UnsupportedQueryError
+            If what was measured does not determine the sums or the number of records.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
+        >>> measured = mdp.select(workload).measure({"age": [1, 3] * 5000}, mdp.Budget(mu=10))
+        >>> round(measured.reconstruct().variance("age")["estimate"][0].as_py(), 1)
+        1.0
+        """
+        return self._statistic(ask.variance(attribute, by=by, where=where), confidence)
+
     def sum(
         self, attribute: str, *, by: By = (), where: Where = None, confidence: float | None = None
     ) -> ResultTable:

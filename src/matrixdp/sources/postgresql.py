@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain
+from matrixdp.domain import Amount, Domain
 from matrixdp.domain.rules import NUMERAL, Categories, IntegerRange, Kind, Listed, Numbers, Rule
 from matrixdp.errors import SourceError
 from matrixdp.forms import shown
@@ -76,14 +76,20 @@ def divided(request: base.Request, amounts: Sequence[str], codes: str) -> str:
     """
     columns = {f"c{i}": f"c{i}" for i in range(len(request.domain))}
     joined, weights = [], []
-    for name in amounts:
-        attribute, column = request.domain[name], f"c{request.domain.index(name)}"
-        code, most = f"CAST({column} AS numeric)", attribute.weight
+    for amount in (own for own in request.domain if isinstance(own, Amount) and own.name in amounts):
+        column, steps = f"c{request.domain.index(amount.name)}", amount.steps
         columns[column] = f"v{column}"
-        share = f"CASE v{column} WHEN 0 THEN {most} - {code} WHEN 1 THEN {code} ELSE 0 END"
-        if attribute.null_code is not None:
-            share = f"CASE WHEN {column} <= {most} THEN {share} WHEN v{column} = 2 THEN {most} ELSE 0 END"
-        values = ", ".join(f"({place})" for place in range(attribute.size))
+        code = f"CAST({column} AS numeric)"
+        rest = f"({steps} - {code})"
+        shares = [rest, code]
+        if amount.squares:
+            shares = [f"{rest} * {rest}", f"2 * {rest} * {code}", f"{code} * {code}"]
+        cases = " ".join(f"WHEN {value} THEN {share}" for value, share in enumerate(shares))
+        share = f"CASE v{column} {cases} ELSE 0 END"
+        if amount.null_code is not None:
+            missing = f"WHEN v{column} = {amount.null_code} THEN {amount.weight} ELSE 0 END"
+            share = f"CASE WHEN {column} <= {steps} THEN {share} {missing}"
+        values = ", ".join(f"({place})" for place in range(amount.size))
         weights.append(f"({share})")
         joined.append(f" CROSS JOIN (VALUES {values}) AS j{column}(v{column})")
     listed = ", ".join(f"{value} AS {column}" for column, value in columns.items())
@@ -454,7 +460,7 @@ def _by_amounts(request: base.Request) -> dict[tuple[str, ...], list[tuple[str, 
     """Return the marginals by those of their attributes among whose values records are divided."""
     found: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for subset in request.subsets:
-        names = [name for name in subset if request.domain[name].weight > 1]
+        names = [name for name in subset if request.domain[name].divided]
         found.setdefault(request.domain.sort(names), []).append(subset)
     return found
 

@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack
 
 from matrixdp.language.builders import Options
-from matrixdp.statistics.attributes import QUARTILES, CdfEntry, MeanEntry, QuantileEntry, SumEntry, TopEntry
+from matrixdp.statistics.attributes import (
+    QUARTILES,
+    CdfEntry,
+    MeanEntry,
+    QuantileEntry,
+    SumEntry,
+    TopEntry,
+    VarianceEntry,
+)
 from matrixdp.statistics.counts import (
     CombinationEntry,
     DifferenceEntry,
@@ -131,6 +139,25 @@ def mean(attribute: str, **records: Unpack[Records]) -> MeanEntry:
     ['sum of age less 50', 'total']
     """
     return _read(MeanEntry, attribute, records)
+
+
+def variance(attribute: str, **records: Unpack[Records]) -> VarianceEntry:
+    """Return an entry that asks for the variance of an attribute of numbers.
+
+    Parameters
+    ----------
+    attribute : str
+        An attribute of integers or codes, or an amount with squares.
+    **records : Records
+        ``by``, ``where``, and the weight and the name of an entry.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> [group.name for group in variance("age").expand(Domain({"age": range(101)}))]
+    ['sum of age less 50', 'sum of squares of age less 50', 'total']
+    """
+    return _read(VarianceEntry, attribute, records)
 
 
 def sum(attribute: str, **records: Unpack[Records]) -> SumEntry:  # noqa: A001 - the method's name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any, final
@@ -16,7 +17,7 @@ from matrixdp.language.entries import entry_form
 from matrixdp.queries import Identity, Labelled, Matrix, Predicates, Sets
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics import statistic as shared
-from matrixdp.statistics.intervals import Pairs, invert, ratios, set_confidence
+from matrixdp.statistics.intervals import Pairs, Ratios, invert, ratios, set_confidence
 from matrixdp.statistics.statistic import ATTRIBUTE, Codes, Column, OfAttribute, Strata, Table, figures
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class _OfNumbers(OfAttribute):
         if isinstance(strata.attribute, Amount):
             note = f"a number {strata.attribute.meaning}"
             return strata.table(inference, columns, f"{intervals}; exact, without bins: {note}", note=note)
-        return strata.table(inference, columns, f"{intervals}{_BINNING}{off}")
+        return strata.table(inference, columns, f"{intervals}{_BINNING}{off}" if off else intervals)
 
     def sums(self, attribute: Attribute, codes: Codes, middle: float, said: str) -> Predicates:
         """Return the sum of how far values lie from a number; of bins by their middles, and by either end."""
@@ -350,6 +351,84 @@ class SumEntry(_OfNumbers):
             *self.binning(strata, np.maximum(above - below, 0.0) / 2.0),
         ]
         return self.table(inference, strata, columns, "pointwise", "the estimate would be off, as estimated")
+
+
+@final
+@entry_form
+@record
+class VarianceEntry(_OfNumbers):
+    """The variance of an attribute of numbers: the mean of squared distances from the mean."""
+
+    attribute: str = key(ATTRIBUTE, name="variance")
+
+    @property
+    def measures(self) -> str:
+        return f"{self.attribute} squared"
+
+    def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
+        """Return the sums of distances from the middle, in units of the largest, and of squares; and the count."""
+        middle, half, known = self._rows(attribute, codes)
+        whole = np.zeros((2, attribute.size))
+        whole[:, list(codes)] = known
+        less = f"({attribute.name} less {middle:g}) / {half:g}"
+        rows = zip(_OF, whole, strict=True)
+        made = [Labelled(Matrix(row[None, :]), (f"sum of {of}{less}",)) for of, row in rows]
+        count = None if len(codes) == attribute.size else Labelled(Sets((codes,)), ("records",))
+        return [*made, count]
+
+    def _rows(self, attribute: Attribute, codes: Codes) -> tuple[float, float, Array]:
+        """Return the middle, how far the ends are from it, and what values add to two sums.
+
+        Those of distances from the middle, in units of that of the ends, and of their squares.
+        """
+        numbers = self.numbers(attribute, codes)
+        if attribute.divided and not getattr(attribute, "squares", False):
+            found = f"the amount {attribute.name!r} without squares"
+            raise EntryError.at((), found, "`squares: true` beside `amount` in the domain", code="wrong-kind")
+        if (numbers[0] < numbers[2]).any():
+            expected = "numbers: an attribute given by min and max, or by `amount` with `squares: true`"
+            raise EntryError.at((), f"{attribute.name!r}, which has bins", expected, code="wrong-kind")
+        middle = _middle(numbers)
+        half = float(np.abs(numbers[1] - middle).max()) or 1.0
+        away = (numbers[1] - middle) / half
+        # the squares of an amount are divided like its records: by the products of the distances of the ends
+        squares = (
+            np.array([away[0] ** 2, away[0] * away[-1], away[-1] ** 2]) if attribute.divided else away**2
+        )
+        return middle, half, np.array([away, squares])
+
+    def evaluate(self, inference: Inference) -> Table:
+        strata = self.strata(inference.domain)
+        with within(self.main_key(), self.attribute):
+            _, half, rows = self._rows(strata.attribute, strata.codes)
+        whole = np.zeros((3, strata.attribute.size))
+        whole[:, list(strata.codes)] = np.vstack([rows, np.ones(len(strata.codes))])
+        estimates, variances = strata.known(inference, strata.product(Matrix(whole)))
+        bound = inference.joint_multiplier(2)
+        found, warnings = [], []
+        covariances = strata.covariances(inference, Matrix(whole))
+        for known, spread, covariance in zip(estimates, variances, covariances, strict=True):
+            pairs = Pairs(known[:2], known[2:], spread[:2], spread[2:], covariance[:2, 2])
+            means = ratios(pairs, bound)
+            found.append(_variance(means, float(known[2]), covariance))
+            warnings.append(means.warnings[0])
+        columns = [*figures(*np.array(found).T * half**2), Column("warning", warnings)]
+        return self.table(inference, strata, columns, "pointwise, from those of two means", "")
+
+
+_OF = ("", "squares of ")
+
+
+def _variance(means: Ratios, count: float, covariance: Array) -> tuple[float, float, float, float]:
+    """Return a variance, its standard error by the delta method, and the ends of its interval.
+
+    It is the mean of squares less the square of the mean, and lies between what their intervals allow.
+    """
+    (away, squared), (low, least), (high, most) = means.estimates, means.lower, means.upper
+    slopes = np.array([-2.0 * away, 1.0, 2.0 * away**2 - squared]) / (count if count > 0 else np.nan)
+    farthest, nearest = max(abs(low), abs(high)), 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    ends = (max(least - farthest**2, 0.0), most - nearest**2) if count > 0 else (np.nan, np.nan)
+    return squared - away**2, math.sqrt(slopes @ covariance @ slopes), *ends
 
 
 # The values of an attribute with the most records, and the confidence that the set of them is right.
