@@ -57,7 +57,7 @@ WRITTEN: list[tuple[dict[str, Any], StatisticEntry, str, list[str]]] = [
         {"variance": "age", "by": ["sex"]},
         ask.variance("age", by=["sex"]),
         "variance of age by sex",
-        ["sum of (age less 2.5) / 2.5 by sex", "sum of squares of (age less 2.5) / 2.5 by sex", "records by sex"],
+        [f"sum of {of}(age less 2.5) / 2.5 by sex" for of in ("", "squares of ")] + ["records by sex"],
     ),
     ({"top": {"month": 3}}, ask.top("month", 3), "top 3 of month", ["month"]),
     (

@@ -366,7 +366,7 @@ class VarianceEntry(_OfNumbers):
         return f"{self.attribute} squared"
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
-        """Return the sums of distances from the middle, in units of the largest, and of squares; and the count."""
+        """Return the sums of distances from the middle, and of their squares, and the count."""
         middle, half, known = self._rows(attribute, codes)
         whole = np.zeros((2, attribute.size))
         whole[:, list(codes)] = known

@@ -372,13 +372,13 @@ def _check_codes(open_table: Opener, kinds: Collection[Kind]) -> None:
             (attribute, kind), other = read[name], others[name]
             for value, row in zip(held[kind], counts, strict=True):
                 code = encode_value(attribute, value)
-                right = _weights(attribute, attribute.raw_code(other) if code is None else code)
+                right = weights_of(attribute, attribute.raw_code(other) if code is None else code)
                 read_as = f"{value!r} has the code {code}, and is counted as {row.tolist()}"
                 what = f"where {other} stands for what is out of domain"
                 require(row.tolist() == right, f"{attribute.name}: the {kind.value} {read_as} {what}")
 
 
-def _weights(attribute: Attribute, code: int) -> list[int]:
+def weights_of(attribute: Attribute, code: int) -> list[int]:
     """Return what a record with the code of a raw value weighs at each value of its attribute."""
     if isinstance(attribute, Amount):
         return [int(own[0]) for own in attribute.weights(np.array([code]))]
