@@ -166,3 +166,13 @@ def test_odd_texts_are_answered_right(text: str) -> None:
     [row] = release.sql(text).to_pylist()
     assert next(iter(row.values())) == pytest.approx(TABLE["level"].mean(), abs=1e-2)
     assert release.sql("SELECT AVG(level) FROM t LIMIT 0").num_rows == 0
+
+
+def test_averages_of_amounts_leave_missing_ones_out():
+    pay = {"amount": [0, 40_000], "null": "none"}
+    workload = mdp.Workload(mdp.Domain({"pay": pay}), mdp.ask.mean("pay"))
+    table = {"pay": [100, 250, None, 99_999]}
+    release = mdp.select(workload).measure(table, mdp.Budget(mu=2000)).reconstruct()
+    [row] = release.sql("SELECT AVG(pay) AS mean, COUNT(pay) AS n FROM t").to_pylist()
+    assert row["mean"] == pytest.approx(40_350 / 3, rel=0.01)
+    assert row["n"] == pytest.approx(3, rel=0.01)

@@ -385,7 +385,8 @@ def check(scope: Scope, part: exp.Expr) -> None:
         If it is not allowed, or asks for a value that its attribute does not have.
     """
     if isinstance(part, exp.Column):
-        if scope.named(part)[0].divided:
+        # whether a record has a number at all is a condition on it whole
+        if scope.named(part)[0].divided and not isinstance(enclosing(part), exp.Is):
             expected = "another attribute: an amount has no values to compare, only `SUM` and `AVG`"
             raise scope.statement.unfit(part, expected)
         return

@@ -385,7 +385,7 @@ class _Translation:
             found = f"{self.statement.excerpt(node)} of {error.problem.found}"
             raise self.statement.error(node, found, error.problem.expected) from None
         if attribute.divided and kind not in ("sum", "mean"):
-            expected = "`SUM` or `AVG` of an amount; variances need an attribute with bins on the same column"
+            expected = "`SUM` or `AVG` of an amount; the statistic `variance` takes one with `squares: true`"
             raise self.statement.unfit(node, expected)
         if attribute.null_code is not None and kind != "sum":
             conditions = [*conditions, *self._known(node, column)]
@@ -428,9 +428,6 @@ class _Translation:
             raise self.statement.unfit(node, expected)
         if distinct:
             raise self.statement.unfit(node, _instead(node))
-        column = unwrapped(inner)
-        if isinstance(column, exp.Column) and self.scope.named(column)[0].divided:
-            return []
         return self._known(node, inner)
 
     def _layout(
