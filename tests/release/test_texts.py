@@ -162,3 +162,29 @@ def test_texts_come_back_as_they_were_written() -> None:
     assert again.document == specification.document
     assert again.domain.to_spec()["place"]["level_texts"] == told()["domain"]["place"]["level_texts"]  # type: ignore[index]
     assert again.workload.entries[0].to_spec()["title"] == told()["workload"][0]["title"]
+
+
+BOOK = (
+    "variable,value,title.en,title.fr,note,label.en,label.fr\n"
+    'sex,,Sex,Sexe,"line\nbreak, ""quoted""",,\n'
+    "sex,f,,,,female,femme\nsex,m,,,,male,homme\nother,9,Other,,,x,\nplace,b,,,,=cmd(),\n"
+)
+
+
+def test_a_code_book_tells_what_the_specification_does_not(tmp_path: Path) -> None:
+    spec = yaml.safe_load(PLAIN) | {"codebook": "book.csv"}
+    spec["domain"]["sex"] = {"categories": ["f", "m"], "labels": {"m": "men"}, "null": "unknown"}
+    (tmp_path / "book.csv").write_text(BOOK, encoding="utf-8")
+    loaded = load_specification(spec, base_path=tmp_path)
+    sex, french = loaded.domain["sex"], loaded.domain.in_language("fr")["sex"]
+    assert [sex.label(code) for code in range(3)] == ["female", "men", "unknown"]
+    assert [french.label(code) for code in range(3)] == ["femme", "men", "unknown"]
+    assert (sex.title, french.title, sex.told["note"]) == ("Sex", "Sexe", 'line\nbreak, "quoted"')
+    assert loaded.domain["place"].label(1) == "=cmd()"
+    assert "codebook" not in loaded.document
+    assert load_specification(loaded.document).domain.to_spec() == loaded.domain.to_spec()
+    for text, code in (("a,b\n1,2\n", "missing-key"), (BOOK.replace("sex,f", "sex,x"), "unknown-name")):
+        (tmp_path / "book.csv").write_text(text, encoding="utf-8")
+        with pytest.raises(mdp.SpecificationError) as caught:
+            load_specification(spec, base_path=tmp_path)
+        assert (caught.value.code, caught.value.path[0]) == (code, "codebook")

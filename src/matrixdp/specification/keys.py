@@ -51,6 +51,17 @@ class _DomainForm(Form[Domain]):
 
 
 @final
+class _CodeBookForm(Form[object]):
+    """The name of a file, relative to the specification."""
+
+    def read(self, written: object, resolve: forms.ResolvePath) -> object:
+        return resolve(_TEXT.read(written, resolve))
+
+    def schema(self, definitions: Schema) -> Schema:
+        return _TEXT.schema(definitions)
+
+
+@final
 @record
 class PrivacyPart(Record):
     """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them to minimize."""
@@ -164,6 +175,9 @@ class WrittenSpecification(Record):
         _DomainForm(),
         missing="the attributes: a name and its values for each",
         about="the attributes, in order",
+    )
+    codebook: object = key(
+        _CodeBookForm(), default=None, about="a public CSV file with titles, notes and labels of attributes"
     )
     workload: tuple[Entry, ...] = key(
         forms.ListOf(ENTRY, "a list", least=1, count="at least 1 entry that asks something"),

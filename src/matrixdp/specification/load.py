@@ -18,6 +18,7 @@ from yaml.nodes import Node, ScalarNode, SequenceNode
 
 from matrixdp import errors, forms
 from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain.book import with_code_book
 from matrixdp.errors import MatrixDPError, Problem, SpecificationError, TooLargeError, WorkloadError, within
 from matrixdp.errors import Path as Place
 from matrixdp.forms import Form, ListOf, Record, ResolvePath, Schema, key, record
@@ -504,6 +505,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     files: set[Path] = set()
     written = WrittenSpecification.read(value, files_under(base, files))
     domain, privacy, targets = written.domain, written.privacy, dict(written.targets or {})
+    if isinstance(written.codebook, str | Path):
+        with within("codebook"):
+            domain = with_code_book(domain, written.codebook)
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(domain, written.out_of_domain)
     unit = Unit() if written.unit is None else written.unit.unit()
@@ -512,7 +516,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
-    document = written.to_spec() | {"out_of_domain": rule.to_spec(domain)}
+    document = written.to_spec() | {"domain": domain.to_spec(), "out_of_domain": rule.to_spec(domain)}
+    document.pop("codebook", None)
     budget = ledger = least = None
     if privacy is not None:
         budget, ledger = privacy.budget(unit), privacy.ledger
