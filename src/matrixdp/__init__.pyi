@@ -1,5 +1,6 @@
 """The public names of matrixdp and the packages that they come from, which ``__init__.py`` reads."""
 
+from matrixdp.answers.cross_table import CrossTable as CrossTable
 from matrixdp.answers.result_table import ResultTable as ResultTable
 from matrixdp.domain import Domain as Domain
 from matrixdp.domain import OutOfDomain as OutOfDomain

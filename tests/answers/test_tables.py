@@ -1,4 +1,4 @@
-"""One clean table of a group: found by its title, as it stands or wide; and several tables as one."""
+"""One clean table of a group, found by its title; and several tables as one."""
 
 from datetime import date
 from typing import get_type_hints
@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers import table as tables_module
 from matrixdp.answers.table import joined
 
 DOMAIN = mdp.Domain(
@@ -39,52 +38,15 @@ def test_a_table_has_the_rows_of_its_group_and_its_own_columns(release: mdp.Rele
     assert release.table("d").column_names == ["query", *figures]
 
 
-def test_values_of_an_attribute_become_columns(release: mdp.Release) -> None:
-    long, wide = release.table("age CDF by sex"), release.table("age CDF by sex", pivot="sex")
-    assert wide.column("age").to_pylist() == ["0", "0-1", "0-2", "0-3"]
-    assert wide.column("age_to").to_pylist() == [0, 1, 2, 3]
-    for place, sex in enumerate(("female", "male")):
-        for name, column in (("estimate", sex), ("stddev", f"{sex}_stddev"), ("upper", f"{sex}_upper")):
-            assert wide.column(column).to_pylist() == long.column(name).to_pylist()[4 * place : 4 * place + 4]
-    other = release.table("age CDF by sex", pivot="age")
-    assert other.column("sex").to_pylist() == ["female", "male"]
-    assert other.column("0-2").to_pylist() == long.column("estimate").to_pylist()[2::4]
-
-
-def test_columns_of_values_have_names_of_their_own(release: mdp.Release) -> None:
-    wide = release.table("size", pivot="size")
-    assert wide.num_rows == 1
-    # the value male_lower is not the lower end of the value male
-    assert wide.column_names[::4] == ["estimate", "male", "male_lower (2)"]
-    assert wide.column("male_lower (2)").to_pylist() == [release.table("size").column("estimate")[2].as_py()]
-
-
-@pytest.mark.parametrize(
-    ("text", "pivot", "says"),
-    [
-        ("d", "sex", "pivot: found 'sex' for 'd', whose queries are written out; expected a table with"),
-        ("sex", "aeg", "expected an attribute of the table 'sex'"),
-        ("sex by age in 1 group", "size", "there are 'sex', 'age'"),
-        ("sex", 1, "pivot: found 1; expected the name of an attribute"),
-        ("sexes", None, "did you mean 'sex'"),
-    ],
-)
-def test_what_is_no_table_or_attribute_is_refused(release: mdp.Release, text, pivot, says: str) -> None:
-    with pytest.raises(mdp.WorkloadError, match=says):
-        release.table(text, pivot=pivot)
+def test_what_is_no_table_is_refused(release: mdp.Release) -> None:
+    with pytest.raises(mdp.WorkloadError, match="did you mean 'sex'"):
+        release.table("sexes")
 
 
 def test_tables_are_declared_as_what_they_are() -> None:
     answers = vars(mdp.Release)["answers"].func
     for asked in (mdp.Release.answer, mdp.Release.sql, mdp.Release.table, answers):
         assert get_type_hints(asked)["return"] is mdp.ResultTable
-
-
-def test_too_many_columns_are_refused(release: mdp.Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_module, "_MOST_PIVOTED", 3)
-    assert release.table("size", pivot="size").num_columns == 12
-    with pytest.raises(mdp.TooLargeError, match="'age' with 4 values in 'age'; expected at most 3"):
-        release.table("age", pivot="age")
 
 
 def test_a_release_that_was_saved_reconstructs(release: mdp.Release, tmp_path) -> None:

@@ -1,6 +1,7 @@
 """What is read of a release: answers to queries, statistics and SQL, and its tables."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from rich.console import Console
 
 import matrixdp as mdp
-from matrixdp.cli.tables import console, print_answers, print_statistic, print_table
+from matrixdp.answers.quality import Presentation
+from matrixdp.cli.tables import Column, console, print_answers, print_columns, print_table
 from tests.cli.commands import figures, refused, run
 
 QUANTILES = "quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]"
@@ -99,11 +101,6 @@ def test_answers_to_sql_have_the_shape_of_its_result(out: Path, tmp_path: Path):
             assert f"{row[f'{name}_lower']:,.1f} to {row[f'{name}_upper']:,.1f}" in shown
     run("answer", out, "--sql", statement, "--out", tmp_path / "n.csv")
     assert pacsv.read_csv(tmp_path / "n.csv").column_names == list(printed[0])
-    several = (
-        "SELECT sex, COUNT(*) AS n, AVG(age) AS mean_age, STDDEV(age) AS spread_of_age FROM t GROUP BY sex"
-    )
-    wide = run("answer", out, "--sql", f"{several} HAVING COUNT(*) > -99 ORDER BY n").stdout
-    assert (wide.count("95% interval"), wide.count("depends on the noise")) == (3, 1)
     many = run("answer", out, "--sql", "SELECT age, month, COUNT(*) AS n FROM t GROUP BY ALL").stdout
     assert "50 of " in many
 
@@ -196,9 +193,12 @@ def test_show_lists_tables_shows_one_and_writes_all(released: Path, tmp_path: Pa
     table = run("show", released, "code by sex").stdout
     assert "female" in table
     assert "±" in table
-    head, *rows = run("show", released, "sex by code", "--pivot", "sex", "--csv").stdout.splitlines()
-    assert head.startswith('"code","code_from","code_to","female","female_stddev","female_lower"')
-    assert [line.split(",")[1] for line in rows] == ["0", "1", "2"]
+    head, *rows = run("show", released, "sex by code", "--cross", "code, sex", "--csv").stdout.splitlines()
+    assert head == "code,Total,female,male"
+    assert [line.split(",")[0] for line in rows] == ["Total", "0", "1", "2"]
+    crossed = run("show", released, "sex by code", "--cross", "auto", "--margins", "--round-to", "5").stdout
+    assert "code by sex" in crossed
+    assert all(int(text) % 5 == 0 for text in re.findall(r"(-?\d+) ±", crossed))
     printed = run("show", released, "--tables", tmp_path / "tables", "--format", "parquet").stdout
     assert "4 tables, datapackage.json, croissant.json." in printed.replace("\n", "")
     assert len(list((tmp_path / "tables").glob("*.parquet"))) == 4
@@ -217,7 +217,7 @@ def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path):
 def test_show_has_half_of_each_interval_as_it_is(capsys: pytest.CaptureFixture[str]):
     # half of 51.4 is 25.7; of the ends rounded outward, 74 and 127, it is 26.5
     row = {"estimate": [100.6], "stddev": [13.11], "lower": [74.9], "upper": [126.3]}
-    print_table(console(), pa.table(row), 0.95, 5)
+    print_table(console(), pa.table(row), "records", Presentation(), 0.95, 5)
     assert "101 ± 26 " in capsys.readouterr().out
 
 
@@ -225,16 +225,32 @@ def test_figures_have_the_digits_of_their_errors_and_words_are_whole(capsys: pyt
     row = {"estimate": [44.974653], "stddev": [0.00014712], "lower": [44.974363], "upper": [44.974943]}
     words = {"neighborhood": ["Bryn - Mawr"], "citationIssued": ["YES"]}
     fields = [pa.field(name, pa.float64(), metadata={"figure": name, "of": ""}) for name in row]
-    told = pa.table(words | row, schema=pa.schema([pa.field(name, pa.utf8()) for name in words] + fields))
+    names = [pa.field(name, pa.utf8()) for name in words]
+    told = pa.table(words | row, schema=pa.schema(names + fields, metadata={"matrixdp": "{}"}))
     screen = Console(width=80, highlight=False)
-    print_statistic(screen, told, 0.95, 10)
+    print_table(screen, told, "lat", Presentation(), 0.95, 10)
     shown = capsys.readouterr().out
-    assert all(word in shown for word in ("44.97465", "44.97436", "44.97494", "citationIssued"))
-    sums = pa.table({name: [value[0] * 1e6] for name, value in row.items()}, schema=pa.schema(fields))
-    print_statistic(screen, sums, 0.95, 10)
+    assert all(word in shown for word in ("44.97465", "44.97436", "44.97495", "citationIssued"))
+    sums = pa.table({name: [value[0] * 1e6] for name, value in row.items()})
+    print_table(screen, sums, "lat", Presentation(), 0.95, 10)
     assert "44,974,650" in capsys.readouterr().out
     small = pa.table({"group": ["g"], **{name: [value[0] / 40] for name, value in row.items()}})
     print_answers(screen, small, 0.95, 10)
     assert "1.1243663" in capsys.readouterr().out
-    print_statistic(Console(width=30, highlight=False), told, 0.95, 10)
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 30
+    print_table(Console(width=30, highlight=False), told, "lat", Presentation(), 0.95, 10)
+    shown = capsys.readouterr().out.partition("Quality")[0]
+    assert max(map(len, shown.splitlines())) <= 30
+    assert all(word in shown for word in ("neighborhood", "citationIssued", "44.97465"))
+
+
+def test_wide_tables_go_below_one_another_and_no_word_is_broken(capsys: pytest.CaptureFixture[str]):
+    heads = ["personSearch", "citationIssued", "neighborhood", "problem", "vehicleSearch"]
+    keys = [Column(head, ["a long value", "another"]) for head in heads]
+    numbers = [Column(f"precinct {place}", [f"1,23{place} ± 19", "12"], number=True) for place in range(9)]
+    for columns, width in (([*keys[:2], *numbers], 60), ([*keys, *numbers[:2]], 80), (numbers, 40)):
+        print_columns(Console(width=width, highlight=False), columns)
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= width
+        words = {word for column in columns for text in (column.head, *column.texts) for word in text.split()}
+        assert words <= {word.strip(",") for line in lines for word in line.split()}
+        assert all(any(column.texts[0] in line for line in lines) for column in columns if column.number)

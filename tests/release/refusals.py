@@ -318,7 +318,12 @@ _RELEASES = [
     ("wrong-type", "query", lambda: release().answer("sex")),
     ("workload", "sql", lambda: release().sql("SELECT COUNT(*) FROM t WHERE height > 3")),
     ("specification", "format", tables("t", format="xls")),
-    ("specification", "pivot", tables("t", pivot="day")),
+    ("unknown-name", "cross", lambda: release().cross_table("sex", ["sexes"])),
+    ("wrong-type", "cross", lambda: release().cross_table("sex", "sex")),
+    ("workload", "cross", lambda: release().cross_table("sex", ["sex", "sex"])),
+    ("not-supported", "cross", lambda: release().cross_table("total")),
+    ("specification", "suppress_above", lambda: release().presented(suppress_above=-1)),
+    ("specification", "round_to", lambda: release().presented(round_to=0)),
     ("file-exists", "", tables("full")),
     ("no-place", "", tables("full/x/t")),
 ]

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.answers.quality import Presentation
 from matrixdp.cli.app import app
-from matrixdp.errors import SpecificationError
 from matrixdp.releases.sdmx import identifiers
 from tests.release.test_texts import NASTY, released, told
 
@@ -148,10 +147,3 @@ def test_the_code_book_has_attributes_values_and_texts(release: mdp.Release, tmp
     assert texts(f"{sex}/d:catgry/d:labl")[:2] == [("en", "female"), ("fr", "femme")]
     assert texts(f"{sex}/d:notes") == [("en", NASTY[1])]
     assert len(book.findall("d:otherMat", DDI)) == len(release.tables)
-
-
-def test_wide_tables_have_no_such_formats(release: mdp.Release, tmp_path: Path) -> None:
-    for format in ("sdmx", "ddi"):  # noqa: A001
-        with pytest.raises(SpecificationError) as caught:
-            release.save_tables(tmp_path / format, format=format, pivot="sex")
-        assert caught.value.code == "conflict"

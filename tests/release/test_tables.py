@@ -114,17 +114,16 @@ def test_descriptions_list_what_is_there_with_the_promise(csv: Path, release: md
 
 
 def test_parquet_has_every_digit_and_says_what_it_is(release: mdp.Release, tmp_path: Path) -> None:
-    folder = release.save_tables(tmp_path / "t", format="parquet", pivot="sex")
+    folder = release.save_tables(tmp_path / "t", format="parquet")
     found = pq.read_table(folder / "income-uber-alles.parquet")
-    assert release.table(NAMED, pivot="sex").equals(found)
+    assert release.table(NAMED).equals(found)
     said = json.loads(found.schema.metadata[b"matrixdp"])
     assert (said["title"], said["confidence"]) == (NAMED, 0.95)
     assert said["privacy"]["text"] == release.statement.text
-    description = found.schema.field("male_stddev").metadata[b"description"].decode()
-    assert description == "Standard error of the estimate, from the noise alone, for male"
+    description = found.schema.field("stddev").metadata[b"description"].decode()
+    assert description == "Standard error of the estimate, from the noise alone"
     resource = json.loads((folder / "datapackage.json").read_text())["resources"][1]
     assert ("bytes" in resource, resource["mediatype"]) == (False, "application/vnd.apache.parquet")
-    assert (folder / "sex.parquet").exists()  # which does not ask about another attribute
 
 
 def test_tables_of_many_batches_have_one_number_of_digits(

@@ -38,10 +38,6 @@ SAME = {
         "by": {"level": {"ranges": [[1, 2], [3, 4]]}},
         "where": {"age": {"range": [3, 9]}},
     },
-    "SELECT CASE WHEN level < 3 THEN 'low' ELSE 'high' END AS band, AVG(age) FROM t GROUP BY band": {
-        "mean": "age",
-        "by": {"level": {"ranges": {"low": [1, 2], "high": [3, 4]}}},
-    },
     "SELECT AVG(pay) FROM t WHERE pay >= 10 AND level <> 2": {
         "mean": "pay",
         "where": {"pay": [10, 20], "level": [1, 3, 4]},
@@ -65,7 +61,6 @@ def test_a_statement_becomes_the_statistic_of_yaml(text: str) -> None:
         np.testing.assert_array_equal(mine.rows(), other.rows())
     release = released(asked)
     [table] = release.statistics.values()
-    assert table.schema.names == released(same).table(same.entries[0].label).schema.names  # type: ignore[attr-defined]
     found = release.sql(text)
     last = next(name.removesuffix("_lower") for name in found.column_names if name.endswith("_lower"))
     for figure, ending in {"estimate": "", "stddev": "_stddev", "lower": "_lower", "upper": "_upper"}.items():

@@ -6,12 +6,14 @@ that was published has the same figures here.
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +23,17 @@ from matrixdp.answers.inference import Inference
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
+from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import heads
+from matrixdp.display import Preview
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Sets, Total
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 Array = NDArray[np.float64]
 
@@ -50,7 +58,8 @@ class Cell:
     value : float or None
         The number that the text says.
     margin : str
-        Half of its interval, rounded up; nothing where there is none.
+        Half of its interval, rounded up, or the ends of one that is longer to one side; nothing where there
+        is none.
     grade : str
         The letter of its quality; nothing where it has no standard error.
     lower, upper : float or None
@@ -137,9 +146,9 @@ class Axis:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CrossTable:
-    """A table as offices print it: rows by columns.
+    """A table as offices print it: rows by columns. It prints its first rows.
 
     Attributes
     ----------
@@ -190,6 +199,11 @@ class CrossTable:
         """The heading of the rows' labels."""
         return ", ".join(axis.title for axis in self.row_axes)
 
+    @property
+    def corner(self) -> str:
+        """The same with what the columns are by, for where there is no line above them."""
+        return f"{self.stub} by {self.axes[-1].title}" if self.wide else self.stub
+
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """The small multiples, one where the table has at most three attributes."""
@@ -226,6 +240,7 @@ class CrossTable:
             self.presentation.shown(own, figure, self.measures, self.decimals)
             for own, figure in zip(raw, FIGURES, strict=True)
         ]
+        margins = self.presentation.margins(raw, self.measures, self.decimals)
         letters = grades(estimates, stddevs)
         hidden = self.presentation.suppressed(estimates, stddevs)
         found = np.empty(raw.shape[1], dtype=object)
@@ -234,51 +249,76 @@ class CrossTable:
                 found[place] = Cell(UNRELIABLE, grade=UNRELIABLE)
                 continue
             value, _, low, high = (None if math.isnan(own[place]) else float(own[place]) for own in shown)
-            margin = self._margin(*raw[:, place].tolist())
-            found[place] = Cell(self._text(value), value, margin, letter, low, high)
+            text = self.presentation.text(value, self.measures, self.decimals)
+            found[place] = Cell(text, value, margins[place], letter, low, high)
         return found.reshape(shape)
 
-    def _text(self, value: float | None) -> str:
-        return self.presentation.text(value, self.measures, self.decimals)
+    def lines(self, panel: Panel, *, margins: bool = False) -> list[list[str]]:
+        """Return the rows of a panel as texts: labels, and figures with quality or half their intervals."""
+        nested = len(self.row_axes) > 1
+        found = []
+        for row in panel.rows:
+            label = row.label if row.group or not nested else f"  {row.label}"
+            texts = [f"{own.text} {own.margin if margins else own.grade}".rstrip() for own in row.cells]
+            # what stands in place of a figure has neither
+            texts = [
+                t if own.value is not None else own.text for t, own in zip(texts, row.cells, strict=True)
+            ]
+            found.append([label, *(texts or [""] * len(self.columns))])
+        return found
 
-    def _margin(self, estimate: float, stddev: float, low: float, high: float) -> str:
-        """Return half the interval where the estimate is in its middle, else its ends."""
-        if math.isnan(low) or math.isnan(high):
-            return ""
-        half = (high - low) / 2
-        if abs(low + high - 2 * estimate) <= 1e-9 * (half + abs(estimate)):
-            own = self.presentation.shown(np.array([half]), "upper", self.measures, self.decimals)
-            return f"\N{PLUS-MINUS SIGN} {self._text(float(own[0]))}"
-        ends = (
-            self.presentation.shown(np.array([end]), figure, self.measures, self.decimals)
-            for end, figure in ((low, "lower"), (high, "upper"))
-        )
-        return " to ".join(self._text(float(end[0])) for end in ends)
+    def __repr__(self) -> str:
+        return self._preview().text()
+
+    def _repr_html_(self) -> str:
+        return self._preview().html()
+
+    def _preview(self) -> Preview:
+        """Return the first rows of all panels."""
+        empty = [""] * len(self.columns)
+        heads = {panel.label: [[panel.label, *empty]] if panel.label else [] for panel in self.panels}
+        rows = [row for panel in self.panels for row in (*heads[panel.label], *self.lines(panel))]
+        numeric = frozenset(range(1, len(self.columns) + 1))
+        return Preview((self.corner, *self.columns), rows, len(rows), numeric)
+
+    def _labels(self) -> tuple[list[str], list[list[str]]]:
+        """Return the headings of all columns, and of each row its labels from the outermost."""
+        outer = self.axes[: len(self.axes) - self.wide]
+        names: list[str] = []
+        for called in (*(axis.title for axis in outer), *self.columns):
+            own = (called if number == 1 else f"{called} ({number})" for number in itertools.count(1))
+            names.append(next(name for name in own if name not in names))
+        return names, [list(labels) for labels in itertools.product(*(axis.labels for axis in outer))]
 
     def to_arrow(self) -> pa.Table:
-        """Return it as readers see it: a column for each heading, null where there is no figure.
+        """Return what readers see as a table of numbers: a column for each heading, null where there is none.
 
-        Row groups and panels are columns of labels, ``Total`` among them.
+        Panels, row groups and rows are columns of labels, ``Total`` among them.
         """
-        labels = self.axes[: len(self.axes) - self.wide]
-        shape = tuple(len(axis.labels) for axis in labels)
-        codes = np.indices(shape).reshape(len(labels), -1)
-        names: list[str] = []
-        arrays = []
-        for axis, own in zip(labels, codes, strict=True):
-            names.append(_unused(axis.title, names))
-            arrays.append(pa.array([axis.labels[code] for code in own]))
-        cells = self._cells.reshape(-1, len(self.columns))
-        for place, name in enumerate(self.columns):
-            names.append(_unused(name, names))
-            arrays.append(pa.array([cell.value for cell in cells[:, place]], pa.float64()))
-        return pa.Table.from_arrays(arrays, names=names)
+        names, labels = self._labels()
+        keys = [pa.array(own) for own in zip(*labels, strict=True)]
+        figures = self._cells.reshape(-1, len(self.columns)).T
+        arrays = [pa.array([cell.value for cell in own], pa.float64()) for own in figures]
+        return pa.Table.from_arrays([*keys, *arrays], names=names)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the same as a pandas data frame."""
+        return ResultTable(self.to_arrow()).to_pandas()
 
-def _unused(name: str, taken: Sequence[str]) -> str:
-    """Return a name that is not taken, with a number behind it where it has to be."""
-    made = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
-    return next(one for one in made if one not in taken)
+    def to_polars(self) -> pl.DataFrame:
+        """Return the same as a Polars data frame."""
+        return ResultTable(self.to_arrow()).to_polars()
+
+    def to_csv(self) -> str:
+        """Return the same as CSV, with what stands in place of figures that are not shown."""
+        names, labels = self._labels()
+        figures = self._cells.reshape(-1, len(self.columns))
+        made = io.StringIO()
+        writer = csv.writer(made, lineterminator="\n")
+        writer.writerow(names)
+        for own, cells in zip(labels, figures, strict=True):
+            writer.writerow([*own, *(cell.text.replace(",", "") for cell in cells)])
+        return made.getvalue()
 
 
 # What stands in a cross table, before it is laid out: the attributes of a table with the figures along them.
@@ -511,7 +551,8 @@ def _order(axes: Sequence[Axis], layout: Sequence[str], title: str) -> tuple[lis
     """Return the same as a user says it."""
     names = [axis.name for axis in axes]
     if isinstance(layout, str) or not all(isinstance(name, str) for name in layout):
-        raise WorkloadError.at(("cross",), describe_value(layout), "a list of attributes")
+        expected = "a list of attributes"
+        raise WorkloadError.at(("cross",), describe_value(layout), expected, code="wrong-type")
     for name in layout:
         if name not in names:
             raise WorkloadError(unknown_name(("cross",), name, f"an attribute of the table {title!r}", names))

@@ -121,8 +121,40 @@ class Presentation:
         """Return a figure that is shown as text."""
         if value is None or math.isnan(value):
             return MISSING
-        decimals = decimals if self._base(unit, decimals) is None else 0
-        return f"{value:,.4g}" if decimals is None else rounded(value, max(decimals, 0))
+        digits = self.digits(unit, decimals)
+        return f"{value:,.4g}" if digits is None else rounded(value, max(digits, 0))
+
+    def margins(self, figures: Array, unit: str, decimals: int | None) -> list[str]:
+        """Return half of each interval as text, or its ends where the estimate is not in its middle.
+
+        Parameters
+        ----------
+        figures : ndarray, shape (4, n)
+            Estimates, standard errors, lower and upper ends.
+
+        Examples
+        --------
+        >>> Presentation().margins(np.array([[10.0], [1.0], [8.04], [11.96]]), "records", 1)
+        ['± 2.0']
+        """
+        estimates, _, low, high = figures
+        halves = (high - low) / 2
+        middle = np.abs(low + high - 2 * estimates) <= 1e-9 * (halves + np.abs(estimates))
+        shown = [
+            self.shown(own, figure, unit, decimals).tolist()
+            for own, figure in ((halves, "upper"), (low, "lower"), (high, "upper"))
+        ]
+        found = []
+        for same, *own in zip(middle.tolist(), *shown, strict=True):
+            half, *ends = (self.text(value, unit, decimals) for value in own)
+            found.append(
+                "" if MISSING in ends else f"\N{PLUS-MINUS SIGN} {half}" if same else " to ".join(ends)
+            )
+        return found
+
+    def digits(self, unit: str, decimals: int | None) -> int | None:
+        """Return how many digits behind the point are shown of a unit's estimates and ends of intervals."""
+        return decimals if self._base(unit, decimals) is None else 0
 
     def _base(self, unit: str, decimals: int | None) -> int | None:
         """Return what counts are multiples of, unless their digits make them so anyway."""
@@ -196,6 +228,14 @@ def for_readers(table: pa.Table, unit: str, presentation: Presentation) -> pa.Ta
     return made
 
 
+def suppressed_rows(shown: pa.Table) -> list[bool]:
+    """Return which rows of a table for readers are suppressed, rather than without a figure."""
+    if QUALITY not in shown.column_names:
+        return [False] * len(shown)
+    pairs = zip(shown.column("estimate").to_pylist(), shown.column(QUALITY).to_pylist(), strict=True)
+    return [estimate is None and letter == UNRELIABLE for estimate, letter in pairs]
+
+
 def texts_for_readers(
     table: pa.Table, unit: str, presentation: Presentation, most: int | None = None
 ) -> dict[str, list[str]]:
@@ -211,8 +251,7 @@ def texts_for_readers(
     """
     decimals = decimals_by_subject(table)
     shown = for_readers(table, unit, presentation).slice(0, most)
-    names = shown.column_names
-    letters = shown.column(QUALITY).to_pylist() if QUALITY in names[-1:] else [""] * len(shown)
+    gone = suppressed_rows(shown)
     found = {}
     for field, column in zip(shown.schema, shown.columns, strict=True):
         kind, subject = figure_of(field), subject_of(field)
@@ -220,9 +259,7 @@ def texts_for_readers(
         if kind:
             own = subject or unit if kind != "stddev" else ""
             texts = [_figure_text(presentation, value, own, decimals.get(subject)) for value in values]
-            gone = shown.column("estimate").to_pylist() if presentation.suppress_above else values
-            pairs = zip(texts, gone, letters, strict=True)
-            found[field.name] = [UNRELIABLE if g is None and q == UNRELIABLE else t for t, g, q in pairs]
+            found[field.name] = [UNRELIABLE if own else t for t, own in zip(texts, gone, strict=True)]
         elif BOUND not in (field.metadata or {}):
             found[field.name] = [_key_text(value, field.name) for value in values]
     return found

@@ -18,12 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.titles import head, heads, title
+from matrixdp.answers.titles import heads
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
-from matrixdp.errors import TooLargeError, WorkloadError
-from matrixdp.forms import describe_value, unknown_name
-from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
+from matrixdp.queries import DenseGroup, Group, Predicates, Spans, Total
 
 Array = NDArray[np.float64]
 
@@ -308,65 +306,6 @@ def _asked(group: Group) -> dict[str, tuple[Predicates, Hashable, int]]:
 def _coded(codes: pa.Array, labels: pa.Array, *, ordered: bool = False) -> pa.DictionaryArray:
     # the codes are made above, so their range is not checked again
     return pa.DictionaryArray.from_arrays(codes, labels, ordered=ordered, safe=False)
-
-
-# One clean table of a group of answers: as it stands, or wide.
-
-#: A table gets at most so many columns for the values of an attribute.
-_MOST_PIVOTED = 1_000
-
-
-def own_table(answers: pa.Table, group: Group, domain: Domain, pivot: str | None = None) -> pa.Table:
-    """Return the table of a group from the answers to it alone.
-
-    With a column for each value of the attribute to pivot, where there is one; see `matrixdp.Release.table`.
-    """
-    table = answers.drop_columns(["group"])
-    if pivot is None:
-        return table
-    product, axis = _axis(group, domain, pivot)
-    counts = product.counts
-    if counts[axis] > _MOST_PIVOTED:
-        found = f"{pivot!r} with {counts[axis]:,} values in {title(group)!r}"
-        raise TooLargeError.at(("pivot",), found, f"at most {_MOST_PIVOTED:,}, each of which is a column")
-    places = np.moveaxis(np.arange(product.queries).reshape(counts), axis, 0).reshape(counts[axis], -1)
-    columns = AnswerColumns(domain, (group,), levels=True)
-    pivot = product.attributes[axis]
-    own = [*FIGURES, columns.columns[pivot], *columns.bounds.get(pivot, ())]
-    taken = table.take(pa.array(places[0])).drop_columns(own)
-    fields, arrays = list(taken.schema), list(taken.columns)
-    names = set(taken.column_names)
-    for label, rows in zip(product.predicates[axis].describe(domain[pivot]), places, strict=True):
-        called, number = label, 1
-        while not names.isdisjoint(_named(called)):
-            number += 1
-            called = f"{label} ({number})"
-        names.update(_named(called))
-        for figure, name in zip(FIGURES, _named(called), strict=True):
-            fields.append(pa.field(name, pa.float64(), metadata={FIGURE: figure.encode()}))
-            arrays.append(table.column(figure).take(pa.array(rows)))
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _named(label: str) -> list[str]:
-    return [label if figure == FIGURES[0] else f"{label}_{figure}" for figure in FIGURES]
-
-
-def _axis(group: Group, domain: Domain, pivot: object) -> tuple[ProductGroup, int]:
-    """Return the group, which is a product, and the place in it of the attribute to pivot."""
-    if not isinstance(pivot, str):
-        raise WorkloadError.at(("pivot",), describe_value(pivot), "the name of an attribute")
-    if not isinstance(group, ProductGroup):
-        found = f"{pivot!r} for {title(group)!r}, whose queries are written out"
-        raise WorkloadError.at(("pivot",), found, "a table with a column for each attribute")
-    sets = {name: group.attributes.index(name) for name in _asked(group)}
-    heads = {head(domain[name], (group.sets[name],)): place for name, place in sets.items()}
-    if pivot in heads:
-        return group, heads[pivot]
-    if pivot not in sets:
-        expected = f"an attribute of the table {title(group)!r}"
-        raise WorkloadError(unknown_name(("pivot",), pivot, expected, heads))
-    return group, sets[pivot]
 
 
 # Several tables of answers as one: their rows below one another, under all of their columns.

@@ -100,6 +100,19 @@ OptionOption = Annotated[
 ]
 CertifyOption = Annotated[bool, Option("--certify", help="Take longer for a higher lower bound.")]
 Confidence = Annotated[float | None, Option(help="Of the pointwise intervals (default: 0.95).")]
+SuppressAbove = Annotated[
+    float | None,
+    Option(
+        metavar="CV",
+        help="Show F in place of figures whose coefficient of variation is larger, such as 0.33.",
+    ),
+]
+WithinRange = Annotated[
+    bool, Option("--within-range", help="Show counts below 0 as 0, and shares outside 0 to 1 as the end.")
+]
+RoundTo = Annotated[
+    int | None, Option(min=1, metavar="N", help="Show counts as multiples of a number, such as 5.")
+]
 
 
 def mechanism_options(

@@ -16,7 +16,17 @@ from typer import Argument, Option
 import matrixdp as mdp
 from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, say
-from matrixdp.cli.options import Confidence, ReleaseFolder, check_output, read_questions, text_of, warn
+from matrixdp.cli.options import (
+    Confidence,
+    ReleaseFolder,
+    RoundTo,
+    SuppressAbove,
+    WithinRange,
+    check_output,
+    read_questions,
+    text_of,
+    warn,
+)
 from matrixdp.display import figure, printable
 from matrixdp.errors import within
 from matrixdp.statistics import StatisticEntry, in_words
@@ -41,9 +51,17 @@ def show(
             help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
         ),
     ] = None,
-    pivot: Annotated[
-        str | None, Option(metavar="ATTRIBUTE", help="An attribute whose values become columns.")
+    cross: Annotated[
+        str | None,
+        Option(
+            metavar="auto|ATTRIBUTES",
+            help="Show TABLE as rows by columns, with totals. ATTRIBUTES, such as 'age,sex': the last is in "
+            "the columns, the one before in the rows, further ones are row groups and separate tables.",
+        ),
     ] = None,
+    margins: Annotated[
+        bool, Option("--margins", help="With --cross: half of each interval in place of the quality.")
+    ] = False,
     as_csv: CsvOption = False,
     every: AllOption = False,
     export: Annotated[
@@ -64,20 +82,29 @@ def show(
         str | None,
         Option(metavar="LANGUAGE", help="The language of titles, labels and notes, such as fr."),
     ] = None,
+    suppress_above: SuppressAbove = None,
+    within_range: WithinRange = False,
+    round_to: RoundTo = None,
     confidence: Confidence = None,
 ) -> None:
     """Show what a release holds, or one of its tables, or write each as a file.
 
-    From the release alone: no data are read, and it costs no further budget.
+    From the release alone: no data are read, and it costs no further budget. Suppression, rounding and ranges
+    change what readers see: the terminal, cross tables and the workbook. CSV and Parquet have all estimates.
     """
     if table is not None and export is not None:
         raise wrong("--export", "a single table too", "one of the two", "conflict")
-    if table is None and (as_csv or (pivot is not None and export is None)):
-        raise wrong("table", "none", "the title of a table with --csv and --pivot", "missing-key")
+    if table is None and (as_csv or cross is not None):
+        raise wrong("table", "none", "the title of a table with --csv and --cross", "missing-key")
+    if margins and cross is None:
+        raise wrong("--margins", "it without --cross", "it beside --cross auto", "conflict")
     release = mdp.load_release(folder, confidence=confidence).in_language(language)
+    release = release.presented(
+        suppress_above=suppress_above, within_range=within_range or None, round_to=round_to
+    )
     _warn(release)
     if export is not None:
-        out = release.save_tables(export, format=format, pivot=pivot, helpers=helpers)
+        out = release.save_tables(export, format=format, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
         written = sum(one.rows > 0 for one in published)
         beside = _BESIDE.get(format, ", datapackage.json, croissant.json")
@@ -85,20 +112,33 @@ def show(
     elif table is None:
         _list(release, every, helpers)
     else:
-        from matrixdp.answers.intervals import decimals_by_subject, for_people
-        from matrixdp.cli.tables import console, print_statistic, print_table
+        _show_table(release, table, cross, as_csv, margins, every)
 
-        one = release.find(table)
-        found = release.table(one, pivot=pivot)
-        limit = found.num_rows if every else _SHOWN
-        if as_csv:
-            typer.echo(_csv_text(for_people(found, decimals_by_subject(found))), nl=False)
-        elif b"matrixdp" in (found.schema.metadata or {}):  # says how a statistic was computed
-            print_statistic(console(), found, release.confidence, limit)
-        else:
-            print_table(console(), found, release.confidence, limit)
-        for words in () if as_csv else filter(None, (one.note, one.source and f"Source: {one.source}")):
-            say(printable(words))
+
+def _show_table(
+    release: mdp.Release, called: str, cross: str | None, as_csv: bool, margins: bool, every: bool
+) -> None:
+    from matrixdp.answers.intervals import decimals_by_subject, for_people
+    from matrixdp.cli.tables import console, print_cross_table, print_table
+
+    one = release.find(called)
+    crossed = None
+    if cross is not None:
+        crossed = release.cross_table(one, None if cross == "auto" else [n.strip() for n in cross.split(",")])
+    if as_csv and crossed is not None:
+        typer.echo(crossed.to_csv(), nl=False)
+        return
+    found = release.table(one).to_arrow()
+    if as_csv:
+        typer.echo(_csv_text(for_people(found, decimals_by_subject(found))), nl=False)
+        return
+    limit = sys.maxsize if every else _SHOWN
+    if crossed is not None:
+        print_cross_table(console(), crossed, limit, margins=margins)
+    else:
+        print_table(console(), found, one.measures, release.presentation, release.confidence, limit)
+    for words in filter(None, (one.note, one.source and f"Source: {one.source}")):
+        say(printable(words))
 
 
 def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
@@ -204,16 +244,19 @@ def _statement(sql: str) -> str:
 
 
 def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
-    from matrixdp.cli.tables import console, print_answers, print_result, print_statistic
+    from matrixdp.cli.tables import console, print_answers, print_result, print_table
 
     if not release.private:
         typer.secho(NOT_PRIVATE, bold=True, fg="red")
     for entry, table in tables:
-        statistic = isinstance(entry, StatisticEntry)
-        if len(tables) > 1 or statistic:
+        limit = table.num_rows if every else _SHOWN
+        if len(tables) > 1 or isinstance(entry, StatisticEntry):
             say(_title(entry), bold=True)
-        shown = print_statistic if statistic else print_result if entry is None else print_answers
-        shown(console(), table, release.confidence, table.num_rows if every else _SHOWN)
+        if isinstance(entry, StatisticEntry):
+            print_table(console(), table, entry.measures, release.presentation, release.confidence, limit)
+        else:
+            shown = print_result if entry is None else print_answers
+            shown(console(), table, release.confidence, limit)
         if entry is None:
             for note in json.loads(table.schema.metadata[b"matrixdp"])["notes"]:
                 say(f"{note}.")
@@ -352,17 +395,9 @@ def report(
         str | None,
         Option(metavar="TEXT", help="The title (default: the publication's, or the folder's name)."),
     ] = None,
-    suppress_above: Annotated[
-        float | None,
-        Option(
-            metavar="CV",
-            help="Show F in place of figures whose coefficient of variation is larger, such as 0.33.",
-        ),
-    ] = None,
-    within_range: Annotated[
-        bool,
-        Option("--within-range", help="Show counts below 0 as 0, and shares outside 0 to 1 as the end."),
-    ] = False,
+    suppress_above: SuppressAbove = None,
+    within_range: WithinRange = False,
+    round_to: RoundTo = None,
     language: Annotated[
         str | None,
         Option(metavar="LANGUAGE", help="The language of titles, labels and notes, such as fr."),
@@ -417,7 +452,8 @@ def report(
             folder,
             title=title,
             suppress_above=suppress_above,
-            within_range=within_range,
+            within_range=within_range or None,
+            round_to=round_to,
             language=language,
             maps=named,
             exported=files,

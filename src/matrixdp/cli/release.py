@@ -208,7 +208,7 @@ def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
     import pyarrow as pa
 
     from matrixdp.answers.table import AnswerColumns
-    from matrixdp.cli.tables import console, print_answers, print_statistic
+    from matrixdp.cli.tables import console, print_answers, print_table
 
     screen = console()
     if not result.private:
@@ -228,7 +228,9 @@ def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
         if asked.table is None:
             say(f"not computed: {asked.refusal}")
         else:
-            print_statistic(screen, asked.table, result.confidence, _SHOWN)
+            print_table(
+                screen, asked.table, asked.entry.measures, result.presentation, result.confidence, _SHOWN
+            )
     say("Privacy", bold=True)
     say(result.statement.text)
     facts = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
+import numpy as np
 import pyarrow as pa
 import typer
 from rich.box import HEAVY_HEAD
@@ -15,9 +16,18 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from matrixdp.answers.cross_table import CrossTable
 from matrixdp.answers.inference import METADATA
-from matrixdp.answers.intervals import decimals_of, directed, for_people, least_error
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES, OF, figure_of, heading
+from matrixdp.answers.intervals import decimals_by_subject, decimals_of
+from matrixdp.answers.quality import (
+    GRADE_WORDS,
+    MISSING,
+    QUALITY,
+    UNRELIABLE,
+    Presentation,
+    texts_for_readers,
+)
+from matrixdp.answers.table import BOUND, FIGURE, FIGURES, figure_of, heading, subject_of
 from matrixdp.cli.console import Row, say
 from matrixdp.display import figure, printable, rounded
 
@@ -55,33 +65,64 @@ def table_of(columns: Sequence[Column], *, plain: bool = False) -> Table:
 
 
 def print_columns(screen: Console, columns: Sequence[Column], *, plain: bool = False) -> None:
-    """Print a table; a plain one is whole, which makes a narrow screen break its lines."""
-    table = table_of(columns, plain=plain)
+    """Print a table; a plain one is whole, which makes a narrow screen break its lines.
+
+    Where the screen is too narrow for words, columns of numbers go below one another, with the columns of
+    texts before each part of them.
+    """
     if plain:
+        table = table_of(columns, plain=plain)
         needed = Measurement.get(screen, screen.options.update(max_width=_WIDEST), table).maximum
         Console(highlight=False, width=max(screen.width, needed)).print(table)
         return
-    _fit(table, columns, screen.width)
-    screen.print(table)
+    for part in _parts(columns, screen.width):
+        table = table_of(part)
+        for drawn, width in zip(table.columns, _widths(part, screen.width), strict=True):
+            drawn.width = width
+        screen.print(table)
 
 
-def _fit(table: Table, columns: Sequence[Column], width: int) -> None:
-    """Keep figures whole, or at least words, where the screen is wide enough for that."""
-    texts = [[column.head, *column.texts] for column in columns]
-    most = [max(map(len, own)) for own in texts]
-    for kept in (True, None):
-        widths = []
-        for column, own in zip(columns, texts, strict=True):
-            whole = column.whole or column.number is kept
-            words = (part for text in own for part in ([text] if whole else text.split()))
-            widths.append(max(map(len, words), default=1))
+def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
+    """Yield the parts of a table that fit on a screen: columns of texts, with as many of numbers as fit."""
+    keys, numbers = ([own for own in columns if own.number is kind] for kind in (False, True))
+    if _fits(columns, width) or not numbers:
+        yield list(columns)
+        return
+    if len(keys) > 1 and not all(_fits([*keys, own], width) for own in numbers):
+        rows = zip(*(own.texts for own in keys), strict=True)
+        words = [", ".join(f"{own.head} {text}" for own, text in zip(keys, row, strict=True)) for row in rows]
+        keys = [Column("of", words)]
+    part: list[Column] = []
+    for own in numbers:
+        if part and not _fits([*keys, *part, own], width):
+            yield [*keys, *part]
+            part = []
+        part.append(own)
+    yield [*keys, *part]
+
+
+def _fits(columns: Sequence[Column], width: int) -> bool:
+    return sum(_least(own) + 3 for own in columns) + 1 <= width
+
+
+def _least(column: Column, figures: bool = True) -> int:
+    """Return the width at which no word is broken, and no figure if told so."""
+    whole = column.whole or (column.number and figures)
+    words = (part for text in column.texts for part in ([text] if whole else text.split()))
+    return max(map(len, (*([column.head] if column.whole else column.head.split()), *words)), default=1)
+
+
+def _widths(columns: Sequence[Column], width: int) -> list[int | None]:
+    """Return the widths at which figures are whole, or at least words, where the screen is wide enough."""
+    most = [max(map(len, (own.head, *own.texts))) for own in columns]
+    for figures in (True, False):
+        widths = [_least(own, figures) for own in columns]
         spare = width - 1 - sum(widths) - 3 * len(widths)
         if spare >= 0:
             for _ in range(min(spare, sum(most) - sum(widths))):  # the narrowest that is cut grows first
                 widths[min((w, place) for place, w in enumerate(widths) if w < most[place])[1]] += 1
-            for drawn, own_width in zip(table.columns, widths, strict=True):
-                drawn.width = own_width
-            return
+            return list(widths)
+    return [None] * len(columns)
 
 
 def _print_rest(shown: int, rows: int) -> None:
@@ -91,18 +132,6 @@ def _print_rest(shown: int, rows: int) -> None:
 
 def _interval(confidence: float) -> str:
     return f"{100 * confidence:g}% interval"
-
-
-def _amount(value: object, error: object = None) -> str:
-    """Return a number with two digits of its error, or as many as help, or what else stands in a table."""
-    if value is None:
-        return "-"
-    if not isinstance(value, float):
-        return str(value)
-    size = abs(value)
-    if isinstance(error, float) and size < 1e12 and (decimals := decimals_of(error)) is not None:
-        return rounded(value, decimals)
-    return f"{value:,.1f}" if 100 <= size < 1e12 else f"{value:,.4g}"
 
 
 def _labels(column: pa.ChunkedArray, missing: str) -> list[str]:
@@ -130,14 +159,12 @@ def _counts(
     """Return the columns of the counts, standard errors and intervals that four columns hold."""
     values, errors, low, high = (column.to_pylist() for column in figures)
 
-    def counts(numbers: list[float | None]) -> list[str]:
+    def counts(numbers: list[float]) -> list[str]:
         # more than one digit behind the point where the error is small
-        decimals = (1 if error is None else max(1, decimals_of(error) or 1) for error in errors)
-        pairs = zip(numbers, decimals, strict=True)
-        return ["-" if number is None else rounded(number, digits) for number, digits in pairs]
+        pairs = zip(numbers, errors, strict=True)
+        return [rounded(number, max(1, decimals_of(error) or 1)) for number, error in pairs]
 
-    pairs = zip(counts(low), counts(high), strict=True)
-    ends = ["-" if pair == ("-", "-") else " to ".join(pair) for pair in pairs]
+    ends = [f"{one} to {other}" for one, other in zip(counts(low), counts(high), strict=True)]
     return [
         Column(head, counts(values), number=True, whole=True),
         Column("stddev", [figure(error) for error in errors], number=True, whole=True),
@@ -160,89 +187,95 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
     _print_rest(len(asked), answers.num_rows)
 
 
-def print_table(screen: Console, found: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of one clean table: estimates with half the length of their intervals."""
-    decimals = decimals_of(least_error(found))
-    exact = found.slice(0, limit)
-    part = for_people(exact, decimals)
+def print_table(
+    screen: Console, table: pa.Table, unit: str, presentation: Presentation, confidence: float, limit: int
+) -> None:
+    """Print the first rows of a table as readers see it, and what is to be known of it."""
+    texts = texts_for_readers(table, unit, presentation, limit)
+    counts = METADATA not in (table.schema.metadata or {})  # a statistic says there how it was computed
+    if counts:
+        figures = np.stack([table.column(name).to_numpy()[:limit] for name in FIGURES])
+        margins = presentation.margins(figures, unit, decimals_by_subject(table)[""])
+        pairs = zip(texts["estimate"], margins, strict=True)
+        texts["estimate"] = [text if text == UNRELIABLE else f"{text} {margin}" for text, margin in pairs]
+    ends = {subject_of(f): f.name for f in table.schema if figure_of(f) == "upper"}
     columns: list[Column] = []
-    for place, field in enumerate(part.schema):
-        kind = figure_of(field)
-        if BOUND in (field.metadata or {}) or kind in ("lower", "upper", "stddev"):
+    for field in table.schema:
+        figure, own = figure_of(field), texts.get(field.name, [])
+        if not own or figure == "upper" or field.name == "warning":
             continue
-        texts = _labels(part.column(place), "(all)")
-        if kind:
-            # of the ends as they are: those that are rounded outward are up to two units further apart
-            low, high = (exact.column(place + end).to_numpy() for end in (2, 3))
-            own = part.column(place).to_pylist()
-            halves = directed((high - low) / 2, "upper", decimals).tolist()
-            texts = [f"{value:,.10g} ± {half:,.10g}" for value, half in zip(own, halves, strict=True)]
-        columns.append(
-            Column(printable(heading(field) if not kind else field.name), texts, number=bool(kind))
-        )
+        if (counts and figure in ("stddev", "lower")) or (figure == "stddev" and set(own) == {MISSING}):
+            continue
+        head = printable(heading(field))
+        if figure == "lower":
+            pairs = zip(own, texts[ends[subject_of(field)]], strict=True)
+            own = [_between(*pair) for pair in pairs]
+            head = f"{subject_of(field)} {_interval(confidence)}".strip()
+        columns.append(Column(head, own, number=bool(figure) or pa.types.is_floating(field.type)))
+    if QUALITY in texts:
+        columns.append(Column(QUALITY, texts[QUALITY], number=True))
     print_columns(screen, columns)
-    _print_rest(part.num_rows, found.num_rows)
-    screen.print(f"± is the {_interval(confidence)}; --csv has its ends and the standard errors.")
+    shown = table.slice(0, limit)
+    if "warning" in table.column_names:
+        _print_warnings(shown.column("warning").to_pylist())
+    if note := json.loads((table.schema.metadata or {}).get(METADATA, b"{}")).get("note"):
+        say(f"Here {printable(note)}.")
+    _print_rest(shown.num_rows, table.num_rows)
+    if counts:
+        say(f"\N{PLUS-MINUS SIGN} is half of the {_interval(confidence)}; --csv has its ends.")
+    for words in presentation.words if QUALITY in texts else ():
+        say(words)
+
+
+def _between(low: str, high: str) -> str:
+    """Return an interval by its ends."""
+    return low if low == high == UNRELIABLE else MISSING if MISSING in (low, high) else f"{low} to {high}"
+
+
+def _print_warnings(told: Sequence[str | None]) -> None:
+    """Print each warning once, with the rows that it is about."""
+    warned: dict[str, list[str]] = {}
+    for place, words in enumerate(told, 1):
+        if words:
+            warned.setdefault(words, []).append(str(place))
+    for words, places in warned.items():
+        more = " and more" if len(places) > 8 else ""
+        say(f"Row {', '.join(places[:8])}{more}: {words}.")
+
+
+def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins: bool = False) -> None:
+    """Print a cross table: figures with their quality, or with half their intervals."""
+    for panel in cross.panels:
+        if panel.label:
+            say(panel.label, bold=True)
+        texts = zip(*cross.lines(panel, margins=margins)[:limit], strict=True)
+        heads = (cross.corner, *cross.columns)
+        columns = [
+            Column(printable(head), list(map(printable, own)), number=place > 0)
+            for place, (head, own) in enumerate(zip(heads, texts, strict=True))
+        ]
+        print_columns(screen, columns)
+        if limit < len(panel.rows):
+            typer.echo(f"{limit:,} of {len(panel.rows):,} rows shown.")
+    say(f"Unit: {cross.unit}.")
+    if margins:
+        say(f"\N{PLUS-MINUS SIGN} is half of the {_interval(cross.confidence)}.")
+    for words in cross.presentation.words:
+        if not (margins and words == GRADE_WORDS):
+            say(words)
 
 
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
     """Print the first rows of answers in the shape of a statement's result."""
     shown = answers.slice(0, limit)
-    keys: list[Column] = []
-    together: list[Column] = []
-    aggregates: list[list[Column]] = []
+    columns: list[Column] = []
     for place, field in enumerate(answers.schema):
         kind, head = (field.metadata or {}).get(FIGURE), printable(field.name)
         if kind == b"estimate":
-            aggregates.append(_counts(head, shown.columns[place : place + 4], confidence, whole=False))
-            together += aggregates[-1]
+            columns += _counts(head, shown.columns[place : place + 4], confidence, whole=False)
         elif kind is None:
             texts = _labels(shown.column(place), "NULL")
             # where the screen is too narrow, intervals and long keys are broken; the rest keeps its line
-            keys.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
-            together.append(keys[-1])
-    needed = Measurement.get(screen, screen.options.update(max_width=_WIDEST), table_of(together)).maximum
-    # several aggregates that do not fit beside one another stand below one another
-    for columns in [together] if needed <= screen.width else [[*keys, *own] for own in aggregates]:
-        print_columns(screen, columns)
-    _print_rest(shown.num_rows, answers.num_rows)
-
-
-def print_statistic(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of the table of a statistic, and what is to be known of it."""
-    rows: list[dict[str, Any]] = answers.slice(0, limit).to_pylist()
-    columns: list[Column] = []
-    told = {field.name: field.metadata or {} for field in answers.schema}
-    figures = {(own[OF], own[FIGURE]): name for name, own in told.items() if FIGURE in own}
-
-    def amounts(name: str, error: str | None) -> list[str]:
-        return [_amount(row[name], None if error is None else row[error]) for row in rows]
-
-    for field in answers.schema:
-        name, own = field.name, told[field.name]
-        kind = own.get(FIGURE)
-        hidden = kind == b"stddev" and all(row[name] is None for row in rows)
-        # where the values of an attribute begin and end is said by its own column, too
-        if hidden or BOUND in own or name == "warning" or kind == b"upper":
-            continue
-        error = None if kind == b"stddev" else figures.get((own.get(OF), b"stddev"))
-        texts = amounts(name, error)
-        head = name.replace("_", " ") if pa.types.is_floating(field.type) else heading(field)
-        if kind == b"lower":
-            pairs = zip(texts, amounts(figures[own[OF], b"upper"], error), strict=True)
-            texts = ["-" if "-" in pair else " to ".join(pair) for pair in pairs]
-            head = f"{own[OF].decode()} {_interval(confidence)}".strip()
-        words = pa.types.is_dictionary(field.type) or pa.types.is_string(field.type)
-        columns.append(Column(printable(head), list(map(printable, texts)), number=not words))
+            columns.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
     print_columns(screen, columns)
-    warned: dict[str, list[str]] = {}
-    for place, row in enumerate(rows, 1):
-        if row.get("warning"):
-            warned.setdefault(row["warning"], []).append(str(place))
-    for words, places in warned.items():
-        more = " and more" if len(places) > 8 else ""
-        say(f"Row {', '.join(places[:8])}{more}: {words}.")
-    note = json.loads((answers.schema.metadata or {}).get(METADATA, b"{}")).get("note")
-    if note:
-        say(f"Here {printable(note)}.")
-    _print_rest(len(rows), answers.num_rows)
+    _print_rest(shown.num_rows, answers.num_rows)

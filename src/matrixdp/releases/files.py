@@ -24,16 +24,15 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import METADATA, statistics_table
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.table import AnswerColumns, heading, own_table, plain_schema, row_groups
-from matrixdp.answers.titles import head, unique
-from matrixdp.domain import Domain
+from matrixdp.answers.table import AnswerColumns, heading, plain_schema, row_groups
+from matrixdp.answers.titles import unique
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.locks import whole_path
 from matrixdp.measure.measurement import Measurement
-from matrixdp.queries import Group, ProductGroup, Total, Workload
+from matrixdp.queries import Group, Workload
 from matrixdp.releases import record as records
 from matrixdp.releases.ddi import FILE as CODEBOOK
 from matrixdp.releases.ddi import write_codebook
@@ -67,22 +66,15 @@ def write_tables(
     release: Release,
     out: str | os.PathLike[str],
     format: str,  # noqa: A002
-    pivot: str | None,
     helpers: bool,
 ) -> Path:
     """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
     if format not in (*FORMATS, *_TOGETHER):
         raise SpecificationError.at(("format",), describe_value(format), ", ".join((*FORMATS, *_TOGETHER)))
-    if format in _TOGETHER and pivot is not None:
-        expected = "csv or parquet for wide tables"
-        raise SpecificationError.at(("format",), f"{format} with pivot", expected, code="conflict")
     published = (*release.tables, *(release.helpers if helpers else ()))
     if len(published) > _MOST_TABLES:
         expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
         raise TooLargeError.at(("tables",), f"{len(published):,} tables", expected)
-    if pivot is not None and not any(_pivoted(one.group, release.domain, pivot) for one in published):
-        expected = "an attribute that a table asks about beside others"
-        raise SpecificationError.at(("pivot",), describe_value(pivot), expected)
     target = whole_path(out)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -99,7 +91,7 @@ def write_tables(
         elif format == DDI:
             write_codebook(release, published, partial / CODEBOOK)
         else:
-            _write_files(release, published, partial, format, pivot)
+            _write_files(release, published, partial, format)
         partial.replace(target)
         sync_folder(target.parent)
     return Path(out)
@@ -110,10 +102,9 @@ def _write_files(
     published: Sequence[PublishedTable],
     folder: Path,
     format: str,  # noqa: A002
-    pivot: str | None,
 ) -> None:
     with one_blas_thread():
-        files = list(_written(release, published, folder, format, pivot))
+        files = list(_written(release, published, folder, format))
     for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
         (folder / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
 
@@ -123,7 +114,6 @@ def _written(
     published: Sequence[PublishedTable],
     folder: Path,
     format: str,  # noqa: A002
-    pivot: str | None,
 ) -> Iterator[records.TableFile]:
     taken: set[str] = set()
     for one in published:
@@ -137,9 +127,8 @@ def _written(
             assert statistic is not None
             tables = iter([_statistic(statistic.published, format)])
         else:
-            own = pivot if pivot is not None and _pivoted(group, release.domain, pivot) else None
             columns = AnswerColumns(release.domain, (group,), levels=True)
-            tables = _tables(release, group, columns, format, own)
+            tables = _tables(release, group, columns, format)
         rows, schema, headers = _write(path, tables, one, release)
         if group is not None:
             categories = _categories(columns, schema)
@@ -160,19 +149,15 @@ def _tables(
     group: Group,
     columns: AnswerColumns,
     format: str,  # noqa: A002
-    pivot: str | None,
 ) -> Iterator[pa.Table]:
-    """Yield the table of a group in pieces, or at once where it is made wide."""
+    """Yield the table of a group in pieces."""
     least: list[float] = []
 
     def seen(variances: NDArray[np.float64]) -> None:
         least.append(float(np.sqrt(variances[variances > 0].min(initial=np.inf))))
 
-    batches = release.batches((group,), columns, seen)
-    pieces: Iterator[Any] = ([batch] for batch in batches) if pivot is None else iter([list(batches)])
-    for piece in pieces:
-        table = pa.Table.from_batches(piece, schema=columns.schema)
-        table = own_table(table, group, release.workload.domain, pivot)
+    for batch in release.batches((group,), columns, seen):
+        table = pa.Table.from_batches([batch]).drop_columns(["group"])
         yield for_people(table, decimals_of(least[0])) if format == "csv" else table
 
 
@@ -214,14 +199,6 @@ def _write(
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
     """Return the texts of the columns of attributes, in order."""
     return {own: columns.texts(name) for name, own in columns.columns.items() if own in schema.names}
-
-
-def _pivoted(group: Group | None, domain: Domain, pivot: str) -> bool:
-    """Return whether a group asks about an attribute, or a level, beside others."""
-    if not isinstance(group, ProductGroup):
-        return False
-    asked = [(name, own) for name, own in group.sets.items() if not isinstance(own, Total)]
-    return len(asked) > 1 and any(pivot in (name, head(domain[name], (own,))) for name, own in asked)
 
 
 def _file_name(title: str, taken: set[str]) -> str:

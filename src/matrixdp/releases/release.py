@@ -31,7 +31,7 @@ from matrixdp.answers.publication import PublishedTable, helper_tables, publishe
 from matrixdp.answers.quality import Presentation
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
-from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, own_table
+from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key
 from matrixdp.answers.titles import find_group
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
@@ -455,17 +455,14 @@ class Release(Displayed):
         """
         return covariance(self.analysis, self.domain, (left, left_query), (right, right_query))
 
-    def table(self, called: str | PublishedTable, *, pivot: str | None = None) -> ResultTable:
-        """Return one of the tables that the workload asks for.
+    def table(self, called: str | PublishedTable) -> ResultTable:
+        """Return one of the tables that the workload asks for; `cross_table` has it as rows by columns.
 
         Parameters
         ----------
         called : str or PublishedTable
             One of `tables` or `helpers`, or what it is called: its title, the name of the group, or its
             attributes, in any order and case. A statistic is called by its title.
-        pivot : str, optional
-            An attribute whose values become columns: the estimate under the text of the value, and beside it
-            its standard error and the ends of its interval, ``male_stddev``, ``male_lower``, ``male_upper``.
 
         Returns
         -------
@@ -476,9 +473,9 @@ class Release(Displayed):
         Raises
         ------
         WorkloadError
-            If no table or several are called so, or the group does not ask about the attribute to pivot.
+            If no table or several are called so.
         TooLargeError
-            If there are too many rows, or columns.
+            If there are too many rows.
         UnsupportedQueryError
             If the measurement does not determine a query.
 
@@ -491,22 +488,15 @@ class Release(Displayed):
         >>> release = mdp.select(workload).measure(table, mdp.Budget(rho=0.5)).reconstruct()
         >>> release.table("age CDF by sex").column_names[:4]
         ['sex', 'age', 'age_from', 'age_to']
-        >>> wide = release.table("age CDF by sex", pivot="sex")
-        >>> wide.column_names[:5], wide.num_rows
-        (['age', 'age_from', 'age_to', 'female', 'female_stddev'], 4)
         """
-        one = called if isinstance(called, PublishedTable) else self.find(called)
-        if one.statistic is not None:
-            found = one.statistic
-            if pivot is not None:
-                place = f"{pivot!r} for the statistic {found.name!r}"
-                raise WorkloadError.at(("pivot",), place, "a table of counts", code="not-supported")
-            if found.published is None:
-                assert found.refusal is not None
-                raise found.refusal
-            return ResultTable(found.published)
-        assert one.group is not None
-        return ResultTable(own_table(self._table((one.group,)), one.group, self.domain, pivot))
+        one = self.find(called)
+        if one.group is not None:
+            return ResultTable(self._table((one.group,)).drop_columns(["group"]))
+        assert one.statistic is not None
+        if one.statistic.refusal is not None:
+            raise one.statistic.refusal
+        assert one.statistic.published is not None
+        return ResultTable(one.statistic.published)
 
     def cross_table(self, called: str | PublishedTable, layout: Sequence[str] | None = None) -> CrossTable:
         """Return one of the tables that the workload asks for as rows by columns, with totals.
@@ -544,24 +534,64 @@ class Release(Displayed):
         >>> cross.columns, [row.label for row in cross.panels[0].rows]
         (('Total', 'female', 'male'), ['Total', '0', '1', '2', '3'])
         """
-        one = called if isinstance(called, PublishedTable) else self.find(called)
-        return cross_table(self.inference(), one, self.presentation, layout)
+        return cross_table(self.inference(), self.find(called), self.presentation, layout)
 
-    def find(self, text: str) -> PublishedTable:
-        """Return the table that a text means: its title in the release's language, its name, its attributes.
+    def find(self, called: str | PublishedTable) -> PublishedTable:
+        """Return the table that is called so: by its title in the release's language, name or attributes.
 
         Raises
         ------
         WorkloadError
             If no table or several are called so.
         """
+        if isinstance(called, PublishedTable):
+            return called
         named = {one.name: one for one in self.tables if one.statistic is not None}
         named |= {one.title: one for one in self.tables if one.title != one.name}
         groups = self.workload.groups
-        place = find_group(groups, text, list(named))
+        place = find_group(groups, called, list(named))
         if place >= len(groups):
             return list(named.values())[place - len(groups)]
         return next(one for one in (*self.tables, *self.helpers) if one.place == place)
+
+    def presented(
+        self,
+        *,
+        suppress_above: float | None = None,
+        within_range: bool | None = None,
+        round_to: int | None = None,
+    ) -> Self:
+        """Return the same release with other rules for what readers see of figures.
+
+        Nothing is measured again, and files for machines stay as they are. What is left out stays what the
+        specification declared.
+
+        Parameters
+        ----------
+        suppress_above : float, optional
+            ``F`` takes the place of figures whose coefficient of variation is larger, such as 0.33.
+        within_range : bool, optional
+            Whether counts below 0 are shown as 0, and shares outside 0 to 1 as the nearer end.
+        round_to : int, optional
+            Counts are shown as multiples of it.
+
+        Raises
+        ------
+        SpecificationError
+            If a rule says nothing.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> workload = mdp.Workload(mdp.Domain({"sex": ["female", "male"]}), mdp.marginals(1))
+        >>> release = mdp.select(workload).measure({"sex": ["male"] * 903}, mdp.Budget(mu=1)).reconstruct()
+        >>> [_, men] = release.presented(round_to=100).cross_table("sex").panels[0].rows[1:]
+        >>> men.label, men.cells[0].text
+        ('male', '900')
+        """
+        asked = {"suppress_above": suppress_above, "within_range": within_range, "round_to": round_to}
+        given: dict[str, Any] = {name: own for name, own in asked.items() if own is not None}
+        return replace(self, presentation=replace(self.presentation, **given))
 
     @cached_property
     def tables(self) -> tuple[PublishedTable, ...]:
@@ -1171,7 +1201,6 @@ class Release(Displayed):
         out: str | os.PathLike[str],
         *,
         format: str = "csv",  # noqa: A002
-        pivot: str | None = None,
         helpers: bool = False,
     ) -> Path:
         """Write each of `tables` as a file, and descriptions of them for machines, into a new folder.
@@ -1186,11 +1215,9 @@ class Release(Displayed):
             The folder; it must not be there, or be empty. It is no part of the folder of a release.
         format : {'csv', 'parquet', 'xlsx', 'sdmx', 'ddi'}
             Parquet has every digit, ordered categories, and descriptions in its metadata. ``xlsx`` is one
-            workbook, ``tables.xlsx``: contents, a sheet for each table, and notes; it has no descriptions
-            for machines beside it. ``sdmx`` is SDMX-CSV 2.0 with its structure message, ``structure.xml``;
-            ``ddi`` is the code book alone, ``codebook.xml``.
-        pivot : str, optional
-            An attribute whose values become columns, in the tables that ask about it beside others.
+            workbook, ``tables.xlsx``, as readers see figures: contents, tables of two or three attributes
+            as rows by columns, each table as a list, and notes. ``sdmx`` is SDMX-CSV 2.0 with its structure
+            message, ``structure.xml``; ``ddi`` is the code book alone, ``codebook.xml``.
         helpers : bool
             Whether to write the answers of `helpers`, too.
 
@@ -1204,9 +1231,9 @@ class Release(Displayed):
         StorageError
             If `out` holds something, or cannot be written.
         SpecificationError
-            If there is no such format, or no table that asks about the attribute beside others.
+            If there is no such format, or XlsxWriter is not installed.
         TooLargeError
-            If there are more than 10,000 groups, or too many columns.
+            If there are more than 10,000 groups, or a workbook cannot hold the tables.
 
         Examples
         --------
@@ -1218,7 +1245,7 @@ class Release(Displayed):
         ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
         ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
         """
-        return write_tables(self, out, format, pivot, helpers)
+        return write_tables(self, out, format, helpers)
 
     @staticmethod
     def load(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:

@@ -1,15 +1,19 @@
-"""The tables of a release as one Excel workbook: contents, a sheet for each table, and notes."""
+"""The tables of a release as one Excel workbook: contents, cross tables and lists of rows, and notes."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
-from matrixdp.answers.intervals import decimals_by_subject, for_people
+from matrixdp.answers.cross_table import CrossTable, Row, default_cross_table
+from matrixdp.answers.intervals import decimals_by_subject
 from matrixdp.answers.publication import PublishedTable, table_errors
+from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.errors import SpecificationError, TooLargeError
 
@@ -17,11 +21,16 @@ if TYPE_CHECKING:
     from matrixdp.releases.release import Release
 
 FILE = "tables.xlsx"
-#: What a sheet of Excel can hold, without its head.
-MAX_ROWS, MAX_SHEETS = 1_000_000, 500
+#: What a sheet of Excel can hold, without its head; and how many tables a workbook has.
+MAX_ROWS, MAX_TABLES = 1_000_000, 500
 _LONGEST_SHEET = 31
 #: Rows above the head of a table: its title, its unit, and a link to the contents.
 _ABOVE = 4
+_CONTENTS, _NOTES = "Contents", "Notes"
+_NEGATIVE = (
+    "An estimate below 0 is noise around a small count; it stays, since sums of estimates are right only if "
+    "nothing is cut off."
+)
 
 
 def write_workbook(release: Release, published: Sequence[PublishedTable], path: Path) -> None:
@@ -32,15 +41,15 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
     SpecificationError
         If XlsxWriter is not installed: ``pip install 'matrixdp[excel]'``.
     TooLargeError
-        If there are more tables than sheets, or more rows than a sheet has.
+        If there are too many tables, or more rows than a sheet has.
     """
     try:
         import xlsxwriter
     except ImportError:
         expected = "an installation with it: pip install 'matrixdp[excel]'"
         raise SpecificationError.at(("format",), "no XlsxWriter", expected, code="missing-library") from None
-    if len(published) > MAX_SHEETS:
-        expected = f"at most {MAX_SHEETS}, each of which is a sheet; csv and parquet have no such limit"
+    if len(published) > MAX_TABLES:
+        expected = f"at most {MAX_TABLES}, which have sheets; csv and parquet have no such limit"
         raise TooLargeError.at(("tables",), f"{len(published):,} tables", expected)
     for one in published:
         if one.rows > MAX_ROWS:
@@ -52,89 +61,178 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
         _write_book(book, release, published)
 
 
+@final
+@dataclass(frozen=True)
+class _Sheet:
+    """A sheet: a table as rows by columns, or as a list where there is no cross table."""
+
+    name: str
+    one: PublishedTable
+    cross: CrossTable | None
+
+
+@final
+class _Looks:
+    """The formats of a workbook, each made once."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self._known: dict[object, Any] = {}
+        self.title = self._made(bold=True, font_size=14)
+        self.link = self._made(font_color="#0b5ea8", underline=1)
+        self.words = self._made(text_wrap=True, valign="top")
+        self.alarm = self._made(bold=True, font_color="#b3261e")
+        self.day = self._made(num_format="yyyy-mm-dd")
+
+    def _made(self, **properties: object) -> Any:
+        key = tuple(properties.items())
+        if key not in self._known:
+            self._known[key] = self._book.add_format(properties)
+        return self._known[key]
+
+    def head(self, figure: bool = False) -> Any:
+        """Return the format of the heading of a column."""
+        side = "right" if figure else "left"
+        return self._made(bold=True, bottom=1, text_wrap=True, valign="top", align=side)
+
+    def label(self, bold: bool = False, indent: int = 0) -> Any:
+        """Return the format of a label of a row."""
+        return self._made(bold=bold, indent=indent)
+
+    def figure(self, decimals: int | None, letter: str = "", bold: bool = False) -> Any:
+        """Return the format of a figure with so many digits behind the point, and its letter behind it."""
+        digits = "General" if decimals is None else "#,##0" + ("." + "0" * decimals if decimals > 0 else "")
+        number = f'{digits}" {letter}"' if letter else digits
+        return self._made(num_format=number, align="right", bold=bold)
+
+
 def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]) -> None:
     made = release.measurement.authorization.time
     day = dt.datetime(2000, 1, 1) if made is None else dt.datetime.fromisoformat(made).replace(tzinfo=None)
     book.set_properties({"created": day, "comments": release.statement.text})
-    looks = {
-        "title": book.add_format({"bold": True, "font_size": 14}),
-        "head": book.add_format({"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"}),
-        "link": book.add_format({"font_color": "#0b5ea8", "underline": 1}),
-        "words": book.add_format({"text_wrap": True, "valign": "top"}),
-        "alarm": book.add_format({"bold": True, "font_color": "#b3261e"}),
-    }
-    contents = book.add_worksheet("Contents")
-    names = _sheet_names(published)
-    _write_contents(contents, looks, release, published, names)
-    for one, name in zip(published, names, strict=True):
-        _write_table(book.add_worksheet(name), book, looks, release, one)
-    notes = book.add_worksheet("Notes")
+    looks = _Looks(book)
+    contents = book.add_worksheet(_CONTENTS)
+    sheets = list(_sheets(release, published))
+    _write_contents(contents, looks, release, sheets)
+    for own in sheets:
+        sheet = book.add_worksheet(own.name)
+        sheet.write_string(0, 0, own.one.title, looks.title)
+        sheet.write_url(2, 0, f"internal:'{_CONTENTS}'!A1", looks.link, _CONTENTS)
+        unit = f"Unit: {own.one.unit}. "
+        if own.cross is not None:
+            sheet.write_string(1, 0, f"{unit}Letters are the quality of figures: see {_NOTES}.")
+            _write_cross(sheet, looks, own.cross)
+        else:
+            sheet.write_string(1, 0, f"{unit}Intervals of {100 * release.confidence:g}% confidence.")
+            _write_list(sheet, looks, release, own.one)
+    notes = book.add_worksheet(_NOTES)
     notes.set_column(0, 0, 110)
     for row, text in enumerate(_notes(release)):
-        notes.write_string(row, 0, text, looks["words"])
+        notes.write_string(row, 0, text, looks.words)
 
 
-def _sheet_names(published: Sequence[PublishedTable]) -> list[str]:
-    """Return names of sheets: at most 31 letters without marks that Excel rejects, each once in any case."""
-    taken = {"contents", "notes"}
-    names = []
-    for one in published:
-        plain = re.sub(r"[\[\]:*?/\\']+", " ", one.title)
-        base = " ".join("".join(c for c in plain if c.isprintable()).split())[:_LONGEST_SHEET] or "table"
-        name, number = base, 2
-        while name.casefold() in taken:
-            ending = f" {number}"
-            name, number = base[: _LONGEST_SHEET - len(ending)] + ending, number + 1
+def _sheets(release: Release, published: Sequence[PublishedTable]) -> Iterator[_Sheet]:
+    """Yield the sheets of tables, under names that Excel takes: 31 letters, each once in any case."""
+    taken = {_CONTENTS.casefold(), _NOTES.casefold()}
+    inference = release.inference()
+
+    def named(title: str, ending: str = "") -> str:
+        plain = re.sub(r"[\[\]:*?/\\']+", " ", title)
+        base = " ".join("".join(c for c in plain if c.isprintable()).split()) or "table"
+        endings = (ending if number == 1 else f"{ending} {number}" for number in count(1))
+        names = (base[: _LONGEST_SHEET - len(end)].rstrip() + end for end in endings)
+        name = next(one for one in names if one.casefold() not in taken)
         taken.add(name.casefold())
-        names.append(name)
-    return names
+        return name
+
+    for one in published:
+        cross = default_cross_table(inference, one, release.presentation)
+        if cross is not None:
+            yield _Sheet(named(one.title), one, cross)
+        yield _Sheet(named(one.title, "" if cross is None else " (list)"), one, None)
 
 
-def _write_contents(
-    sheet: Any, looks: dict[str, Any], release: Release, published: Sequence[PublishedTable], names: list[str]
-) -> None:
+def _write_contents(sheet: Any, looks: _Looks, release: Release, sheets: Sequence[_Sheet]) -> None:
     sheet.set_column(0, 0, 50)
-    sheet.set_column(1, 4, 18)
-    sheet.write_string(0, 0, "Contents", looks["title"])
+    sheet.set_column(1, 5, 18)
+    sheet.write_string(0, 0, _CONTENTS, looks.title)
     if not release.private:
-        sheet.write_string(1, 0, "NOT PRIVATE: the noise was seeded. Do not publish.", looks["alarm"])
-    for column, head in enumerate(["table", "rows", "unit", "standard error (RMS)", "largest"]):
-        sheet.write_string(2, column, head, looks["head"])
-    for row, (one, name) in enumerate(zip(published, names, strict=True), start=3):
-        quoted = name.replace("'", "''")
-        sheet.write_url(row, 0, f"internal:'{quoted}'!A1", looks["link"], one.title)
-        sheet.write_number(row, 1, one.rows)
-        sheet.write_string(row, 2, one.unit)
-        for column, error in enumerate(table_errors(one, release.analysis) or (), start=3):
+        sheet.write_string(1, 0, "NOT PRIVATE: the noise was seeded. Do not publish.", looks.alarm)
+    heads = ("table", "with intervals", "rows", "unit", "standard error (RMS)", "largest")
+    for column, head in enumerate(heads):
+        sheet.write_string(2, column, head, looks.head(figure=column in (2, 4, 5)))
+    row, listed = 2, None
+    for own in sheets:
+        link = f"internal:'{own.name}'!A1"
+        if own.one is listed:  # the list of a cross table
+            sheet.write_url(row, 1, link, looks.link, "list")
+            continue
+        row, listed = row + 1, own.one
+        sheet.write_url(row, 0, link, looks.link, own.one.title)
+        sheet.write_number(row, 2, own.one.rows)
+        sheet.write_string(row, 3, own.one.unit)
+        for column, error in enumerate(table_errors(own.one, release.analysis) or (), start=4):
             sheet.write_number(row, column, float(f"{error:.3g}"))
+    sheet.write_url(row + 1, 0, f"internal:'{_NOTES}'!A1", looks.link, _NOTES)
     sheet.freeze_panes(3, 0)
 
 
-def _write_table(sheet: Any, book: Any, looks: dict[str, Any], release: Release, one: PublishedTable) -> None:
-    sheet.write_string(0, 0, one.title, looks["title"])
-    sheet.write_string(1, 0, f"Unit: {one.unit}. Intervals of {100 * release.confidence:g}% confidence.")
-    sheet.write_url(2, 0, "internal:'Contents'!A1", looks["link"], "Contents")
+def _write_cross(sheet: Any, looks: _Looks, cross: CrossTable) -> None:
+    """Write a cross table: its panels below one another, under one head that stays in sight."""
+    if cross.column_axis is not None:
+        sheet.write_string(_ABOVE - 1, 1, cross.column_axis.title, looks.label(bold=True))
+    sheet.write_string(_ABOVE, 0, cross.stub, looks.head())
+    for column, label in enumerate(cross.columns, start=1):
+        sheet.write_string(_ABOVE, column, label, looks.head(figure=True))
+    rows = [
+        own
+        for panel in cross.panels
+        for own in ([Row(panel.label, ())] if panel.label else []) + [*panel.rows]
+    ]
+    for place, own in enumerate(rows, start=_ABOVE + 1):
+        bold = own.total or own.group or not own.cells
+        indent = 0 if bold or len(cross.row_axes) == 1 else 1
+        sheet.write_string(place, 0, own.label, looks.label(bold, indent))
+        for column, cell in enumerate(own.cells, start=1):
+            if cell.value is None:
+                sheet.write_string(place, column, cell.text, looks.figure(None, bold=bold))
+            else:
+                digits = cross.presentation.digits(cross.measures, cross.decimals)
+                look = looks.figure(digits, cell.grade, bold)
+                sheet.write_number(place, column, cell.value, look)
+    sheet.set_column(0, 0, 30)
+    sheet.set_column(1, len(cross.columns), 14)
+    sheet.freeze_panes(_ABOVE + 1, 1)
+
+
+def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable) -> None:
+    """Write a table as it is, a row for each of its figures, with standard errors and intervals."""
     if one.statistic is not None and one.statistic.published is None:
         sheet.write_string(_ABOVE, 0, f"Not computed: {one.statistic.refusal}")
         return
-    table = release.table(one)
-    decimals = decimals_by_subject(table)
-    table = for_people(table, decimals)
+    exact = release.table(one).to_arrow()
+    decimals = decimals_by_subject(exact)
+    table = for_readers(exact, one.measures, release.presentation)
+    gone = suppressed_rows(table)
     for column, field in enumerate(table.schema):
-        sheet.write_string(_ABOVE, column, heading(field), looks["head"])
-        digits = decimals.get(subject_of(field)) or 0
-        number = "#,##0" + ("." + "0" * digits if digits > 0 else "")
-        look = book.add_format({"num_format": number if figure_of(field) else "General"})
-        day = book.add_format({"num_format": "yyyy-mm-dd"})
-        for row, value in enumerate(table.column(column).to_pylist(), start=_ABOVE + 1):
-            if isinstance(value, bool | str):
+        figure, subject = figure_of(field), subject_of(field)
+        sheet.write_string(_ABOVE, column, heading(field), looks.head(bool(figure)))
+        digits = decimals.get(subject)
+        if figure != "stddev":
+            digits = release.presentation.digits(subject or one.measures, digits)
+        look = looks.figure(digits) if figure else None
+        values = table.column(column).to_pylist()
+        for row, (value, hidden) in enumerate(zip(values, gone, strict=True), start=_ABOVE + 1):
+            if value is None and figure:
+                sheet.write_string(row, column, UNRELIABLE if hidden else MISSING, look)
+            elif isinstance(value, bool | str):
                 sheet.write_string(row, column, str(value))
             elif isinstance(value, dt.date):
-                sheet.write_datetime(row, column, dt.datetime.combine(value, dt.time()), day)
+                sheet.write_datetime(row, column, dt.datetime.combine(value, dt.time()), looks.day)
             elif value is not None:
                 sheet.write_number(row, column, value, look)
     sheet.set_column(0, max(len(table.schema) - 1, 0), 16)
-    sheet.freeze_panes(_ABOVE + 1, sum(not figure_of(field) for field in table.schema))
+    sheet.freeze_panes(_ABOVE + 1, next(place for place, own in enumerate(table.schema) if figure_of(own)))
     sheet.autofilter(_ABOVE, 0, _ABOVE + table.num_rows, len(table.schema) - 1)
 
 
@@ -142,10 +240,11 @@ def _notes(release: Release) -> list[str]:
     return [
         *([] if release.private else ["NOT PRIVATE: the noise was seeded. Do not publish these tables."]),
         release.statement.text,
-        "Every figure is the true one plus noise of a known size. Estimates are unbiased. Figures have the "
-        "digits that their standard errors justify; ends of intervals are rounded outward.",
+        "Every figure is the true one plus noise of a known size. Figures have the digits that their "
+        "standard errors justify; ends of intervals are rounded outward. Totals are rounded on their own, so "
+        "they can differ from the sums of rounded figures.",
         f"Intervals are {release.intervals.description}.",
-        "An estimate below 0 is noise around a small count; it stays, since sums of estimates are right only "
-        "if nothing is cut off.",
+        *release.presentation.words,
+        *([] if release.presentation.within_range else [_NEGATIVE]),
         *release.warnings,
     ]

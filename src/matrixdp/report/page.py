@@ -9,13 +9,12 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
-from matrixdp.answers.quality import Presentation
 from matrixdp.display import figure, printable
 from matrixdp.domain.kinds import Dates
 from matrixdp.errors import SpecificationError
@@ -77,7 +76,8 @@ def report_release(
     *,
     title: str | None = None,
     suppress_above: float | None = None,
-    within_range: bool = False,
+    within_range: bool | None = None,
+    round_to: int | None = None,
     language: str | None = None,
     maps: Mapping[str, str] | None = None,
     exported: str | os.PathLike[str] | None = None,
@@ -98,10 +98,11 @@ def report_release(
         The page's title; that of the publication, or the name of the folder, where it is left out.
     suppress_above : float, optional
         Show ``F`` in place of figures whose coefficient of variation (standard error over estimate) is
-        larger, such as 0.33; by default what the release says. Pictures and files in the page leave them
-        out, too.
-    within_range : bool
+        larger, such as 0.33. Pictures and files in the page leave them out, too.
+    within_range : bool, optional
         Show counts below 0 as 0, and shares outside 0 to 1 as the nearer end.
+    round_to : int, optional
+        Show counts as multiples of it. What is left out is as the specification declared.
     language : str, optional
         Of titles, labels and notes: one of `Release.languages`; the first of each where it is left out.
     maps : mapping of str to str, optional
@@ -132,17 +133,13 @@ def report_release(
     >>> page[:15], "<h1>Survey</h1>" in page
     ('<!doctype html>', True)
     """
-    asked = Presentation(suppress_above, within_range)
     environment = _environment()
     folder = Path(out)
     release = load_release(folder).in_language(language)
+    presentation = release.presented(
+        suppress_above=suppress_above, within_range=within_range, round_to=round_to
+    ).presentation
     record = check_files(folder, plain_content(folder / RECORD))
-    own = release.presentation
-    presentation = replace(
-        own,
-        suppress_above=own.suppress_above if suppress_above is None else asked.suppress_above,
-        within_range=own.within_range or asked.within_range,
-    )
     shown = list(shown_tables(release, presentation))
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))

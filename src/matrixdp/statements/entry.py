@@ -147,8 +147,7 @@ class _SqlEntries(Entry):
             return [self]
         number = sum(len(query.asked) for query in queries)
         self.check_single(number)
-        weight: dict[str, object] = {} if self.weight == 1.0 else {"weight": self.weight}
-        weight |= {} if self.weights is None else {"weights": self.weights}
+        weight = {} if self.weight == 1.0 else {"weight": self.weight}
         found: list[Entry] = []
         for query in queries:
             for place, asked in enumerate(query.asked):

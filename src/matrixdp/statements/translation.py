@@ -16,6 +16,7 @@ from sqlglot import exp
 from matrixdp import queries
 from matrixdp.domain import Attribute, Bins, Domain
 from matrixdp.errors import EntryError, MatrixDPError, TooLargeError
+from matrixdp.queries import Predicates
 from matrixdp.queries.predicates import Array
 from matrixdp.statements.aggregates import (
     OPERATORS,
@@ -30,15 +31,15 @@ from matrixdp.statements.aggregates import (
 )
 from matrixdp.statements.clauses import Groups, Item, items_of, table_name
 from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, evaluation
-from matrixdp.statements.layouts import Condition, GroupedBy, Layout, Part, connected, part_of
-from matrixdp.statements.parsing import Scalar, Scope, conjuncts, labels, number_of, scalar, unwrapped
+from matrixdp.statements.layouts import Condition, GroupedBy, Layout, connected, part_of
+from matrixdp.statements.parsing import Scalar, Scope, conjuncts, number_of, scalar, unwrapped
 from matrixdp.statements.query import Asked, Column, SqlQuery, Statement, sql_of
 from matrixdp.statements.rows import Choice, chosen
 from matrixdp.statistics.attributes import MeanEntry
 from matrixdp.statistics.statistic import StatisticEntry, statistics
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def translate(statement: Statement, domain: Domain) -> SqlQuery:
     """Return what a statement asks of a domain, and the shape of its result.
 
@@ -224,7 +225,7 @@ class _Translation:
                 return None
             attribute = self.scope.domain[part.names[0]]
             if part.keys:
-                by[attribute.name] = _by(attribute, part)
+                by[attribute.name] = _by(attribute, part.predicates)
                 continue
             codes = np.flatnonzero(part.labels == 0)
             known = attribute.size - (attribute.null_code is not None)  # sums and means leave null out
@@ -473,21 +474,14 @@ def _instead(node: exp.Expr) -> str:
 # What a predicate set of a statement is in the entry of a statistic.
 
 
-def _by(attribute: Attribute, part: Part) -> object:
-    """Return predicates as the entry of a statistic has them under `by`, named by a key that is a text."""
-    if isinstance(part.predicates, queries.Identity):
+def _by(attribute: Attribute, predicates: Predicates) -> object:
+    """Return predicates as the entry of a statistic has them under `by`."""
+    if isinstance(predicates, queries.Identity):
         return "identity"
-    sets = [np.flatnonzero(row).tolist() for row in part.predicates.rows(attribute.size)]
-    for level in attribute.codebook.levels:
-        if [list(codes) for _, codes in level.groups] == sets:
-            return {"level": level.name}
-    whole = isinstance(part.predicates, queries.Ranges) and all(_in_order(attribute, own) for own in sets)
-    codes = [[own[0], own[-1]] if whole else own for own in sets]
-    listed = [[attribute.value(code) for code in own] for own in codes]
-    names = part.keys[0].key.values.take(part.combinations[:, 0]).to_pylist()
-    texts = len(part.keys) == 1 and all(isinstance(name, str) and name.strip() for name in names)
-    named = texts and not set(names) & set(labels(attribute).to_pylist())
-    return {"ranges" if whole else "sets": dict(zip(names, listed, strict=True)) if named else listed}
+    sets = [np.flatnonzero(row).tolist() for row in predicates.rows(attribute.size)]
+    if isinstance(predicates, queries.Ranges) and all(_in_order(attribute, own) for own in sets):
+        return {"ranges": [[attribute.value(own[0]), attribute.value(own[-1])] for own in sets]}
+    return {"sets": [[attribute.value(code) for code in own] for own in sets]}
 
 
 def _where(attribute: Attribute, codes: NDArray[np.int64]) -> object:
