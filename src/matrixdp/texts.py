@@ -124,6 +124,20 @@ def _language(written: object) -> str | None:
 
 @final
 @record
+class Suppression(Record):
+    """Which figures readers do not see."""
+
+    error = SpecificationError
+
+    cv_above: float = key(
+        forms.number("a coefficient of variation above 0, such as 0.33", above=0),
+        missing="{cv_above: 0.33}, the largest coefficient of variation of what is shown",
+        about="the largest coefficient of variation of what is shown",
+    )
+
+
+@final
+@record
 class Publication(Record):
     """What readers are told of a release as a whole: public, and nothing that is measured depends on it."""
 
@@ -147,6 +161,17 @@ class Publication(Record):
         Accepted("a language, such as en or fr-CA", _language, {"type": "string"}),
         default="en",
         about="the language of texts that name none",
+    )
+    round_to: int | None = key(
+        forms.whole("an integer of at least 1, such as 5", least=1),
+        default=None,
+        about="readers see counts as multiples of it",
+    )
+    suppress: Suppression | None = key(
+        forms.RecordForm(Suppression), default=None, about="readers see F in place of unreliable figures"
+    )
+    within_range: bool = key(
+        forms.flag(), default=False, about="readers see counts below 0 as 0, shares outside 0 to 1 as the end"
     )
 
     def told(self, language: str | None) -> dict[str, str]:

@@ -322,8 +322,8 @@ _RELEASES = [
     ("wrong-type", "cross", lambda: release().cross_table("sex", "sex")),
     ("workload", "cross", lambda: release().cross_table("sex", ["sex", "sex"])),
     ("not-supported", "cross", lambda: release().cross_table("total")),
-    ("specification", "suppress_above", lambda: release().presented(suppress_above=-1)),
-    ("specification", "round_to", lambda: release().presented(round_to=0)),
+    ("out-of-range", "suppress.cv_above", lambda: release().presented(suppress_above=-1)),
+    ("out-of-range", "round_to", lambda: release().presented(round_to=0)),
     ("file-exists", "", tables("full")),
     ("no-place", "", tables("full/x/t")),
 ]

@@ -12,7 +12,6 @@ from pysdmx.model.dataflow import Role
 from typer.testing import CliRunner
 
 import matrixdp as mdp
-from matrixdp.answers.quality import Presentation
 from matrixdp.cli.app import app
 from matrixdp.releases.sdmx import identifiers
 from tests.release.test_texts import NASTY, released, told
@@ -90,9 +89,7 @@ def test_observations_are_the_figures_of_the_tables(
 
 
 def test_suppressed_figures_are_marked_and_left_out(release: mdp.Release, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    shy = replace(release, presentation=Presentation(suppress_above=0.5))
+    shy = release.presented(suppress_above=0.5)
     rows = rows_of(shy.save_tables(tmp_path / "o", format="sdmx") / "NOT-PRIVATE-sex-by-place.csv")
     marked = [row["OBS_STATUS"] == "Q" for row in rows]
     assert any(marked)

@@ -161,3 +161,22 @@ def test_a_statistic_that_is_not_determined_says_why(release: mdp.Release) -> No
     assert (one.rows, one.statistic.table) == (0, None)
     with pytest.raises(UnsupportedQueryError):
         again.table(one.title)
+
+
+def test_declared_rules_are_in_the_record_and_change_no_file_for_machines(tmp_path: Path) -> None:
+    told = {"round_to": 5, "suppress": {"cv_above": 0.5}, "within_range": True}
+    specification = {
+        "domain": {"sex": ["female", "male"]},
+        "workload": [{"marginals": [1]}],
+        "privacy": {"mu": 1},
+        "publication": told,
+    }
+    made = mdp.release(specification, tmp_path / "out", table={"sex": ["male"] * 903})
+    again = mdp.load_release(tmp_path / "out")
+    assert again.publication.to_spec() == told
+    assert again.presentation == made.presentation
+    [_, women, men] = again.reconstruct().cross_table("sex").panels[0].rows
+    assert (women.cells[0].text, men.cells[0].value % 5) in (("F", 0), ("0", 0), ("5", 0))
+    assert again.presented(round_to=100).cross_table("sex").panels[0].rows[2].cells[0].text == "900"
+    assert again.table("sex").equals(made.table("sex"))
+    assert again.table("sex")["estimate"][1].as_py() % 5 != 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from matrixdp.answers.table import BOUND, REMARKS, figure_of, subject_of
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
+from matrixdp.texts import Publication
 
 Array = NDArray[np.float64]
 
@@ -94,6 +95,14 @@ class Presentation:
         if base is not None and (type(base) is not int or base < 1):
             expected = "an integer of at least 1, such as 5"
             raise SpecificationError.at(("round_to",), describe_value(base), expected)
+
+    @classmethod
+    def of(cls, publication: Publication) -> Self:
+        """Return what a publication declares."""
+        suppress = publication.suppress
+        return cls(
+            None if suppress is None else suppress.cv_above, publication.within_range, publication.round_to
+        )
 
     def suppressed(self, estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[bool]:
         """Return which figures are not shown."""

@@ -216,8 +216,6 @@ class Release(Displayed):
     expect : int, optional
         How many records the table should have in the domain: a public figure, given before. `size` compares
         the released total with it.
-    presentation : Presentation
-        What readers see of figures; files for machines keep every estimate as it is.
     publication : Publication
         What readers are told of the release.
 
@@ -244,7 +242,6 @@ class Release(Displayed):
     confidence: float = 0.95
     origin: Mapping[str, object] = field(default_factory=dict)
     expect: int | None = None
-    presentation: Presentation = field(default_factory=Presentation)
     publication: Publication = NO_PUBLICATION
 
     def __post_init__(self) -> None:
@@ -589,9 +586,15 @@ class Release(Displayed):
         >>> men.label, men.cells[0].text
         ('male', '900')
         """
-        asked = {"suppress_above": suppress_above, "within_range": within_range, "round_to": round_to}
-        given: dict[str, Any] = {name: own for name, own in asked.items() if own is not None}
-        return replace(self, presentation=replace(self.presentation, **given))
+        suppress = None if suppress_above is None else {"cv_above": suppress_above}
+        asked = {"suppress": suppress, "within_range": within_range, "round_to": round_to}
+        given = {name: own for name, own in asked.items() if own is not None}
+        return replace(self, publication=Publication.read(self.publication.to_spec() | given))
+
+    @property
+    def presentation(self) -> Presentation:
+        """What readers see of figures; files for machines keep every estimate as it is."""
+        return Presentation.of(self.publication)
 
     @cached_property
     def tables(self) -> tuple[PublishedTable, ...]:

@@ -472,7 +472,7 @@ class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_
     )
     strategy: Strategy
     out_of_domain_counts: OutOfDomainCounts = LEFT_OUT
-    publication: dict[str, str | dict[str, str]] = Field(
+    publication: dict[str, str | bool | int | dict[str, str | float]] = Field(
         LEFT_OUT,
         min_length=1,
         description="What readers are told of the release, as a specification writes it.",
