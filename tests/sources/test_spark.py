@@ -28,6 +28,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "1",
+    # Plain timestamps stay plain: those of the default type are moments of a time zone.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     # Short runs: what starts faster ends sooner.
