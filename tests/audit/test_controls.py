@@ -57,11 +57,11 @@ def silent_part(patch: Patch) -> None:
     honest = measurement.noisy
     calls = []
 
-    def noisy(answers, scale, source, shift=0):
+    def noisy(answers, scale, source, shift=0, weight=1):
         calls.append(scale)
         if len(calls) % 2:
-            return honest(answers, scale, source, shift)
-        return answers.split(scale.power + shift)[0]
+            return honest(answers, scale, source, shift, weight)
+        return answers.split(scale.power + shift, weight)[0]
 
     patch.setattr(measurement, "noisy", noisy)
 
@@ -70,10 +70,10 @@ def silent_cells(patch: Patch) -> None:
     """What is measured as 0, as where there are no records, is released as it is."""
     honest = measurement.noisy
 
-    def noisy(answers, scale, source, shift=0):
-        quotient, fraction, _ = answers.split(scale.power + shift)
+    def noisy(answers, scale, source, shift=0, weight=1):
+        quotient, fraction, _ = answers.split(scale.power + shift, weight)
         empty = (quotient == 0) & (fraction == 0)
-        return np.where(empty, quotient, honest(answers, scale, source, shift))
+        return np.where(empty, quotient, honest(answers, scale, source, shift, weight))
 
     patch.setattr(measurement, "noisy", noisy)
 
@@ -108,7 +108,11 @@ def again_in_a_part(patch: Patch) -> None:
 def again_between_parts(patch: Patch) -> None:
     """Every part has the noise of the first."""
     honest, words = measurement.noisy, kept_words()
-    patch.setattr(measurement, "noisy", lambda a, scale, _, shift=0: honest(a, scale, Stream(words), shift))
+    patch.setattr(
+        measurement,
+        "noisy",
+        lambda a, scale, _, *more, **named: honest(a, scale, Stream(words), *more, **named),
+    )
 
 
 def again_between_releases(patch: Patch) -> None:

@@ -104,6 +104,7 @@ def test_validate_prints_advice():
     assert says in figures("validate", wide)["suggestions"][0]
 
 
+@pytest.mark.usefixtures("here")
 def test_sums_of_bins_and_of_many_values_should_be_of_amounts():
     domain = "domain: {pay: {column: x, min: 0, max: 8499}, bins: {column: x, edges: [0, 5, 90]}, age: 99"
     asked = "workload: [sum: pay, mean: bins, sum: age, sum: fee]\nprivacy: {rho: 1}\n"

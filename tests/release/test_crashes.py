@@ -109,9 +109,9 @@ def run(request: pytest.FixtureRequest) -> Run:
 def test_a_budget_is_marked_as_spent_before_noise_is_drawn(home: Path, run: Run, monkeypatch):
     marked, real = [], measurement.noisy
 
-    def noisy(*given: Any) -> Any:
+    def noisy(*given: Any, **named: Any) -> Any:
         marked.append([(folder / record.SPENT).exists() for folder in hidden(home)])
-        return real(*given)
+        return real(*given, **named)
 
     monkeypatch.setattr(measurement, "noisy", noisy)
     assert run(home).exit_code == 0

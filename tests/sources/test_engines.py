@@ -105,7 +105,7 @@ def test_the_check_finds_an_engine_that_reads_otherwise(registered):
                 record[name] = value.strip() if isinstance(value, str) else value
         return open_source(Ledger(records))
 
-    with pytest.raises(AssertionError, match="category: the text ' true' has the code 13, and is read as"):
+    with pytest.raises(AssertionError, match="category: the text ' true' has the code 13, and is counted as"):
         check_source(careless, [Kind.TEXT])
 
 

@@ -156,7 +156,7 @@ class CrossTable:
         Of the table, as `PublishedTable` has them.
     axes : tuple of Axis
         The attributes from the outermost: small multiples, row groups, rows, columns.
-    figures : ndarray, shape (4, *axes)
+    figures : ndarray, shape (4, one size for each axis)
         Estimates, standard errors, lower and upper ends of every place; not a number where there is none.
     decimals : int or None
         The digits behind the point that the errors of the table justify.

@@ -317,7 +317,7 @@ class Offsets:
     minutes: tuple[int, ...]
 
     def at(self, minute: int) -> int:
-        """Return the offset of a minute in UTC."""
+        """Return the offset at a time in UTC, which is given in minutes."""
         return self.minutes[bisect_right(self.starts, minute)]
 
 

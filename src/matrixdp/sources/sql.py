@@ -276,7 +276,7 @@ class Dialect:
         return rule.offsets is not None and kind in (Kind.TEXT, Kind.INSTANT)
 
     def _code_of_utc(self, rule: meaning.Timestamps, offsets: meaning.Offsets, minutes: str) -> str:
-        """Return the code of a minute in UTC: the search for its offset, then for its code."""
+        """Return the code of a time in UTC, in minutes: the search for its offset, then for its code."""
         starts, codes = [-math.inf, *map(float, offsets.starts), math.inf], []
         for offset, ends in zip(offsets.minutes, pairwise(starts), strict=True):
             hours = f"(({minutes} + {offset}) {self.divide} 60)".replace("+ -", "- ")
@@ -286,7 +286,7 @@ class Dialect:
     def _code_of_hours(
         self, rule: meaning.Timestamps, hours: str, least: float = -math.inf, most: float = math.inf
     ) -> str:
-        """Return the code of an hour that is known to be between two."""
+        """Return the code at an hour that is known to be between two."""
         if rule.edges is None:
             last = (rule.last - rule.start) // rule.width
             code = f"(({hours} - {rule.start}) {self.divide} {rule.width})"

@@ -155,7 +155,7 @@ def variance(attribute: str, **records: Unpack[Records]) -> VarianceEntry:
     --------
     >>> from matrixdp.domain import Domain
     >>> [group.name for group in variance("age").expand(Domain({"age": range(101)}))]
-    ['sum of age less 50', 'sum of squares of age less 50', 'total']
+    ['sum of (age less 50) / 50', 'sum of squares of (age less 50) / 50', 'total']
     """
     return _read(VarianceEntry, attribute, records)
 

@@ -72,8 +72,8 @@ def test_nothing_but_noise_tells_tables_apart(world: World, monkeypatch: pytest.
     real = measurement.noisy
     burden: list[np.ndarray] = []
 
-    def zeros(*given: Any) -> Any:
-        found = real(*given) * 0
+    def zeros(*given: Any, **named: Any) -> Any:
+        found = real(*given, **named) * 0
         if burden:
             time.sleep(3.0 / len(burden))
             burden.append(np.ones(10**7))
