@@ -162,3 +162,33 @@ def test_only_the_first_amounts_of_a_person_count():
     ((_, found),) = open_source(table).marginals(domain, [("loan",)], mdp.OutOfDomain(), unit)
     assert found[1] == 150 + 200 + 4000000
     assert found.sum() == 3 * 4000000
+
+
+@pytest.mark.parametrize("way", ["pyarrow", "sqlite", "postgresql"])
+@pytest.mark.parametrize("squares", [False, True])
+@pytest.mark.parametrize("widths", [(2, 3), (10**6, 10**6 + 1), (3 * 10**9, 4 * 10**9), (2**40, 2**21)])
+def test_a_record_is_one_record_however_wide_its_amounts_are(way, squares, widths, tmp_path):
+    if squares:
+        widths = tuple(min(width, 2**22) for width in widths)
+    options = {"null": "none", "squares": squares}
+    amounts = {name: {"amount": [-1, n - 1], **options} for name, n in zip(("a", "b"), widths, strict=True)}
+    numbers = [[None, -1, 0, n // 2, n - 1] for n in widths]
+    a, b = zip(*itertools.product(*numbers), strict=True)
+    table = pa.table({"id": [str(place) for place in range(len(a))], "a": a, "b": b})
+    domain = mdp.Domain({"id": len(a), **amounts})
+    with servers.one_connection() if way == "postgresql" else nullcontext():
+        source = WAYS[way].opens(table, tmp_path)
+        ((_, found),) = source.marginals(domain, [("id", "a", "b")], mdp.OutOfDomain())
+    for record, pair in zip(found, zip(a, b, strict=True), strict=True):
+        own = [divided(number, width, squares) for number, width in zip(pair, widths, strict=True)]
+        assert record.tolist() == [[one * other for other in own[1]] for one in own[0]], pair
+
+
+def divided(number: int | None, steps: int, squares: bool) -> list[int]:
+    """Return what a number weighs at each value of an amount from -1, with missing ones last."""
+    whole = steps**2 if squares else steps
+    if number is None:
+        return [0] * (2 + squares) + [whole]
+    high = number + 1
+    low = steps - high
+    return [*([low**2, 2 * low * high, high**2] if squares else [low, high]), 0]

@@ -136,7 +136,8 @@ class Amount(Attribute):
         if self.null_code is None:
             return known
         missing = codes > self.steps
-        return [*(np.where(missing, 0, own) for own in known), missing * self.weight]
+        # in the type of the codes, whose products have room for the weights of other amounts
+        return [*(np.where(missing, 0, own) for own in known), missing.astype(codes.dtype) * self.weight]
 
     @property
     def meaning(self) -> str:
