@@ -92,6 +92,17 @@ TEXT: Form[Text] = _TextForm()
 """The form of a text for readers."""
 
 
+def legal_xml(text: str) -> str:
+    r"""Return a text without characters that XML 1.0 has not.
+
+    Examples
+    --------
+    >>> legal_xml("a\tb" + chr(27)).encode("unicode_escape")
+    b'a\\tb\\ufffd'
+    """
+    return "".join(c if c in "\t\n\r" or " " <= c <= "\ufffd" or c > "\uffff" else "\ufffd" for c in text)
+
+
 @record
 class Described(Record):
     """What readers are told of an attribute or a table."""

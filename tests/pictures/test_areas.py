@@ -88,6 +88,13 @@ def test_equal_figures_are_one_class(file: str):
         ({"area": "{path}/text.geojson"}, "specification", "no JSON"),
         ({"area": "{path}/list.geojson"}, "specification", "other JSON"),
         ({"area": "{path}/lines.geojson"}, "specification", "other JSON"),
+        ({"area": "{path}/deep.geojson"}, "specification", "no JSON"),
+        ({"area": "{path}/nan.geojson"}, "specification", "other JSON"),
+        ({"area": "{path}/far.geojson"}, "specification", "other JSON"),
+        ({"area": "{path}/large.geojson"}, "specification", "other JSON"),
+        ({"area": "{path}/short.geojson"}, "specification", "other JSON"),
+        ({"area": "{path}/flat.geojson"}, "specification", "no area that lies anywhere"),
+        ({"area": "{path}/null.geojson"}, "specification", "no area that lies anywhere"),
         ({"area": "{path}/few.geojson:name"}, "unknown-name", "'Area 1', 'Area 2'"),
     ],
 )
@@ -99,6 +106,18 @@ def test_boundaries_that_do_not_fit_are_rejected(tmp_path: Path, maps, code, wor
     written(
         tmp_path / "few.geojson", [({"name": "Area 0"}, {"type": "Polygon", "coordinates": [square(0.0)]})]
     )
+    (tmp_path / "deep.geojson").write_text("[" * 200_000)
+    rings: dict[str, list[list[float]] | None] = {
+        "nan": [[0, 0], [float("nan"), 1], [1, 1], [0, 0]],
+        "far": [[0, 0], [1e300, 1], [1, 1], [0, 0]],
+        "large": [[0, 0], [10**400, 1], [1, 1], [0, 0]],
+        "short": [[0, 0], [1, 1], [0, 0]],
+        "flat": [[0, 0], [1, 0], [2, 0], [0, 0]],
+        "null": None,
+    }
+    for name, ring in rings.items():
+        shape = ring and {"type": "Polygon", "coordinates": [ring]}
+        written(tmp_path / f"{name}.geojson", [({"name": area}, shape) for area in NAMES])
     own = answered(np.arange(10.0))
     age = Axis("age", NAMES, "values")
     pictures = {"area": own, "age": replace(own, axes=(age,))}

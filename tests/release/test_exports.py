@@ -1,6 +1,7 @@
 """Releases as SDMX and DDI: read back, held against their structure, in every language."""
 
 import csv
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -144,3 +145,24 @@ def test_the_code_book_has_attributes_values_and_texts(release: mdp.Release, tmp
     assert texts(f"{sex}/d:catgry/d:labl")[:2] == [("en", "female"), ("fr", "femme")]
     assert texts(f"{sex}/d:notes") == [("en", NASTY[1])]
     assert len(book.findall("d:otherMat", DDI)) == len(release.tables)
+
+
+@pytest.mark.parametrize("kind", ["sdmx", "ddi", "xlsx"])
+def test_texts_that_xml_cannot_hold_are_replaced(tmp_path: Path, kind: str) -> None:
+    hostile = "a\x00\x1b\x0b\ufffe<&]]>"
+    attribute = {
+        "categories": [hostile[2:], "b"],
+        "title": hostile,
+        "note": hostile,
+        "labels": {"b": hostile + "b"},
+    }
+    workload = mdp.Workload(mdp.Domain({hostile: attribute}), mdp.marginals(1))
+    made = mdp.select(workload).measure({hostile: ["b"]}, mdp.Budget(mu=1)).reconstruct()
+    folder = made.save_tables(tmp_path / "out", format=kind)
+    if kind == "xlsx":
+        with zipfile.ZipFile(folder / "tables.xlsx") as book:
+            texts = [book.read(name) for name in book.namelist()]
+    else:
+        texts = [path.read_bytes() for path in folder.glob("*.xml")]
+    assert all(etree.fromstring(text) is not None for text in texts)
+    assert any("\ufffd".encode() in text for text in texts)

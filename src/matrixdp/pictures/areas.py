@@ -27,6 +27,8 @@ CLASSES = ("#dbe9f6", "#a6cbe8", "#60a4d4", "#2474b4", "#0a4580")
 #: The most vertices of an outline are so many parts of the whole map apart.
 _PARTS = 2_000
 _LISTED = 10
+#: Coordinates beyond these, and maps that are smaller, cannot be drawn.
+_FARTHEST, _LEAST_EXTENT = 1e12, 1e-9
 
 
 @final
@@ -87,7 +89,11 @@ class Areas:
             words = f"no area called {', '.join(map(repr, missing[:_LISTED]))}{more}"
             expected = "an area for each value" + (f" by its property {name!r}" if name else "")
             raise SpecificationError.at(("map", str(path)), words, expected, code="unknown-name")
-        return cls({own: known[own.strip().casefold()] for own in asked})
+        outlines = {own: known[own.strip().casefold()] for own in asked}
+        points = np.array([point for rings in outlines.values() for ring in rings for point in ring])
+        if not points.size or float(np.ptp(points, axis=0).min()) < _LEAST_EXTENT:
+            raise SpecificationError.at(("map", str(path)), "no area that lies anywhere", "outlines of areas")
+        return cls(outlines)
 
 
 def _matched(known: Mapping[str, object], asked: Sequence[str]) -> list[str]:
@@ -98,15 +104,15 @@ def _features(path: Path) -> list[tuple[dict[str, Any], list[Array]]]:
     """Return the properties of each feature, and its rings."""
     expected = "a GeoJSON file with a feature collection of polygons"
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))
+        written = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         found = f"no file that can be read ({error.strerror})"
         raise SpecificationError.at(("map", str(path)), found, expected, code="file-missing") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SpecificationError.at(("map", str(path)), "no JSON", expected) from None
     try:
         return [(dict(own["properties"] or {}), _rings(own["geometry"])) for own in written["features"]]
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError):
         raise SpecificationError.at(("map", str(path)), "other JSON", expected) from None
 
 
@@ -120,6 +126,8 @@ def _rings(geometry: Mapping[str, Any] | None) -> list[Array]:
         for place, ring in enumerate(polygon):
             points = np.array([point[:2] for point in ring], dtype=np.float64)
             x, y = points.T
+            if len(points) < 4 or not (np.abs(points) <= _FARTHEST).all():
+                raise ValueError  # NaN is not within it either
             clockwise = float((x[:-1] * y[1:] - x[1:] * y[:-1]).sum()) < 0
             rings.append(points[::-1] if clockwise != (place > 0) else points)
     return rings

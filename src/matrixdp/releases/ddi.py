@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.domain import Attribute
+from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
@@ -74,12 +75,12 @@ def _title(study: ET.Element, titles: Mapping[str, str]) -> None:
 def _variable(data: ET.Element, name: str, attribute: Attribute, spoken: Mapping[str, Attribute]) -> None:
     """Write an attribute with its texts and its values."""
     kind = "contin" if attribute.numeric else "discrete"
-    variable = ET.SubElement(data, "var", {"ID": name, "name": attribute.name, "intrvl": kind})
+    variable = ET.SubElement(data, "var", {"ID": name, "name": legal_xml(attribute.name), "intrvl": kind})
     _tell(variable, "labl", {own: one.title for own, one in spoken.items()})
     for code in attribute.all_codes if attribute.size <= _MOST_VALUES else ():
         missing = {"missing": "Y"} if code == attribute.null_code else {}
         category = ET.SubElement(variable, "catgry", missing)
-        ET.SubElement(category, "catValu").text = _legal(str(attribute.value(code)))
+        ET.SubElement(category, "catValu").text = legal_xml(str(attribute.value(code)))
         _tell(category, "labl", {own: one.label(code) for own, one in spoken.items()})
     for key in ("unit", "note", "source"):
         texts = {own: one.told.get(key, "") for own, one in spoken.items()}
@@ -105,9 +106,4 @@ def _once(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for own, text in texts.items():
         if text not in seen:
             seen.add(text)
-            yield own, _legal(text)
-
-
-def _legal(text: str) -> str:
-    """Return a text without characters that XML 1.0 has not."""
-    return "".join(c if c in "\t\n\r" or " " <= c <= "\ufffd" or c > "\uffff" else "\ufffd" for c in text)
+            yield own, legal_xml(text)

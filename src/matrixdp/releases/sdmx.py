@@ -19,6 +19,7 @@ from matrixdp.answers.quality import GRADE_WORDS, UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import unique
 from matrixdp.errors import SpecificationError
+from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
@@ -125,7 +126,8 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
     for own in release.languages if language is None else (language,):
         speaker = release.in_language(own)
         made = _structures(speaker, *_spoken(speaker, places), flows, codes, agency)
-        messages.append((own, write_structure(made, header=_header(release, agency)) or ""))
+        message = write_structure(made, header=_header(release, agency)) or ""
+        messages.append((own, legal_xml(message)))
     (folder / STRUCTURE).write_bytes(_joined(messages))
     mark = "" if release.private else "NOT-PRIVATE-"
     for flow, one in zip(flows, kept, strict=True):

@@ -16,6 +16,7 @@ from matrixdp.answers.publication import PublishedTable, table_errors
 from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.errors import SpecificationError, TooLargeError
+from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
@@ -168,7 +169,7 @@ def _write_contents(sheet: Any, looks: _Looks, release: Release, sheets: Sequenc
             sheet.write_url(row, 1, link, looks.link, "list")
             continue
         row, listed = row + 1, own.one
-        sheet.write_url(row, 0, link, looks.link, own.one.title)
+        sheet.write_url(row, 0, link, looks.link, legal_xml(own.one.title))
         sheet.write_number(row, 2, own.one.rows)
         sheet.write_string(row, 3, own.one.unit)
         for column, error in enumerate(table_errors(own.one, release.analysis) or (), start=4):
