@@ -133,6 +133,10 @@ def _language(written: object) -> str | None:
     return written if isinstance(written, str) and re.fullmatch(_LANGUAGE, written) else None
 
 
+LARGEST_BASE = 10**9
+"""What counts can be shown as multiples of, at most."""
+
+
 @final
 @record
 class Suppression(Record):
@@ -174,7 +178,7 @@ class Publication(Record):
         about="the language of texts that name none",
     )
     round_to: int | None = key(
-        forms.whole("an integer of at least 1, such as 5", least=1),
+        forms.whole("an integer from 1 to 1000000000, such as 5", least=1, most=LARGEST_BASE),
         default=None,
         about="readers see counts as multiples of it",
     )

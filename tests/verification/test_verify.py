@@ -6,7 +6,7 @@ import math
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
+from matrixdp.errors import StorageError
 from matrixdp.storage.formats import load_measurement
 from matrixdp.verification import Finding
 from matrixdp.verification import verify as module
@@ -163,6 +164,30 @@ def version_3(record: dict[str, Any]) -> None:
         for clause in record["privacy"][section]:
             del clause["parameters"]
     record["answers"].pop("limit", None)
+
+
+@pytest.mark.parametrize(
+    ("publication", "holds"),
+    [
+        ({"title": "<b>=1+1\x1b[2J", "round_to": 10**9, "method": "https://example.org/a"}, True),
+        ({"method": "javascript:alert(1)"}, False),
+        ({"method": 'https://example.org/"onclick=x'}, False),
+        ({"round_to": 10**400}, False),
+        ({"suppress": {"cv_above": 10**400}}, False),
+        ({"language": "../en"}, False),
+        ({"hide": True}, False),
+        (["title"], False),
+        (None, False),
+    ],
+)
+def test_a_publication_that_nobody_could_declare_is_rejected(
+    publication: object, holds: bool, forged: Path
+) -> None:
+    forge_record(forged, lambda record: record.update(publication=publication))
+    assert subjects(forged) == (set() if holds else {"answers"})
+    with nullcontext() if holds else pytest.raises(StorageError):
+        page = mdp.report_release(forged)
+        assert "&lt;b&gt;=1+1\ufffd[2J</h1>" in page
 
 
 @pytest.mark.parametrize("most", [0, 10**9])

@@ -17,7 +17,7 @@ from matrixdp.answers.table import BOUND, REMARKS, figure_of, subject_of
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
-from matrixdp.texts import Publication
+from matrixdp.texts import LARGEST_BASE, Publication
 
 Array = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ class Presentation:
     Raises
     ------
     SpecificationError
-        If the coefficient of variation is no number above 0, or the base no integer of at least 1.
+        If the coefficient of variation is no number above 0, or the base no integer from 1 to 10^9.
 
     Examples
     --------
@@ -92,8 +92,8 @@ class Presentation:
         ):
             expected = "a coefficient of variation above 0, such as 0.33"
             raise SpecificationError.at(("suppress_above",), describe_value(most), expected)
-        if base is not None and (type(base) is not int or base < 1):
-            expected = "an integer of at least 1, such as 5"
+        if base is not None and (type(base) is not int or not 1 <= base <= LARGEST_BASE):
+            expected = f"an integer from 1 to {LARGEST_BASE}, such as 5"
             raise SpecificationError.at(("round_to",), describe_value(base), expected)
 
     @classmethod

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
 from matrixdp.domain import Domain
-from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError
+from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
@@ -39,6 +39,7 @@ from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import refuse_leftover
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
+from matrixdp.texts import Publication
 
 # What was checked of a release, as data.
 
@@ -503,7 +504,7 @@ def signature_finding(folder: Path, key: PublicKey | None) -> Finding:
 
 #: What of the record does not follow from the measurement: how the strategy was chosen, and with what.
 ORIGIN = {("strategy", name) for name in ("mechanism", "reason", "objective", "certificate")}
-UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",), ("publication",)})
+UNFOUNDED = frozenset(ORIGIN | {("versions",), ("privacy", "versions"), ("files",)})
 #: What is compared to the last digit: it is computed exactly, or rounded to a stated side.
 EXACT = ("privacy", "authorization")
 #: Sentences: another version may word them otherwise. What they say stands beside them, as data.
@@ -535,8 +536,8 @@ _BEYOND = (
         "not checked",
         "what only the program that wrote it knew: how the strategy was chosen (mechanism, reason, "
         "certificate), by which versions, when, and from what kind of table (what is assumed of it, whether "
-        "the records of a person were bounded); and whether domain, workload and budget were chosen without "
-        "the data",
+        "the records of a person were bounded); what the publisher tells readers and hides from them "
+        "(publication); and whether domain, workload and budget were chosen without the data",
     ),
 )
 
@@ -653,7 +654,10 @@ def _what_follows(
 ) -> Iterator[Finding]:
     """Compare answers, statement and record with those that follow from the measurement."""
     try:
-        release = Release(measurement, workload, record["confidence"], expect=expected_in(record))
+        with within("publication"):
+            told = Publication.read(record.get("publication", {}))
+        stated, expect = record["confidence"], expected_in(record)
+        release = Release(measurement, workload, stated, expect=expect, publication=told)
         listed = {name: own for name, own in actual.items() if name != records.RECORD}
         columns, problems, errors = _answers(folder, release, actual, progress)
         document = records.document(release, errors, listed, columns, _limit(record, workload))
