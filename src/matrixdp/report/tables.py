@@ -216,7 +216,7 @@ def _figures(one: Shown, most: int) -> list[KeyFigure]:
 def _key_figure(one: Shown, of: list[str], figures: dict[str, str], remark: str = "") -> KeyFigure:
     low, high = figures.get("lower", "-"), figures.get("upper", "-")
     interval = "" if "-" in (low, high) else f"{low} to {high}"
-    label = ", ".join([one.title, *of] if not remark else of)
+    label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
     return KeyFigure(label, figures["estimate"], one.published.unit, interval, remark)
 
 
@@ -233,7 +233,7 @@ def _largest(one: Shown) -> KeyFigure | None:
     assert one.picture is not None
     place = int(np.nanargmax(one.picture.estimates))
     of, figures = list(one.keyed())[place]
-    remark = f"the largest of {one.rows:,}: {one.title}"
+    remark = f"the largest of {one.rows:,}"
     return None if figures["estimate"] == UNRELIABLE else _key_figure(one, of, figures, remark)
 
 
