@@ -360,7 +360,7 @@ def _unfilled(kind: Kind) -> Proposal:
         Kind.FLOAT: Proposal({"min": ..., "max": ..., "bins": ...}),
         Kind.OTHER: Proposal(None, unread),
     }
-    return kinds.get(kind, Proposal(..., "[category, ...], {min, max}, {min, max, bins} or {from, to, by}"))
+    return kinds.get(kind, Proposal(..., "[category, ...], {min, max}, {amount, step} or {from, to, by}"))
 
 
 def _of_profile(kind: Kind, profile: Profile) -> Proposal:

@@ -110,3 +110,34 @@ def test_where_values_begin_and_end(spec, low, high):
         assert written == expected
     assert ends.half_open == ("edges" in str(spec))
     assert Domain({"x": ["a", "b"]})["x"].ends is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"min": 0, "max": 9}, ""),
+        (
+            {"min": 0, "max": 9, "clip": True, "round": "floor"},
+            "Numbers are rounded down. Numbers below 0 count as 0, above 9 as 9.",
+        ),
+        (
+            {"edges": [0, 5, 10], "clip": True},
+            "Numbers below 0 count in the first bin, above 10 in the last.",
+        ),
+        ({"categories": ["a"], "missing": [99, "NA"], "null": "none"}, "Missing values are also: 99, NA."),
+        ({"by": "hour", "time_zone": "America/Chicago"}, "Times with an offset are read in America/Chicago."),
+        (
+            {"from": "2013-01-01", "to": "2013-01-31", "by": "day", "clip": True, "note": "Of arrival."},
+            "Days before 2013-01-01 and after 2013-01-31 count as these.",
+        ),
+        (
+            {"amount": [0, 5]},
+            "A number below 0 counts as 0, above 5 as 5, else as the nearest multiple of 1.",
+        ),
+    ],
+)
+def test_readers_are_told_how_values_count(spec, said):
+    attribute = attribute_from_spec("x", spec)
+    assert attribute.reading == said
+    assert attribute.told.get("note", "") == " ".join(filter(None, (spec.get("note"), said)))
+    assert attribute_from_spec("x", attribute.to_spec()) == attribute

@@ -40,7 +40,7 @@ def drafted(path: Path) -> str:
 
 def test_a_draft_of_csv_leaves_everything_to_be_filled_in(tmp_path: Path):
     text = draft_specification(written(tmp_path / "people.csv", ROWS))
-    todo = "TODO   # [category, ...], {min, max}, {min, max, bins} or {from, to, by}"
+    todo = "TODO   # [category, ...], {min, max}, {amount, step} or {from, to, by}"
     assert [line for line in text.splitlines() if line.startswith("  ")] == [
         "  # person_id is left out: an identifier, by its name",
         f"  age: {todo}",

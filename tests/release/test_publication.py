@@ -1,6 +1,7 @@
 """The tables that a workload asks for: statistics are among them, counts that only serve them are not."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import matrixdp as mdp
 from matrixdp.answers.quality import texts_for_readers
 from matrixdp.cli.app import app
 from matrixdp.errors import UnsupportedQueryError, WorkloadError
+from matrixdp.texts import Publication
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "income": {"edges": [0, 10, 50, 100]}, "age": range(8)})
 SHARE = mdp.ask.share(mdp.marginals([["sex", "age"]]), of=["sex"], name="Ages of each sex")
@@ -130,6 +132,21 @@ def test_texts_of_the_domain_are_no_formulas(tmp_path: Path) -> None:
     folder = measured.reconstruct().save_tables(tmp_path / "book", format="xlsx")
     sheet = load_workbook(folder / "tables.xlsx").worksheets[1]
     assert [(cell.value, cell.data_type) for cell in sheet["A"][5:8]] == [(name, "s") for name in names]
+
+
+def test_sheets_and_notes_of_the_workbook_say_what_readers_are_told(tmp_path: Path) -> None:
+    book = mdp.Domain({"age": {"min": 0, "max": 3, "clip": True, "title": "Age"}})
+    asked = mdp.Workload(book, mdp.marginals(1, note="Of arrival", source="Register"))
+    told = Publication.read({"publisher": "Office", "next_release": "2027", "round_to": 5})
+    measured = mdp.select(asked).measure({"age": [0, 1, 9]}, mdp.Budget(mu=1))
+    release = measured.reconstruct(publication=told)
+    sheets = load_workbook(release.save_tables(tmp_path / "book", format="xlsx") / "tables.xlsx")
+    assert str(sheets.worksheets[1]["A2"].value).endswith(" Of arrival. Source: Register.")
+    notes = [cell.value for cell in sheets["Notes"]["A"]]
+    assert {"Publisher: Office", "Next release: 2027"} < set(notes)
+    assert "Age: Numbers below 0 count as 0, above 3 as 3." in notes
+    package = json.loads((release.save_tables(tmp_path / "csv") / "datapackage.json").read_bytes())
+    assert package["presentation"] == release.presentation.words
 
 
 def test_the_page_shows_statistics_and_no_internal_sums(folder: Path, release: mdp.Release) -> None:

@@ -73,6 +73,13 @@ def test_groups_are_told_one_by_one():
     assert release.warnings[-1].endswith("in 4 of the groups: rare a; rare b; rare c and 1 more")
 
 
+def test_sums_of_distances_may_be_nothing_but_noise():
+    workload = mdp.Workload(mdp.Domain({"age": 4}), mdp.ask.mean("age"))
+    table = {"age": [0, 1, 2, 3] * 500}
+    release = mdp.select(workload).measure(table, BUDGET, seed_not_private=1).reconstruct()
+    assert release.size.groups_within_noise == ()
+
+
 def test_a_release_of_noise_says_so_where_groups_are_not_too_large(strategy, monkeypatch):
     release = released(strategy, NONE)
     nothing, groups = release.warnings

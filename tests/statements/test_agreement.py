@@ -260,6 +260,12 @@ def test_levels_are_columns() -> None:
     assert [group.attributes for group in query.groups] == [("sex", "county"), ("county",), ()]
     assert query.groups[1].rows().tolist() == [[1, 1, 0], [0, 0, 1]]
     assert query.keys.column("state").to_pylist() == ["NY", "NY", "CA", "CA", "NY", "CA", None]
+    level, part = (
+        translate(read(f"SELECT state, COUNT(*) FROM people {where} GROUP BY state"), CODES).groups[0]
+        for where in ("", "WHERE county <> 'Kings'")
+    )
+    labels = [own.predicates[0].describe(CODES["county"]) for own in (level, part)]
+    assert [list(own) for own in labels] == [["NY", "CA"], ["Queens", "Orange"]]
 
 
 DATES = Domain(

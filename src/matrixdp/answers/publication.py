@@ -15,6 +15,7 @@ from matrixdp.domain import Domain
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.statistics import StatisticEntry
+from matrixdp.statistics.statistic import SQUARED
 from matrixdp.texts import Described
 
 
@@ -95,10 +96,18 @@ def published_tables(
 
 def _unit(domain: Domain, measured: str, records: str) -> str:
     """Return what figures are in the words of readers: in the unit of the attribute that they are of."""
-    if measured not in domain:
+    name = measured if measured in domain else measured.removesuffix(SQUARED)
+    if name not in domain:
         return records if measured == "records" else measured
-    attribute = domain[measured]
-    return attribute.told.get("unit", attribute.title)
+    attribute = domain[name]
+    return attribute.told.get("unit", attribute.title) + measured.removeprefix(name)
+
+
+def attribute_notes(domain: Domain) -> list[tuple[str, str]]:
+    """Return the title of each attribute that has a note or a source, and these."""
+    told = [(own.title, own.told.get("note", ""), own.told.get("source", "")) for own in domain]
+    pairs = [(title, note, f"Source: {source}." if source else "") for title, note, source in told]
+    return [(title, " ".join(filter(None, texts))) for title, *texts in pairs if any(texts)]
 
 
 def helper_tables(workload: Workload) -> tuple[PublishedTable, ...]:

@@ -219,7 +219,7 @@ def print_table(
     if "warning" in table.column_names:
         _print_warnings(shown.column("warning").to_pylist())
     if note := json.loads((table.schema.metadata or {}).get(METADATA, b"{}")).get("note"):
-        say(f"Here {printable(note)}.")
+        say(printable(note))
     _print_rest(shown.num_rows, table.num_rows)
     if counts:
         say(f"\N{PLUS-MINUS SIGN} is half of the {_interval(confidence)}; --csv has its ends.")

@@ -146,10 +146,8 @@ class Amount(Attribute):
         return f"below {low} counts as {low}, above {high} as {high}, else as the nearest multiple of {step}"
 
     @property
-    def told(self) -> dict[str, str]:
-        """What readers are told, with how numbers count at the end of the note."""
-        told = super().told
-        return told | {"note": " ".join(filter(None, (told.get("note"), f"A number {self.meaning}.")))}
+    def _counting(self) -> str:
+        return f"A number {self.meaning}."
 
     @cached_property
     def ends(self) -> rules.Bounds:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
+from matrixdp.display import listed
 from matrixdp.domain.rules import (
     A_NUMERAL,
     NUMBERS,
@@ -484,8 +485,25 @@ class Attribute(ABC):
 
     @property
     def told(self) -> dict[str, str]:
-        """What readers are told in the attribute's language: title, unit, note, source, as far as given."""
-        return self.codebook.described.told(self.codebook.language)
+        """What readers are told in the attribute's language: title, unit, note, source, as far as given.
+
+        The note ends with `reading`.
+        """
+        told = self.codebook.described.told(self.codebook.language)
+        note = " ".join(filter(None, (told.get("note"), self.reading)))
+        return told | {"note": note} if note else told
+
+    @property
+    def reading(self) -> str:
+        """How clipped, rounded, zoned and missing values count, in sentences; empty without such rules."""
+        missing = [value or "an empty text" for value in self.codebook.missing]
+        absent = f"Missing values are also: {listed(missing, len(missing))}." if missing else ""
+        return " ".join(filter(None, (self._counting, absent)))
+
+    @property
+    def _counting(self) -> str:
+        """How numbers and times count, in sentences."""
+        return ""
 
     def in_language(self, language: str | None) -> Self:
         """Return the attribute with texts in a language; None for the first of each."""

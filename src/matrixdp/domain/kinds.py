@@ -244,6 +244,11 @@ class Bins(Attribute):
         self._set(edges=edges)
         return rules.BinEdges(edges, self.closed, self.clip, **self._common(len(edges) - 1))
 
+    @property
+    def _counting(self) -> str:
+        low, high = map(number_text, (self.edges[0], self.edges[-1]))
+        return f"Numbers below {low} count in the first bin, above {high} in the last." if self.clip else ""
+
     @cached_property
     def ends(self) -> rules.Bounds:
         """The edges of each bin, of which the upper one does not belong to it."""
@@ -452,6 +457,12 @@ class Dates(Attribute):
             known = sorted(available_timezones())
             raise DomainError(unknown_name(place, time_zone, expected, known)) from None
 
+    @property
+    def _counting(self) -> str:
+        clipped = f"Days before {self.first} and after {self.last} count as these." if self.clip else ""
+        zoned = f"Times with an offset are read in {self.time_zone}." if self.time_zone else ""
+        return " ".join(filter(None, (clipped, zoned)))
+
     @cached_property
     def ends(self) -> rules.Bounds:
         """The first and the last day of each value; Mondays are 1, hours as they are."""
@@ -649,6 +660,18 @@ class Integers(_ConsecutiveIntegers):
         rounded = {} if self.round is None else {"round": self.round}
         clip = {"clip": True} if self.clip else {}
         return {"min": self.minimum, "max": self.maximum, **rounded, **clip}
+
+    @property
+    def _counting(self) -> str:
+        rounded = {
+            None: "",
+            "floor": "Numbers are rounded down.",
+            "nearest": "Numbers are rounded to the nearest.",
+        }
+        ends = (
+            f"Numbers below {self.minimum} count as {self.minimum}, above {self.maximum} as {self.maximum}."
+        )
+        return " ".join(filter(None, (rounded[self.round], ends if self.clip else "")))
 
 
 @final

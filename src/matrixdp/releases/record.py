@@ -35,7 +35,7 @@ from matrixdp.language import marginals
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Analysis, Part
-from matrixdp.queries import Group
+from matrixdp.queries import DenseGroup, Group, Labelled, Matrix, MatrixRows
 from matrixdp.storage.archive import read_strictly
 
 if TYPE_CHECKING:
@@ -240,13 +240,21 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
     """Yield the names of the groups of which no answer can be told from noise."""
     left = _QUERIES_OF_ALL
     for group in groups:
-        if group.queries > min(_QUERIES, left):
+        if group.queries > min(_QUERIES, left) or _contrasts(group):
             continue
         left -= group.queries
         deviations = np.sqrt(measurement.analysis.variances(group))
         far = measurement.plan.noise.largest_quantile(1 - _CHANCE / group.queries)
         if (np.abs(measurement.estimates.answers(group)) < far * deviations).all():
             yield group.name
+
+
+def _contrasts(group: Group) -> bool:
+    """Whether queries add and subtract, so that 0 is no sign of a mistake: sums of distances."""
+    if isinstance(group, DenseGroup):
+        return isinstance(group.content, MatrixRows) and bool((group.content.values < 0).any())
+    plain = [own.predicates if isinstance(own, Labelled) else own for own in group.predicates]
+    return any(isinstance(own, Matrix) and (own.matrix < 0).any() for own in plain)
 
 
 def check_size(
@@ -555,6 +563,7 @@ def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]
         **({} if (time := release.measurement.authorization.time) is None else {"created": time}),
         "confidence": release.confidence,
         "intervals": release.intervals.description,
+        "presentation": release.presentation.words,
         "private": release.private,
         "privacy": release.statement.as_dict(),
         "resources": resources,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.answers.cross_table import CrossTable, Row, default_cross_table
 from matrixdp.answers.intervals import decimals_by_subject
-from matrixdp.answers.publication import PublishedTable, table_errors
+from matrixdp.answers.publication import PublishedTable, attribute_notes, table_errors
 from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.errors import SpecificationError, TooLargeError
@@ -120,11 +120,13 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
         sheet.write_string(0, 0, own.one.title, looks.title)
         sheet.write_url(2, 0, f"internal:'{_CONTENTS}'!A1", looks.link, _CONTENTS)
         unit = f"Unit: {own.one.unit}. "
+        note, source = own.one.note, own.one.source and f"Source: {own.one.source}"
+        told = "".join(f" {text.rstrip('.')}." for text in (note, source) if text)
         if own.cross is not None:
-            sheet.write_string(1, 0, f"{unit}Letters are the quality of figures: see {_NOTES}.")
+            sheet.write_string(1, 0, f"{unit}Letters are the quality of figures: see {_NOTES}.{told}")
             _write_cross(sheet, looks, own.cross)
         else:
-            sheet.write_string(1, 0, f"{unit}Intervals of {100 * release.confidence:g}% confidence.")
+            sheet.write_string(1, 0, f"{unit}Intervals of {100 * release.confidence:g}% confidence.{told}")
             _write_list(sheet, looks, release, own.one)
     notes = book.add_worksheet(_NOTES)
     notes.set_column(0, 0, 110)
@@ -240,7 +242,9 @@ def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable
 def _notes(release: Release) -> list[str]:
     return [
         *([] if release.private else ["NOT PRIVATE: the noise was seeded. Do not publish these tables."]),
+        *(f"{key.replace('_', ' ').capitalize()}: {text}" for key, text in release.told.items()),
         release.statement.text,
+        *(f"{title}: {note}" for title, note in attribute_notes(release.domain)),
         "Every figure is the true one plus noise of a known size. Figures have the digits that their "
         "standard errors justify; ends of intervals are rounded outward. Totals are rounded on their own, so "
         "they can differ from the sums of rounded figures.",

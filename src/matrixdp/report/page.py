@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
+from matrixdp.answers.publication import attribute_notes
 from matrixdp.display import figure, printable
 from matrixdp.domain.kinds import Dates
 from matrixdp.errors import SpecificationError
@@ -151,7 +152,7 @@ def report_release(
         left_out=len(release.tables) - len(shown),
         keys=key_figures(shown),
         told=_told(release, title, name),
-        notes=_notes(release),
+        notes=attribute_notes(release.domain),
         pictures=_pictures(shown, maps or {}),
         files=_listed(exported),
         errors=accuracies(release, record),
@@ -254,13 +255,6 @@ def _told(release: Release, title: str | None, name: str) -> dict[str, str]:
     if len(spans) == 1 and not told["period"]:
         told["period"] = " to ".join(f"{day.day} {day:%B %Y}" for day in spans.pop() if day is not None)
     return told if title is None else told | {"title": title}
-
-
-def _notes(release: Release) -> list[tuple[str, str]]:
-    """Return the title of each attribute that has a note or a source, and these."""
-    told = [(own.title, own.told.get("note", ""), own.told.get("source", "")) for own in release.domain]
-    pairs = [(title, note, f"Source: {source}." if source else "") for title, note, source in told]
-    return [(title, " ".join(filter(None, texts))) for title, *texts in pairs if any(texts)]
 
 
 def _listed(exported: str | os.PathLike[str] | None) -> list[tuple[str, str, str]]:

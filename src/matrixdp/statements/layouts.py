@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from matrixdp import queries
-from matrixdp.domain import Domain
+from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Rows
 from matrixdp.queries.predicates import Array
@@ -130,7 +130,11 @@ class Layout:
         They count records; with an attribute and the numbers that its values stand for, they add those up.
         """
         merged = [part for part in self.parts if len(part.names) > 1]
-        single = {part.names[0]: part.predicates for part in self.parts if len(part.names) == 1}
+        single = {
+            part.names[0]: named_sets(self.domain[part.names[0]], part.predicates)
+            for part in self.parts
+            if len(part.names) == 1
+        }
         factor: Array | None = None
         if summed is not None:
             attribute, numbers = summed
@@ -190,6 +194,19 @@ class Layout:
         found = np.full(len(rows) + len(own), -1)
         found[ids[len(rows) :]] = np.arange(len(own))
         return found[ids[: len(rows)]]
+
+
+def named_sets(attribute: Attribute, predicates: Predicates) -> Predicates:
+    """Return predicates under the names of a level where they are the values of one, in any order."""
+    if not attribute.codebook.levels or not isinstance(predicates, queries.Ranges | queries.Sets):
+        return predicates
+    sets = [tuple(np.flatnonzero(row).tolist()) for row in predicates.rows(attribute.size)]
+    for level in attribute.codebook.levels:
+        codes = (tuple(sorted(own)) for _, own in level.groups)
+        names = dict(zip(codes, level.labels(attribute), strict=True))
+        if len(sets) == len(names) and names.keys() == set(sets):
+            return queries.Labelled(predicates, tuple(names[own] for own in sets))
+    return predicates
 
 
 def connected(domain: Domain, sets: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -31,7 +31,7 @@ from matrixdp.statements.aggregates import (
 )
 from matrixdp.statements.clauses import Groups, Item, items_of, table_name
 from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, evaluation
-from matrixdp.statements.layouts import Condition, GroupedBy, Layout, connected, part_of
+from matrixdp.statements.layouts import Condition, GroupedBy, Layout, connected, named_sets, part_of
 from matrixdp.statements.parsing import Scalar, Scope, conjuncts, number_of, scalar, unwrapped
 from matrixdp.statements.query import Asked, Column, SqlQuery, Statement, sql_of
 from matrixdp.statements.rows import Choice, chosen
@@ -479,6 +479,10 @@ def _by(attribute: Attribute, predicates: Predicates) -> object:
     if isinstance(predicates, queries.Identity):
         return "identity"
     sets = [np.flatnonzero(row).tolist() for row in predicates.rows(attribute.size)]
+    named = named_sets(attribute, predicates)
+    if isinstance(named, queries.Labelled):
+        pairs = zip(named.labels, sets, strict=True)
+        return {"sets": {name: [attribute.value(code) for code in own] for name, own in pairs}}
     if isinstance(predicates, queries.Ranges) and all(_in_order(attribute, own) for own in sets):
         return {"ranges": [[attribute.value(own[0]), attribute.value(own[-1])] for own in sets]}
     return {"sets": [[attribute.value(code) for code in own] for own in sets]}

@@ -18,7 +18,16 @@ from matrixdp.queries import Identity, Labelled, Matrix, Predicates, Sets
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics import statistic as shared
 from matrixdp.statistics.intervals import Pairs, Ratios, invert, ratios, set_confidence
-from matrixdp.statistics.statistic import ATTRIBUTE, Codes, Column, OfAttribute, Strata, Table, figures
+from matrixdp.statistics.statistic import (
+    ATTRIBUTE,
+    SQUARED,
+    Codes,
+    Column,
+    OfAttribute,
+    Strata,
+    Table,
+    figures,
+)
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -252,8 +261,8 @@ class _OfNumbers(OfAttribute):
     ) -> Table:
         """Return the table of figures, with the error of binning or how the numbers of an amount count."""
         if isinstance(strata.attribute, Amount):
-            note = f"a number {strata.attribute.meaning}"
-            return strata.table(inference, columns, f"{intervals}; exact, without bins: {note}", note=note)
+            exact = f"{intervals}; exact, without bins: a number {strata.attribute.meaning}"
+            return strata.table(inference, columns, exact)
         return strata.table(inference, columns, f"{intervals}{_BINNING}{off}" if off else intervals)
 
     def sums(self, attribute: Attribute, codes: Codes, middle: float, said: str) -> Predicates:
@@ -363,7 +372,7 @@ class VarianceEntry(_OfNumbers):
 
     @property
     def measures(self) -> str:
-        return f"{self.attribute} squared"
+        return f"{self.attribute}{SQUARED}"
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the sums of distances from the middle, and of their squares, and the count."""

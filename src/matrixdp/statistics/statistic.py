@@ -189,6 +189,9 @@ class OfEntries(StatisticEntry):
 
 # Statistics of one attribute, in strata of others and within conditions.
 
+SQUARED = " squared"
+"""The ending of what a variance measures."""
+
 ATTRIBUTE = forms.text("the name of an attribute")
 #: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.
 MAX_VALUES = 4_000
@@ -480,12 +483,11 @@ class Strata:
         intervals: str,
         own: Predicates | None = None,
         places: NDArray[np.int64] | None = None,
-        note: str = "",
     ) -> Table:
         """Return the table of a statistic, and in its metadata what was asked and what the intervals are.
 
         It has as many rows for each stratum; of the attribute the predicates ``own`` are asked about, in each
-        row that at one of the ``places``, shape (strata, rows of each). A note says what readers should know.
+        row that at one of the ``places``, shape (strata, rows of each). Its note says how values count.
         """
         rows = len(columns[0].values) // self.count
         labels = inference.labels([self._group(self.by)], np.repeat(np.arange(self.count), rows))
@@ -499,5 +501,5 @@ class Strata:
         if len(self.codes) < self.attribute.size:
             where[self.attribute.name] = Sets((self.codes,)).describe(self.attribute)[0]
         said: dict[str, object] = {"statistic": self.title, "by": list(self.by), "where": where}
-        said |= {"note": note} if note else {}
+        said |= {"note": reading} if (reading := self.attribute.reading) else {}
         return inference.table(labels, columns, intervals, **said)

@@ -258,7 +258,9 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
             values += f" .. {attribute.label(attribute.size - 1)}"
         kind = ("ordered numbers" if attribute.numeric else "categories") + _origin(attribute)
         if isinstance(attribute, Amount):
-            kind = f"an amount{_origin(attribute)}: a number {attribute.meaning}"
+            kind = f"an amount{_origin(attribute)}"
+        if attribute.reading:
+            kind += f": {_line(attribute.reading, 300)}"
         becomes = "the record is dropped" if code is None else f"counted as {_line(attribute.label(code))}"
         rows.append((_line(name), kind, f"{attribute.size:,}", _line(values), becomes))
     yield Table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)
