@@ -17,7 +17,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from matrixdp.domain import Domain, encode_value
 from matrixdp.errors import EntryError
-from matrixdp.queries import Group
+from matrixdp.queries import Group, ProductGroup
 from matrixdp.statements import SqlQuery, read
 from matrixdp.statements.translation import translate
 
@@ -264,6 +264,8 @@ def test_levels_are_columns() -> None:
         translate(read(f"SELECT state, COUNT(*) FROM people {where} GROUP BY state"), CODES).groups[0]
         for where in ("", "WHERE county <> 'Kings'")
     )
+    assert isinstance(level, ProductGroup)
+    assert isinstance(part, ProductGroup)
     labels = [own.predicates[0].describe(CODES["county"]) for own in (level, part)]
     assert [list(own) for own in labels] == [["NY", "CA"], ["Queens", "Orange"]]
 
