@@ -311,8 +311,13 @@ def _rows(
     keys = [[codes[name][text] for text in _texts(table.column(name))] for name in flow.keys]
     values = [shown.column(name).to_pylist() for name in (*own.values(), *flow.others)]
     for row in range(len(table)):
-        found = ["" if column[row] is None or hidden[row] else column[row] for column in values]
+        found = ["" if column[row] is None or hidden[row] else _plain(column[row]) for column in values]
         status = "U" if letters[row] == UNRELIABLE else "A"
         status = "Q" if hidden[row] else "O" if found[0] == "" else status
         said = [status, "F", unit]
         yield [*first, *(key[row] for key in keys), *found[: len(own)], *said, *found[len(own) :]]
+
+
+def _plain(value: object) -> object:
+    """Return a value with the digits that the other files have: whole numbers without a point."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
