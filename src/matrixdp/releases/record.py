@@ -168,6 +168,8 @@ class SizeCheck:
         queries, and 200,000 in all.
     counted : bool
         Whether records out of domain were counted.
+    contrasts : frozenset of str
+        Groups whose queries add and subtract: nothing but noise is no sign of a mistake there.
 
     Examples
     --------
@@ -181,6 +183,7 @@ class SizeCheck:
     far: float
     groups_within_noise: tuple[str, ...]
     counted: bool = False
+    contrasts: frozenset[str] = frozenset()
 
     @property
     def agrees(self) -> bool | None:
@@ -195,7 +198,8 @@ class SizeCheck:
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:
-        total, expect, quiet = self.total, self.expect, self.groups_within_noise
+        total, expect = self.total, self.expect
+        quiet = [name for name in self.groups_within_noise if name not in self.contrasts]
         advice = _ADVICE if self.counted else _ADVICE + _TO_COUNT
         if total is not None and expect is not None and not self.agrees:
             off = Estimated(abs(total.estimate - expect), total.stddev, 0.0, total.upper - total.lower)
@@ -240,7 +244,7 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
     """Yield the names of the groups of which no answer can be told from noise."""
     left = _QUERIES_OF_ALL
     for group in groups:
-        if group.queries > min(_QUERIES, left) or _contrasts(group):
+        if group.queries > min(_QUERIES, left):
             continue
         left -= group.queries
         deviations = np.sqrt(measurement.analysis.variances(group))
@@ -250,7 +254,7 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
 
 
 def _contrasts(group: Group) -> bool:
-    """Whether queries add and subtract, so that 0 is no sign of a mistake: sums of distances."""
+    """Return whether the queries of a group add and subtract, as sums of distances do."""
     if isinstance(group, DenseGroup):
         return isinstance(group.content, MatrixRows) and bool((group.content.values < 0).any())
     plain = [own.predicates if isinstance(own, Labelled) else own for own in group.predicates]
@@ -272,7 +276,8 @@ def check_size(
         total = Estimated.within(value, deviation, multiplier)
     far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))
-    return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None)
+    contrasts = frozenset(group.name for group in groups if _contrasts(group))
+    return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None, contrasts)
 
 
 # The files of a release.
