@@ -116,6 +116,14 @@ def test_what_to_know_is_noted() -> None:
     assert "1 of 1 denominators" in notes(f"SELECT COUNT(*) / {apart} FROM t")  # noqa: S608
 
 
+def test_sums_of_filters_that_overlap_know_what_they_share() -> None:
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["level"]])), mu=1)
+    low, middle = "COUNT(*) FILTER (WHERE level <= 2)", "COUNT(*) FILTER (WHERE level BETWEEN 2 AND 3)"
+    found = release.sql(f"SELECT level, {low} + {middle} AS n FROM t GROUP BY level")  # noqa: S608
+    one = release.table("level")["stddev"].to_numpy()
+    assert np.allclose(found["n_stddev"].to_numpy(), one * [1, 2, 1, 0])
+
+
 RATES = {
     "SELECT AVG(level) - SUM(level) / 100 AS x FROM t": lambda level, male: level.mean() - level.sum() / 100,
     "SELECT COUNT(*) FILTER (WHERE sex = 'male') / SUM(level) AS x FROM t": lambda level, male: (
