@@ -25,7 +25,7 @@ from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURES, figure_of, heading, is_key, subject_of
-from matrixdp.answers.titles import heads
+from matrixdp.answers.titles import heads, unique
 from matrixdp.display import Preview
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
@@ -276,18 +276,17 @@ class CrossTable:
     def _preview(self) -> Preview:
         """Return the first rows of all panels."""
         empty = [""] * len(self.columns)
-        heads = {panel.label: [[panel.label, *empty]] if panel.label else [] for panel in self.panels}
-        rows = [row for panel in self.panels for row in (*heads[panel.label], *self.lines(panel))]
+        rows = []
+        for panel in self.panels:
+            rows += [[panel.label, *empty]] if panel.label else []
+            rows += self.lines(panel)
         numeric = frozenset(range(1, len(self.columns) + 1))
         return Preview((self.corner, *self.columns), rows, len(rows), numeric)
 
     def _labels(self) -> tuple[list[str], list[list[str]]]:
         """Return the headings of all columns, and of each row its labels from the outermost."""
         outer = self.axes[: len(self.axes) - self.wide]
-        names: list[str] = []
-        for called in (*(axis.title for axis in outer), *self.columns):
-            own = (called if number == 1 else f"{called} ({number})" for number in itertools.count(1))
-            names.append(next(name for name in own if name not in names))
+        names = list(unique((*(axis.title for axis in outer), *self.columns)))
         return names, [list(labels) for labels in itertools.product(*(axis.labels for axis in outer))]
 
     def to_arrow(self) -> pa.Table:

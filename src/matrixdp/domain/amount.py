@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import rules
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.rules import number_of, number_text, required, wrong_value
+from matrixdp.domain.rules import number_of, number_text, plain_number, required, wrong_value
 from matrixdp.errors import DomainError
 
 _MOST = 10**9
@@ -161,7 +161,7 @@ class Amount(Attribute):
         return self.minimum, *middle, self.maximum
 
     def _value(self, code: int) -> int | float:
-        return self._plain(self._points[code])
+        return plain_number(self._points[code])
 
     def _code_of(self, value: object) -> int:
         number, ends = number_of(value), (self.minimum, self.maximum)
@@ -172,11 +172,6 @@ class Amount(Attribute):
 
     def _mapping(self) -> dict[str, object]:
         """Return the ends, and the step and the squares where they are not left out."""
-        step = {} if self.step == 1 else {"step": self._plain(self.step)}
+        step = {} if self.step == 1 else {"step": plain_number(self.step)}
         squares = {"squares": True} if self.squares else {}
-        return {"amount": [self._plain(self.minimum), self._plain(self.maximum)], **step, **squares}
-
-    @staticmethod
-    def _plain(number: float) -> int | float:
-        whole = rules.integer_of(number)
-        return number if whole is None else whole
+        return {"amount": [plain_number(self.minimum), plain_number(self.maximum)], **step, **squares}

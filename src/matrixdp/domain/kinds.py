@@ -18,7 +18,7 @@ import numpy as np
 
 from matrixdp.domain import rules
 from matrixdp.domain.attribute import NO_CODEBOOK, Attribute, Codebook
-from matrixdp.domain.rules import integer_of, number_of, number_text, required, wrong_value
+from matrixdp.domain.rules import integer_of, number_of, number_text, plain_number, required, wrong_value
 from matrixdp.errors import DomainError, each, within
 from matrixdp.forms import describe_value, unknown_name
 
@@ -369,9 +369,7 @@ class Bins(Attribute):
 
 
 def _plain(number: float) -> int | float | str:
-    if not math.isfinite(number):
-        return number_text(number)
-    return number if (whole := integer_of(number)) is None else whole
+    return plain_number(number) if math.isfinite(number) else number_text(number)
 
 
 # Attributes whose values are days, weeks, months, quarters, years, days of the week or hours of the day.

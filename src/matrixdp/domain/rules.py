@@ -547,6 +547,18 @@ def integer_of(value: object) -> int | None:
     return whole if abs(whole) <= LARGEST_INTEGER else None
 
 
+def plain_number(number: float) -> int | float:
+    """Return a number as files have it: an integer where it is one.
+
+    Examples
+    --------
+    >>> plain_number(40000.0), plain_number(0.01)
+    (40000, 0.01)
+    """
+    whole = integer_of(number)
+    return number if whole is None else whole
+
+
 def number_of(value: object) -> float | None:
     """Return a public value that is a finite number, else None; booleans are no numbers here.
 
