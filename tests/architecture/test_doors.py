@@ -10,8 +10,8 @@ import matrixdp
 PACKAGE = Path(matrixdp.__file__).parent
 FILES = {str(path.relative_to(PACKAGE)): path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
 MEASUREMENT = "measure/measurement.py"
-#: DAWA reads a table of its own; it is there for comparison only.
-SIDE_DOOR = "papers/dawa/door.py"
+#: Mechanisms that depend on the data read tables here; they are there for comparison only.
+SIDE_DOOR = "papers/door.py"
 #: Tables that the checks for authors of sources made themselves, and noise that nobody adds.
 CHECKED_TABLES, SEEDED = "testing/tables.py", "testing/plugins.py"
 #: The generator of the operating system.
@@ -71,12 +71,16 @@ def random_names(file: str) -> set[str]:
 
 
 def test_only_the_measurement_draws_noise():
-    # DAWA's steps know the type of a source of bits, and pass it on
-    dawa = {SIDE_DOOR, "papers/dawa/dawa.py"}
-    assert importing({"RandomSource"}, "matrixdp.noise") == {MEASUREMENT} | dawa
+    # the steps of these mechanisms know the type of a source of bits, and pass it on
+    dependent = {"papers/dawa/dawa.py", "papers/privbayes/mechanism.py"}
+    choosing = {"papers/privbayes/network.py"}
+    assert importing({"RandomSource"}, "matrixdp.noise") == {MEASUREMENT, SIDE_DOOR} | dependent | choosing
+    assert importing({"choose", "uniform"}, "matrixdp.noise") == choosing
     assert importing({"SystemSource"}, "matrixdp.noise") == {MEASUREMENT}
     assert importing({"SeededSource"}, "matrixdp.noise") == {MEASUREMENT, SEEDED}
-    assert importing({"noisy", "random_source"}, "matrixdp.measure") == dawa | {"papers/dawa/simulation.py"}
+    simulating = {f"papers/{name}/simulation.py" for name in ("dawa", "privbayes")}
+    users = importing({"noisy", "random_source"}, "matrixdp.measure")
+    assert users == {SIDE_DOOR} | dependent | simulating
     assert calling("draw_rounded", "noise") == {MEASUREMENT, SEEDED}
 
 

@@ -65,6 +65,14 @@ def test_dawa_is_simulated_on_the_public_table(folder: Path):
     assert "<svg" in picture.read_text()
 
 
+def test_privbayes_is_simulated_on_several_attributes(folder: Path):
+    options = ("--public-table", folder / "public.csv", "--simulations", 4)
+    printed = figures("compare", folder / "two.yaml", "--mechanisms", "identity,privbayes", *options)
+    rows = {row["mechanism"]: row for row in printed["mechanisms"]}
+    assert rows["privbayes"]["data_dependent"]
+    assert 0 < rows["privbayes"]["rmse_standard_error"] < rows["privbayes"]["rmse"]
+
+
 def test_where_a_mechanism_does_not_apply_the_row_says_why(folder: Path):
     dawa = ("--mechanisms", "dawa")
     alone = run("compare", folder / "one.yaml", *dawa, status=2)
@@ -96,7 +104,7 @@ def test_errors_that_depend_on_the_table_set_no_standard():
 
 def test_mechanisms_that_take_long_come_last():
     names = list(MECHANISMS)
-    assert (names[0], names[-3:]) == ("identity", ["min-error", "coa", "dawa"])
+    assert (names[0], names[-3:]) == ("identity", ["coa", "dawa", "privbayes"])
     assert comparison.named("coa, auto,hb,hdmm") == ["hb", "hdmm", "coa", "auto"]
     approximate = mdp.Budget(epsilon=1, delta=1e-6)
     assert comparison._noises("auto", approximate) == ["gaussian", "laplace"]

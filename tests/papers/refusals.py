@@ -15,9 +15,11 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.measure.measurement import NoiseScale
 from matrixdp.mechanisms import factor_of
 from matrixdp.noise import GAUSSIAN, LAPLACE, SeededSource
-from matrixdp.papers.dawa import door, simulate
+from matrixdp.papers import door, privbayes
+from matrixdp.papers.dawa import simulate
 from matrixdp.papers.dawa.partition import Partition
 from matrixdp.papers.matrix_programs import sensitivity_factor
+from matrixdp.papers.privbayes import network
 from tests.refusals import Refusal
 from tests.selection.oracle import lowered
 from tests.selection.refusals import limited
@@ -46,9 +48,16 @@ def without_noise() -> None:
         mechanism.sums(Partition(np.array([0, 4, 8])), np.arange(8), SeededSource(1))
 
 
+def without_noise_in_families() -> None:
+    module = import_module("matrixdp.papers.privbayes.mechanism")
+    counts = network.PrivateCounts(lambda asked: {own: np.zeros(8, dtype=np.int64) for own in asked})
+    with lowered({"lattice_scale": lambda *given: NoiseScale(Fraction(1), -4, LAPLACE)}):
+        module.prepared(LINE, ONE).measured(counts, [("a", ())], SeededSource(1))
+
+
 def without_a_marginal() -> None:
     with lowered({"open_source": lambda *given, **named: SimpleNamespace(marginals=lambda *own: [])}):
-        door.read_counts({}, LINE, "a", OutOfDomain.drop())
+        door.read_counts({}, LINE.domain, [("a",)], OutOfDomain.drop(), "dawa")
 
 
 #: By the code of the error, and its place where one is named.
@@ -67,7 +76,14 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "dawa of no attribute": drawn(mdp.marginals(0)),
         "dawa of a union": drawn(mdp.product(age="prefix"), mdp.product(pay="prefix")),
         "one simulation": drawn(mdp.product(age="range"), simulations=1),
+        "privbayes of no attribute": call(
+            privbayes.simulate, mdp.Workload(DOMAIN, mdp.marginals(0)), {}, ONE
+        ),
     },
+    ("not-supported", "score"): {
+        "a score of two values for more": call(privbayes.simulate, LINE, {}, ONE, score="F"),
+    },
+    ("unknown-name", "score"): {"an unknown score": call(privbayes.simulate, LINE, {}, ONE, score="S")},
     ("workload", "attributes"): {
         f"attributes {names}": call(families.w_range, DOMAIN, 3, names) for names in (["agee"], ["sex"] * 2)
     },
@@ -78,6 +94,9 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("too-large", ""): {
         "too many numbers": limited("MAX_EXPLICIT_ENTRIES", 50, call(families.w_range, DOMAIN, 2)),
         "dawa of many cells": drawn(mdp.product(a="prefix"), domain=mdp.Domain({"a": 5000})),
+        "privbayes of many cells": call(
+            privbayes.simulate, mdp.Workload(mdp.Domain({"a": 5000, "b": 5000}), mdp.marginals(2)), {}, ONE
+        ),
     },
     ("out-of-range", "share"): {
         f"a share of {share}": call(dawa.prepared, LINE, ONE, share=share) for share in (0, 1, -0.5, "half")
@@ -85,6 +104,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("privacy", ""): {
         "a scale that is not supported": call(door.lattice_scale, 2, Fraction(1, 10**6), -14, -2),
         "noise too small for its share": without_noise,
+        "noise too small for the tables of families": without_noise_in_families,
     },
     ("not-converged", ""): {
         "a strategy that does not support every query": call(factor_of, np.ones((1, 4)), np.eye(4), GAUSSIAN),

@@ -65,8 +65,8 @@ def compare(
         Path | None,
         Option(
             metavar="FILE",
-            help="Simulate mechanisms whose error depends on the data (dawa) on this table. Its EXACT "
-            "ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
+            help="Simulate mechanisms whose error depends on the data (dawa, privbayes) on this table. "
+            "Its EXACT ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
         ),
     ] = None,
     simulations: Annotated[

@@ -1,5 +1,9 @@
-"""Noise: its norm, costs and quantiles, its exactly rounded samples, and the one source of randomness."""
+"""Noise: its norm, costs and quantiles, its exactly rounded samples, and the one source of randomness.
 
+The exponential mechanism too, which chooses by chance instead of adding noise.
+"""
+
+from matrixdp.noise.choice import choose, uniform
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.gaussian import GAUSSIAN, Gaussian
 from matrixdp.noise.laplace import LAPLACE, Laplace, PureNoise
@@ -24,7 +28,9 @@ __all__ = [
     "SeededSource",
     "SystemSource",
     "checked_cost",
+    "choose",
     "natural_noise",
     "noise_named",
     "register_noise",
+    "uniform",
 ]

@@ -153,6 +153,7 @@ _SLOW = {
     "min-error": "papers.matrix_programs",
     "coa": "papers.coa",
     "dawa": "papers.dawa.simulation",
+    "privbayes": "papers.privbayes.simulation",
 }
 #: Where each mechanism is, the quickest first.
 _FILES = {
@@ -185,7 +186,7 @@ _FILES = {
     **_SLOW,
 }
 #: Those whose strategies others than we optimize too, and what only simulates: no baselines of comparisons.
-_OF_OURS = ("hdmm", "fourier", "dawa")
+_OF_OURS = ("hdmm", "fourier", "dawa", "privbayes")
 #: The mechanisms of other papers, which others are compared to.
 OF_OTHERS = tuple(name for name, file in _FILES.items() if file != _OPTIMIZED and name not in _OF_OURS)
 

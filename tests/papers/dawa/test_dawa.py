@@ -12,8 +12,8 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.noise import SeededSource
 from matrixdp.papers.dawa import dawa, simulate
 from matrixdp.papers.dawa.dawa import cost_change, prepared
-from matrixdp.papers.dawa.door import MOST_RECORDS, lattice_scale, noisy_quotients, read_counts
 from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
+from matrixdp.papers.door import MOST_RECORDS, lattice_scale, noisy_quotients, read_counts
 from matrixdp.sources.base import INFERRED
 
 ONE = mdp.Budget(epsilon=1)
@@ -136,9 +136,9 @@ def test_a_release_says_what_it_costs_and_holds_the_answers():
 
 def test_counts_are_cut_to_a_public_bound(monkeypatch: pytest.MonkeyPatch):
     assert MOST_RECORDS == 2**33
-    monkeypatch.setattr("matrixdp.papers.dawa.door.MOST_RECORDS", 5)
-    counts = read_counts(table([3, 9, 5]), about(3), "a", OutOfDomain.drop())
-    assert counts.tolist() == [3, 5, 5]
+    monkeypatch.setattr("matrixdp.papers.door.MOST_RECORDS", 5)
+    counts = read_counts(table([3, 9, 5]), about(3).domain, [("a",)], OutOfDomain.drop(), "dawa")
+    assert counts["a",].tolist() == [3, 5, 5]
 
 
 def test_the_largest_tables_do_not_overflow():
@@ -194,7 +194,7 @@ def test_records_of_one_person_beyond_the_bound_are_not_counted():
     workload = about(3)
     people = {"a": [0, 0, 0, 1, 2], "person": ["ann", "ann", "ann", "ben", "cy"]}
     counts = [
-        read_counts(people, workload, "a", OutOfDomain.drop(), unit=unit).tolist()
+        read_counts(people, workload.domain, [("a",)], OutOfDomain.drop(), "dawa", unit=unit)["a",].tolist()
         for unit in (None, mdp.Unit(records=2), mdp.Unit(records=2, id="person"))
     ]
     assert counts == [[3, 1, 1], [3, 1, 1], [2, 1, 1]]

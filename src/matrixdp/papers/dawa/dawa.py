@@ -40,7 +40,7 @@ All noise is drawn and rounded exactly; docs/noise.md has the proof.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -49,9 +49,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError
 from matrixdp.measure.measurement import Authorization, authorize, random_source
-from matrixdp.measure.statement import PrivacyStatement, statement
+from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
-from matrixdp.papers.dawa.door import lattice_scale, noisy_quotients, read_counts, table_assumptions
 from matrixdp.papers.dawa.partition import (
     COST_SENSITIVITY,
     Partition,
@@ -61,7 +60,14 @@ from matrixdp.papers.dawa.partition import (
 )
 from matrixdp.papers.dawa.questions import Questions, questions_of
 from matrixdp.papers.dawa.tree import greedy_tree
-from matrixdp.privacy import Budget, Clause
+from matrixdp.papers.door import (
+    lattice_scale,
+    noisy_quotients,
+    paid_statement,
+    read_counts,
+    table_assumptions,
+)
+from matrixdp.privacy import Budget
 from matrixdp.privacy.conversions import Number, exact_positive
 from matrixdp.queries import Workload
 
@@ -77,12 +83,6 @@ DEFAULT_SHARE = 0.25
 _CHARGE = 3.5
 #: log2 of the step of noisy costs lies between: changes of costs are multiples of 1/4, sums fit 62 bits.
 _LEAST_POWER, _MOST_POWER = -14, -2
-
-_PAID = Clause(
-    "chosen-without-data",
-    "The domain, the workload and the budget were chosen without looking at the data; the partition into "
-    "buckets was chosen from the data, and the cost includes it.",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class Dawa:
     def partition(self, counts: Integers, random: RandomSource) -> Partition:
         """Return the private partition: stage 1, which costs `first`.
 
-        Counts are at most `matrixdp.papers.dawa.door.MOST_RECORDS` each.
+        Counts are at most `matrixdp.papers.door.MOST_RECORDS` each.
 
         References
         ----------
@@ -199,10 +199,8 @@ class DawaRelease:
     @property
     def privacy(self) -> PrivacyStatement:
         """The promise in words and figures."""
-        cost, budget = self.authorization.cost, self.authorization.budget
-        promise = statement(cost, budget, private=self.private, assumptions=self.assumptions)
-        assumed = tuple(_PAID if clause.id == _PAID.id else clause for clause in promise.assumed)
-        return replace(promise, assumed=assumed)
+        chosen = "the partition into buckets was"
+        return paid_statement(self.authorization, self.private, self.assumptions, chosen)
 
 
 def dawa(
@@ -235,7 +233,8 @@ def dawa(
     random = random_source(seed_not_private)
     rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     assumptions = table_assumptions(table, workload, table_name)
-    counts = read_counts(table, workload, ready.questions.attribute, rule, table_name, budget.unit)
-    partition, cells = ready.run(counts, random)
+    asked = (ready.questions.attribute,)
+    counts = read_counts(table, workload.domain, [asked], rule, "dawa", table_name, budget.unit)
+    partition, cells = ready.run(counts[asked], random)
     estimates = ready.questions.answers(cells)
     return DawaRelease(workload, partition, cells, estimates, authorization, random.private, assumptions)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.papers.simulating import group_weights
 from matrixdp.queries import Group, ProductGroup, Workload
 
 __all__ = ["MOST_CELLS", "Questions", "questions_of"]
@@ -34,11 +35,6 @@ class Questions:
     attribute: str
     cells: int
 
-    @property
-    def weights(self) -> Array:
-        """The weight of every query, shape (queries,), in the order of the workload."""
-        return np.concatenate([_weights(group) for group in self.workload])
-
     def answers(self, counts: Array) -> Array:
         """Return the answers of all queries, shape (queries,), in the order of the workload."""
         return np.concatenate([_answers(group, counts) for group in self.workload])
@@ -48,12 +44,12 @@ class Questions:
         total = np.zeros((self.cells, self.cells))
         for group in self.workload:
             if not group.attributes:
-                total += float(_weights(group).sum())
+                total += float(group_weights(group).sum())
             elif isinstance(group, ProductGroup) and group.query_weights is None:
                 total += group.weight * group.predicates[0].gram(self.cells)
             else:
                 rows = group.rows()
-                total += rows.T @ (_weights(group)[:, None] * rows)
+                total += rows.T @ (group_weights(group)[:, None] * rows)
         return total
 
 
@@ -76,11 +72,6 @@ def questions_of(workload: Workload, name: str) -> Questions:
     if cells > MOST_CELLS:
         raise TooLargeError(f"{name}: attribute {asked[0]!r} has {cells} values; the limit is {MOST_CELLS}")
     return Questions(workload, asked[0], cells)
-
-
-def _weights(group: Group) -> Array:
-    own = np.ones(group.queries) if group.query_weights is None else group.query_weights
-    return np.asarray(group.weight * own)
 
 
 def _answers(group: Group, counts: Array) -> Array:

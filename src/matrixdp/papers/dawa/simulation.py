@@ -5,7 +5,6 @@ Exact answers are computed, so what comes out is not private: never give it a co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import WorkloadError
 from matrixdp.measure.measurement import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.dawa.dawa import prepared
-from matrixdp.papers.dawa.door import read_counts
+from matrixdp.papers.door import read_counts
+from matrixdp.papers.simulating import check_simulations, simulated
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
@@ -69,36 +68,23 @@ def simulate(
     >>> result.simulations, 0 < result.rmse < 5
     (20, True)
     """
-    if isinstance(simulations, bool) or not isinstance(simulations, int) or simulations < 2:
-        raise WorkloadError(f"simulations: found {simulations!r}; expected a whole number of at least 2")
+    check_simulations(simulations)
     ready = prepared(workload, budget)
     questions = ready.questions
-    rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    counts = read_counts(public_table, workload, questions.attribute, rule, table_name, budget.unit)
-    exact, weights = counts.astype(np.float64), questions.weights
+    rule, asked = OutOfDomain.drop() if out_of_domain is None else out_of_domain, (questions.attribute,)
+    counts = read_counts(public_table, workload.domain, [asked], rule, "dawa", table_name, budget.unit)[asked]
     random = random_source(seed)
-    squares = np.zeros(workload.queries)
-    means: list[float] = []
     buckets = 0
-    for run in range(simulations):
+
+    def answers() -> Array:
+        nonlocal buckets
         partition, cells = ready.run(counts, random)
-        errors = questions.answers(cells - exact) ** 2
-        squares += errors
-        means.append(float(errors.mean()))
         buckets += partition.buckets
-        if progress is not None:
-            progress(run + 1, simulations)
-    squares /= simulations
-    rmse = math.sqrt(float(squares.mean()))
-    spread = float(np.std(means, ddof=1)) / math.sqrt(simulations)
-    return DawaSimulation(
-        rmse,
-        math.sqrt(float((weights * squares).mean())),
-        spread / (2.0 * rmse) if rmse > 0 else 0.0,
-        math.sqrt(float(squares.max())),
-        simulations,
-        buckets / simulations,
-    )
+        return questions.answers(cells)
+
+    exact = questions.answers(counts.astype(np.float64))
+    found = simulated(answers, exact, workload, simulations, progress)
+    return DawaSimulation(**vars(found), simulations=simulations, buckets=buckets / simulations)
 
 
 register(

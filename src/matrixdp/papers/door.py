@@ -5,21 +5,31 @@ Releases of every other mechanism go through `matrixdp.measure.measurement.measu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import OutOfDomain
+from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import PrivacyError, SourceError
 from matrixdp.exact import IntegerTensor
-from matrixdp.measure.measurement import SCALE_BITS, NoiseScale, noisy
+from matrixdp.measure.measurement import SCALE_BITS, Authorization, NoiseScale, noisy
+from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import LAPLACE, RandomSource
-from matrixdp.privacy import Unit
+from matrixdp.privacy import Clause, Unit
 from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 
-__all__ = ["MOST_RECORDS", "lattice_scale", "noisy_quotients", "read_counts", "table_assumptions"]
+__all__ = [
+    "MOST_RECORDS",
+    "lattice_scale",
+    "noisy_quotients",
+    "paid_statement",
+    "read_counts",
+    "table_assumptions",
+]
 
 Integers = NDArray[np.int64]
 
@@ -31,23 +41,29 @@ _BITS = 32
 
 def read_counts(
     table: object,
-    workload: Workload,
-    attribute: str,
+    domain: Domain,
+    marginals: Sequence[tuple[str, ...]],
     rule: OutOfDomain,
+    mechanism: str,
     table_name: str | None = None,
     unit: Unit | None = None,
-) -> Integers:
-    """Return how many records have each value of an attribute, cut to `MOST_RECORDS`; shape (n,)."""
+) -> dict[tuple[str, ...], Integers]:
+    """Return how many records are in each cell of marginals, cut to `MOST_RECORDS`."""
     if rule.counts:
-        expected = "no counts: the mechanism dawa does not measure how many records are out of domain"
+        expected = f"no counts: the mechanism {mechanism} does not measure how many records are out of domain"
         raise PrivacyError.at(("out_of_domain", "count"), "counts of records", expected)
-    if workload.domain[attribute].divided:
-        expected = "an attribute with values of its own, such as {edges: [0, 1000, 5000]}"
-        raise PrivacyError.at(("domain", attribute), "an amount", expected, code="not-supported")
+    for attribute in {name for marginal in marginals for name in marginal}:
+        if domain[attribute].divided:
+            expected = "an attribute with values of its own, such as {edges: [0, 1000, 5000]}"
+            raise PrivacyError.at(("domain", attribute), "an amount", expected, code="not-supported")
     source = open_source(table, table_name=table_name)
-    for _, counts in source.marginals(workload.domain, [(attribute,)], rule, unit):
-        return np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
-    raise SourceError("the source did not return the marginal that was asked for")
+    found = {
+        marginal: np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
+        for marginal, counts in source.marginals(domain, list(marginals), rule, unit)
+    }
+    if set(marginals) - set(found):
+        raise SourceError("the source did not return the marginal that was asked for")
+    return found
 
 
 def table_assumptions(table: object, workload: Workload, table_name: str | None = None) -> tuple[str, ...]:
@@ -76,3 +92,13 @@ def noisy_quotients(values: Integers, shift: int, scale: NoiseScale, random: Ran
     """Return the integers round((v + noise) / 2^power) for the exact values v = values / 2^shift."""
     limbs = [(values & ((1 << _BITS) - 1)).astype(np.float64), (values >> _BITS).astype(np.float64)]
     return noisy(IntegerTensor(limbs, _BITS), scale, random, shift)
+
+
+def paid_statement(
+    authorization: Authorization, private: bool, assumptions: tuple[str, ...], chosen: str
+) -> PrivacyStatement:
+    """Return the promise of a mechanism that chose something from the data, which its cost includes."""
+    promise = statement(authorization.cost, authorization.budget, private=private, assumptions=assumptions)
+    text = "The domain, the workload and the budget were chosen without looking at the data"
+    paid = Clause("chosen-without-data", f"{text}; {chosen} chosen from the data, and the cost includes it.")
+    return replace(promise, assumed=tuple(paid if own.id == paid.id else own for own in promise.assumed))

@@ -1,0 +1,112 @@
+"""The scores against their definitions, and their sensitivities on all neighbours of small tables."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from matrixdp.papers.privbayes.scores import SCORES, STEPS
+
+SMALL = st.lists(st.lists(st.integers(0, 40), min_size=4, max_size=4), min_size=2, max_size=2).map(np.array)
+
+
+def independence(table: np.ndarray) -> Fraction:
+    n = int(table.sum())
+    if not n:
+        return Fraction(0)
+    return (
+        sum(
+            (
+                abs(int(table[x, p]) - Fraction(int(table[x].sum()) * int(table[:, p].sum()), n))
+                for x, p in itertools.product(*map(range, table.shape))
+            ),
+            Fraction(0),
+        )
+        / 2
+    )
+
+
+def dominance(table: np.ndarray) -> Fraction:
+    half = Fraction(int(table.sum()), 2)
+
+    def lacking(given: tuple[int, ...], x: int) -> Fraction:
+        return max(half - sum(int(table[x, p]) for p, own in enumerate(given) if own == x), Fraction(0))
+
+    return max(
+        -lacking(given, 0) - lacking(given, 1) for given in itertools.product((0, 1), repeat=table.shape[1])
+    )
+
+
+def information(table: np.ndarray) -> float:
+    n, total = int(table.sum()), 0.0
+    for x, p in itertools.product(*map(range, table.shape)):
+        c = int(table[x, p])
+        if c:
+            total += c * math.log(c * n / (int(table[x].sum()) * int(table[:, p].sum())))
+    return total
+
+
+@settings(max_examples=60)
+@given(SMALL)
+def test_scores_are_what_the_paper_says(table: np.ndarray):
+    assert SCORES["R"].of(table) == math.floor(independence(table) * STEPS)
+    assert SCORES["F"].of(table) == dominance(table) * STEPS
+    assert SCORES["I"].of(table) / STEPS == pytest.approx(information(table), abs=1.01 / STEPS)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2)])
+@pytest.mark.parametrize("name", ["F", "R", "I"])
+def test_sensitivities_hold_on_all_neighbours(name: str, shape: tuple[int, int]):
+    if name == "F" and shape[0] != 2:
+        return
+    score, cells = SCORES[name], math.prod(shape)
+    most = 4 if cells == 4 else 2
+    known: dict[tuple[int, ...], int] = {}
+
+    def of(table: tuple[int, ...]) -> int:
+        if table not in known:
+            known[table] = score.of(np.array(table).reshape(shape))
+        return known[table]
+
+    largest = 0
+    for table in itertools.product(range(most + 1), repeat=cells):
+        for cell in range(cells):
+            more = tuple(count + (place == cell) for place, count in enumerate(table))
+            largest = max(largest, abs(of(more) - of(table)))
+    assert largest <= score.sensitivity(cells)
+    if name == "F":
+        assert largest == score.sensitivity(cells)  # attained
+
+
+def test_the_sensitivity_of_r_is_no_smaller_than_it_is_said():
+    """A further record of new values, beside independent ones, comes near to 2."""
+    table = np.zeros((2, 2), dtype=np.int64)
+    table[0, 0] = 10_000
+    more = table.copy()
+    more[1, 1] += 1
+    change = (SCORES["R"].of(more) - SCORES["R"].of(table)) / SCORES["R"].sensitivity(4)
+    assert 0.99 < change <= 1
+
+
+def test_a_change_of_mutual_information_grows_with_the_table():
+    """Twice as many records, of which the last has new values: more than a bound for few records allows."""
+    for n in (10, 10**4, 10**9):
+        table = np.array([[n, 0], [0, 0]])
+        more = table + np.array([[0, 0], [0, 1]])
+        change = SCORES["I"].of(more) - SCORES["I"].of(table)
+        assert change / STEPS == pytest.approx(math.log(n) + 1, abs=0.1)
+        assert change <= SCORES["I"].sensitivity(4)
+
+
+def test_the_largest_tables_do_not_overflow():
+    table = np.array([[2**33, 0, 5], [1, 2**33, 2**33]])
+    assert SCORES["R"].of(table) == math.floor(independence(table) * STEPS)
+    assert SCORES["I"].of(table) / STEPS == pytest.approx(information(table), rel=1e-12)
+
+
+def test_empty_tables_have_scores():
+    assert [score.of(np.zeros((2, 2), dtype=np.int64)) for score in SCORES.values()] == [0, 0, 0]
