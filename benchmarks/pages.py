@@ -10,6 +10,7 @@ from page_engines import engines_page
 from page_gaps import gaps
 from page_model import model_page
 from page_other import random_page, workloads_page
+from page_privbayes import privbayes_section
 from page_published import published_page, summary
 from pictures import scaling_page
 from published import PAPERS, TABLES, Paper
@@ -25,7 +26,17 @@ _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole",
 _COA = ("coa-convergence", "coa-sweeps", "coa-steps", "coa-step-8192")
 _CHECKS = ("gaps", "dense-ratios", "installed")
 _QUANTITIES = tuple(paper.quantities_part for paper in PAPERS)
-_OTHER = (*_CHECKS, *_QUANTITIES, "other-workloads", "sweeps", "scaling", *_COA, *_ENGINES, *_MODELS)
+_OTHER = (
+    *_CHECKS,
+    *_QUANTITIES,
+    "other-workloads",
+    "sweeps",
+    "scaling",
+    "privbayes",
+    *_COA,
+    *_ENGINES,
+    *_MODELS,
+)
 
 
 def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
@@ -34,6 +45,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
     done: Parts = {name: part for name, part in known.items() if "figures" in part}
     for paper in PAPERS:
         sections = coa_sections(done, out) if paper.name == "coa" else []
+        if paper.name == "hdmm-conference" and "privbayes" in done:
+            sections = privbayes_section(done["privbayes"])
         _write(out / f"{paper.name}.md", published_page(paper, done, sections))
     if "other-workloads" in done:
         _write(out / "other-workloads.md", workloads_page(done["other-workloads"]))

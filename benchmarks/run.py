@@ -163,6 +163,7 @@ PARTS = [
     Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
     Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
     Part("coa-step-8192", "the same at n = 8,192", ["redrawn.py", "steps", "--size", "8192"], large=True),
+    Part("privbayes", "PrivBayes on Adult, epsilon 1", ["privbayes.py"], adult=True),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
     Part("engines", "one table counted in every engine, a million rows", ["engines.py"], alone=True),
     Part(

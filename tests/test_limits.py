@@ -21,6 +21,7 @@ from matrixdp.papers import (
     matrix_programs,
 )
 from matrixdp.papers.dawa import questions
+from matrixdp.papers.privbayes import network
 from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
@@ -64,6 +65,7 @@ TEXTS = {
         f"with constants of ours, up to {exponential_smoothing.MAX_CELLS:,} cells",
         f"is Algorithm 3), up to {coa.MAX_CELLS:,} cells",
         f"one attribute of up to {questions.MOST_CELLS:,} values",
+        f"groups have up to {network.MOST_CELLS:,} cells each",
         f"(groups of up to {record._QUERIES:,} queries, {record._QUERIES_OF_ALL:,} in all",
         f"than noise does once in {1 / record._CHANCE:,.0f} times",
         f"one waits for another for up to {database.PATIENCE // 1000} s",
