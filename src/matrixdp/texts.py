@@ -112,9 +112,13 @@ class Described(Record):
     note: Text | None = key(TEXT, default=None, about="what readers should know of it")
     source: Text | None = key(TEXT, default=None, about="where it comes from")
 
+    def texts(self) -> Iterator[tuple[str, Text]]:
+        """Yield the texts by their keys."""
+        return texts_of(self)
+
     def told(self, language: str | None) -> dict[str, str]:
         """Return what is told in a language, by key."""
-        return {name: text.within(language) for name, text in texts_of(self)}
+        return {name: text.within(language) for name, text in self.texts()}
 
 
 def texts_of(told: Record) -> Iterator[tuple[str, Text]]:

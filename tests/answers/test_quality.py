@@ -15,6 +15,7 @@ def test_shares_and_counts_are_shown_within_their_range() -> None:
     for unit, values, expected in (
         ("share", [-0.2, 0.5, 1.3], [0.0, 0.5, 1.0]),
         ("records", [-3.0, 4.0], [0.0, 4.0]),
+        ("difference", [-3.0, 4.0], [-3.0, 4.0]),
         ("income", [-3.0, 4.0], [-3.0, 4.0]),
     ):
         for figure in ("estimate", "lower", "upper"):

@@ -32,7 +32,7 @@ DOMAIN = Domain(
         (product(age="prefix", income="range"), "age CDF and income ranges"),
         (product(age="range", sex="identity"), "age ranges by sex"),
         (product(age="suffix", sex="total"), "age complementary CDF"),
-        (product(age={"width": 5}), "age ranges of 5"),
+        (product(age={"sliding": 5}), "age ranges of 5"),
         (product(age="circular", income="total"), "age circular ranges"),
         (product(age={"permuted": "range", "seed": 1}), "age permuted ranges"),
         (marginals([["sex", "age"]], name="one, two, three"), "one, two, three"),

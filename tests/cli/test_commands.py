@@ -243,7 +243,7 @@ def test_a_strategy_that_is_given_is_evaluated_saved_and_released(home: Path, he
         f"data: {home / 'people.parquet'}\ndomain: {{sex: [female, male], code: 6}}\n"
         "workload: [marginals: [0, 1, 2]]\nprivacy: {rho: 0.5}\n"
     )
-    parts = "[product: {sex: identity, code: {width: 3}}, {marginals: [[code], [sex, code]], share: 3}]"
+    parts = "[product: {sex: identity, code: {sliding: 3}}, {marginals: [[code], [sex, code]], share: 3}]"
     given = spec(f"strategy: {parts}\n", "own.yaml")
     told = figures("select", few, "--strategy-file", given, "--save", "own.mdp")
     assert told["lower_bound_rmse"] <= told["weighted_rmse"]

@@ -21,7 +21,7 @@ ENTRIES: tuple[str, ...] = (
     "product: {age: {ranges: [[0, 4], [5, 9]]}, sex: {sets: [[female], [female, male]]}}",
     "product: {code: {matrix: [[1, 0.5, 0, 0], [0, 0, 1, 2]]}}\nweights: [1, 2]",
     "product: {age: [identity, total], code: {permuted: range, seed: 3}, hours: range}",
-    "product: {age: {width: 3}, income: affine}",
+    "product: {age: {sliding: 3}, income: affine}",
     "pairwise: abs\nattributes: [age, hours]",
     "pairwise: affine",
     "dense: [[1, 0, 0, 0], [0.5, 0, -1, 2]]\nattributes: [code]",

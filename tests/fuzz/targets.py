@@ -465,7 +465,7 @@ _ANSWERED = (
     {"marginals": [0, 1, 2]},
     {"kway": 2, "predicates": {"categorical": "identity", "numeric": "prefix"}},
     {"product": {"sex": "identity", "age": {"ranges": [[0, 1], [2, 3]]}}, "weight": 2, "name": "x"},
-    {"product": {"age": [{"width": 2}, {"permuted": "range", "seed": 1}], "code": {"sets": [[0], [0, 1]]}}},
+    {"product": {"age": [{"sliding": 2}, {"permuted": "range", "seed": 1}], "code": {"sets": [[0], [0, 1]]}}},
     {"product": {"age": {"matrix": [[1, 0.5, 0, -1]]}}, "weights": [1]},
     {"pairwise": "abs", "attributes": ["age", "code"]},
     {"dense": [[1, 0, 0, 2]], "attributes": ["age"], "by": {"sex": "identity"}},

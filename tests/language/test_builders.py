@@ -83,15 +83,19 @@ def test_weights_stand_in_the_order_of_the_answers() -> None:
     answered = AnswerColumns(DOMAIN, [group]).batches(0, weights, weights, 1.0)
     rows = [row for batch in answered for row in batch.to_pylist()]
     assert [row["estimate"] for row in rows if row["sex"] == "female"] == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert only(product(age="identity", sex="total", code={"width": 2})).attributes == ("sex", "age", "code")
+    assert only(product(age="identity", sex="total", code={"sliding": 2})).attributes == (
+        "sex",
+        "age",
+        "code",
+    )
 
 
 @pytest.mark.parametrize(
     ("build", "queries"),
     [
         (lambda own: marginals([["age", "sex"]], weights=own), 10),
-        (lambda own: product(age="identity", sex="total", code={"width": 2}, weights=own), 10),
-        (lambda own: product(code={"width": 2}, age="identity", weights=own), 10),
+        (lambda own: product(age="identity", sex="total", code={"sliding": 2}, weights=own), 10),
+        (lambda own: product(code={"sliding": 2}, age="identity", weights=own), 10),
         (lambda own: pairwise("affine", ["code", "age"], weights=own), 7),
         (lambda own: kway(1, "prefix", ["age"], weights=own), 5),
     ],
@@ -114,7 +118,7 @@ def test_kway_by_kind() -> None:
     assert predicates_of(entry.expand(DOMAIN)[0]) == (queries.Identity(), queries.Prefix())
     assert names(kway(1, {"numeric": "range"}, ["sex", "age"])) == ["sex: identity", "age: range"]
     assert names(kway([0, 1], attributes=["sex"])) == ["total", "sex: identity"]
-    assert names(kway(1, {"width": 2}, ["age"])) == ["age: width 2"]
+    assert names(kway(1, {"sliding": 2}, ["age"])) == ["age: sliding 2"]
     assert names(kway(2, "suffix", max_cells=6)) == [
         "sex, income: suffix x suffix",
         "sex, code: suffix x suffix",
@@ -124,7 +128,7 @@ def test_kway_by_kind() -> None:
 def test_kway_shares_predicates() -> None:
     groups = kway(2, {"ranges": [[0, 2]]}, ["age", "code"]).expand(DOMAIN)
     assert predicates_of(groups[0]) == (Ranges(((0, 2),)), Ranges(((0, 2),)))
-    groups = kway(2, {"numeric": {"width": 2}}, ["sex", "age", "code"]).expand(DOMAIN)
+    groups = kway(2, {"numeric": {"sliding": 2}}, ["sex", "age", "code"]).expand(DOMAIN)
     assert predicates_of(groups[0])[1] is predicates_of(groups[2])[0]
 
 

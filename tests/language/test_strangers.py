@@ -115,8 +115,8 @@ def test_forms_have_keys_of_their_own() -> None:
     class Again(KeyedPredicates):
         """Another form of that key."""
 
-        width: int = key(whole("an integer"))
+        sliding: int = key(whole("an integer"))
 
-    with pytest.raises(FormError, match="the language has a form 'width' already: WidthForm"):
+    with pytest.raises(FormError, match="the language has a form 'sliding' already: SlidingForm"):
         keyed_predicates(Again)
     assert before == KEYED_PREDICATES

@@ -17,9 +17,10 @@ def made(cls: Any, *arguments: Any) -> Callable[[], Any]:
 
 #: What is made, by the code of the error and its place.
 MADE: dict[tuple[str, str], list[Callable[[], Any]]] = {
-    ("out-of-range", ""): [*(made(q.Width, width) for width in (0, -1, True, 1.5, "2")),
-        made(q.ProductGroup, "g", ("a", "b"), (q.Identity(), q.Width(5)), (2, 3))],
-    ("empty", ""): [made(q.Ranges, ()), made(q.Sets, ()), made(q.Stacked, ())],
+    ("out-of-range", ""): [*(made(q.Sliding, width) for width in (0, -1, True, 1.5, "2")),
+        made(q.ProductGroup, "g", ("a", "b"), (q.Identity(), q.Sliding(5)), (2, 3))],
+    ("empty", ""): [made(q.Ranges, ()), made(q.Sets, ()), made(q.Stacked, ()), made(q.Changes, ()),
+        made(q.Chosen, q.Prefix(), ())],
     ("workload", ""): [
         *(made(q.Matrix, own) for own in (np.ones(3), np.ones((0, 3)), np.ones((3, 0)))),
         made(q.Matrix, [[math.nan]]), made(q.Matrix, [[math.inf]]),
@@ -33,9 +34,12 @@ MADE: dict[tuple[str, str], list[Callable[[], Any]]] = {
 }  # fmt: skip
 #: Sets that do not fit an attribute of three values.
 UNFIT: dict[tuple[str, str], list[q.Predicates]] = {
-    ("out-of-range", ""): [q.Width(4), q.Sets(((0, 3),)), q.Sets(((-1,),)), q.Labelled(q.Width(4), ("wide",)),
-        q.Stacked((q.Total(), q.Width(4))), q.Permuted(q.Width(4), (0, 1, 2))],
-    ("workload", ""): [q.Ranges(((0, 1), (0, 3))), q.Ranges(((2, 1),)), q.Ranges(((-1, 1),)),
+    ("out-of-range", ""): [q.Sliding(4), q.Sets(((0, 3),)), q.Sets(((-1,),)),
+        q.Labelled(q.Sliding(4), ("wide",)), q.Stacked((q.Total(), q.Sliding(4))),
+        q.Permuted(q.Sliding(4), (0, 1, 2))],
+    ("workload", ""): [q.Changes(((1, 0),)), q.Changes(((0, 3),)), q.Changes(((-1, 0),)),
+        q.Chosen(q.Prefix(), (0, 3)), q.Chosen(q.Prefix(), (1, 1)), q.Chosen(q.Prefix(), (-1, 0)),
+        q.Ranges(((0, 1), (0, 3))), q.Ranges(((2, 1),)), q.Ranges(((-1, 1),)),
         q.Matrix(np.eye(2))],
     ("duplicate", ""): [q.Sets(((1, 1),))],
     ("wrong-size", ""): [q.Labelled(q.Total(), ("a", "b")), q.Permuted(q.Prefix(), (0, 1)),

@@ -37,7 +37,7 @@ def brute_force(predicates: q.Predicates, size: int) -> np.ndarray:
             rows = [interval(code, size - 1, size) for code in every]
         case q.AllRanges():
             rows = [interval(a, b, size) for a in every for b in range(a, size)]
-        case q.Width(width=width):
+        case q.Sliding(width=width):
             rows = [interval(a, a + width - 1, size) for a in range(size - width + 1)]
         case q.Ranges(intervals=intervals):
             rows = [interval(a, b, size) for a, b in intervals]
@@ -78,7 +78,7 @@ def simple(draw: st.DrawFn, size: int) -> q.Predicates:
     known = [q.Identity(), q.Total(), q.Prefix(), q.Suffix(), q.AllRanges(), q.Circular()]
     listed = st.one_of(
         st.sampled_from(known),
-        st.integers(1, size).map(q.Width),
+        st.integers(1, size).map(q.Sliding),
         st.lists(pairs, min_size=1, max_size=6).map(lambda items: q.Ranges(tuple(items))),
         st.lists(st.sets(code), min_size=1, max_size=6).map(
             lambda items: q.Sets(tuple(tuple(sorted(item)) for item in items))
@@ -121,7 +121,7 @@ def test_inputs_are_left_alone() -> None:
         q.Suffix(),
         q.AllRanges(),
         q.Circular(),
-        q.Width(2),
+        q.Sliding(2),
     ):
         predicates.apply(vectors)
         predicates.quadratic(form)[...] = -1.0
@@ -172,7 +172,7 @@ AGE = Integers("age", 20, 22)
         (q.Prefix(), ["20", "20-21", "20-22"]),
         (q.Suffix(), ["20-22", "21-22", "22"]),
         (q.AllRanges(), ["20", "20-21", "20-22", "21", "21-22", "22"]),
-        (q.Width(2), ["20-21", "21-22"]),
+        (q.Sliding(2), ["20-21", "21-22"]),
         (q.Ranges(((1, 2), (0, 0))), ["21-22", "20"]),
         (q.Sets(((0, 2), (), (1,))), ["20 | 22", "none", "21"]),
         (q.Matrix(np.eye(3)[:2]), ["query 0", "query 1"]),

@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from openpyxl.reader.excel import load_workbook
 from typer.testing import CliRunner
@@ -197,3 +198,44 @@ def test_declared_rules_are_in_the_record_and_change_no_file_for_machines(tmp_pa
     assert again.presented(round_to=100).cross_table("sex").panels[0].rows[2].cells[0].text == "900"
     assert again.table("sex").equals(made.table("sex"))
     assert again.table("sex")["estimate"][1].as_py() % 5 != 0
+
+
+def test_differences_below_0_are_shown_as_they_are(tmp_path: Path) -> None:
+    sexes = {"product": {"sex": {"sets": [["male"]]}}}, {"product": {"sex": {"sets": [["female"]]}}}
+    specification = {
+        "domain": {
+            "sex": ["female", "male"],
+            "month": {"from": "2024-01-01", "to": "2025-03-31", "by": "month"},
+        },
+        "workload": [
+            {"product": {"month": "same_period_last_year"}},
+            {"product": {"month": "year_to_date", "sex": "identity"}},
+            {"product": {"month": {"sliding": 12}}},
+            {"difference": {"left": sexes[0], "right": sexes[1]}},
+            {"combination": [[1, sexes[0]], [-1, sexes[1]]]},
+        ],
+        "privacy": {"mu": 100},
+        "publication": {"within_range": True, "round_to": 5},
+    }
+    table = {"sex": ["female"] * 300 + ["male"] * 100, "month": ["2024-02-03"] * 300 + ["2025-01-31"] * 100}
+    made = mdp.release(specification, tmp_path / "out", table=table)
+    release = mdp.load_release(tmp_path / "out")
+    assert [one.measures for one in release.tables] == [
+        "difference", "records", "records", "difference", "difference"
+    ]  # fmt: skip
+    assert {one.unit for one in release.tables} == {"records"}
+    changes = release.presented().cross_table("month change over 12")
+    texts = [row.cells[0].text for row in changes.panels[0].rows]
+    assert texts[-3:] == ["100", "-300", "0"]
+    answers = made.table("month change over 12").to_pylist()
+    assert [row["month"] for row in answers] == [f"2025-{m:02} less 2024-{m:02}" for m in (1, 2, 3)]
+    assert [round(row["estimate"], -1) for row in answers] == [100, -300, 0]
+    for name in ("difference", "combination"):
+        [one] = [one for one in release.tables if one.title.startswith(name)]
+        assert one.statistic is not None
+        shown = release.presentation.shown(np.array([-200.0]), "estimate", one.measures, 0)
+        assert shown.tolist() == [-200.0]
+    assert mdp.verify_release(tmp_path / "out").failed == ()
+    report = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")])
+    assert report.exit_code == 0, report.stderr
+    assert "2025-02 less 2024-02" in (tmp_path / "page.html").read_text()

@@ -15,7 +15,7 @@ WORKLOADS = [
     mdp.Workload(DOMAIN, mdp.product(b="prefix"), mdp.product(a="identity", b="range"), mdp.marginals(1)),
     mdp.Workload(DOMAIN, mdp.product(b="suffix", c="identity"), mdp.pairwise("abs", ["a", "b"])),
     mdp.Workload(DOMAIN, mdp.product(b={"matrix": [[1, -2, 0, 0, 3, 0, 0.5]]}), mdp.product(b="prefix")),
-    mdp.Workload(DOMAIN, mdp.product(b={"width": 3}), mdp.product(b={"ranges": {"low": [0, 2]}})),
+    mdp.Workload(DOMAIN, mdp.product(b={"sliding": 3}), mdp.product(b={"ranges": {"low": [0, 2]}})),
     mdp.Workload(DOMAIN, mdp.product(a={"matrix": [[1, 2, 3]]}, c={"matrix": [[2, 1]]})),
 ]
 

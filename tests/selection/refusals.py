@@ -174,7 +174,7 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "entries of a given strategy": given(mdp.dense(np.diag([1.0] * 5 + [2.0**31 + 1]), ["a"])),
     },
     ("unsupported-query", ""): {
-        "a given strategy that determines too little": given(mdp.product(a={"width": 3})),
+        "a given strategy that determines too little": given(mdp.product(a={"sliding": 3})),
     },
     ("workload", "the strategy"): {
         "shares that are far apart": given(

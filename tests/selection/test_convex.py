@@ -6,7 +6,7 @@ import pytest
 from matrixdp.errors import NumericalError
 from matrixdp.noise import GAUSSIAN
 from matrixdp.privacy import Budget
-from matrixdp.queries import AllRanges, Prefix, Width
+from matrixdp.queries import AllRanges, Prefix, Sliding
 from matrixdp.selection.gram import dual as solver
 from matrixdp.selection.gram import optimum, solve_dual, solve_gram, solve_rows
 
@@ -47,7 +47,7 @@ def test_published_optima(predicates, size, printed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("predicates", "size"), [(AllRanges(), 512), (Prefix(), 512), (Prefix(), 1024), (Width(32), 512)]
+    ("predicates", "size"), [(AllRanges(), 512), (Prefix(), 512), (Prefix(), 1024), (Sliding(32), 512)]
 )
 def test_certified_in_few_looks(predicates, size, monkeypatch):
     looks = []

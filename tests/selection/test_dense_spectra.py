@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from matrixdp.queries import Prefix, Width
+from matrixdp.queries import Prefix, Sliding
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.chains import DenseSpectra, chain_of
 from tests.limits import Override
@@ -16,7 +16,7 @@ SIZE = 33
 RNG = np.random.default_rng(5)
 SHARES = RNG.dirichlet(np.full(SIZE, 3.0))
 MEAN = np.eye(SIZE) - SHARES[:, None]
-WITHOUT_STRUCTURE = Width(5).gram(SIZE) + np.diag(1.0 + RNG.random(SIZE))
+WITHOUT_STRUCTURE = Sliding(5).gram(SIZE) + np.diag(1.0 + RNG.random(SIZE))
 
 
 @pytest.mark.parametrize("gram", [Prefix().gram(SIZE), MEAN.T @ Prefix().gram(SIZE) @ MEAN])

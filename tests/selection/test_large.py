@@ -39,7 +39,7 @@ PATHS: dict[str, Path] = {
     "weighted prefixes": (CHAINS, LINE, [mdp.product(a={"matrix": np.tri(37) * RNG.random((37, 1))})], "residual", GAUSSIAN, 1, 1),  # noqa: E501
     "a long chain": (CHAINS | {"chains_large_cells": 20}, LINE, [PREFIX], "dense", GAUSSIAN, 1, 1.001),
     "a long chain of ranges": (CHAINS | {"chains_large_cells": 20, "min_refined_cells": 36}, LINE, [RANGE], "dense", GAUSSIAN, 1, 1.001),  # noqa: E501
-    "many values": ({"chains_large_cells": 20}, LINE, [mdp.product(a={"width": 5}), mdp.product(a="identity", weights=1.0 + RNG.random(37))], "dense", GAUSSIAN, 1, 1.001),  # noqa: E501
+    "many values": ({"chains_large_cells": 20}, LINE, [mdp.product(a={"sliding": 5}), mdp.product(a="identity", weights=1.0 + RNG.random(37))], "dense", GAUSSIAN, 1, 1.001),  # noqa: E501
     "threads": ({"THREADED_CELLS": 16} | CHAINS, WIDE, [BESIDE], "residual", GAUSSIAN, 1, 1),
     "many missing": ({"THREADED_CELLS": 16, "many_missing": 1}, PAIR, MIXED[2:], "dense", GAUSSIAN, 1, 1.003),
     "weights on a grid": (GRID, LONG, [mdp.product(x="prefix", sex="identity"), mdp.marginals(1)], "residual", GAUSSIAN, 1, 1.001),  # noqa: E501

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from matrixdp.noise import LAPLACE
-from matrixdp.queries import AllRanges, Prefix, Width
+from matrixdp.queries import AllRanges, Prefix, Sliding
 from matrixdp.selection.gram import opt_0, optimum, solve_gram
 from matrixdp.selection.gram.chains import chain_order, green_factors
 from matrixdp.selection.gram.operators import operator_of
@@ -20,7 +20,7 @@ MIXED = AllRanges().gram(300) + np.diag(RNG.random(300))
 
 @pytest.mark.parametrize(
     "gram",
-    [AllRanges().gram(257), Prefix().gram(700), WEIGHTED, Width(9).gram(400), Width(37).gram(300), MIXED],
+    [AllRanges().gram(257), Prefix().gram(700), WEIGHTED, Sliding(9).gram(400), Sliding(37).gram(300), MIXED],
 )
 def test_products_are_those_with_the_matrix(gram):
     operator = operator_of(gram)
@@ -40,7 +40,7 @@ def test_the_order_of_a_chain_is_found_again(gram):
 
 def test_what_is_no_chain_has_no_order():
     shuffled = RNG.permutation(300)
-    for gram in (MIXED, Width(9).gram(300), np.eye(300), MIXED - 100.0):
+    for gram in (MIXED, Sliding(9).gram(300), np.eye(300), MIXED - 100.0):
         assert chain_order(gram[np.ix_(shuffled, shuffled)]) is None
         assert green_factors(gram) is None
     # all cells are close to the first, and two of the others share no query

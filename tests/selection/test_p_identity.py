@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.queries import AllRanges, Prefix, Ranges, Width
+from matrixdp.queries import AllRanges, Prefix, Ranges, Sliding
 from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.opt_0 import Remembered, solve_axis
 from matrixdp.selection.gram.p_identity import loss_and_gradient, optimize, starts, strategy_rows, tree_start
@@ -108,7 +108,7 @@ def test_cells_that_no_query_tells_apart_are_merged_at_no_loss(noise):
 
 
 def test_searches_repeat_and_starts_help(monkeypatch):
-    gram = Width(5).gram(40)
+    gram = Sliding(5).gram(40)
     first = solve_axis(gram, LAPLACE, seed=3)
     monkeypatch.setattr("matrixdp.selection.gram.opt_0.remembered", Remembered())
     second = solve_axis(gram, LAPLACE, seed=3)

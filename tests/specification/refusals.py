@@ -95,7 +95,7 @@ _TARGETS = [
 #: Entries of the workload whose error has no code of its own, by its place.
 _FORMS = {
     "product.age[0]": "product: {age: [[identity, total]]}",
-    "product.age.permuted.width": "product: {age: {permuted: {width: 99}, seed: 1}}",
+    "product.age.permuted.sliding": "product: {age: {permuted: {sliding: 99}, seed: 1}}",
     "product.sex.sets": "product: {sex: {sets: {' ': [male]}}}",
 }
 #: Units of privacy, by the code of the error and its place.

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from matrixdp.language import MarginalsEntry
 from matrixdp.language.entries import ENTRIES
+from matrixdp.language.predicates import NAMED_PREDICATES
 from matrixdp.queries import Group, Permuted, Predicates, Prefix, ProductGroup, Stacked, Workload
 from matrixdp.specification import json_schema, load_specification
 
@@ -22,7 +23,10 @@ GOOD = {
     "marginals": "marginals: 2",
     "some marginals": "marginals: [0, 1]\nattributes: [age, sex]\nmax_cells: 4\nweight: 2\nname: m",
     "listed marginals": "marginals: [[age, sex], []]",
-    "products by kind": "kway: 2\npredicates: {numeric: {width: 2}}\nattributes: [age, code]",
+    "products by kind": "kway: 2\npredicates: {numeric: {sliding: 2}}\nattributes: [age, code]",
+    "changes": "product: {age: {change: 1}}",
+    "the first periods": "through: {attribute: age, periods: 2, entry: "
+    "{product: {age: prefix}, weights: [1, 2, 3, 4]}}",
     "small products": "kway: [1, 2]\npredicates: prefix\nmax_cells: 10",
     "a weighted product": "product: {age: {ranges: [[0, 2], [3, 3]]}, sex: {sets: [[male], []]}}\n"
     "weight: 0.5\nweights: [1, 2, 3, 4]",
@@ -106,9 +110,9 @@ def test_the_schema_knows_every_form() -> None:
     assert several == {"type": "array", "minItems": 1, "items": one}
     assert one == {"$ref": "#/$defs/PredicateSet"}
     names, *mappings = definitions["PredicateSet"]["anyOf"]
-    assert names == {"enum": ["identity", "total", "prefix", "suffix", "range", "circular"]}
+    assert names == {"enum": [*NAMED_PREDICATES]}
     keys = {key for form in mappings for key in definitions[form["$ref"].split("/")[-1]]["properties"]}
-    assert keys == {"width", "ranges", "sets", "level", "matrix", "permuted", "seed", "order"}
+    assert keys == {"sliding", "change", "ranges", "sets", "level", "matrix", "permuted", "seed", "order"}
 
 
 # The Census workload. Queries by table, as the paper's table of SF1 products gives them.

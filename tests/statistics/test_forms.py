@@ -198,5 +198,5 @@ def test_values_that_cannot_be_listed_are_refused_by_the_name_of_their_attribute
 
 def test_windows_of_any_number_of_values_are_counted_without_listing_them() -> None:
     domain = mdp.Domain({"amount": {"min": 1, "max": 9 * 10**15}})
-    [group] = mdp.product(amount={"width": 5}).expand(domain)
+    [group] = mdp.product(amount={"sliding": 5}).expand(domain)
     assert group.queries == 9 * 10**15 - 4

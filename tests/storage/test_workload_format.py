@@ -23,7 +23,7 @@ ENTRIES = {
     ),
     "permuted": mdp.product(matrix={"permuted": ["range", MATRIX], "seed": 4}),
     "permuted by a list": mdp.product({"weights": {"permuted": "range", "order": [2, 0, 1]}}),
-    "sets by kind": mdp.kway(1, {"categorical": ["identity", "total"], "numeric": [{"width": 2}, "total"]}),
+    "sets by kind": mdp.kway(1, {"categorical": ["identity", "total"], "numeric": [{"sliding": 2}, "total"]}),
     "one set": mdp.kway(1, {"permuted": MATRIX, "seed": 2}, attributes=["matrix"]),
     "disjunctions": mdp.disjunction(
         {"sex": "identity", "weights": "prefix"}, by={"matrix": MATRIX}, weight=2

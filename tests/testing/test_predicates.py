@@ -29,7 +29,7 @@ FAMILIES = {
         q.Circular(),
         (range(a, a + length) for a in range(n) for length in range(1, n + 1)),
     ),
-    q.Width: lambda n: (q.Width(n // 2), [set(range(a, a + n // 2)) for a in range(n - n // 2 + 1)]),
+    q.Sliding: lambda n: (q.Sliding(n // 2), [set(range(a, a + n // 2)) for a in range(n - n // 2 + 1)]),
     q.Ranges: lambda n: (q.Ranges(((0, 1), (1, n - 1), (2, 2))), [{0, 1}, set(range(1, n)), {2}]),
     q.Sets: lambda n: (q.Sets(((0, n - 1), (), (1,))), [{0, n - 1}, set(), {1}]),
     q.Matrix: lambda n: (q.Matrix(real_rows(n)), [dict(enumerate(row)) for row in real_rows(n)]),
@@ -37,6 +37,12 @@ FAMILIES = {
         q.Stacked((q.Matrix(real_rows(n)), q.Total(), q.Suffix())),
         [*map(dict, map(enumerate, real_rows(n))), set(range(n)), *(set(range(a, n)) for a in range(n))],
     ),
+    q.YearToDate: lambda n: (q.YearToDate(((0, 0), (0, 1), (2, 2))), [{0}, {0, 1}, {2}]),
+    q.Changes: lambda n: (
+        q.Changes(((0, 1), (0, n - 1))),
+        [{1: 1.0, 0: -1.0}, {n - 1: 1.0, 0: -1.0}],
+    ),
+    q.Chosen: lambda n: (q.Chosen(q.Stacked((q.Prefix(), q.Total())), (1, n)), [{0, 1}, set(range(n))]),
     q.Labelled: lambda n: (q.Labelled(q.Sets(((0, n - 1), (1,))), ("ends", "second")), [{0, n - 1}, {1}]),
     q.Permuted: lambda n: (
         q.Permuted(q.Prefix(), seeded_order(n, 1)),

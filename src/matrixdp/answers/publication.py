@@ -14,8 +14,9 @@ from matrixdp.answers.titles import title, unique
 from matrixdp.domain import Domain
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
+from matrixdp.queries.groups import subtracts
 from matrixdp.statistics import StatisticEntry
-from matrixdp.statistics.statistic import SQUARED
+from matrixdp.statistics.statistic import DIFFERENCE, SQUARED
 from matrixdp.texts import Described
 
 
@@ -31,7 +32,7 @@ class PublishedTable:
     title : str
         What readers call it, in the language of the release; no two have the same.
     measures : str
-        What the estimates are: records, a share, or the name of an attribute.
+        What the estimates are: records, a difference of them, a share, or the name of an attribute.
     unit : str
         The same in the words of readers.
     note, source : str
@@ -88,7 +89,8 @@ def published_tables(
                 plain = replace(group, name=", ".join(group.attributes) or "total")
                 own = f"{called}: {title(plain, domain)}"
             unit = told.get("unit", records)
-            found.append(PublishedTable(title(group), own, "records", unit, *words, group, place))
+            measured = DIFFERENCE if subtracts(group) else "records"
+            found.append(PublishedTable(title(group), own, measured, unit, *words, group, place))
     names, titles = (unique(getattr(one, key) for one in found) for key in ("name", "title"))
     named = zip(names, titles, found, strict=True)
     return tuple(replace(one, name=name, title=called) for name, called, one in named)
@@ -98,7 +100,7 @@ def _unit(domain: Domain, measured: str, records: str) -> str:
     """Return what figures are in the words of readers: in the unit of the attribute that they are of."""
     name = measured if measured in domain else measured.removesuffix(SQUARED)
     if name not in domain:
-        return records if measured == "records" else measured
+        return records if measured in ("records", DIFFERENCE) else measured
     attribute = domain[name]
     return attribute.told.get("unit", attribute.title) + measured.removeprefix(name)
 

@@ -167,7 +167,7 @@ class Presentation:
 
     def _base(self, unit: str, decimals: int | None) -> int | None:
         """Return what counts are multiples of, unless their digits make them so anyway."""
-        if self.round_to is None or unit != "records":
+        if self.round_to is None or unit not in ("records", "difference"):
             return None
         fits = decimals is not None and decimals <= 0 and 10**-decimals % self.round_to == 0
         return None if fits else self.round_to

@@ -13,7 +13,10 @@ from matrixdp.forms import describe_value, nearest, unknown_name
 from matrixdp.queries import Group, Identity, Labelled, Predicates, Prefix, ProductGroup, Sets
 
 #: What predicate sets are called in the names that groups have where the user gave none.
-_SET = r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|width \d+|level .+)"
+_SET = (
+    r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|sliding \d+|level .+"
+    r"|year_to_date|same_period_last_year|change \d+)"
+)
 _AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
 _KINDS: dict[type[Predicates], str] = {
     Prefix: "CDF",
@@ -21,6 +24,7 @@ _KINDS: dict[type[Predicates], str] = {
     queries.AllRanges: "ranges",
     queries.Circular: "circular ranges",
     queries.Matrix: "combinations",
+    queries.YearToDate: "year to date",
 }
 _JOINING = frozenset(("by", "and", "x"))
 
@@ -51,7 +55,7 @@ def title(group: Group, domain: Domain | None = None) -> str:
         return group.name
     main: dict[str, list[str]] = {}
     by: list[str] = []
-    asked = zip(called, group.attributes, group.predicates, group.sizes, strict=True)
+    asked = zip(called, group.attributes, map(whole_set, group.predicates), group.sizes, strict=True)
     for name, attribute, predicates, size in asked:
         shown = name
         if domain is not None:
@@ -77,11 +81,17 @@ def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
 
 def heads(attribute: Attribute, sets: Iterable[Predicates]) -> tuple[str, str]:
     """Return the name and the title of an attribute's column: its level's, where one alone is asked about."""
+    sets = [whole_set(own) for own in sets]
     for level in attribute.codebook.levels:
         own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute.as_written))
         if all(asked == own for asked in sets):
             return level.name, level.called(attribute)
     return attribute.name, attribute.title
+
+
+def whole_set(predicates: Predicates) -> Predicates:
+    """Return the set of which some queries were chosen, or the set itself."""
+    return predicates.predicates if isinstance(predicates, queries.Chosen) else predicates
 
 
 def titles(groups: Iterable[Group]) -> tuple[str, ...]:
@@ -207,7 +217,7 @@ def _called(group: ProductGroup) -> list[str] | None:
     parts = (head or group.name).split(", ")
     if len(parts) != len(group.attributes):
         return None
-    pairs = zip(parts, group.attributes, group.predicates, strict=True)
+    pairs = zip(parts, group.attributes, map(whole_set, group.predicates), strict=True)
     known = all(part == name or isinstance(predicates, Labelled) for part, name, predicates in pairs)
     return parts if known else None
 
@@ -218,8 +228,12 @@ def _kind(predicates: Predicates, size: int) -> str | None:
         return None
     if isinstance(predicates, Identity):
         return ""
-    if isinstance(predicates, queries.Width):
+    if isinstance(predicates, queries.Sliding):
         return f"ranges of {predicates.width}"
+    if isinstance(predicates, queries.Changes):
+        steps = {later - earlier for earlier, later in predicates.pairs}
+        over = " over a year" if len(steps) > 1 else f" over {min(steps)}"
+        return "change" if steps == {1} else f"change{over}"
     if isinstance(predicates, queries.Permuted):
         inner = _kind(predicates.predicates, size)
         return f"permuted {inner}" if inner and not inner.startswith("in ") else inner

@@ -378,6 +378,8 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 _CALENDAR = {"day": ("D", 1), "week": ("D", 7), "month": ("M", 1), "quarter": ("M", 3), "year": ("M", 12)}
 """Of how many days or months one value is."""
+PERIODS = {"day": 0, "week": 52, "month": 12, "quarter": 4, "year": 1}
+"""The units that follow one another, and how many periods back the same one of last year is; days by date."""
 _FOREVER = {"weekday": 7, "hour": 24}
 """The units whose values come again, so that they need no first and last day, and how many there are."""
 
@@ -502,6 +504,25 @@ class Dates(Attribute):
         """Return the day that a value starts on, be it before the first one."""
         start = np.array(self._counted[code], f"datetime64[{_CALENDAR[self.by][0]}]")
         return cast("date", start.astype("datetime64[D]").item())
+
+    @property
+    def years(self) -> list[int]:
+        """The calendar year of each value, of weeks that of ISO 8601; none for units that come again."""
+        return [int(str(self._value(code))[:4]) for code in range(len(self._counted)) if self.by in PERIODS]
+
+    def year_before(self, code: int) -> int | None:
+        """Return the code of the same period of the year before; None where there is none.
+
+        Of a day it is that of the same date, which 29 February has in no year before; of a week that of 52
+        weeks before.
+        """
+        found = code - PERIODS[self.by]
+        if self.by == "day":
+            day = self._start(code)
+            if (day.month, day.day) == (2, 29):
+                return None
+            found = code - (day - day.replace(year=day.year - 1)).days
+        return found if found >= 0 else None
 
     def _missing(self, texts: tuple[str, ...]) -> rules.Listed | rules.Texts:
         for place, text in enumerate(texts):

@@ -132,7 +132,8 @@ def product(
         See `Options`.
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
-        (every start, lengths 1 to n), ``{"width": k}``, ``{"ranges": [[first, last], ...]}``,
+        (every start, lengths 1 to n), ``{"sliding": k}``, ``{"change": k}``, ``year_to_date`` and
+        ``same_period_last_year`` (of dates), ``{"ranges": [[first, last], ...]}``,
         ``{"sets": [[value, ...], ...]}``, either with names (``{"sets": {name: [value, ...]}}``),
         ``{"matrix": array or path}``, ``{"permuted": set, "seed": 1}``, or a list of these, stacked. Ranges
         and sets are in values of the attribute: ranges inclusive on

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, combinations
 from numbers import Integral
-from typing import Any, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class Entry(Described, ABC):
     """An entry of a workload, which a domain turns into query groups."""
 
     error = EntryError
+    whole: ClassVar[bool] = False
+    """Whether the groups serve one purpose together, and none of them is of use without the others."""
 
     weight: float = key(WEIGHT, default=1.0)
     weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)

@@ -17,24 +17,56 @@ from typing import Any, ClassVar, TypeVar, final
 import numpy as np
 
 from matrixdp import forms, queries
-from matrixdp.domain import Attribute
+from matrixdp.domain import Attribute, Dates
+from matrixdp.domain.kinds import PERIODS
 from matrixdp.errors import DomainError, EntryError, MatrixDPError, TooLargeError, WorkloadError, each, within
 from matrixdp.forms import Form, FormError, ListOf, ResolvePath, Schema, WriteArray, as_lists, key, record
 from matrixdp.queries.predicates import NOT_NUMPY, Array, Matrix, Predicates, real_array
 from matrixdp.queries.structured import seeded_order
 
-NAMED_PREDICATES: dict[str, Predicates] = {
+
+def _years(attribute: Attribute) -> Dates:
+    """Return an attribute of periods that belong to calendar years."""
+    if isinstance(attribute, Dates) and attribute.by in PERIODS:
+        return attribute
+    *others, last = PERIODS
+    expected = f"an attribute of dates by {', '.join(others)} or {last}"
+    raise EntryError.at((), f"{attribute.name!r}", expected, code="wrong-kind")
+
+
+def _year_to_date(attribute: Attribute) -> Predicates:
+    """Return the ranges from the first period of each calendar year, as far as it is in the domain."""
+    first: dict[int, int] = {}
+    years = enumerate(_years(attribute).years)
+    return queries.YearToDate(tuple((first.setdefault(year, code), code) for code, year in years))
+
+
+def _same_period_last_year(attribute: Attribute) -> Predicates:
+    dates = _years(attribute)
+    earlier = ((dates.year_before(code), code) for code in range(len(dates.years)))
+    pairs = tuple((before, code) for before, code in earlier if before is not None)
+    if not pairs:
+        found = f"{attribute.name!r}, no period of which is also a year before another"
+        raise EntryError.at((), found, "an attribute of dates of more than a year", code="wrong-size")
+    return queries.Changes(pairs)
+
+
+NAMED_PREDICATES: dict[str, Predicates | Callable[[Attribute], Predicates]] = {
     "identity": queries.Identity(),
     "total": queries.Total(),
     "prefix": queries.Prefix(),
     "suffix": queries.Suffix(),
     "range": queries.AllRanges(),
     "circular": queries.Circular(),
+    "year_to_date": _year_to_date,
+    "same_period_last_year": _same_period_last_year,
 }
-"""The predicate sets that need nothing but their name."""
+"""The predicate sets that need nothing but their name, and the attribute's calendar."""
 
 KEYED_PREDICATES: dict[str, type[KeyedPredicates]] = {}
 """The predicate sets that are mappings, by the key that tells them."""
+_FORMER: Mapping[object, object] = {"width": "sliding"}
+"""What keys that tell sets were called before."""
 
 
 K = TypeVar("K", bound="type[KeyedPredicates]")
@@ -75,7 +107,8 @@ class NamedPredicates(PredicateForm):
         return self.name
 
     def on(self, attribute: Attribute) -> Predicates:
-        return NAMED_PREDICATES[self.name]
+        found = NAMED_PREDICATES[self.name]
+        return found if isinstance(found, Predicates) else found(attribute)
 
     def to_spec(self, write_array: WriteArray = as_lists) -> str:
         return self.name
@@ -130,7 +163,7 @@ class _Predicates(Form[PredicateForm]):
             return NamedPredicates(written)
         if self.stacked and isinstance(written, list | tuple) and written:
             return StackedPredicates(ListOf(_Predicates(stacked=False), "").read(written, resolve))
-        keys = list(written) if isinstance(written, Mapping) else []
+        keys = [_FORMER.get(name, name) for name in written] if isinstance(written, Mapping) else []
         known = [name for name in keys if name in KEYED_PREDICATES]
         if len(known) == 1:
             return KEYED_PREDICATES[known[0]].read(written, resolve)
@@ -378,21 +411,47 @@ def _called(attribute: Attribute, name: str) -> int | None:
 @final
 @keyed_predicates
 @record
-class WidthForm(KeyedPredicates):
-    """All ranges of so many values."""
+class SlidingForm(KeyedPredicates):
+    """The range of so many values up to each value that has as many behind it."""
 
-    sample = "{width: k}"
-    width: int = key(forms.whole("an integer of at least 1, the number of values", least=1))
+    sample = "{sliding: k}"
+    sliding: int = key(forms.whole("an integer of at least 1, the number of values", least=1), former="width")
 
     @property
     def text(self) -> str:
-        return f"width {self.width}"
+        return f"sliding {self.sliding}"
 
     def on(self, attribute: Attribute) -> Predicates:
-        if self.width > attribute.size:
+        if self.sliding > attribute.size:
             expected = f"at most {attribute.size}, the attribute's size"
-            raise EntryError.at(("width",), str(self.width), expected)
-        return queries.Width(self.width)
+            raise EntryError.at(("sliding",), str(self.sliding), expected)
+        return queries.Sliding(self.sliding)
+
+
+@final
+@keyed_predicates
+@record
+class ChangeForm(KeyedPredicates):
+    """Each value less the one so many values before."""
+
+    sample = "{change: k}"
+    change: int = key(forms.whole("an integer of at least 1, how many values back", least=1))
+
+    @property
+    def text(self) -> str:
+        return f"change {self.change}"
+
+    def on(self, attribute: Attribute) -> Predicates:
+        if not attribute.numeric:
+            expected = "an attribute of numbers, dates or bins, whose values have an order"
+            raise EntryError.at(
+                (), f"{attribute.name!r}, which lists categories", expected, code="wrong-kind"
+            )
+        codes = attribute.all_codes if attribute.null_code is None else attribute.all_codes[:-1]
+        if self.change >= len(codes):
+            expected = f"at most {len(codes) - 1}, one less than the attribute has values"
+            raise EntryError.at(("change",), str(self.change), expected, code="out-of-range")
+        return queries.Changes(tuple(zip(codes, codes[self.change :], strict=False)))
 
 
 @final

@@ -3,6 +3,7 @@
 from matrixdp.queries.groups import (
     AbsoluteDifferences,
     CellSets,
+    ChosenRows,
     Crossed,
     DenseGroup,
     Disjunctions,
@@ -16,6 +17,7 @@ from matrixdp.queries.groups import (
 from matrixdp.queries.predicates import (
     MAX_EXPLICIT_ENTRIES,
     AllRanges,
+    Changes,
     Circular,
     Identity,
     Indicators,
@@ -24,12 +26,13 @@ from matrixdp.queries.predicates import (
     Prefix,
     Ranges,
     Sets,
+    Sliding,
     Spans,
     Suffix,
     Total,
-    Width,
+    YearToDate,
 )
-from matrixdp.queries.structured import Labelled, Permuted, Stacked
+from matrixdp.queries.structured import Chosen, Labelled, Permuted, Stacked
 from matrixdp.queries.workload import Entry, Workload
 
 __all__ = [
@@ -37,6 +40,9 @@ __all__ = [
     "AbsoluteDifferences",
     "AllRanges",
     "CellSets",
+    "Changes",
+    "Chosen",
+    "ChosenRows",
     "Circular",
     "Crossed",
     "DenseGroup",
@@ -55,12 +61,13 @@ __all__ = [
     "Ranges",
     "Rows",
     "Sets",
+    "Sliding",
     "Spans",
     "Stacked",
     "Suffix",
     "Sums",
     "Total",
-    "Width",
     "Workload",
+    "YearToDate",
     "check_weights",
 ]

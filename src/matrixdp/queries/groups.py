@@ -465,6 +465,23 @@ class DenseGroup:
 Group = ProductGroup | DenseGroup
 
 
+def subtracts(group: Group) -> bool:
+    """Return whether queries of a group subtract, as differences and sums of distances do.
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Changes, Prefix
+    >>> subtracts(ProductGroup("g", ("a",), (Prefix(),), (2,)))
+    False
+    >>> subtracts(ProductGroup("g", ("a",), (Changes(((0, 1),)),), (2,)))
+    True
+    """
+    if isinstance(group, ProductGroup):
+        return any(own.subtracts for own in group.predicates)
+    rows = group.content.content if isinstance(group.content, ChosenRows) else group.content
+    return isinstance(rows, MatrixRows) and bool((rows.values < 0).any())
+
+
 # Explicit queries over merged attributes, each asked within every predicate of further attributes.
 
 
@@ -663,3 +680,39 @@ class CellSets(WrittenRows):
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
         return list(self.texts)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ChosenRows(Rows):
+    """Some of explicit queries.
+
+    Parameters
+    ----------
+    content : Rows
+        The queries.
+    positions : tuple of int
+        The places of those that are kept.
+
+    Examples
+    --------
+    >>> ChosenRows(Sums((2, 2)), (1,)).matrix()
+    array([[1., 1., 1., 0.]])
+    """
+
+    content: Rows
+    positions: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.positions)
+
+    def matrix(self) -> Array:
+        return self.content.matrix()[list(self.positions)]
+
+    def key(self) -> Hashable:
+        return ("chosen", self.positions, self.content.key())
+
+    def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
+        texts = self.content.describe(domain, attributes)
+        return [texts[place] for place in self.positions]

@@ -288,6 +288,11 @@ class Predicates(ABC):
         """
         return (float(self.gram(1)[0, 0]), 0.0) if size == 1 else None
 
+    @property
+    def subtracts(self) -> bool:
+        """Whether some entry is below 0, as far as it is known: an answer below 0 then means something."""
+        return False
+
     def spans(self, size: int) -> Spans:
         """Return the first and the last value that each query asks about.
 
@@ -401,8 +406,8 @@ class AllRanges(_Intervals):
 
 
 @dataclass(frozen=True)
-class Width(_Intervals):
-    """Every interval of exactly ``width`` values: n - width + 1 queries.
+class Sliding(_Intervals):
+    """The interval of ``width`` values up to each value: n - width + 1 queries, as the first are left out.
 
     Parameters
     ----------
@@ -416,7 +421,7 @@ class Width(_Intervals):
 
     Examples
     --------
-    >>> Width(2).rows(3)
+    >>> Sliding(2).rows(3)
     array([[1., 1., 0.],
            [0., 1., 1.]])
     """
@@ -425,7 +430,7 @@ class Width(_Intervals):
 
     def __post_init__(self) -> None:
         if isinstance(self.width, bool) or not isinstance(self.width, int) or self.width < 1:
-            told = f"width: found {self.width!r}; expected an integer of at least 1"
+            told = f"sliding: found {self.width!r}; expected an integer of at least 1"
             raise WorkloadError(told, code="out-of-range")
 
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -437,7 +442,7 @@ class Width(_Intervals):
 
     def check(self, size: int) -> None:
         if self.width > size:
-            told = f"width: found {self.width}; expected at most {size}, the attribute's size"
+            told = f"sliding: found {self.width}; expected at most {size}, the attribute's size"
             raise WorkloadError(told, code="out-of-range")
 
 
@@ -480,6 +485,86 @@ class Ranges(_Intervals):
                 f"ranges: found codes {first[wrong[0]]} to {last[wrong[0]]}; "
                 f"expected first <= last within 0 to {size - 1}"
             )
+
+
+@final
+@dataclass(frozen=True)
+class YearToDate(Ranges):
+    """Listed intervals from the first period of a year to each of its periods.
+
+    Examples
+    --------
+    >>> YearToDate(((0, 0), (0, 1), (2, 2))).rows(3)
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+
+@final
+@dataclass(frozen=True)
+class Changes(Predicates):
+    """Differences between two values: the count of the later one less that of the earlier one.
+
+    Parameters
+    ----------
+    pairs : tuple of pairs of int
+        The earlier and the later code of each query.
+
+    Raises
+    ------
+    WorkloadError
+        If there are no pairs.
+
+    Examples
+    --------
+    >>> Changes(((0, 1), (0, 2))).rows(3)
+    array([[-1.,  1.,  0.],
+           [-1.,  0.,  1.]])
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if not self.pairs:
+            raise WorkloadError("change: found an empty list; expected at least one pair", code="empty")
+
+    @property
+    def subtracts(self) -> bool:
+        return True
+
+    def _ends(self) -> NDArray[np.intp]:
+        """Return the earlier and the later codes."""
+        return np.asarray(self.pairs, dtype=np.intp).T
+
+    def count(self, size: int) -> int:
+        return len(self.pairs)
+
+    def apply(self, matrix: Array) -> Array:
+        earlier, later = self._ends()
+        return np.asarray(matrix[later] - matrix[earlier])
+
+    def quadratic(self, form: Array) -> Array:
+        earlier, later = self._ends()
+        diagonal = np.diagonal(form)
+        crossed = form[earlier, later] + form[later, earlier]
+        return np.asarray(diagonal[earlier] + diagonal[later] - crossed)
+
+    def squares(self, size: int) -> Array:
+        return np.full(len(self.pairs), 2.0)
+
+    def spans(self, size: int) -> Spans:
+        earlier, later = self._ends()
+        return Spans(earlier, later, np.zeros(len(self.pairs), dtype=bool))
+
+    def describe(self, attribute: Attribute) -> list[str]:
+        return [f"{attribute.label(later)} less {attribute.label(earlier)}" for earlier, later in self.pairs]
+
+    def check(self, size: int) -> None:
+        for earlier, later in self.pairs:
+            if not 0 <= earlier < later < size:
+                found = f"change: found codes {earlier} and {later}"
+                raise WorkloadError(f"{found}; expected an earlier and a later one within 0 to {size - 1}")
 
 
 @dataclass(frozen=True)
@@ -748,6 +833,10 @@ class Matrix(Predicates):
 
     def key(self, size: int) -> Hashable:
         return ("matrix", self._key)
+
+    @property
+    def subtracts(self) -> bool:
+        return bool((self.matrix < 0).any())
 
     def count(self, size: int) -> int:
         return len(self.matrix)

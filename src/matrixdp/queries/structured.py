@@ -6,8 +6,10 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Categorical
 from matrixdp.errors import WorkloadError
@@ -45,6 +47,10 @@ class _Several(Predicates):
 
     def column_sums(self, size: int, power: int) -> Array:
         return np.asarray(sum(part.column_sums(size, power) for part in self._parts()))
+
+    @property
+    def subtracts(self) -> bool:
+        return any(part.subtracts for part in self._parts())
 
     def spans(self, size: int) -> Spans:
         return Spans.joined(part.spans(size) for part in self._parts())
@@ -143,6 +149,82 @@ class Labelled(_Several):
             raise WorkloadError.at((), found, "a name for each query", code="wrong-size")
 
 
+@final
+@dataclass(frozen=True)
+class Chosen(Predicates):
+    """Some queries of a set, whose answers and texts are those of the whole set.
+
+    Parameters
+    ----------
+    predicates : Predicates
+        The set.
+    positions : tuple of int
+        The places of the queries among its own, increasing.
+
+    Raises
+    ------
+    WorkloadError
+        If there are none.
+
+    Examples
+    --------
+    >>> from matrixdp.queries.predicates import Prefix
+    >>> Chosen(Prefix(), (0, 2)).rows(3)
+    array([[1., 0., 0.],
+           [1., 1., 1.]])
+    """
+
+    predicates: Predicates
+    positions: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.positions:
+            raise WorkloadError("chosen: found no query; expected at least one", code="empty")
+
+    @property
+    def _places(self) -> NDArray[np.intp]:
+        return np.array(self.positions)
+
+    @property
+    def subtracts(self) -> bool:
+        return self.predicates.subtracts
+
+    def count(self, size: int) -> int:
+        return len(self.positions)
+
+    def key(self, size: int) -> Hashable:
+        return ("chosen", self.positions, self.predicates.key(size))
+
+    def text_key(self, size: int) -> Hashable:
+        return ("chosen", self.positions, self.predicates.text_key(size))
+
+    def rows(self, size: int) -> Array:
+        return self.predicates.rows(size)[self._places]
+
+    def apply(self, matrix: Array) -> Array:
+        return self.predicates.apply(matrix)[self._places]
+
+    def quadratic(self, form: Array) -> Array:
+        return self.predicates.quadratic(form)[self._places]
+
+    def squares(self, size: int) -> Array:
+        return self.predicates.squares(size)[self._places]
+
+    def spans(self, size: int) -> Spans:
+        own = self.predicates.spans(size)
+        return Spans(own.first[self._places], own.last[self._places], own.whole[self._places])
+
+    def describe(self, attribute: Attribute) -> list[str]:
+        texts = self.predicates.describe(attribute)
+        return [texts[place] for place in self.positions]
+
+    def check(self, size: int) -> None:
+        self.predicates.check(size)
+        count = self.predicates.count(size)
+        if self.positions[0] < 0 or self.positions[-1] >= count or (np.diff(self.positions) < 1).any():
+            raise WorkloadError(f"chosen: found places that do not increase within 0 to {count - 1}")
+
+
 # A predicate set over the values of an attribute in another order.
 
 
@@ -190,6 +272,10 @@ class Permuted(Predicates):
 
     def count(self, size: int) -> int:
         return self.predicates.count(size)
+
+    @property
+    def subtracts(self) -> bool:
+        return self.predicates.subtracts
 
     def key(self, size: int) -> Hashable:
         return ("permuted", self.order, self.predicates.key(size))

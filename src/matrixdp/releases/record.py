@@ -35,7 +35,8 @@ from matrixdp.language import marginals
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Analysis, Part
-from matrixdp.queries import DenseGroup, Group, Labelled, Matrix, MatrixRows
+from matrixdp.queries import Group
+from matrixdp.queries.groups import subtracts
 from matrixdp.storage.archive import read_strictly
 
 if TYPE_CHECKING:
@@ -253,14 +254,6 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
             yield group.name
 
 
-def _contrasts(group: Group) -> bool:
-    """Return whether the queries of a group add and subtract, as sums of distances do."""
-    if isinstance(group, DenseGroup):
-        return isinstance(group.content, MatrixRows) and bool((group.content.values < 0).any())
-    plain = [own.predicates if isinstance(own, Labelled) else own for own in group.predicates]
-    return any(isinstance(own, Matrix) and (own.matrix < 0).any() for own in plain)
-
-
 def check_size(
     measurement: Measurement, groups: Sequence[Group], confidence: float, expect: int | None
 ) -> SizeCheck:
@@ -276,7 +269,7 @@ def check_size(
         total = Estimated.within(value, deviation, multiplier)
     far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))
-    contrasts = frozenset(group.name for group in groups if _contrasts(group))
+    contrasts = frozenset(group.name for group in groups if subtracts(group))
     return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None, contrasts)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
@@ -1302,8 +1303,8 @@ class Release(Displayed):
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages that texts for readers are written in, that of the others first."""
-        entries = [entry for entry in self.workload.entries if isinstance(entry, Described)]
-        texts = [text for told in (self.publication, *entries) for _, text in texts_of(told)]
+        entries = [entry.texts() for entry in self.workload.entries if isinstance(entry, Described)]
+        texts = [text for _, text in chain(texts_of(self.publication), *entries)]
         found = [self.publication.language, *self.domain.languages, *(n for t in texts for n in t.languages)]
         return tuple(dict.fromkeys(found))
 

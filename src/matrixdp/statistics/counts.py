@@ -21,7 +21,7 @@ from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics.intervals import Pairs, ratios
-from matrixdp.statistics.statistic import POINTWISE, Column, OfEntries, Table, in_words, symmetric
+from matrixdp.statistics.statistic import DIFFERENCE, POINTWISE, Column, OfEntries, Table, in_words, symmetric
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -231,6 +231,10 @@ class DifferenceEntry(_OfTwo):
 
     joined, intervals = "less", POINTWISE
 
+    @property
+    def measures(self) -> str:
+        return DIFFERENCE
+
     def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
         variances = pairs.left_variance + pairs.right_variance - 2.0 * pairs.covariance
         return symmetric(pairs.left - pairs.right, np.sqrt(np.maximum(variances, 0.0)), multiplier)
@@ -292,6 +296,10 @@ class CombinationEntry(OfEntries):
     combination: tuple[tuple[Coefficients, Entry], ...] = key(
         forms.ListOf(_Term(), "a list of at least one [coefficients, entry]", least=1)
     )
+
+    @property
+    def measures(self) -> str:
+        return DIFFERENCE if any((rows < 0).any() for rows in self._rows) else "records"
 
     @property
     def text(self) -> str:

@@ -67,6 +67,8 @@ def symmetric(estimates: Array, deviations: Array, multiplier: float | Array) ->
 class StatisticEntry(Entry):
     """An entry that asks for a statistic of counts; it stands for the query groups that it is made of."""
 
+    whole = True
+
     @property
     @abstractmethod
     def text(self) -> str:
@@ -84,7 +86,7 @@ class StatisticEntry(Entry):
 
     @property
     def measures(self) -> str:
-        """What the estimates are: records, unless a statistic says otherwise; a share, or an attribute."""
+        """What the estimates are: records, unless a statistic says otherwise; see `PublishedTable`."""
         return "records"
 
     def answer(self, inference: Inference) -> Table:
@@ -191,6 +193,8 @@ class OfEntries(StatisticEntry):
 
 SQUARED = " squared"
 """The ending of what a variance measures."""
+DIFFERENCE = "difference"
+"""What figures measure that are numbers of records less others, and may be below 0."""
 
 ATTRIBUTE = forms.text("the name of an attribute")
 #: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.

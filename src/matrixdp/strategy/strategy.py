@@ -204,7 +204,7 @@ class Strategy(Displayed):
         --------
         >>> import matrixdp as mdp
         >>> domain = mdp.Domain({"sex": ["female", "male"], "age": range(6)})
-        >>> parts = [mdp.product(sex="identity", age={"width": 3}), mdp.marginals([["sex", "age"]])]
+        >>> parts = [mdp.product(sex="identity", age={"sliding": 3}), mdp.marginals([["sex", "age"]])]
         >>> own = mdp.Strategy.from_parts(domain, parts, shares=[1, 2])
         >>> own.mechanism, own.workload.queries
         ('given', 20)

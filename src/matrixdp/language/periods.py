@@ -1,0 +1,205 @@
+"""The part of a workload that is known when some periods of a series are over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp import forms
+from matrixdp.domain import Attribute, Domain
+from matrixdp.errors import EntryError, within
+from matrixdp.forms import Record, key, record
+from matrixdp.language.entries import ENTRY, Entry, entry_form, find_attribute
+from matrixdp.queries import Chosen, ChosenRows, Group, ProductGroup, Spans, Workload
+from matrixdp.queries.predicates import Predicates
+from matrixdp.texts import Text
+
+
+def _last_of(predicates: Predicates, size: int) -> NDArray[np.intp]:
+    """Return the last value that each query asks about, -1 where it asks about none."""
+    last = predicates.spans(size).last
+    return last if (last >= 0).all() else Spans.of_rows(predicates.rows(size)).last
+
+
+def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
+    """Return the period after which each query is known: the last one that it asks about.
+
+    Parameters
+    ----------
+    group : Group
+        The queries.
+    attribute : str
+        The attribute whose values are the periods.
+    size : int
+        The number of periods.
+
+    Returns
+    -------
+    ndarray of int
+        The codes of periods: of a product one for each of the attribute's predicates, else one for each
+        query. A query without the attribute asks about all periods, one that counts nothing about none (-1).
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
+    >>> [group] = product(sex="identity", month={"sliding": 3}).expand(domain)
+    >>> known_after(group, "month", 6)
+    array([2, 3, 4, 5])
+    """
+    if attribute not in group.attributes:
+        return np.full(1 if isinstance(group, ProductGroup) else group.queries, size - 1)
+    axis = group.attributes.index(attribute)
+    if isinstance(group, ProductGroup):
+        return _last_of(group.predicates[axis], size)
+    rows = np.moveaxis(group.rows().reshape(-1, *group.sizes), 1 + axis, 1)
+    return Spans.of_rows(np.abs(rows.reshape(*rows.shape[:2], -1)).max(axis=2)).last
+
+
+def schedule(group: Group, attribute: str, size: int) -> tuple[int, ...]:
+    """Return the periods after which answers of a group come, each once and in order; see `known_after`.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
+    >>> by_sex, windows = Workload(domain, product(sex="identity"), product(month={"sliding": 3}))
+    >>> schedule(by_sex, "month", 6), schedule(windows, "month", 6)
+    ((5,), (2, 3, 4, 5))
+    """
+    return tuple(np.unique(np.maximum(known_after(group, attribute, size), 0)).tolist())
+
+
+def schedule_in_words(group: Group, attribute: Attribute) -> str:
+    """Return when the answers of a group come.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
+    >>> entries = product(sex="identity"), product(month="prefix"), product(month={"sliding": 3})
+    >>> for group in Workload(domain, *entries):
+    ...     print(schedule_in_words(group, domain["month"]))
+    when the series ends (2025-06)
+    each month when it is over
+    first after 3 months, then each month
+    """
+    found, last, unit = (
+        schedule(group, attribute.name, attribute.size),
+        attribute.size - 1,
+        period_of(attribute),
+    )
+    if found == (last,):
+        return f"when the series ends ({attribute.label(last)})"
+    if found == tuple(range(found[0], last + 1)):
+        first = f"first after {found[0] + 1} {unit}s, then each {unit}"
+        return first if found[0] else f"each {unit} when it is over"
+    ends = f"first after {attribute.label(found[0])}, last after {attribute.label(found[-1])}"
+    return f"{len(found)} times: {ends}" if len(found) > 1 else f"when {attribute.label(found[0])} is over"
+
+
+def period_of(attribute: Attribute) -> str:
+    """Return what a value of an attribute is: a day, a week, a month, a quarter or a year."""
+    return str(getattr(attribute, "by", "period"))
+
+
+def _through(group: Group, attribute: str, periods: int, size: int) -> list[Group]:
+    """Return the queries of a group that are known by a period, as a group of the same name, or none."""
+    kept = known_after(group, attribute, size) < periods
+    if kept.all():
+        return [group]
+    if not kept.any():
+        return []
+    places, weights = tuple(np.flatnonzero(kept).tolist()), group.query_weights
+    if not isinstance(group, ProductGroup):
+        weights = None if weights is None else weights[kept]
+        return [replace(group, content=ChosenRows(group.content, places), query_weights=weights)]
+    axis = group.attributes.index(attribute)
+    if weights is not None:
+        weights = np.compress(kept, weights.reshape(group.counts), axis)
+    sets = list(group.predicates)
+    sets[axis] = Chosen(sets[axis], places)
+    return [replace(group, predicates=tuple(sets), query_weights=weights)]
+
+
+@final
+@record
+class Through(Record):
+    """What an entry asks about the first periods of a series."""
+
+    attribute: str = key(forms.text("the name of an attribute"))
+    periods: int = key(forms.whole("an integer of at least 1, the number of periods that are over", least=1))
+    entry: Entry = key(ENTRY)
+
+
+@final
+@entry_form
+@record
+class ThroughEntry(Entry):
+    """What an entry asks about the periods that are over; series write it, see `workload_through`."""
+
+    through: Through = key(forms.RecordForm(Through))
+
+    def check(self) -> None:
+        super().check()
+        own = set(self.to_spec()) - {"through"}
+        if own:
+            found, expected = f"{', '.join(sorted(own))} beside through", "these keys in its entry"
+            raise EntryError.at((), found, expected, code="conflict")
+
+    def texts(self) -> Iterator[tuple[str, Text]]:
+        """Yield the texts of its entry by their keys."""
+        return self.through.entry.texts()
+
+    def groups(self, domain: Domain) -> list[Group]:
+        asked = self.through
+        with within("through"):
+            size = find_attribute(domain, asked.attribute).size
+            if asked.periods > size:
+                expected = f"at most {size}, the number of periods"
+                raise EntryError.at(("periods",), str(asked.periods), expected, code="out-of-range")
+            with within("entry"):
+                groups = asked.entry.expand(domain)
+        if asked.entry.whole and asked.periods < size:
+            return []
+        return [own for group in groups for own in _through(group, asked.attribute, asked.periods, size)]
+
+
+def workload_through(workload: Workload, attribute: str, periods: int) -> Workload:
+    """Return the queries of a workload that are known when some periods of a series are over.
+
+    Groups keep their names, titles and weights. Statistics are known when the series ends.
+
+    Parameters
+    ----------
+    workload : Workload
+        What is asked of the whole series.
+    attribute : str
+        The attribute whose values are the periods.
+    periods : int
+        How many of them are over, from the first one.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such attribute, or not as many periods, or no query is known yet.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals, product
+    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
+    >>> workload = Workload(domain, marginals(1), product(month={"sliding": 3}, sex="identity"))
+    >>> [(group.name, group.queries) for group in workload_through(workload, "month", 4)]
+    [('month', 4), ('sex, month: identity x sliding 3', 4)]
+    """
+    if attribute in workload.domain and periods == workload.domain[attribute].size:
+        return workload
+    made = [
+        ThroughEntry.read({"through": {"attribute": attribute, "periods": periods, "entry": entry}})
+        for entry in workload.entries
+    ]
+    return Workload(workload.domain, *made)
