@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,7 @@ from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.signatures import SigningKey, check_files, write_signature
 from matrixdp.releases.transaction import refuse_leftover, save_release
 from matrixdp.statements import SqlEntry, SqlFileEntry, SqlQuery, read
-from matrixdp.statements.query import Asked, Places
+from matrixdp.statements.query import Asked, Known
 from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
@@ -83,14 +83,6 @@ _CHOSEN = (
     "HAVING, ORDER BY and LIMIT are applied to noisy estimates: which rows are shown depends on the noise, "
     "and each interval holds for its row taken alone, not for a row that was chosen"
 )
-
-
-class Known(NamedTuple):
-    """What is known of one aggregate: estimates, standard errors, lower and upper ends, and what to note."""
-
-    figures: Array
-    note: str = ""
-    warnings: Sequence[str | None] = ()
 
 
 def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float, intervals: str) -> pa.Table:
@@ -127,9 +119,14 @@ def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float,
     {'s': 'male', 'n': 5.0, 'n_stddev': 1.0, 'n_lower': 3.0, 'n_upper': 7.0}
     """
     found = [answer(asked) for asked in query.asked]
-    placed = [_placed(places, found) for places in query.places]
-    rows = query.shown([figures[0] for figures, _ in placed])
-    rows = np.arange(len(query.ranks)) if rows is None else rows
+    every = np.column_stack([*(one.figures for one in found), np.zeros(len(FIGURES))])
+    warned = np.zeros(every.shape[1], dtype=bool)
+    starts = np.cumsum([0, *(one.figures.shape[1] for one in found)])
+    for start, one in zip(starts, found, strict=False):
+        warned[start : start + len(one.warnings)] = [text is not None for text in one.warnings]
+    # the last of all are the figures where no record can fit
+    placed = [np.where(own.queries < 0, -1, starts[own.asked] + own.queries) for own in query.places]
+    rows = query.shown([every[0, own] for own in placed])
     keys = iter(query.keys.columns)
     names: list[str] = []
     fields: list[pa.Field] = []
@@ -141,31 +138,18 @@ def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float,
             arrays.append(next(keys).take(rows) if column.constant is None else constant)
             fields.append(pa.field(_new(column.name, names), arrays[-1].type))
             continue
-        figures, warnings = placed[column.aggregate]
-        for figure, own in zip(FIGURES, figures[:, rows], strict=True):
+        shown = placed[column.aggregate][rows]
+        for figure, own in zip(FIGURES, every[:, shown], strict=True):
             name = column.name if figure == FIGURES[0] else f"{column.name}_{figure}"
             arrays.append(pa.array(own, pa.float64(), mask=~np.isfinite(own)))
             fields.append(pa.field(_new(name, names), pa.float64(), metadata={FIGURE: figure.encode()}))
         told = (one.note for one in found[column.aggregate :: len(query.items)])
         notes += [f"{column.name}: {note}" for note in dict.fromkeys(told) if note]
-        warned = sum(warnings[row] is not None for row in rows)
-        notes += [f"{column.name}: {warned} of {len(rows)} denominators are small or none"] * bool(warned)
+        if small := warned[shown].sum():
+            notes.append(f"{column.name}: {small} of {len(rows)} denominators are small or none")
     said = {"statistic": "sql", "confidence": confidence, "intervals": intervals, "notes": notes}
     schema = pa.schema(fields, metadata={METADATA: json.dumps(said).encode()})
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _placed(places: Places, found: Sequence[Known]) -> tuple[Array, list[str | None]]:
-    """Return the figures and warnings of every row of one aggregate, 0 where no record can fit."""
-    filled = np.zeros((len(FIGURES), len(places.queries)))
-    warned: list[str | None] = [None] * len(places.queries)
-    for number in np.unique(places.asked):
-        own = np.flatnonzero((places.asked == number) & (places.queries >= 0))
-        filled[:, own] = found[number].figures[:, places.queries[own]]
-        if found[number].warnings:
-            for row in own:
-                warned[row] = found[number].warnings[places.queries[row]]
-    return filled, warned
 
 
 def _new(name: str, names: list[str]) -> str:
@@ -1377,9 +1361,7 @@ class Release(Displayed):
                 )
             return Known(np.array(columns), note, warnings)
         if not isinstance(asked, ProductGroup | DenseGroup):
-            found = asked.figures(self.inference())
-            note = f"{found.intervals}; {asked.note}" if asked.note else found.intervals
-            return Known(np.array(found[: len(FIGURES)]), note, found.warnings)
+            return asked.known(self.inference())
         estimates, deviations, widths = self._figures(embed(self.analysis, self.workload, asked))
         return Known(np.stack((estimates, deviations, estimates - widths, estimates + widths)))
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
+import sqlglot
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from matrixdp.queries import Group
 from matrixdp.queries.predicates import Array
-from matrixdp.statements.parsing import number_of
+from matrixdp.statements.parsing import number_of, unwrapped
+from matrixdp.statements.query import Known
 from matrixdp.statistics.intervals import Pairs, ratios
 from matrixdp.statistics.statistic import POINTWISE
 
@@ -30,7 +32,7 @@ _NAMED = {
     "stdev": "stddev",
     "stdevp": "stddev_pop",
 }
-KINDS: dict[type[exp.Expr], str] = {
+_KINDS: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.CountIf: "count",
     exp.Sum: "sum",
@@ -41,14 +43,13 @@ KINDS: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "stddev",
     exp.StddevPop: "stddev_pop",
 }
-"""What aggregates are that follow from sums and counts."""
 
 
 def kind_of(node: exp.Expr) -> str | None:
     """Return what an aggregate is; None for another expression, or an aggregate of another kind."""
     if isinstance(node, exp.Anonymous):  # the parser has no class for VAR
         return _NAMED.get(node.name.lower())
-    return KINDS.get(type(node))
+    return _KINDS.get(type(node))
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -58,11 +59,24 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the aggregates in an expression, none of them inside another."""
-    if is_aggregate(node):
-        yield node
-    else:
-        for part in node.iter_expressions():
-            yield from aggregates(part)
+    yield from filter(is_aggregate, node.dfs(prune=is_aggregate))
+
+
+_SPREAD = "(squares - total * total / records)"
+FORMULAS: dict[str, exp.Expr] = {
+    kind: sqlglot.parse_one(formula)
+    for kind, formula in {
+        "count": "records",
+        "sum": "amount",
+        "share": "ones / records",
+        "mean": "total / records + middle",
+        "variance_pop": f"{_SPREAD} / records",
+        "variance": f"{_SPREAD} / (records - 1)",
+        "stddev_pop": f"SQRT({_SPREAD} / records)",
+        "stddev": f"SQRT({_SPREAD} / (records - 1))",
+    }.items()
+}
+"""What aggregates are of counts and sums; ``total`` and ``squares`` are of distances from a middle."""
 
 
 # Functions of one number. An interval goes through those that never decrease.
@@ -70,12 +84,12 @@ def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
 Function = Callable[[Array], Array]
 
 
-def root(values: Array) -> Array:
+def _root(values: Array) -> Array:
     """Return the square root, 0 of what noise made negative."""
     return np.sqrt(np.maximum(values, 0.0))
 
 
-_SMOOTH: dict[type[exp.Expr], Function] = {exp.Sqrt: root, exp.Ln: np.log, exp.Exp: np.exp}
+_SMOOTH: dict[type[exp.Expr], Function] = {exp.Sqrt: _root, exp.Ln: np.log, exp.Exp: np.exp}
 _STEPS: dict[type[exp.Expr], Function] = {exp.Floor: np.floor, exp.Ceil: np.ceil, exp.Round: np.rint}
 _CASTS: dict[str, Function] = dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), np.positive)
 _CASTS |= dict.fromkeys(("SMALLINT", "INT", "BIGINT"), np.rint)
@@ -104,13 +118,25 @@ def increasing(node: exp.Expr) -> Function | None:
     return None if beside else (_SMOOTH | _STEPS).get(type(node))
 
 
-def applied(function: Function, value: Any) -> Any:
-    """Return a function of an array; of a quotient, that one alone that changes nothing."""
-    if not isinstance(value, Quotient):
-        return function(value)
+def evaluated(node: exp.Expr, known: Mapping[str, Any], one: Any) -> Any:
+    """Return an expression over quantities by their names, which are arrays, or each a `Quotient`."""
+    node = unwrapped(node)
+    if isinstance(node, exp.Column):
+        return known[node.name]
+    if isinstance(node, exp.Literal):
+        return number_of(node.name) * one
+    inner = evaluated(node.this, known, one)
+    if isinstance(node, exp.Neg):
+        return -inner
+    if type(node) in OPERATORS:
+        return OPERATORS[type(node)](inner, evaluated(node.expression, known, one))
+    function = increasing(node)
+    assert function is not None, "translation lets nothing else through"
+    if not isinstance(inner, Quotient):
+        return function(inner)
     if function is not np.positive:
         raise Open
-    return value
+    return inner
 
 
 # Quotients of two linear combinations: their intervals are exact, whatever the denominator.
@@ -176,20 +202,6 @@ class Quantity(NamedTuple):
     queries: NDArray[np.int64]
 
 
-class Figures(NamedTuple):
-    """Estimates of an expression for each row, with their errors."""
-
-    estimates: Array
-    deviations: Array
-    lower: Array
-    upper: Array
-    warnings: list[str | None]
-    intervals: str
-
-
-Value = Callable[[Sequence[Any]], Any]
-"""An expression as a function of quantities, arrays or `Quotient`; the last of them is 1."""
-
 _FIELLER = "Fieller's, pointwise: each holds the true quotient with this confidence, taken alone"
 _DELTA = "by the delta method, an approximation for errors that are small beside the counts; pointwise"
 #: Of a standard error: how far a quantity is moved to see how a function of it moves.
@@ -199,57 +211,58 @@ _STEP = 1e-3
 @final
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """An expression of aggregates for each row of a result.
+    """An expression of aggregates, for each query of a layout.
 
     Attributes
     ----------
-    outer : tuple of callable
-        Functions that never decrease, the outermost first.
-    value : callable
-        What they are applied to.
-    quantities : tuple of Quantity
-        What that is a function of.
+    tree : expression
+        Over the quantities, by their names.
+    quantities : mapping of str to Quantity
+        Sums and counts.
     text : str
         By what it is asked, within which conditions.
     note : str
         What is to be known besides; empty for nothing.
     """
 
-    outer: tuple[Function, ...]
-    value: Value
-    quantities: tuple[Quantity, ...] = field(repr=False)
+    tree: exp.Expr
+    quantities: Mapping[str, Quantity] = field(repr=False)
     text: str
     note: str
 
     @property
     def groups(self) -> list[Group]:
         """What must be measured."""
-        return [quantity.group for quantity in self.quantities]
+        return [quantity.group for quantity in self.quantities.values()]
 
-    def figures(self, inference: Inference) -> Figures:
+    def known(self, inference: Inference) -> Known:
         """Return the estimates with their errors, as they follow from a measurement.
 
         A linear combination has a symmetric interval, a quotient of two that of Fieller, anything else that
-        of the delta method. Functions that never decrease are applied to both ends.
+        of the delta method. Functions that never decrease and are around it all are applied to both ends.
         """
+        outer, inside = [], unwrapped(self.tree)
+        while (function := increasing(inside)) is not None:
+            outer.append(function)
+            inside = unwrapped(inside.this)
         with np.errstate(all="ignore"):
-            values, covariances = self._known(inference)
+            values, covariances = self._moments(inference)
             try:
-                found = self._quotient(inference, values, covariances)
+                found = self._quotient(inside, inference, values, covariances)
             except Open:
-                found = self._smooth(inference, values, covariances)
-            for function in reversed(self.outer):
-                deviations, step = found.deviations, _STEP * found.deviations
+                found = self._smooth(inside, inference, values, covariances)
+            estimates, deviations, *ends = found.figures
+            for function in reversed(outer):
+                step = _STEP * deviations
                 if function in _SMOOTH.values():  # those of rounded estimates stay what they were
-                    change = function(found.estimates + step) - function(found.estimates - step)
-                    deviations = change / (2.0 * _STEP)
-                ends = function(found.lower), function(found.upper)
-                found = Figures(function(found.estimates), deviations, *ends, found.warnings, found.intervals)
-        return found
+                    deviations = (function(estimates + step) - function(estimates - step)) / (2.0 * _STEP)
+                estimates, *ends = map(function, (estimates, *ends))
+        note = f"{found.note}; {self.note}" if self.note else found.note
+        return Known(np.array([estimates, deviations, *ends]), note, found.warnings)
 
-    def _known(self, inference: Inference) -> tuple[Array, Array]:
-        """Return the quantities of each row, shape (quantities, rows), and their covariances."""
-        places = [quantity.queries for quantity in self.quantities]
+    def _moments(self, inference: Inference) -> tuple[Array, Array]:
+        """Return the quantities of each query, shape (quantities, queries), and their covariances."""
+        places = [quantity.queries for quantity in self.quantities.values()]
         number, rows = len(places), len(places[0])
         values, covariances = np.zeros((number, rows)), np.zeros((number, number, rows))
         with inference.computing(*self.groups) as used:
@@ -266,7 +279,7 @@ class Expression:
                 covariances[one, other, there] = covariances[other, one, there] = found
         return values, covariances
 
-    def _quotient(self, inference: Inference, values: Array, covariances: Array) -> Figures:
+    def _quotient(self, tree: exp.Expr, inference: Inference, values: Array, covariances: Array) -> Known:
         """Return the figures of a quotient of linear combinations.
 
         Raises
@@ -274,26 +287,28 @@ class Expression:
         Open
             If it is anything else.
         """
-        one = np.eye(len(values) + 1)
-        made: Quotient = self.value([Quotient(row, one[-1]) for row in one])
+        constants = np.eye(len(values) + 1)
+        *units, one = (Quotient(row, constants[-1]) for row in constants)
+        made: Quotient = evaluated(tree, dict(zip(self.quantities, units, strict=True)), one)
         left, right = (part[:-1] @ values + part[-1] for part in (made.top, made.bottom))
         top, bottom = made.top[:-1], made.bottom[:-1]
         sizes = [
             np.einsum("i,ijr,j->r", first, covariances, second)
             for first, second in ((top, top), (bottom, bottom), (top, bottom))
         ]
-        if bottom.any():
-            found = ratios(Pairs(left, right, *sizes), inference.multiplier)
-            ends = found.lower, found.upper
-            return Figures(found.estimates, found.deviations, *ends, found.warnings, _FIELLER)
-        deviations = np.sqrt(np.maximum(sizes[0], 0.0)) / abs(made.bottom[-1])
-        return _around(left / right, deviations, inference.multiplier, POINTWISE)
+        if not bottom.any():
+            deviations = np.sqrt(np.maximum(sizes[0], 0.0)) / abs(made.bottom[-1])
+            return _around(left / right, deviations, inference.multiplier, POINTWISE)
+        found = ratios(Pairs(left, right, *sizes), inference.multiplier)
+        figures = np.array([found.estimates, found.deviations, found.lower, found.upper])
+        return Known(figures, _FIELLER, found.warnings)
 
-    def _smooth(self, inference: Inference, values: Array, covariances: Array) -> Figures:
+    def _smooth(self, tree: exp.Expr, inference: Inference, values: Array, covariances: Array) -> Known:
         """Return the figures of any other function of the quantities, by the delta method."""
 
         def asked(known: Array) -> Array:
-            return np.broadcast_to(self.value([*known, np.ones(known.shape[1])]), known.shape[1:])
+            found = evaluated(tree, dict(zip(self.quantities, known, strict=True)), np.ones(known.shape[1]))
+            return np.broadcast_to(found, known.shape[1:])
 
         slopes = np.zeros_like(values)
         for place, variance in enumerate(np.einsum("iir->ir", covariances)):
@@ -305,7 +320,6 @@ class Expression:
         return _around(asked(values), np.sqrt(np.maximum(spread, 0.0)), inference.multiplier, _DELTA)
 
 
-def _around(estimates: Array, deviations: Array, multiplier: float, intervals: str) -> Figures:
+def _around(estimates: Array, deviations: Array, multiplier: float, note: str) -> Known:
     width = multiplier * deviations
-    none: list[str | None] = [None] * len(estimates)
-    return Figures(estimates, deviations, estimates - width, estimates + width, none, intervals)
+    return Known(np.array([estimates, deviations, estimates - width, estimates + width]), note)

@@ -113,6 +113,16 @@ def _item(statement: Statement, node: exp.Expr) -> Item:
     return Item(name, inner, aggregate=any(True for _ in aggregates(inner)))
 
 
+def numbered(statement: Statement, node: exp.Expr, count: int, expected: str) -> int | None:
+    """Return the place that a number in GROUP BY or ORDER BY stands for; None where it is no number."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    place = int(node.name) if node.name.isdigit() else 0
+    if not 1 <= place <= count:
+        raise statement.unfit(node, f"{expected} from 1 to {count}")
+    return place - 1
+
+
 @final
 @dataclass(frozen=True)
 class Groups:
@@ -190,13 +200,9 @@ class Groups:
 
     def _key(self, node: exp.Expr) -> exp.Expr:
         """Return the expression that one key means."""
-        names = [item.name for item in self.items]
-        if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.name) if node.name.isdigit() else 0
-            if not 1 <= place <= len(self.items):
-                expected = f"an attribute, or a column from 1 to {len(names)}"
-                raise self.statement.error(node, node.name, expected)
-            return self._selected(self.items[place - 1], node)
+        place = numbered(self.statement, node, len(self.items), "an attribute, or a column")
+        if place is not None:
+            return self._selected(self.items[place], node)
         if not isinstance(node, exp.Column) or node.table:
             return node
         if node.name.lower() in {name.lower() for name in self.columns}:
@@ -204,7 +210,7 @@ class Groups:
         alike = [item for item in self.items if item.name.lower() == node.name.lower()]
         if len(alike) == 1:
             return self._selected(alike[0], node)
-        meant = nearest(node.name, dict.fromkeys((*self.columns, *names)))
+        meant = nearest(node.name, dict.fromkeys((*self.columns, *(item.name for item in self.items))))
         expected = "an attribute of the domain, or a column of SELECT"
         raise self.statement.error(node, repr(node.name), expected, meant)
 

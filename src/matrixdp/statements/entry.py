@@ -227,12 +227,13 @@ class SqlExpression(StatisticEntry):
 
     def evaluate(self, inference: Inference) -> Table:
         query, expression = self._asked(inference.domain)
-        found = expression.figures(inference)
+        known, [places] = expression.known(inference), query.places
+        warnings = [known.warnings[place] for place in places.queries] if known.warnings else []
         columns = [
-            *figures(found.estimates, found.deviations, found.lower, found.upper),
-            Column("warning", found.warnings),
+            *figures(*known.figures[:, places.queries]),
+            Column("warning", warnings or [None] * len(places.queries)),
         ]
-        return inference.table(query.keys, columns, found.intervals, statistic=self.sql)
+        return inference.table(query.keys, columns, known.note, statistic=self.sql)
 
 
 @final

@@ -1,11 +1,9 @@
-"""Values of expressions at the cells of a few attributes: DuckDB computes them, and sees no data."""
+"""Conditions and keys at the cells of a few attributes: DuckDB computes them, and sees no data."""
 
 from __future__ import annotations
 
-import math
-import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import final
 
@@ -14,12 +12,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sqlglot import exp
 
 from matrixdp.domain import Domain
-from matrixdp.domain.scalars import SETTINGS
-from matrixdp.errors import TooLargeError
-from matrixdp.statements.parsing import Scalar, column_values, key_values, labels, level_values
-from matrixdp.statements.query import Statement
+from matrixdp.errors import MatrixDPError, TooLargeError
+from matrixdp.statements.engine import cursor
+from matrixdp.statements.parsing import (
+    Scalar,
+    Scope,
+    check,
+    column_values,
+    key_values,
+    labels,
+    level_values,
+    scalar,
+    unwrapped,
+)
+from matrixdp.statements.query import Statement, sql_of
 
 MOST_CELLS = 20_000_000
 """An expression of several attributes is evaluated at no more cells of theirs than this."""
@@ -29,109 +38,74 @@ _MOST_KEPT = 100_000
 
 @final
 @dataclass(frozen=True)
-class Key:
-    """The values of what is grouped by.
+class Condition:
+    """A condition at the cells of its attributes, which are in domain order."""
 
-    Attributes
-    ----------
-    ranks : ndarray of int
-        The place among the values at each cell, in the shape of the attributes.
-    values : pyarrow.Array
-        The distinct values, in the order in which cells have them.
-    """
-
-    ranks: NDArray[np.int64]
-    values: pa.Array
+    names: tuple[str, ...]
+    holds: NDArray[np.bool_]
+    text: str
 
 
 @final
 @dataclass(frozen=True)
-class Evaluation:
-    """Expressions at the cells of a domain; each is evaluated once."""
+class Key:
+    """What is grouped by at the cells of its attributes, which are in domain order.
 
-    domain: Domain
-    _conditions: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
-    _keys: dict[str, Key] = field(default_factory=dict)
-    _constants: dict[tuple[str, str], object] = field(default_factory=dict)
+    Attributes
+    ----------
+    place : int
+        Which of the keys of the statement it is.
+    names : tuple of str
+    ranks : ndarray of int
+        The place among the values at each cell.
+    values : pyarrow.Array
+        The distinct values, in the order in which cells have them.
+    text : str
+    """
 
-    def constant(self, sql: str, kind: str) -> object:
-        """Return the value of an expression without attributes, as a type of SQL; None for no such value."""
-        if (sql, kind) not in self._constants:
-            try:
-                with cursor() as connection:
-                    [(value,)] = connection.sql(f"SELECT TRY_CAST(({sql}) AS {kind})").fetchall()
-            except duckdb.Error:
-                value = None
-            self._constants[sql, kind] = value
-        return self._constants[sql, kind]
+    place: int
+    names: tuple[str, ...]
+    ranks: NDArray[np.int64]
+    values: pa.Array
+    text: str
 
-    def condition(self, statement: Statement, scalar: Scalar) -> NDArray[np.bool_]:
-        """Return at which cells of its attributes a condition holds; NULL is no."""
-        if scalar.sql not in self._conditions:
-            made = f"coalesce(CAST(({scalar.sql}) AS BOOLEAN), false)"
-            column = self._column(statement, scalar, made)
-            holds: NDArray[np.bool_] = column.to_numpy(zero_copy_only=False).reshape(self._shape(scalar))
-            if holds.size > _MOST_KEPT:
-                return holds
-            self._conditions[scalar.sql] = holds
-        return self._conditions[scalar.sql]
 
-    def key(self, statement: Statement, scalar: Scalar) -> Key:
-        """Return the values of what is grouped by."""
-        name = scalar.sql if scalar.column is None else f"{scalar.sql} alone"
-        if name not in self._keys:
-            if scalar.column is not None:
-                values = key_values(self.domain[scalar.column])
-                self._keys[name] = Key(np.arange(len(values)), values)
-            else:
-                ranked = f"dense_rank() OVER (ORDER BY ({scalar.sql}))"
-                ids = self._column(statement, scalar, ranked).to_numpy()
-                values = self._column(statement, scalar, f"({scalar.sql})")
-                first, ranks = in_order(ids)
-                self._keys[name] = Key(ranks.reshape(self._shape(scalar)), values.take(first))
-        return self._keys[name]
+def conditions_of(scope: Scope, made: Scalar) -> list[Condition]:
+    """Return the condition that a part of a statement says, in which NULL is no; none where it always holds.
 
-    def _shape(self, scalar: Scalar) -> tuple[int, ...]:
-        return tuple(self.domain[name].size for name in scalar.names)
+    Raises
+    ------
+    EntryError
+        If it never holds.
+    """
+    column = values_at_cells(scope, made, f"coalesce(CAST(({made.sql}) AS BOOLEAN), false)")
+    holds: NDArray[np.bool_] = column.to_numpy(zero_copy_only=False)
+    if not holds.any():
+        raise nothing(scope.statement, made.node)
+    return [] if holds.all() else [Condition(made.names, holds, sql_of(made.node))]
 
-    def _name(self, column: re.Match[str]) -> str:
-        """Return the attribute that a column of `over_columns` stands for."""
-        place = int(column[1])
-        return self.domain.names[place] if place < len(self.domain) else column[0]
 
-    def _columns(self, name: str, codes: pa.Array, sql: str) -> dict[str, pa.Array]:
-        """Return the columns of an attribute that an expression may name; see `over_columns`."""
-        attribute, place = self.domain[name], self.domain.index(name)
-        columns = {f"c{place}": column_values(attribute).take(codes)}
-        if f"k{place}" in sql:
-            columns[f"k{place}"] = pc.if_else(pc.equal(codes, attribute.null_code or -1), None, codes)
-        if f"l{place}" in sql:
-            columns[f"l{place}"] = labels(attribute).take(codes)
-        for position, level in enumerate(attribute.codebook.levels):
-            columns[f"v{place}_{position}"] = level_values(level, attribute.size).take(codes)
-        return columns
+def nothing(statement: Statement, node: exp.Expr) -> MatrixDPError:
+    """Return the error of conditions that no record can meet."""
+    expected = "conditions that some value of the domain meets; this count is 0 for every table"
+    return statement.unfit(node, expected)
 
-    def _column(self, statement: Statement, scalar: Scalar, sql: str) -> pa.Array:
-        """Return an expression at every cell of its attributes, row-major."""
-        shape = self._shape(scalar)
-        if math.prod(shape) > MOST_CELLS:
-            found = f"a condition on the {math.prod(shape):,} cells of {', '.join(scalar.names)}"
-            expected = f"one on at most {MOST_CELLS:,}; use fewer attributes in it, or fewer values"
-            raise statement.error(scalar.node, found, expected, kind=TooLargeError)
-        columns = {"place": pa.array(np.arange(math.prod(shape)))}
-        for name, indices in zip(scalar.names, np.indices(shape), strict=True):
-            columns |= self._columns(name, pa.array(indices.ravel()), scalar.sql)
-        # made of what `Scope` lets through alone
-        asked = f"SELECT {sql} AS found FROM cells ORDER BY place"  # noqa: S608
-        try:
-            with cursor() as connection:
-                connection.register("cells", pa.table(columns))
-                found = connection.sql(asked).to_arrow_table()
-        except duckdb.Error as error:
-            told = re.sub(r"\b[ckl]([0-9]+)\b", self._name, str(error).partition("\n")[0].partition(". ")[0])
-            expected = f"an expression that has a value everywhere in the domain ({told})"
-            raise statement.unfit(scalar.node, expected) from None
-        return found.column("found").combine_chunks()
+
+def key_of(scope: Scope, place: int, node: exp.Expr) -> Key:
+    """Return what is grouped by; an attribute alone stands for its values, whatever they are."""
+    plain = unwrapped(node)
+    attribute, level = scope.named(plain) if isinstance(plain, exp.Column) else (None, None)
+    if attribute is not None and level is None:
+        check(scope, plain)
+        values = key_values(attribute)
+        return Key(place, (attribute.name,), np.arange(len(values)), values, sql_of(node))
+    made = scalar(scope, node)
+    if not made.names:
+        raise scope.statement.unfit(node, "an attribute, or an expression of attributes")
+    first, ranks = in_order(
+        values_at_cells(scope, made, f"dense_rank() OVER (ORDER BY ({made.sql}))").to_numpy()
+    )
+    return Key(place, made.names, ranks, values_at_cells(scope, made, made.sql).take(first), sql_of(node))
 
 
 def in_order(items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -142,18 +116,49 @@ def in_order(items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return first[order], np.argsort(order)[inverse.ravel()]
 
 
-def cursor() -> duckdb.DuckDBPyConnection:
-    """Return a connection to a database that holds nothing, and reads and writes no file."""
-    return _database(os.getpid()).cursor()
+def values_at_cells(scope: Scope, made: Scalar, sql: str) -> pa.Array:
+    """Return SQL over the columns of an expression at every cell of its attributes, row-major."""
+    cells = scope.domain.cells(made.names)
+    if cells > MOST_CELLS:
+        found = f"a condition on the {cells:,} cells of {', '.join(made.names)}"
+        expected = f"one on at most {MOST_CELLS:,}; use fewer attributes in it, or fewer values"
+        raise scope.statement.error(made.node, found, expected, kind=TooLargeError)
+    evaluate = _kept if cells <= _MOST_KEPT else _evaluated
+    try:
+        return evaluate(scope.domain, made.names, sql)
+    except duckdb.Error as error:
+
+        def named(column: re.Match[str]) -> str:
+            place = int(column[1])
+            return scope.domain.names[place] if place < len(scope.domain) else column[0]
+
+        told = re.sub(r"\b[ckl]([0-9]+)\b", named, str(error).partition("\n")[0].partition(". ")[0])
+        expected = f"an expression that has a value everywhere in the domain ({told})"
+        raise scope.statement.unfit(made.node, expected) from None
 
 
-@lru_cache(maxsize=1)
-def _database(process: int) -> duckdb.DuckDBPyConnection:  # noqa: ARG001 - a child has one of its own
-    """Return an empty database that nothing is ever written to."""
-    return duckdb.connect(":memory:", config=SETTINGS)
+def _evaluated(domain: Domain, names: tuple[str, ...], sql: str) -> pa.Array:
+    columns = {"place": pa.array(np.arange(domain.cells(names)))}
+    for name, indices in zip(names, np.indices([domain[name].size for name in names]), strict=True):
+        columns |= _columns(domain, name, pa.array(indices.ravel()), sql)
+    with cursor() as connection:
+        connection.register("cells", pa.table(columns))
+        # made of what `Scope` lets through alone
+        found = connection.sql(f"SELECT ({sql}) AS found FROM cells ORDER BY place").to_arrow_table()  # noqa: S608
+    return found.column("found").combine_chunks()
 
 
-@lru_cache(maxsize=4)
-def evaluation(domain: Domain) -> Evaluation:
-    """Return the evaluation of a domain, the same for the same domain: statements have much in common."""
-    return Evaluation(domain)
+_kept = lru_cache(maxsize=4096)(_evaluated)  # statements have much in common
+
+
+def _columns(domain: Domain, name: str, codes: pa.Array, sql: str) -> dict[str, pa.Array]:
+    """Return the columns of an attribute that an expression may name; see `over_columns`."""
+    attribute, place = domain[name], domain.index(name)
+    columns = {f"c{place}": column_values(attribute).take(codes)}
+    if f"k{place}" in sql:
+        columns[f"k{place}"] = pc.if_else(pc.equal(codes, attribute.null_code or -1), None, codes)
+    if f"l{place}" in sql:
+        columns[f"l{place}"] = labels(attribute).take(codes)
+    for position, level in enumerate(attribute.codebook.levels):
+        columns[f"v{place}_{position}"] = level_values(level, attribute.size).take(codes)
+    return columns

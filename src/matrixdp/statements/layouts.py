@@ -17,34 +17,13 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Rows
 from matrixdp.queries.predicates import Array
-from matrixdp.statements.evaluation import Key, in_order
+from matrixdp.statements.evaluation import Condition, Key, in_order
 from matrixdp.statements.query import Names, Statement
 
 T = TypeVar("T", bound=np.generic)
 
 MOST_ROWS = 50_000_000
 """A result in memory has at most this many rows."""
-
-
-@final
-@dataclass(frozen=True)
-class Condition:
-    """A condition at the cells of its attributes, which are in domain order."""
-
-    names: tuple[str, ...]
-    holds: NDArray[np.bool_]
-    text: str
-
-
-@final
-@dataclass(frozen=True)
-class GroupedBy:
-    """A key of a statement at the cells of its attributes, which are in domain order."""
-
-    place: int
-    names: tuple[str, ...]
-    key: Key
-    text: str
 
 
 @final
@@ -60,14 +39,14 @@ class Part:
         The query that each cell counts in, -1 for none.
     combinations : ndarray of int
         The ranks of the keys of each query, of shape (queries, keys).
-    keys : tuple of GroupedBy
+    keys : tuple of Key
     conditions : tuple of Condition
     """
 
     names: tuple[str, ...]
     labels: NDArray[np.int64]
     combinations: NDArray[np.int64]
-    keys: tuple[GroupedBy, ...]
+    keys: tuple[Key, ...]
     conditions: tuple[Condition, ...]
 
     @property
@@ -96,7 +75,7 @@ class Part:
         inside = np.flatnonzero(self.labels >= 0)
         matrix: Array = np.zeros((self.count, len(self.labels)))
         matrix[self.labels[inside], inside] = 1.0
-        values = [key.key.values.to_pylist() for key in self.keys]
+        values = [key.values.to_pylist() for key in self.keys]
         asked = [condition.text for condition in self.conditions]
         alone = alone and len(self.conditions) + len(self.keys) == 1
         texts = []
@@ -181,14 +160,14 @@ class Layout:
                 codes[:, part_key.place] = part.combinations[position, column]
         return codes
 
-    def sorted_codes(self, keys: int) -> NDArray[np.int64]:
-        """Return the ranks sorted by the keys in their order, which is that of the rows of a result."""
+    def order(self, keys: int) -> NDArray[np.int64]:
+        """Return the places of the queries sorted by the keys: the order of the rows of a result."""
         codes = self.codes(keys)
-        return codes[np.lexsort(codes.T[::-1])] if keys else codes
+        return np.lexsort(codes.T[::-1]) if keys else np.arange(len(codes))
 
     def queries_of(self, made: Layout, keys: int) -> NDArray[np.int64]:
-        """Return for each row of a result the query of another layout, -1 where it has none."""
-        rows, own = self.sorted_codes(keys), made.codes(keys)
+        """Return for each query the one of another layout within the same values, -1 where it has none."""
+        rows, own = self.codes(keys), made.codes(keys)
         _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
         ids = ids.ravel()
         found = np.full(len(rows) + len(own), -1)
@@ -223,7 +202,7 @@ def _spread(domain: Domain, names: Names, own: Names, array: NDArray[T]) -> NDAr
     return np.broadcast_to(array.reshape(shape), sizes).ravel()
 
 
-def part_of(domain: Domain, names: Names, conditions: Sequence[Condition], keys: Sequence[GroupedBy]) -> Part:
+def part_of(domain: Domain, names: Names, conditions: Sequence[Condition], keys: Sequence[Key]) -> Part:
     """Return what conditions and keys ask of one connected set of attributes."""
     holds = np.ones(domain.cells(names), dtype=bool)
     for condition in conditions:
@@ -232,7 +211,7 @@ def part_of(domain: Domain, names: Names, conditions: Sequence[Condition], keys:
     labels = np.where(holds, 0, -1)
     combinations = np.zeros((min(len(inside), 1), 0), dtype=np.int64)
     if keys:
-        ranks = np.stack([_spread(domain, names, key.names, key.key.ranks)[inside] for key in keys], axis=1)
+        ranks = np.stack([_spread(domain, names, key.names, key.ranks)[inside] for key in keys], axis=1)
         first, labels[inside] = in_order(ranks)
         combinations = ranks[first]
     return Part(names, labels, combinations, tuple(keys), tuple(conditions))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import groupby
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,13 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]  # re-exported without a word
 
-from matrixdp.domain import Attribute, Bins, Categorical, Coded, Dates, Domain, Integers, Level, encode_value
+from matrixdp.domain import Attribute, Bins, Categorical, Coded, Dates, Domain, Integers, Level
 from matrixdp.domain.derived import typed
 from matrixdp.domain.rules import number_text
 from matrixdp.domain.scalars import not_allowed
 from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.forms import describe_value, nearest
+from matrixdp.statements.engine import constant
 from matrixdp.statements.query import Statement, error_at, sql_of
 
 # Small questions to the trees of expressions.
@@ -77,15 +78,11 @@ class Scope:
     domain : Domain
     table : str
         What the table is called.
-    constant : callable
-        From an SQL expression without attributes, and a type of SQL, to its value of that type; None where it
-        has none.
     """
 
     statement: Statement
     domain: Domain
     table: str
-    constant: Callable[[str, str], object]
 
     def named(self, column: exp.Expr) -> tuple[Attribute, Level | None]:
         """Return the attribute that a column names, and which of its levels if it names one of them.
@@ -115,44 +112,9 @@ class Scope:
         return attribute, attribute.level(name)
 
 
-# Weeks, months and quarters compared with one of them, or with a day.
-
-
 def is_spell(attribute: Attribute) -> bool:
     """Return whether the values of an attribute are several days each, one after the other."""
     return isinstance(attribute, Dates) and attribute.by in ("week", "month", "quarter")
-
-
-def place_of_day(
-    scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr
-) -> int:
-    """Return how many values are before a constant; for `<=` and `>` those up to it are among them.
-
-    Raises
-    ------
-    EntryError
-        If the constant is no value and no day, or a day on which no value begins.
-    """
-    inclusive = issubclass(kind, exp.LTE | exp.GT)
-    values = {attribute.label(code): code for code in attribute.all_codes if code != attribute.null_code}
-    plain = unwrapped(other)
-    if isinstance(plain, exp.Literal) and plain.is_string and plain.name in values:
-        return values[plain.name] + inclusive
-    moment = scope.constant(sql_of(other), "TIMESTAMP")
-    exact = isinstance(moment, datetime) and moment == datetime.combine(moment.date(), datetime.min.time())
-    if isinstance(attribute, Dates) and isinstance(moment, datetime) and exact:
-        day = moment.date()
-        if day > attribute.last or (day == attribute.last and inclusive):
-            return len(values)
-        day += timedelta(days=inclusive)
-        if day <= attribute.first:
-            return 0
-        code = encode_value(attribute, day)
-        if code is not None and code != encode_value(attribute, day - timedelta(days=1)):
-            return code
-    name, shown = attribute.name, next(iter(values))
-    expected = f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"
-    raise scope.statement.unfit(within, expected)
 
 
 # The public values of an attribute as columns of SQL: what is evaluated in place of data.
@@ -318,50 +280,67 @@ def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr
 def _comparison(
     scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr
 ) -> exp.Expr:
-    """Return the comparison of an attribute with a constant, by codes."""
+    """Return the comparison of an attribute with a constant, by codes; no value may lie on both sides.
+
+    ``<=`` is ``<`` of the next number or day; a closed bin ends before the number after its edge.
+    """
+    after, ends = issubclass(kind, exp.LTE | exp.GT), attribute.ends
+    assert ends is not None, "bins and days have ends"
+    starts, last, limit = ends.low.tolist(), ends.high.tolist()[-1], _constant(scope, attribute, other, after)
     if isinstance(attribute, Bins):
-        first = _place(scope, attribute, kind, other, within)
+        last = math.nextafter(last, math.inf) if attribute.closed else last
     else:
-        first = place_of_day(scope, attribute, kind, other, within)
+        last += timedelta(days=1)
+    edges = [*starts, last]
+    first = len(edges) if limit is None else bisect_left(edges, limit)  # values below the limit as a whole
+    if limit is None or (0 < first < len(edges) and edges[first] != limit):
+        raise scope.statement.unfit(within, _apart(scope, attribute, kind, other))
     sign = exp.LT if issubclass(kind, exp.LT | exp.LTE) else exp.GTE
-    return sign(this=_column(scope, "k", attribute), expression=exp.Literal.number(first))
+    place = exp.Literal.number(min(first, len(starts)))
+    return sign(this=_column(scope, "k", attribute), expression=place)
 
 
-def _place(scope: Scope, bins: Bins, kind: type[exp.Expr], other: exp.Expr, within: exp.Expr) -> int:
-    """Return how many bins are below a number; no bin may hold values of both answers."""
-    number = scope.constant(sql_of(other), "DOUBLE")
-    if not isinstance(number, float) or number != number:
-        raise scope.statement.unfit(other, "a number")
-    edges, count = bins.edges, len(bins.edges) - 1
-    first = bisect_left(edges, number)  # bins of a lower code are below the number as a whole
-    closed_end = bins.closed and number == edges[-1]
-    exact = first > count or number < edges[0]
-    if issubclass(kind, exp.LT | exp.GTE):
-        exact = exact or (edges[min(first, count)] == number and not closed_end)
+def _constant(scope: Scope, attribute: Attribute, other: exp.Expr, after: bool) -> Any:
+    """Return the number or the day with which an attribute is compared, or the next; None for no day."""
+    if isinstance(attribute, Bins):
+        number = _number(scope, other)
+        return math.nextafter(number, math.inf) if after else number
+    plain, ends = unwrapped(other), attribute.ends
+    called = labels(attribute).to_pylist()
+    if isinstance(plain, exp.Literal) and plain.is_string and plain.name in called and ends is not None:
+        day = (ends.high if after else ends.low).tolist()[called.index(plain.name)]
     else:
-        exact = exact or number == edges[-1]
-    if not exact:
-        raise _between_edges(scope, bins, kind, number, within)
-    return min(first, count)
+        moment = constant(sql_of(other), "TIMESTAMP")
+        if not isinstance(moment, datetime) or moment.time() != time():
+            return None
+        day = moment.date()
+    return day + timedelta(days=after)
 
 
-def _between_edges(
-    scope: Scope, bins: Bins, kind: type[exp.Expr], number: float, within: exp.Expr
-) -> MatrixDPError:
-    """Return the error of a number that cuts a bin."""
-    name, edges = bins.name, bins.edges
-    if bins.closed and number == edges[-1]:
+def _number(scope: Scope, other: exp.Expr) -> float:
+    number = constant(sql_of(other), "DOUBLE")
+    if not isinstance(number, float) or math.isnan(number):
+        raise scope.statement.unfit(other, "a number")
+    return number
+
+
+def _apart(scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr) -> str:
+    """Return what to compare an attribute with in the place of a constant that cuts one of its values."""
+    name = attribute.name
+    if not isinstance(attribute, Bins):
+        shown = attribute.label(0)
+        return f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"
+    edges, number = attribute.edges, _number(scope, other)
+    if attribute.closed and number == edges[-1]:
         shown = f"{name} {'<=' if issubclass(kind, exp.LT) else '>='} "
         shown += number_text(edges[-1] if issubclass(kind, exp.LT) else edges[-2])
-        expected = f"`{shown}`: the last bin of {name!r} holds its upper edge, too"
-    elif number in edges:
+        return f"`{shown}`: the last bin of {name!r} holds its upper edge, too"
+    if number in edges:
         sign = "<" if issubclass(kind, exp.LTE) else ">="
-        expected = f"`{name} {sign} {number_text(number)}`: the bins of {name!r} are [a, b)"
-    else:
-        place = min(max(bisect_left(edges, number), 1), len(edges) - 1)
-        near = " or ".join(number_text(edge) for edge in edges[place - 1 : place + 1])
-        expected = f"{name!r} compared with an edge of its bins; near it: {near}"
-    return scope.statement.unfit(within, expected)
+        return f"`{name} {sign} {number_text(number)}`: the bins of {name!r} are [a, b)"
+    place = min(max(bisect_left(edges, number), 1), len(edges) - 1)
+    near = " or ".join(number_text(edge) for edge in edges[place - 1 : place + 1])
+    return f"{name!r} compared with an edge of its bins; near it: {near}"
 
 
 # Which scalar expressions of a statement are let through, and what is told of the others.
@@ -476,28 +455,15 @@ class Scalar:
         What DuckDB evaluates.
     names : tuple of str
         The attributes in it, in domain order.
-    text : str
-        As written, for names.
-    column : str or None
-        The attribute that it is, where it is nothing else.
     """
 
-    node: exp.Expr = field(compare=False)
+    node: exp.Expr
     sql: str
     names: tuple[str, ...]
-    text: str = field(compare=False)
-    column: str | None
 
 
-def scalar(scope: Scope, node: exp.Expr, *, key: bool = False) -> Scalar:
+def scalar(scope: Scope, node: exp.Expr) -> Scalar:
     """Return an expression, checked and put over the columns of the domain.
-
-    Parameters
-    ----------
-    scope : Scope
-    node : expression
-    key : bool
-        Whether it is grouped by; then an attribute alone stands for its values, whatever they are.
 
     Raises
     ------
@@ -507,13 +473,7 @@ def scalar(scope: Scope, node: exp.Expr, *, key: bool = False) -> Scalar:
     for part in node.walk():
         check(scope, part)
     names = {scope.named(part)[0].name for part in node.find_all(exp.Column)}
-    text = sql_of(node)
-    plain = unwrapped(node)
-    if key and isinstance(plain, exp.Column) and scope.named(plain)[1] is None:
-        [column] = names
-        return Scalar(node, f"c{scope.domain.index(column)}", (column,), text, column)
-    sql = sql_of(over_columns(scope, node))
-    return Scalar(node, sql, scope.domain.sort(names), text, None)
+    return Scalar(node, sql_of(over_columns(scope, node)), scope.domain.sort(names))
 
 
 DIALECT = "duckdb"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,9 +129,7 @@ class Column:
     constant: str | float | None = None
 
 
-@final
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Where the answers of one aggregate stand, for each row of the result.
 
     Attributes
@@ -144,6 +142,24 @@ class Places:
 
     asked: NDArray[np.int64]
     queries: NDArray[np.int64]
+
+
+class Known(NamedTuple):
+    """What is known of something that a statement asks.
+
+    Attributes
+    ----------
+    figures : ndarray, shape (4, queries)
+        Estimates, standard errors, lower and upper ends of intervals.
+    note : str
+        How the intervals are made, where that is not as of counts, and what to know besides.
+    warnings : list of str or None
+        What to know of each query; nothing where there is nothing of any.
+    """
+
+    figures: NDArray[np.float64]
+    note: str = ""
+    warnings: Sequence[str | None] = ()
 
 
 @final
@@ -163,6 +179,8 @@ class SqlQuery:
         The aggregates; those that HAVING and ORDER BY alone need are the last.
     choice : Choice or None
         Which rows are shown, and in which order.
+    alone : callable
+        From a place in what is asked to a statement that asks this, and nothing else.
     """
 
     asked: tuple[Asked, ...]
@@ -170,8 +188,8 @@ class SqlQuery:
     values: tuple[pa.Array, ...]
     items: Sequence[Item]
     choice: Choice | None
-    _layouts: tuple[tuple[Layout, tuple[Layout | None, ...]], ...] = field(repr=False)
-    _alone: Callable[[int], str] = field(repr=False)
+    alone: Callable[[int], str] = field(repr=False)
+    _layouts: tuple[tuple[Layout, tuple[Layout, ...]], ...] = field(repr=False)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -183,14 +201,11 @@ class SqlQuery:
         """Whether all that is asked are counts."""
         return len(self.groups) == len(self.asked)
 
-    def alone(self, place: int) -> str:
-        """Return a statement that asks one of what is asked, and nothing else."""
-        return self._alone(place)
-
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
         """The rank of each key in each row of the result, shape (rows, keys), -1 where it is rolled up."""
-        return np.concatenate([base.sorted_codes(len(self.values)) for base, _ in self._layouts])
+        keys = len(self.values)
+        return np.concatenate([base.codes(keys)[base.order(keys)] for base, _ in self._layouts])
 
     def key(self, key: int) -> pa.Array:
         """Return the values of a key in every row of the result; null where rolled up."""
@@ -209,24 +224,22 @@ class SqlQuery:
     @cached_property
     def places(self) -> tuple[Places, ...]:
         """For each aggregate where the answer of each row stands."""
-        keys, found = len(self.values), []
-        for aggregate in range(len(self.items)):
-            own = []
-            for base, made in self._layouts:
-                layout = made[aggregate]
-                rows = len(base.sorted_codes(keys))
-                own.append(np.arange(rows) if layout is None else base.queries_of(layout, keys))
-            places = np.arange(len(own)) * len(self.items) + aggregate
-            found.append(Places(np.repeat(places, list(map(len, own))), np.concatenate(own)))
+        keys, count, found = len(self.values), len(self.items), []
+        orders = [base.order(keys) for base, _ in self._layouts]
+        for place in range(count):
+            sets = zip(self._layouts, orders, strict=True)
+            own = [base.queries_of(made[place], keys)[order] for (base, made), order in sets]
+            asked = np.arange(place, len(self.asked), count)
+            found.append(Places(np.repeat(asked, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
 
-    def shown(self, figures: Sequence[NDArray[np.float64]]) -> NDArray[np.int64] | None:
-        """Return the places of the rows to show, given the estimates of each aggregate; None for all."""
+    def shown(self, estimates: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Return the places of the rows to show, given the estimates of each aggregate."""
         import pyarrow as pa
 
         if self.choice is None:
-            return None
-        columns = {f"i{place}": pa.array(own, mask=~np.isfinite(own)) for place, own in enumerate(figures)}
+            return np.arange(len(self.ranks))
+        columns = {f"i{place}": pa.array(own, mask=~np.isfinite(own)) for place, own in enumerate(estimates)}
         for key in range(len(self.values)):
             columns |= {f"g{key}": self.key(key), f"r{key}": pa.array(self.ranks[:, key])}
         return self.choice.rows(pa.table(columns))

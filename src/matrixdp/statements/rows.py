@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import final
 
 import duckdb
 import numpy as np
@@ -12,10 +12,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from matrixdp.domain import Bins
 from matrixdp.domain.scalars import not_allowed
 from matrixdp.errors import EntryError
 from matrixdp.statements.aggregates import is_aggregate
-from matrixdp.statements.evaluation import cursor
+from matrixdp.statements.clauses import Groups, Item, numbered
+from matrixdp.statements.engine import cursor
+from matrixdp.statements.parsing import Scope, unwrapped
 from matrixdp.statements.query import Statement, sql_of
 
 _MOST = 2**62
@@ -23,33 +26,20 @@ _NUMBER = "a whole number of rows, 0 or more"
 _KNOWN = "columns of SELECT, what is in GROUP BY, and aggregates"
 
 
-class ColumnOf(Protocol):
-    """From an expression, and whether rows are sorted by it, to the column that it is, or None."""
-
-    def __call__(self, part: exp.Expr, *, sorts: bool) -> exp.Expr | None: ...
-
-
 @final
 @dataclass(frozen=True)
 class Choice:
-    """What HAVING, ORDER BY and LIMIT say, over columns that stand for those of a result.
+    """What HAVING, ORDER BY and LIMIT say.
 
     Attributes
     ----------
-    condition : str or None
-        Which rows are shown.
-    order : tuple of str
-        What they are sorted by.
-    limit, offset : int or None, int
-        How many are shown, and how many before them are not.
+    sql : str
+        A statement of the places of rows, over columns that stand for those of a result.
     noisy : bool
         Whether it depends on estimates.
     """
 
-    condition: str | None
-    order: tuple[str, ...]
-    limit: int | None
-    offset: int
+    sql: str
     noisy: bool
 
     def rows(self, columns: pa.Table) -> NDArray[np.int64]:
@@ -60,16 +50,10 @@ class Choice:
         EntryError
             If a condition has no value.
         """
-        text = "SELECT place FROM answers"
-        if self.condition is not None:
-            text += f" WHERE coalesce(CAST(({self.condition}) AS BOOLEAN), false)"
-        text += f" ORDER BY {', '.join((*self.order, 'place'))} OFFSET {self.offset}"
-        if self.limit is not None:
-            text += f" LIMIT {self.limit}"
         with cursor() as database:
             database.register("answers", columns.append_column("place", pa.array(np.arange(len(columns)))))
             try:
-                found: NDArray[np.int64] = database.sql(text).to_arrow_table()["place"].to_numpy()
+                found: NDArray[np.int64] = database.sql(self.sql).to_arrow_table()["place"].to_numpy()
             except duckdb.Error as error:
                 told = str(error).partition("\n")[0]
                 expected = f"conditions on the result ({told}); those on attributes stand in WHERE"
@@ -78,62 +62,68 @@ class Choice:
 
 
 def chosen(
-    statement: Statement,
-    column_of: ColumnOf,
-    selected: Sequence[exp.Expr],
+    clauses: Groups, scope: Scope, keys: Sequence[exp.Expr], aggregates: Sequence[Item]
 ) -> Choice | None:
     """Return what a statement says of the rows to show; None for nothing.
 
+    In the statement that is made of it the columns ``gi`` and ``ri`` have the values and the ranks of key i,
+    and ``ii`` the estimates of aggregate i.
+
     Parameters
     ----------
-    statement : Statement
-    column_of : ColumnOf
-    selected : sequence of expression
-        The columns of SELECT, for their numbers in ORDER BY.
+    clauses : Groups
+    scope : Scope
+    keys : sequence of expression
+    aggregates : sequence of Item
 
     Raises
     ------
     EntryError
         If a clause has a part that is not allowed, or is about something else than the result.
     """
-    tree = statement.tree
-    clauses = [tree.args.get(name) for name in ("having", "order", "limit", "offset")]
-    if not any(clauses):
+    statement, text = clauses.statement, clauses.text
+    parts = [statement.tree.args.get(name) for name in ("having", "order", "limit", "offset")]
+    if not any(parts):
         return None
-    having, order, limit, offset = clauses
-    used: list[exp.Expr] = []
+    having, order, limit, offset = parts
+    shown = [item for item in clauses.items if item.shown]
+    named = {item.name.lower(): item.node for item in reversed(shown) if item.constant is None}
+    places = {text(key): place for place, key in enumerate(keys)}
+    items = {sql_of(unwrapped(item.node)): place for place, item in reversed([*enumerate(aggregates)])}
+    noisy = False
 
-    def put(node: exp.Expr, *, sorts: bool) -> str:
-        def column(part: exp.Expr) -> exp.Expr:
-            found = column_of(part, sorts=sorts)
-            if found is not None:
-                used.append(found)
-                return found
-            if isinstance(part, exp.Column) or is_aggregate(part):
-                raise statement.unfit(part, _KNOWN)
-            told = not_allowed(part)
-            if told is not None:
-                raise statement.unfit(part, told)
-            return part
+    def put(part: exp.Expr, sorts: bool) -> exp.Expr:
+        nonlocal noisy
+        meant = named.get(part.name.lower()) if isinstance(part, exp.Column) and not part.table else None
+        meant = part if meant is None or (text(part) in places and not sorts) else meant
+        key, item = places.get(text(meant)), items.get(sql_of(unwrapped(meant)))
+        if key is not None:
+            plain = unwrapped(keys[key])
+            bins = isinstance(plain, exp.Column) and isinstance(scope.named(plain)[0], Bins)
+            return exp.column(f"{'r' if sorts and bins else 'g'}{key}")
+        if item is not None:
+            noisy = True
+            return exp.column(f"i{item}")
+        told = _KNOWN if isinstance(part, exp.Column) or is_aggregate(part) else not_allowed(part)
+        if told is not None:
+            raise statement.unfit(part, told)
+        return part
 
-        return sql_of(node.copy().transform(column))
-
-    condition = None if having is None else put(having.this, sorts=False)
-    sorted_by = []
-    for item in [] if order is None else order.expressions:
-        node = item.this
-        if isinstance(node, exp.Literal) and not node.is_string:
-            place = int(node.name) if node.name.isdigit() else 0
-            if not 1 <= place <= len(selected):
-                raise statement.unfit(node, f"a column of SELECT, from 1 to {len(selected)}")
-            node = selected[place - 1]
-        way = "DESC" if item.args.get("desc") else "ASC"
-        nulls = "FIRST" if item.args.get("nulls_first") else "LAST"
-        sorted_by.append(f"{put(node, sorts=True)} {way} NULLS {nulls}")
-    several = None if limit is None else _number(statement, limit)
-    skipped = 0 if offset is None else _number(statement, offset)
-    noisy = any(column.name.startswith("i") for column in used)
-    return Choice(condition, tuple(sorted_by), several, skipped, noisy)
+    made = exp.select("place").from_("answers")
+    if having is not None:
+        made = made.where(exp.cast(having.this.copy().transform(put, sorts=False), "BOOLEAN"))
+    for one in [] if order is None else order.expressions:
+        place = numbered(statement, one.this, len(shown), "a column of SELECT,")
+        node = one.this if place is None else shown[place].node
+        ordered = one.copy()
+        ordered.set("this", node.copy().transform(put, sorts=True))
+        made = made.order_by(ordered)
+    made = made.order_by("place")
+    if limit is not None:
+        made = made.limit(_number(statement, limit))
+    if offset is not None:
+        made = made.offset(_number(statement, offset))
+    return Choice(sql_of(made), noisy)
 
 
 def _number(statement: Statement, clause: exp.Expr) -> int:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import final
 
@@ -15,26 +14,32 @@ from sqlglot import exp
 
 from matrixdp import queries
 from matrixdp.domain import Attribute, Bins, Domain
-from matrixdp.errors import EntryError, MatrixDPError, TooLargeError
+from matrixdp.errors import EntryError, TooLargeError
 from matrixdp.queries import Predicates
 from matrixdp.queries.predicates import Array
 from matrixdp.statements.aggregates import (
+    FORMULAS,
     OPERATORS,
     Expression,
     Quantity,
-    Value,
-    applied,
     increasing,
     is_aggregate,
     kind_of,
-    root,
 )
 from matrixdp.statements.clauses import Groups, Item, items_of, table_name
-from matrixdp.statements.evaluation import MOST_CELLS, Evaluation, evaluation
-from matrixdp.statements.layouts import Condition, GroupedBy, Layout, connected, named_sets, part_of
-from matrixdp.statements.parsing import Scalar, Scope, conjuncts, number_of, scalar, unwrapped
+from matrixdp.statements.evaluation import (
+    MOST_CELLS,
+    Condition,
+    Key,
+    conditions_of,
+    key_of,
+    nothing,
+    values_at_cells,
+)
+from matrixdp.statements.layouts import Layout, connected, named_sets, part_of
+from matrixdp.statements.parsing import Scope, conjuncts, number_of, scalar, unwrapped
 from matrixdp.statements.query import Asked, Column, SqlQuery, Statement, sql_of
-from matrixdp.statements.rows import Choice, chosen
+from matrixdp.statements.rows import chosen
 from matrixdp.statistics.attributes import MeanEntry
 from matrixdp.statistics.statistic import StatisticEntry, statistics
 
@@ -67,8 +72,7 @@ def translate(statement: Statement, domain: Domain) -> SqlQuery:
     """
     table = table_name(statement)
     clauses = Groups(statement, items_of(statement), (*domain.names, *domain.levels))
-    values = evaluation(domain)
-    return _Translation(statement, Scope(statement, domain, table, values.constant), values, clauses).query()
+    return _Translation(statement, Scope(statement, domain, table), clauses).query()
 
 
 Conditions = list[Condition]
@@ -79,20 +83,19 @@ Conditions = list[Condition]
 class _Aggregate:
     """One aggregate: what it is, of which records, and but for counts of which attribute.
 
-    Of an average of 1 and 0 there are, in the place of the attribute, the conditions under which it is 1.
+    A share is of those records that meet further conditions, ``ones``.
     """
 
     kind: str
     conditions: Conditions
     attribute: str = ""
-    ones: Conditions | None = None
+    ones: Conditions = field(default_factory=list)
 
 
 _ARITHMETIC = (
     "arithmetic on aggregates and numbers: + - * /, POWER, ROUND, FLOOR, CEIL, SQRT, LN, EXP, CAST, and "
     "COALESCE or NULLIF with a number"
 )
-_ROOTS = ("stddev", "stddev_pop")
 
 
 @final
@@ -101,7 +104,7 @@ class _Stratum:
     """One grouping set: the conditions of WHERE, its keys, of how many, and their layout."""
 
     where: Conditions
-    keys: Sequence[GroupedBy]
+    keys: Sequence[Key]
     number: int
     base: Layout
 
@@ -119,46 +122,38 @@ class _Stratum:
 class _Translation:
     statement: Statement
     scope: Scope
-    values: Evaluation
     clauses: Groups
 
     def query(self) -> SqlQuery:
         """Return what every grouping set and aggregate asks, and the columns of the result."""
-        nodes, key_of, sets = self.clauses.read()
+        nodes, keyed, sets = self.clauses.read()
         items = self.clauses.items
         clause = self.statement.tree.args.get("where")
         condition = None if clause is None else clause.this
         where = [] if condition is None else self._conditions(condition)
         counted = [item for item in items if item.aggregate]
-        keys = [self._key(place, node) for place, node in enumerate(nodes)]
+        keys = [key_of(self.scope, place, node) for place, node in enumerate(nodes)]
         asked: list[Asked] = []
         layouts = []
         for places in sets:
             own = [keys[place] for place in places]
-            base = self._layout(where, own, condition)
-            stratum = _Stratum(where, own, len(keys), base)
+            stratum = _Stratum(where, own, len(keys), self._layout(where, own, condition))
             made = [self._asked(item.node, stratum) for item in counted]
             asked += [one for one, _ in made]
-            layouts.append((base, tuple(layout for _, layout in made)))
-        number = iter(range(len(counted)))
+            layouts.append((stratum.base, tuple(layout for _, layout in made)))
         columns = [
-            Column(item.name, key, next(number) if item.aggregate else None, item.constant)
-            for item, key in zip(items, key_of, strict=True)
+            Column(item.name, key, counted.index(item) if item.aggregate else None, item.constant)
+            for item, key in zip(items, keyed, strict=True)
+            if item.shown
         ]
 
         def alone(place: int) -> str:
             chosen_set, item = divmod(place, len(counted))
             return self._alone(counted[item], [nodes[key] for key in sets[chosen_set]])
 
-        return SqlQuery(
-            tuple(asked),
-            tuple(column for column, item in zip(columns, items, strict=True) if item.shown),
-            tuple(key.key.values for key in keys),
-            counted,
-            self._choice(nodes, counted),
-            tuple(layouts),
-            alone,
-        )
+        choice = chosen(self.clauses, self.scope, nodes, counted)
+        values = tuple(key.values for key in keys)
+        return SqlQuery(tuple(asked), tuple(columns), values, counted, choice, alone, tuple(layouts))
 
     def _alone(self, item: Item, keys: Sequence[exp.Expr]) -> str:
         """Return a statement that asks one aggregate by some keys, and nothing else."""
@@ -176,40 +171,18 @@ class _Translation:
             tree.set("group", exp.Group(expressions=[key.copy() for key in keys]))
         return sql_of(tree)
 
-    def _choice(self, keys: Sequence[exp.Expr], counted: Sequence[Item]) -> Choice | None:
-        """Return what HAVING, ORDER BY and LIMIT say."""
-        text = self.clauses.text
-        places = {text(key): place for place, key in enumerate(keys)}
-        items = {sql_of(unwrapped(item.node)): place for place, item in reversed([*enumerate(counted)])}
-        shown = [item for item in self.clauses.items if item.shown]
-        names = {item.name.lower(): item for item in reversed(shown) if item.constant is None}
-
-        def column_of(part: exp.Expr, *, sorts: bool) -> exp.Expr | None:
-            alias = names.get(part.name.lower()) if isinstance(part, exp.Column) and not part.table else None
-            if alias is not None and (sorts or text(part) not in places):
-                part = alias.node
-            key = places.get(text(part))
-            if key is not None:
-                plain = unwrapped(keys[key])
-                bins = isinstance(plain, exp.Column) and isinstance(self.scope.named(plain)[0], Bins)
-                return exp.column(f"{'r' if sorts and bins else 'g'}{key}")
-            place = items.get(sql_of(unwrapped(part)))
-            return None if place is None else exp.column(f"i{place}")
-
-        return chosen(self.statement, column_of, [item.node for item in shown])
-
-    def _asked(self, node: exp.Expr, stratum: _Stratum) -> tuple[Asked, Layout | None]:
-        """Return what an expression of aggregates asks, and the layout of its rows if they have one."""
+    def _asked(self, node: exp.Expr, stratum: _Stratum) -> tuple[Asked, Layout]:
+        """Return what an expression of aggregates asks, and the layout of its queries."""
         plain = unwrapped(node)
         one = self._aggregate(plain) if is_aggregate(plain) else None
-        if one is not None and one.ones is None and one.kind in ("count", "sum", "mean"):
+        if one is not None and one.kind in ("count", "sum", "mean"):
             made = self._within(stratum, one.conditions, node)
             if one.kind == "count":
                 return made.group(stratum.name(one.conditions), self.statement, node), made
             entry = self._statistic(one, made)
             if entry is not None:
                 return entry, made
-        return self._expression(plain, stratum), None
+        return self._expression(plain, stratum), stratum.base
 
     def _within(self, stratum: _Stratum, conditions: Conditions, node: exp.Expr) -> Layout:
         if not conditions:
@@ -235,77 +208,60 @@ class _Translation:
         return statistics()[one.kind].read(entry)
 
     def _expression(self, node: exp.Expr, stratum: _Stratum) -> Expression:
-        """Return an expression of aggregates as a function of sums and counts."""
-        quantities: dict[tuple[object, ...], Quantity] = {}
+        """Return an expression of aggregates as one of sums and counts, by the formulas of aggregates."""
+        quantities: dict[str, Quantity] = {}
         binned: dict[str, None] = {}
 
-        def quantity(conditions: Conditions, name: str = "", power: int = 0, middle: float = 0.0) -> Value:
-            key = (*(condition.text for condition in conditions), name, power, middle)
-            if key not in quantities:
+        def quantity(conditions: Conditions, name: str = "", power: int = 0, middle: float = 0.0) -> exp.Expr:
+            """Return the column that stands for a count, or for the sum of a power of distances."""
+            less = f" less {middle:g}" * bool(middle)
+            called = stratum.name(
+                conditions, f"sum of {'squares of ' * (power - 1)}{name}{less}" * bool(power)
+            )
+            if called not in quantities:
                 made = self._within(stratum, conditions, node)
-                of, summed, weight = "", None, 1.0
+                summed, weight = None, 1.0
                 if power:
-                    squares, less = "squares of " * (power - 1), f" less {middle:g}" * bool(middle)
-                    of, summed = f"sum of {squares}{name}{less}", (name, self._numbers(name, middle) ** power)
+                    summed = name, self._numbers(name, middle) ** power
                     weight = 1.0 / (float(np.abs(summed[1]).max()) ** 2 or 1.0)
                     binned.update({name: None} if isinstance(self.scope.domain[name], Bins) else {})
-                group = made.group(stratum.name(conditions, of), self.statement, node, summed)
-                rows = stratum.base.queries_of(made, stratum.number)
-                quantities[key] = Quantity(replace(group, weight=weight), rows)
-            return operator.itemgetter(list(quantities).index(key))
+                group = replace(made.group(called, self.statement, node, summed), weight=weight)
+                quantities[called] = Quantity(group, stratum.base.queries_of(made, stratum.number))
+            return exp.column(called)
 
-        def aggregate(one: _Aggregate) -> Value:
-            if one.kind == "sum":
-                return quantity(one.conditions, one.attribute, 1)
-            count = quantity(one.conditions)
-            if one.kind == "count":
-                return count
-            if one.ones is not None:
-                ones = quantity([*one.conditions, *one.ones])
-                return lambda known: ones(known) / count(known)
-            numbers = self._numbers(one.attribute, 0.0)
-            middle = float(numbers.min() + numbers.max()) / 2
-            total = quantity(one.conditions, one.attribute, 1, middle)
-            if one.kind == "mean":
-                return lambda known: total(known) / count(known) + middle * known[-1]
-            squares = quantity(one.conditions, one.attribute, 2, middle)
-            freedom = 0.0 if one.kind.endswith("_pop") else 1.0
-            return lambda known: (
-                (squares(known) - total(known) * total(known) / count(known))
-                / (count(known) - freedom * known[-1])
+        def formula(one: _Aggregate) -> exp.Expr:
+            middle = 0.0
+            if one.attribute:
+                numbers = self._numbers(one.attribute, 0.0)
+                middle = float(numbers.min() + numbers.max()) / 2
+            parts: dict[str, Callable[[], exp.Expr]] = {
+                "records": lambda: quantity(one.conditions),
+                "ones": lambda: quantity([*one.conditions, *one.ones]),
+                "amount": lambda: quantity(one.conditions, one.attribute, 1),
+                "total": lambda: quantity(one.conditions, one.attribute, 1, middle),
+                "squares": lambda: quantity(one.conditions, one.attribute, 2, middle),
+                "middle": lambda: exp.Literal.number(middle),
+            }
+            return FORMULAS[one.kind].transform(
+                lambda part: parts[part.name]() if isinstance(part, exp.Column) else part
             )
 
-        def value(part: exp.Expr) -> Value:
+        def over_quantities(part: exp.Expr) -> exp.Expr:
             plain = unwrapped(part)
             if is_aggregate(plain):
-                one = self._aggregate(plain)
-                made = aggregate(one)
-                return (lambda known: applied(root, made(known))) if one.kind in _ROOTS else made
+                return formula(self._aggregate(plain))
+            made, binary = plain.copy(), type(plain) in OPERATORS
             if isinstance(plain, exp.Literal) and math.isfinite(number_of(plain.name)):
-                number = number_of(plain.name)
-                return lambda known: number * known[-1]
-            if isinstance(plain, exp.Neg):
-                inner = value(plain.this)
-                return lambda known: -inner(known)
-            if type(plain) in OPERATORS:
-                left, right = value(plain.this), value(plain.expression)
-                return lambda known: OPERATORS[type(plain)](left(known), right(known))
-            function = increasing(plain)
-            if function is None:
+                return made
+            if not binary and not isinstance(plain, exp.Neg) and increasing(plain) is None:
                 raise self.statement.unfit(plain, _ARITHMETIC)
-            inner = value(plain.this)
-            return lambda known: applied(function, inner(known))
+            for operand in ("this", "expression") if binary else ("this",):
+                made.set(operand, over_quantities(plain.args[operand]))
+            return made
 
-        outer, inside = [], node
-        while not is_aggregate(inside) and (function := increasing(inside)) is not None:
-            outer.append(function)
-            inside = unwrapped(inside.this)
-        last = self._aggregate(inside) if is_aggregate(inside) else None
-        if last is not None and last.kind in _ROOTS:
-            outer.append(root)
-        made = value(inside) if last is None else aggregate(last)
+        made = over_quantities(node)
         note = f"numbers of {', '.join(binned)} count as the middles of their bins" if binned else ""
-        return Expression(tuple(outer), made, tuple(quantities.values()), stratum.name([]), note)
+        return Expression(made, quantities, stratum.name([]), note)
 
     def _numbers(self, name: str, middle: float) -> Array:
         """Return how far the numbers of an attribute are from one, 0 where a value stands for none."""
@@ -315,24 +271,10 @@ class _Translation:
         found[list(strata.codes)] = entry.numbers(strata.attribute, strata.codes)[1] - middle
         return found
 
-    def _key(self, place: int, node: exp.Expr) -> GroupedBy:
-        made = scalar(self.scope, node, key=True)
-        if not made.names:
-            raise self.statement.unfit(node, "an attribute, or an expression of attributes")
-        return GroupedBy(place, made.names, self.values.key(self.statement, made), made.text)
-
     def _conditions(self, node: exp.Expr) -> list[Condition]:
         """Return the conditions that must all hold."""
-        return [
-            found for part in conjuncts(node) for found in self._condition(part, scalar(self.scope, part))
-        ]
-
-    def _condition(self, node: exp.Expr, made: Scalar) -> list[Condition]:
-        """Return the condition that a part of the statement says; none where it always holds."""
-        holds = self.values.condition(self.statement, made)
-        if not holds.any():
-            raise self._nothing(node)
-        return [] if holds.all() else [Condition(made.names, holds, sql_of(node))]
+        parts = (scalar(self.scope, part) for part in conjuncts(node))
+        return [found for part in parts for found in conditions_of(self.scope, part)]
 
     def _aggregate(self, node: exp.Expr) -> _Aggregate:
         """Return what an aggregate is."""
@@ -350,27 +292,22 @@ class _Translation:
         ):
             raise self.statement.unfit(node, _instead(node))
         # of a sum of CASE WHEN ... THEN x ELSE 0 END, those records that have an x
-        case = argument if isinstance(argument, exp.Case) and argument.this is None else None
-        branches = [] if case is None else case.args["ifs"]
-        default = None if case is None else case.args.get("default")
+        conditions: Conditions = []
+        branches = argument.args["ifs"] if isinstance(argument, exp.Case) and argument.this is None else []
+        default = argument.args.get("default")
         none = default is None or isinstance(default, exp.Null) or (kind == "sum" and default.name == "0")
         if len(branches) == 1 and none and isinstance(unwrapped(branches[0].args["true"]), exp.Column):
-            conditions = self._conditions(branches[0].this)
-            return self._of_number(node, kind, branches[0].args["true"], conditions)
-        return self._of_number(node, kind, argument, [])
-
-    def _of_number(self, node: exp.Expr, kind: str, argument: exp.Expr, conditions: Conditions) -> _Aggregate:
-        """Return an aggregate of an attribute of numbers, or the sum or the average of 1 and 0."""
+            conditions, argument = self._conditions(branches[0].this), branches[0].args["true"]
         column = unwrapped(argument)
         attribute, level = self.scope.named(column) if isinstance(column, exp.Column) else (None, None)
         adds = [column.this, column.expression] if isinstance(column, exp.Add) else []
-        if kind in ("sum", "mean") and (attribute is None or not attribute.numeric):
-            zeros_and_ones = None if adds else self._zeros_and_ones(node, argument)
-            if zeros_and_ones is not None:
-                ones, there = zeros_and_ones
+        if kind in ("sum", "mean") and not adds and (attribute is None or not attribute.numeric):
+            flags = self._zeros_and_ones(node, argument)
+            if flags is not None:
+                ones, there = flags
                 if kind == "sum":
                     return _Aggregate("count", [*conditions, *ones])
-                return _Aggregate(kind, [*conditions, *there], ones=ones)
+                return _Aggregate("share", [*conditions, *there], ones=ones)
         if attribute is None or level is not None:
             name = sql_of(node).partition("(")[0]
             several = " + ".join(f"{name}({sql_of(own)})" for own in adds or [exp.column("x")])
@@ -395,21 +332,21 @@ class _Translation:
     def _zeros_and_ones(self, node: exp.Expr, argument: exp.Expr) -> tuple[Conditions, Conditions] | None:
         """Return the conditions of an expression of 1 and 0 to be 1, and not to be NULL; else None."""
         made = scalar(self.scope, argument)
-        number = replace(made, sql=f"TRY_CAST(({made.sql}) AS DOUBLE)")
         if self.scope.domain.cells(made.names) > MOST_CELLS:
             return None
-        values = set(self.values.key(self.statement, number).values.to_pylist())
-        if values == {None} and set(self.values.key(self.statement, made).values.to_pylist()) == {None}:
-            raise self._nothing(node)
+        number = f"TRY_CAST(({made.sql}) AS DOUBLE)"
+        values = set(values_at_cells(self.scope, made, number).to_pylist())
+        if values == {None} == set(values_at_cells(self.scope, made, made.sql).to_pylist()):
+            raise nothing(self.statement, node)
         if not values <= {0.0, 1.0, None} or values == {None}:
             return None
-        there = replace(number, sql=f"{number.sql} IS NOT NULL")
-        return self._condition(node, replace(number, sql=f"{number.sql} = 1")), self._condition(node, there)
+        ones, there = (replace(made, node=node, sql=f"{number} {asked}") for asked in ("= 1", "IS NOT NULL"))
+        return conditions_of(self.scope, ones), conditions_of(self.scope, there)
 
     def _known(self, node: exp.Expr, inner: exp.Expr) -> Conditions:
         """Return the condition that an expression is not NULL."""
         known = exp.Not(this=exp.Is(this=exp.paren(inner.copy()), expression=exp.Null()))
-        return self._condition(node, scalar(self.scope, known))
+        return conditions_of(self.scope, replace(scalar(self.scope, known), node=node))
 
     def _counted(self, node: exp.Expr) -> Conditions:
         """Return the conditions under which a count counts a record."""
@@ -431,9 +368,7 @@ class _Translation:
             raise self.statement.unfit(node, _instead(node))
         return self._known(node, inner)
 
-    def _layout(
-        self, conditions: Sequence[Condition], keys: Sequence[GroupedBy], node: exp.Expr | None
-    ) -> Layout:
+    def _layout(self, conditions: Sequence[Condition], keys: Sequence[Key], node: exp.Expr | None) -> Layout:
         """Return the layout of conditions and keys; errors are those of a part of the statement."""
         domain, parts = self.scope.domain, []
         for names in connected(domain, [*(one.names for one in conditions), *(key.names for key in keys)]):
@@ -445,13 +380,9 @@ class _Translation:
             own = [condition for condition in conditions if set(condition.names) <= set(names)]
             part = part_of(domain, names, own, [key for key in keys if set(key.names) <= set(names)])
             if part.count == 0:
-                raise self._nothing(node or self.statement.tree)
+                raise nothing(self.statement, node or self.statement.tree)
             parts.append(part)
         return Layout(domain, tuple(parts))
-
-    def _nothing(self, node: exp.Expr) -> MatrixDPError:
-        expected = "conditions that some value of the domain meets; this count is 0 for every table"
-        return self.statement.unfit(node, expected)
 
 
 def _instead(node: exp.Expr) -> str:
