@@ -21,6 +21,7 @@ from matrixdp.papers import (
     matrix_programs,
 )
 from matrixdp.papers.dawa import questions
+from matrixdp.papers.privbayes import mechanism as privbayes
 from matrixdp.papers.privbayes import network
 from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
@@ -66,6 +67,7 @@ TEXTS = {
         f"is Algorithm 3), up to {coa.MAX_CELLS:,} cells",
         f"one attribute of up to {questions.MOST_CELLS:,} values",
         f"groups have up to {network.MOST_CELLS:,} cells each",
+        f"is fewer where more than {privbayes._MOST_SETS:,} tables would have to be read",
         f"(groups of up to {record._QUERIES:,} queries, {record._QUERIES_OF_ALL:,} in all",
         f"than noise does once in {1 / record._CHANCE:,.0f} times",
         f"one waits for another for up to {database.PATIENCE // 1000} s",

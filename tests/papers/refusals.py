@@ -83,6 +83,15 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("not-supported", "score"): {
         "a score of two values for more": call(privbayes.simulate, LINE, {}, ONE, score="F"),
     },
+    ("not-supported", "domain.pay"): {
+        f"amounts in {simulated.__module__}": call(
+            simulated,
+            mdp.Workload(mdp.Domain({"pay": {"amount": [0, 100]}}), mdp.ask.sum("pay")),
+            {"pay": [1]},
+            ONE,
+        )
+        for simulated in (simulate, privbayes.simulate)
+    },
     ("unknown-name", "score"): {"an unknown score": call(privbayes.simulate, LINE, {}, ONE, score="S")},
     ("workload", "attributes"): {
         f"attributes {names}": call(families.w_range, DOMAIN, 3, names) for names in (["agee"], ["sex"] * 2)

@@ -183,3 +183,13 @@ def test_neighbours_are_told_apart_no_better_than_the_budget_allows(marginals: F
         high = np.where(m < runs, stats.beta.ppf(1 - 1e-6, m + 1, np.maximum(runs - m, 1)), 1.0)
         found &= bool((low <= math.exp(epsilon) * high).all())
     assert found == kept
+
+
+def test_records_of_one_person_beyond_the_bound_are_not_counted():
+    workload = mdp.Workload(mdp.Domain({"a": 3}), mdp.marginals(1))
+    people = {"a": [0, 0, 0, 1, 2], "person": ["ann", "ann", "ann", "ben", "cy"]}
+    budget = mdp.Budget(epsilon=2000, unit=mdp.Unit(records=2, id="person"))
+    release = privbayes(workload, people, budget)
+    np.testing.assert_allclose(release.estimates, [2, 1, 1], atol=0.5)
+    assert release.privacy.unit == budget.unit
+    assert release.authorization.cost.value == 1000

@@ -110,3 +110,25 @@ def test_the_largest_tables_do_not_overflow():
 
 def test_empty_tables_have_scores():
     assert [score.of(np.zeros((2, 2), dtype=np.int64)) for score in SCORES.values()] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3)])
+def test_the_published_sensitivities_of_a_replaced_record_hold(shape: tuple[int, int]):
+    """Zhang et al., TODS 2017: 1/n for F, 3/n + 2/n^2 for R, and for I the bound of more than two values."""
+    cells = math.prod(shape)
+    largest = {"F": -math.inf, "R": -math.inf, "I": -math.inf}
+    for table in itertools.product(range(3), repeat=cells):
+        n = sum(table)
+        if n < 2:
+            continue
+        of_n = 2 * math.log((n + 1) / 2) + (n - 1) * math.log((n + 1) / (n - 1))
+        published = {"F": 1.0, "R": 3 + 2 / n, "I": of_n}
+        for lost, won in itertools.permutations(range(cells), 2):
+            if table[lost]:
+                other = [count - (place == lost) + (place == won) for place, count in enumerate(table)]
+                for name, bound in published.items():
+                    of = SCORES[name].of
+                    change = abs(of(np.array(other).reshape(shape)) - of(np.array(table).reshape(shape)))
+                    largest[name] = max(largest[name], change / STEPS - bound)
+    assert largest["F"] == 0
+    assert max(largest["R"], largest["I"]) <= 2 / STEPS

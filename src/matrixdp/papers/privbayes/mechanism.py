@@ -98,16 +98,15 @@ class PrivBayes:
     workload : Workload
     sizes : dict of str to int
         The attributes that are asked about, d of them.
-    score : str or None
-        F, R or I; None takes F where all attributes have two values and there are not too many records, else
-        R.
+    score : str
+        F, R or I; R stands in for F where there are too many records.
     count, network, marginals : Fraction
         Epsilon of each step, between tables that differ by one record.
     """
 
     workload: Workload
     sizes: Mapping[str, int]
-    score: str | None
+    score: str
     count: Fraction
     network: Fraction
     marginals: Fraction
@@ -119,7 +118,7 @@ class PrivBayes:
 
     def noisy_records(self, counts: PrivateCounts, random: RandomSource) -> float:
         """Return the noisy number of records, at least 1: step 1."""
-        counts.fetch([()])
+        counts.fetch([(), *((name,) for name in self.sizes)])  # what cannot be read at all stops before noise
         scale = lattice_scale(1, self.count, *_POWERS)
         (found,) = noisy_quotients(counts.of(()).ravel(), 0, scale, random)
         return max(math.ldexp(int(found), scale.power), 1.0)
@@ -155,10 +154,9 @@ class PrivBayes:
         self, counts: PrivateCounts, records: float, limit: int, random: RandomSource
     ) -> list[Family]:
         """Return the network: step 2."""
-        usual = "F" if self.binary and records <= _MOST_DOMINANCE else "R"
-        score = SCORES[self.score or usual]
+        score = SCORES["R" if self.score == "F" and records > _MOST_DOMINANCE else self.score]
         if self.network:
-            counts.fetch([*maximal_sets(self.sizes, limit), *((name,) for name in self.sizes)])
+            counts.fetch(list(maximal_sets(self.sizes, limit)))
         return greedy_families(counts, self.sizes, limit, score, self.network, random)
 
     def measured(
@@ -170,11 +168,10 @@ class PrivBayes:
         parents have no noisy count is uniform.
         """
         sets = [tuple(name for name in self.sizes if name in (child, *own)) for child, own in families]
-        measured = maximal_marginals(set(sets))
+        measured = maximal_marginals(dict.fromkeys(sets))  # in an order that a seed repeats
         scale = lattice_scale(len(measured), self.marginals, *_POWERS)
         if not len(measured) / scale.exact <= self.marginals:
             raise PrivacyError("privbayes: the noise is too small for its share of the budget")
-        counts.fetch(list(measured))
         found: dict[Marginal, Array] = {}
         for holder, held in measured.items():
             exact = counts.of(holder)
@@ -228,6 +225,7 @@ def prepared(workload: Workload, budget: Budget, score: str | None = None) -> Pr
     allowed = LAPLACE.cost(budget).value
     count = COUNT_SHARE * allowed
     network = NETWORK_SHARE * (allowed - count) if len(sizes) > 1 else Fraction(0)
+    score = score or ("F" if set(sizes.values()) == {2} else "R")
     return PrivBayes(workload, sizes, score, count, network, allowed - count - network)
 
 

@@ -19,6 +19,9 @@ does the least.
 *I = sum c ln c - sum a ln a - sum b ln b + n ln n.* With g(t) = (t + 1) ln(t + 1) - t ln t, which increases,
 I changes by g(c) + g(n) - g(a_x) - g(b_p). Since c <= a_x, b_p <= n, that is between -g(n) and g(n), and
 g(n) <= ln(n + 1) + 1. Counts of cells are cut to `MOST_RECORDS`, so that n + 1 has a public bound.
+
+The paper's bounds are for one record replaced: 1 for n F, 3 + 2 / n for n R. Two of ours, which budgets for
+replacement pay, are 2 and 4.
 """
 
 from __future__ import annotations
