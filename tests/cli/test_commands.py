@@ -314,3 +314,25 @@ def test_the_program_ends_with_the_status(people: str, name: str, status: int, s
     done = python(f"import duckdb; {MAIN}", "validate", f"{name}.yaml", status=status)
     assert (bool(done.stdout), bool(done.stderr)) == (not status, bool(status))
     assert says in done.stderr
+
+
+def test_commands_say_when_the_answers_of_a_series_come():
+    file = spec(
+        "domain: {sex: [f, m], month: {from: 2025-01-01, to: 2026-12-31, by: month}}\n"
+        "workload:\n"
+        "  - marginals: [[sex, month]]\n"
+        "  - product: {month: {sliding: 12}}\n"
+        "  - product: {month: same_period_last_year}\n"
+        "  - marginals: [[sex]]\n"
+        "  - quantile: {month: 0.5}\n"
+        "privacy: {rho: 1}\n"
+        "series: month\n"
+    )
+    for command in ("validate", "select"):
+        shown = words(command, file)
+        assert "Answers come each month when it is over: sex, month." in shown
+        assert "Answers come first after 12 months, then each month: month: sliding 12." in shown
+        assert "first after 13 months, then each month: month: same_period_last_year." in shown
+        assert "when the series ends (2026-12): sex; " in shown
+        assert figures(command, file)["answers_come"]["when the series ends (2026-12)"][0] == "sex"
+    assert "Answers come" not in words("validate", spec(Path(file).read_text().replace("series: month", "")))

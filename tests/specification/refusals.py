@@ -166,6 +166,38 @@ _GIVEN: list[tuple[str, str, str, object]] = [
 ]  # fmt: skip
 
 
+SERIES = """domain:
+  sex: [female, male]
+  month: {from: 2025-01-01, to: 2025-12-31, by: month}
+workload:
+  - marginals: [[sex, month]]
+privacy: {rho: 0.5}
+series: month
+"""
+#: Series that are rejected: the code, the place, its line, what is replaced, and by what.
+_SERIES = [
+    ("unknown-name", "series.attribute", 7, "series: month", "series: moth"),
+    ("wrong-kind", "series.attribute", 7, "series: month", "series: {attribute: sex}"),
+    ("wrong-kind", "series.attribute", 7, "by: month", "by: weekday"),
+    ("wrong-size", "series.attribute", 7, "to: 2025-12-31", "to: 2025-01-31"),
+    ("wrong-type", "series.attribute", 7, "series: month", "series: ''"),
+    ("wrong-type", "series", 7, "series: month", "series: [month]"),
+    ("wrong-type", "series", 7, "series: month", "series:"),
+    ("missing-key", "series.attribute", 7, "series: month", "series: {periods: fixed}"),
+    ("unknown-key", "series.attribut", 7, "series: month", "series: {attribut: month}"),
+    ("unknown-name", "series.periods", 7, "series: month", "series: {attribute: month, periods: free}"),
+    ("not-supported", "series.periods", 7, "series: month",
+     "series: {attribute: month, periods: may_change}"),
+    ("not-supported", "domain.month.clip", 3, "by: month", "by: month, clip: true"),
+    ("not-supported", "domain.month.null", 3, "by: month", "by: month, null: unknown"),
+    ("not-supported", "out_of_domain", 8, "series: month\n", "series: month\nout_of_domain: {count: true}\n"),
+    ("not-supported", "out_of_domain", 8, "series: month\n",
+     "series: month\nout_of_domain: {sex: {other: male}}\n"),
+    ("not-supported", "targets", 8, "series: month\n", "series: month\ntargets: {all: 10}\n"),
+    ("not-supported", "invariants", 8, "series: month\n", "series: month\ninvariants: [{marginals: 0, counts: 50}]\n"),
+]  # fmt: skip
+
+
 def _loading(name: str, code: str, place: str, text: str, line: int | None = None) -> Refusal:
     def attempt() -> object:
         return load_specification(text, require_privacy=True)
@@ -182,6 +214,8 @@ REFUSALS = [
       for code, place, line, old, new in _PUBLIC),
     *(_loading(f"entry: {entry}", "specification", f"workload[0].{place}", _entry(entry))
       for place, entry in _FORMS.items()),
+    *(_loading(f"series: {new.strip()}", code, place, SERIES.replace(old, new), line)
+      for code, place, line, old, new in _SERIES),
     *(_loading(f"unit: {unit}", code, place, f"{SMALL}{PRIVACY}unit: {unit}\n", 4)
       for (code, place), units in _UNITS.items() for unit in units),
     *(_loading(f"publication: {told}", code, place, f"{SMALL}{PRIVACY}publication: {told}\n", 4)

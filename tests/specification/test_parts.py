@@ -179,3 +179,25 @@ def test_texts_are_read_by_the_core_schema_and_todo_in_quotes_is_a_text():
     assert [specification.domain["sex"].label(code) for code in (0, 1)] == ["yes", "TODO"]
     assert specification.budget is not None
     assert float(specification.budget.delta) == 1e-6
+
+
+@pytest.mark.parametrize("by", ["day", "week", "month", "quarter", "year"])
+@pytest.mark.parametrize(
+    "written", ["when", {"attribute": "when"}, {"attribute": "when", "periods": "fixed"}]
+)
+def test_a_series_names_its_periods(by, written):
+    when = {"from": "2024-12-01", "to": "2026-01-31", "by": by}
+    specification = {
+        "domain": {"when": when},
+        "workload": [{"marginals": 1}],
+        "privacy": {"rho": 1},
+        "series": written,
+    }
+    read = load_specification(specification)
+    again = load_specification(read.document)
+    for one in (read, again):
+        assert one.series is not None
+        assert (one.series.attribute, one.series.periods) == ("when", "fixed")
+    Draft202012Validator(json_schema()).validate(specification)
+    del specification["series"]
+    assert load_specification(specification).series is None

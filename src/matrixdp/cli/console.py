@@ -16,11 +16,13 @@ import typer
 
 import matrixdp as mdp
 from matrixdp.display import counted, printable
+from matrixdp.language import schedules
 from matrixdp.measure.statement import REFERENCE_DELTA, statement
 from matrixdp.noise import Noise
 from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Group, Labelled, Matrix, ProductGroup, Workload
 from matrixdp.queries.workload import group_targets
+from matrixdp.specification import Specification
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -216,6 +218,13 @@ def counts_records(group: Group) -> bool:
     return not isinstance(group, ProductGroup) or not any(
         isinstance(own, Labelled) and isinstance(own.predicates, Matrix) for own in group.predicates
     )
+
+
+def print_schedules(written: Specification) -> None:
+    """Say when the answers of each group of a series come."""
+    if written.series is not None:
+        for words, names in schedules(written.workload, written.series.attribute).items():
+            say(f"Answers come {words}: {'; '.join(names)}.")
 
 
 def joined(name: str, rows: list[Row]) -> Row:

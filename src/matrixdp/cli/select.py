@@ -17,6 +17,7 @@ from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import figure
+from matrixdp.language import schedules
 from matrixdp.specification import load_given
 
 if TYPE_CHECKING:
@@ -142,10 +143,13 @@ def select(
         strategy.save(save)
     if picture is not None:
         strategy.plot(budget).savefig(picture, dpi=150)
+    if written.series is not None:
+        figures["answers_come"] = schedules(written.workload, written.series.attribute)
     if as_json:
         typer.echo(json.dumps(figures))
     else:
         _show(strategy, budget, figures, every, save)
+        console.print_schedules(written)
 
 
 def _explain(choices: Sequence[Explanation], as_json: bool) -> None:

@@ -11,12 +11,13 @@ import typer
 from typer import Argument, Option
 
 from matrixdp.cli.app import JsonOption, guarded
-from matrixdp.cli.console import print_facts, privacy_figures, unit_in_words
+from matrixdp.cli.console import print_facts, print_schedules, privacy_figures, unit_in_words
 from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import DatabaseTable, Spec, advice, warn
 from matrixdp.display import figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
+from matrixdp.language import schedules
 from matrixdp.noise import natural_noise
 from matrixdp.sources import open_source
 from matrixdp.sources.formats import format_names
@@ -50,6 +51,8 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     if as_json:
         told = {"valid": True, "attributes": len(domain), "cells": cells, **asdict(expected)}
         told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": advice(written)}
+        if written.series is not None:
+            told["answers_come"] = schedules(written.workload, written.series.attribute)
         typer.echo(json.dumps(told | {"data": found, "ledger": debited, "suggestions": shorter}))
         return
     times = in_words(expected.select_seconds), in_words(expected.release_seconds)
@@ -70,6 +73,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     warn(advice(written))
     typer.secho(f"{spec}: valid", bold=True)
     print_facts(facts | {"data": found})
+    print_schedules(written)
     for line in shorter:
         typer.echo(f"Long: {line}.")
 

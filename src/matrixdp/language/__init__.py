@@ -22,6 +22,7 @@ from matrixdp.language.entries import read_entry as read_entry
 from matrixdp.language.periods import known_after as known_after
 from matrixdp.language.periods import schedule as schedule
 from matrixdp.language.periods import schedule_in_words as schedule_in_words
+from matrixdp.language.periods import schedules as schedules
 from matrixdp.language.periods import workload_through as workload_through
 from matrixdp.language.predicates import NAMED_PREDICATES as NAMED_PREDICATES
 from matrixdp.language.predicates import PREDICATES as PREDICATES

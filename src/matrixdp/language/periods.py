@@ -18,6 +18,8 @@ from matrixdp.queries import Chosen, ChosenRows, Group, ProductGroup, Spans, Wor
 from matrixdp.queries.predicates import Predicates
 from matrixdp.texts import Text
 
+_AT_THE_END = "when the series ends ({})"
+
 
 def _last_of(predicates: Predicates, size: int) -> NDArray[np.intp]:
     """Return the last value that each query asks about, -1 where it asks about none."""
@@ -88,13 +90,10 @@ def schedule_in_words(group: Group, attribute: Attribute) -> str:
     each month when it is over
     first after 3 months, then each month
     """
-    found, last, unit = (
-        schedule(group, attribute.name, attribute.size),
-        attribute.size - 1,
-        period_of(attribute),
-    )
+    last, unit = attribute.size - 1, getattr(attribute, "by", "period")
+    found = schedule(group, attribute.name, attribute.size)
     if found == (last,):
-        return f"when the series ends ({attribute.label(last)})"
+        return _AT_THE_END.format(attribute.label(last))
     if found == tuple(range(found[0], last + 1)):
         first = f"first after {found[0] + 1} {unit}s, then each {unit}"
         return first if found[0] else f"each {unit} when it is over"
@@ -102,9 +101,16 @@ def schedule_in_words(group: Group, attribute: Attribute) -> str:
     return f"{len(found)} times: {ends}" if len(found) > 1 else f"when {attribute.label(found[0])} is over"
 
 
-def period_of(attribute: Attribute) -> str:
-    """Return what a value of an attribute is: a day, a week, a month, a quarter or a year."""
-    return str(getattr(attribute, "by", "period"))
+def schedules(workload: Workload, attribute: str) -> dict[str, list[str]]:
+    """Return when answers come, in words, with the names of the groups; see `schedule_in_words`."""
+    periods = workload.domain[attribute]
+    found: dict[str, list[str]] = {}
+    for entry, places in zip(workload.entries, workload.places, strict=True):
+        for group in workload.groups[places.start : places.stop]:
+            at_the_end = isinstance(entry, Entry) and entry.whole
+            words = _AT_THE_END.format(periods.label(periods.size - 1)) if at_the_end else ""
+            found.setdefault(words or schedule_in_words(group, periods), []).append(group.name)
+    return found
 
 
 def _through(group: Group, attribute: str, periods: int, size: int) -> list[Group]:

@@ -25,8 +25,8 @@ from matrixdp.queries.predicates import NOT_NUMPY, Array, Matrix, Predicates, re
 from matrixdp.queries.structured import seeded_order
 
 
-def _years(attribute: Attribute) -> Dates:
-    """Return an attribute of periods that belong to calendar years."""
+def calendar_dates(attribute: Attribute) -> Dates:
+    """Return an attribute of periods that follow one another."""
     if isinstance(attribute, Dates) and attribute.by in PERIODS:
         return attribute
     *others, last = PERIODS
@@ -37,12 +37,12 @@ def _years(attribute: Attribute) -> Dates:
 def _year_to_date(attribute: Attribute) -> Predicates:
     """Return the ranges from the first period of each calendar year, as far as it is in the domain."""
     first: dict[int, int] = {}
-    years = enumerate(_years(attribute).years)
+    years = enumerate(calendar_dates(attribute).years)
     return queries.YearToDate(tuple((first.setdefault(year, code), code) for code, year in years))
 
 
 def _same_period_last_year(attribute: Attribute) -> Predicates:
-    dates = _years(attribute)
+    dates = calendar_dates(attribute)
     earlier = ((dates.year_before(code), code) for code in range(len(dates.years)))
     pairs = tuple((before, code) for before, code in earlier if before is not None)
     if not pairs:

@@ -160,6 +160,43 @@ class UnitPart(Record):
 
 @final
 @record
+class SeriesRule(Record):
+    """The attribute whose values are the periods of a series, one budget for all of them."""
+
+    expected = "the name of an attribute of dates, or {attribute: month}"
+
+    attribute: str = key(_TEXT, about="the dates whose values are the periods")
+    periods: str = key(
+        forms.OneOf(("fixed", "may_change")),
+        default="fixed",
+        about="whether the period of a record may change once it is in the table",
+    )
+
+    def check(self) -> None:
+        if self.periods != "fixed":
+            expected = (
+                "fixed: keep the period with which a record first arrives, or make independent releases; "
+                "records whose period may change are not covered"
+            )
+            raise FormError.at(("periods",), repr(self.periods), expected, code="not-supported")
+
+
+@final
+class _SeriesForm(Form[SeriesRule]):
+    """The rule of a series, or the name of its attribute alone."""
+
+    def read(self, written: object, resolve: forms.ResolvePath) -> SeriesRule:
+        return SeriesRule.read({"attribute": written} if isinstance(written, str) else written, resolve)
+
+    def write(self, value: SeriesRule, write_array: forms.WriteArray = forms.as_lists) -> object:
+        return value.to_spec(write_array)
+
+    def schema(self, definitions: Schema) -> Schema:
+        return {"anyOf": [_TEXT.schema(definitions), SeriesRule.schema(definitions)]}
+
+
+@final
+@record
 class WrittenSpecification(Record):
     """A whole specification file."""
 
@@ -190,6 +227,9 @@ class WrittenSpecification(Record):
     )
     publication: Publication = key(
         forms.RecordForm(Publication), default=NO_PUBLICATION, about="what readers are told of the release"
+    )
+    series: SeriesRule | None = key(
+        _SeriesForm(), default=None, about="publish period by period, all under one budget", blank=False
     )
     targets: Mapping[str, float] | None = key(
         MappingOf(

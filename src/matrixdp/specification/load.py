@@ -23,13 +23,19 @@ from matrixdp.errors import MatrixDPError, Problem, SpecificationError, TooLarge
 from matrixdp.errors import Path as Place
 from matrixdp.forms import Form, ListOf, Record, ResolvePath, Schema, key, record
 from matrixdp.language import dense, read_entry
-from matrixdp.language.entries import ENTRY, PREDICATES_BY_ATTRIBUTE, AttributeSets, entry_beside
+from matrixdp.language.entries import (
+    ENTRY,
+    PREDICATES_BY_ATTRIBUTE,
+    AttributeSets,
+    entry_beside,
+    find_attribute,
+)
 from matrixdp.language.entries import Entry as LanguageEntry
 from matrixdp.language.invariants import ImpossibleBox, Published, check_public
-from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, load_array
+from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dates, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.queries.workload import Entry, Workload, group_targets
-from matrixdp.specification.keys import WrittenSpecification
+from matrixdp.specification.keys import SeriesRule, WrittenSpecification
 from matrixdp.statements import SqlEntry, SqlFileEntry
 from matrixdp.texts import Publication
 
@@ -255,6 +261,8 @@ class Specification:
         Combinations of values that no record has, for models of a release.
     publication : Publication
         What readers are told of a release.
+    series : SeriesRule or None
+        The attribute whose values are the periods of a series; None for a release.
     document : dict
         The same as plain values for JSON, with arrays as lists; `load_specification` reads it.
     files : frozenset of path
@@ -277,6 +285,7 @@ class Specification:
     invariants: tuple[Published, ...]
     structural_zeros: tuple[ImpossibleBox, ...]
     publication: Publication
+    series: SeriesRule | None
     document: Mapping[str, object]
     files: frozenset[Path]
 
@@ -501,6 +510,30 @@ def _of_persons(entries: Sequence[Entry], unit: Unit) -> list[Entry]:
     return found
 
 
+def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule: OutOfDomain) -> None:
+    """Check that each record of a series is in one period, for ever, and that the rest is supported."""
+    with within("series", "attribute"):
+        dates = calendar_dates(find_attribute(domain, name))
+        if dates.size < 2:
+            expected = "dates of at least 2 periods"
+            raise SpecificationError.at((), f"{name!r}, which has 1 period", expected, code="wrong-size")
+    clipped = "false: a record after the series would count in its last period"
+    for said, place, found, expected in (
+        (dates.clip, ("domain", name, "clip"), "true", clipped),
+        (
+            dates.null_code is not None,
+            ("domain", name, "null"),
+            "a value of missing dates",
+            "none in a series",
+        ),
+        (rule.codes or rule.counts, ("out_of_domain",), "another rule", "drop, the only rule beside series"),
+        (written.targets, ("targets",), "targets beside series", "a budget alone"),
+        (written.invariants, ("invariants",), "invariants beside series", "none"),
+    ):
+        if said:
+            raise SpecificationError.at(place, found, expected, code="not-supported")
+
+
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     files: set[Path] = set()
     written = WrittenSpecification.read(value, files_under(base, files))
@@ -516,6 +549,8 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
+    if written.series is not None:
+        _check_series(written, written.series.attribute, domain, rule)
     document = written.to_spec() | {"domain": domain.to_spec(), "out_of_domain": rule.to_spec(domain)}
     document.pop("codebook", None)
     budget = ledger = least = None
@@ -544,6 +579,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         invariants=invariants,
         structural_zeros=structural_zeros,
         publication=written.publication,
+        series=written.series,
         document=document,
         files=frozenset(files),
     )
