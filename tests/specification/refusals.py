@@ -194,7 +194,8 @@ _SERIES = [
     ("not-supported", "out_of_domain", 8, "series: month\n",
      "series: month\nout_of_domain: {sex: {other: male}}\n"),
     ("not-supported", "targets", 8, "series: month\n", "series: month\ntargets: {all: 10}\n"),
-    ("not-supported", "invariants", 8, "series: month\n", "series: month\ninvariants: [{marginals: 0, counts: 50}]\n"),
+    ("not-supported", "invariants", 8, "series: month\n",
+     "series: month\ninvariants: [{marginals: 0, counts: 50}]\n"),
 ]  # fmt: skip
 
 

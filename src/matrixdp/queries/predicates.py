@@ -544,15 +544,6 @@ class Changes(Predicates):
         earlier, later = self._ends()
         return np.asarray(matrix[later] - matrix[earlier])
 
-    def quadratic(self, form: Array) -> Array:
-        earlier, later = self._ends()
-        diagonal = np.diagonal(form)
-        crossed = form[earlier, later] + form[later, earlier]
-        return np.asarray(diagonal[earlier] + diagonal[later] - crossed)
-
-    def squares(self, size: int) -> Array:
-        return np.full(len(self.pairs), 2.0)
-
     def spans(self, size: int) -> Spans:
         earlier, later = self._ends()
         return Spans(earlier, later, np.zeros(len(self.pairs), dtype=bool))

@@ -198,9 +198,6 @@ class Chosen(Predicates):
     def text_key(self, size: int) -> Hashable:
         return ("chosen", self.positions, self.predicates.text_key(size))
 
-    def rows(self, size: int) -> Array:
-        return self.predicates.rows(size)[self._places]
-
     def apply(self, matrix: Array) -> Array:
         return self.predicates.apply(matrix)[self._places]
 
