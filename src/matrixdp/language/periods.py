@@ -58,8 +58,8 @@ def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
     axis = group.attributes.index(attribute)
     if isinstance(group, ProductGroup):
         return _last_of(group.predicates[axis], size)
-    rows = np.moveaxis(group.rows().reshape(-1, *group.sizes), 1 + axis, 1)
-    return Spans.of_rows(np.abs(rows.reshape(*rows.shape[:2], -1)).max(axis=2)).last
+    others = tuple(1 + place for place in range(len(group.sizes)) if place != axis)
+    return Spans.of_rows((group.rows().reshape(-1, *group.sizes) != 0).any(axis=others)).last
 
 
 def schedule(group: Group, attribute: str, size: int) -> tuple[int, ...]:
