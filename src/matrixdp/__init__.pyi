@@ -49,6 +49,7 @@ from matrixdp.strategy import select as select
 from matrixdp.strategy.pipeline import release as release
 from matrixdp.texts import Publication as Publication
 from matrixdp.texts import Text as Text
+from matrixdp.texts import register_words as register_words
 from matrixdp.verification import Verification as Verification
 from matrixdp.verification import explain_release as explain_release
 from matrixdp.verification import verify_model as verify_model

@@ -1,14 +1,23 @@
-"""Texts for readers: in one language or several."""
+"""Texts for readers: in one language or several, and the words of each language around tables."""
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
+import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from string import Formatter
 from typing import final
 
 from matrixdp import forms
-from matrixdp.errors import SpecificationError
-from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record
+from matrixdp.errors import SpecificationError, file_problem
+from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record, unknown_name
 
 #: A language as BCP 47 writes it: fr, fr-CA, zh-Hant.
 _LANGUAGE = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
@@ -201,3 +210,119 @@ class Publication(Record):
 
 NO_PUBLICATION = Publication()
 """Nothing that readers are told."""
+
+
+# The words around tables: a catalog for each language.
+
+_LOG = logging.getLogger(__name__)
+_FOLDER = resources.files("matrixdp") / "words"
+#: The catalogs of others, by their languages.
+_REGISTERED: dict[str, Mapping[str, str]] = {}
+
+
+@final
+@dataclass(frozen=True)
+class Words:
+    """The words of pages, workbooks and terminals around tables, in one language.
+
+    Attributes
+    ----------
+    language : str
+        The language.
+    texts : mapping of str to str
+        Each text by its name, with names in braces for what is put into it.
+
+    Examples
+    --------
+    >>> words_in("fr-CA")("range", low=1, high=2), words_in("en").counted("tables", 1)
+    ('1 à 2', '1 table')
+    """
+
+    language: str
+    texts: Mapping[str, str]
+
+    def __call__(self, name: str, **values: object) -> str:
+        return self.texts[name].format(**values)
+
+    def counted(self, name: str, number: int) -> str:
+        """Return a text about a number of things."""
+        return self(f"{name}_one" if number == 1 else name, number=f"{number:,}")
+
+    def day(self, day: dt.date) -> str:
+        """Return a day as people write it."""
+        return self("day", day=day.day, month=self("months").split()[day.month - 1], year=day.year)
+
+
+def _catalog(language: str) -> Mapping[str, str]:
+    file = _FOLDER / f"{language}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+ENGLISH = Words("en", _catalog("en"))
+"""English words, which names for programs are made of; an office's own are in ``words_in("en")``."""
+
+
+@cache
+def words_in(language: str) -> Words:
+    """Return the words of a language, else of the one that it is a variety of, else English ones."""
+    for name in (language, language.partition("-")[0]):
+        if own := {**_catalog(name), **_REGISTERED.get(name, {})}:
+            return Words(name, {**ENGLISH.texts, **own})
+    _LOG.warning("the words around tables are English: no catalog has the language %s", language)
+    return words_in("en")
+
+
+def register_words(path: str | os.PathLike[str]) -> None:
+    """Let pages, workbooks and terminals have the words of a catalog.
+
+    Parameters
+    ----------
+    path : str or path
+        A TOML file that is called as its language: ``it.toml``. Each of its keys is one of
+        ``matrixdp/words/en.toml``, each value its text, with names in braces that the English text has. What
+        it leaves out stays as it is: English where the language is new.
+
+    Raises
+    ------
+    SpecificationError
+        If the file cannot be read, or has a key or a name in braces that does not exist.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "it.toml"
+    ...     _ = path.write_text('total = "Totale"', encoding="utf-8")
+    ...     register_words(path)
+    >>> words_in("it")("total"), words_in("it")("estimate")
+    ('Totale', 'estimate')
+    """
+    file, place = Path(path), ("words", str(path))
+    if not re.fullmatch(_LANGUAGE, file.stem) or file.suffix != ".toml":
+        raise SpecificationError.at(place, repr(file.name), "a file that is called as its language: it.toml")
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        expected, code = "a file that can be read", "file-missing"
+        raise SpecificationError.at(place, file_problem(error), expected, code=code) from None
+    except ValueError as error:
+        raise SpecificationError.at(place, f"no TOML ({error})", "lines of key = text") from None
+    english = ENGLISH.texts
+    for name, text in found.items():
+        own = (*place, name)
+        if name not in english:
+            raise SpecificationError(unknown_name(own, name, "a key of en.toml", english))
+        known = _named(english[name])
+        try:
+            if not isinstance(text, str) or not _named(text) <= known:
+                raise ValueError
+        except ValueError:
+            expected = f"a text with these names in braces alone: {', '.join(sorted(known)) or 'none'}"
+            raise SpecificationError.at(own, forms.describe_value(text), expected) from None
+    _REGISTERED[file.stem] = found
+    words_in.cache_clear()
+
+
+def _named(text: str) -> set[str]:
+    """Return the names in braces of a text."""
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}

@@ -10,7 +10,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.answers import cross_table as module
-from matrixdp.answers.cross_table import TOTAL, CrossTable
+from matrixdp.answers.cross_table import CrossTable
 
 SEXES, REGIONS = ["female", "male"], ["North", "South", "East", "West"]
 JOBS = [f"job {place}" for place in range(14)]
@@ -52,7 +52,7 @@ def cells(cross: CrossTable) -> dict[tuple[str, ...], module.Cell]:
                 outer = row.label
             place = [panel.label] if panel.label else []
             place += [] if outer is None else [outer]
-            place += [TOTAL if row.group else row.label]
+            place += ["Total" if row.group else row.label]
             for label, cell in zip(cross.columns, row.cells, strict=False):
                 found[(*place, label)] = cell
     return found
@@ -65,19 +65,19 @@ def test_every_layout_is_the_pivot_table_of_what_was_released(release: mdp.Relea
     for layout in itertools.permutations(names):
         cross = release.cross_table(title, layout)
         pivoted = pd.pivot_table(
-            tidy, "estimate", list(layout[:-1]), layout[-1], "sum", margins=True, margins_name=TOTAL
+            tidy, "estimate", list(layout[:-1]), layout[-1], "sum", margins=True, margins_name="Total"
         )
         frame = cross.to_arrow().to_pandas().set_index(list(layout[:-1]))
         assert set(frame.columns) == set(pivoted.columns)
         unit = 10.0**-cross.decimals
         for place, row in pivoted.iterrows():
             key = place if isinstance(place, tuple) else (place,)
-            key = (TOTAL,) * len(key) if key[0] == TOTAL else key
+            key = ("Total",) * len(key) if key[0] == "Total" else key
             own = frame.loc[key if len(key) > 1 else key[0]]
             assert np.allclose(own[pivoted.columns], row, rtol=0, atol=unit / 2 * (1 + 1e-6))
         for name, total in tidy.groupby(layout[0])["estimate"].sum().items():  # of each row group or panel
-            inner = (name, *[TOTAL] * (len(layout) - 2))
-            found = frame.loc[inner if len(inner) > 1 else name, TOTAL]
+            inner = (name, *["Total"] * (len(layout) - 2))
+            found = frame.loc[inner if len(inner) > 1 else name, "Total"]
             assert math.isclose(found, total, abs_tol=unit / 2 * (1 + 1e-6))
         # the cells say what the frame does, in the order of panels, groups and rows
         shown = [cell.value for cell in cells(cross).values()]
@@ -109,7 +109,7 @@ def test_totals_are_sums_whatever_was_measured(mechanism: str) -> None:
 
 def test_totals_stand_only_where_no_value_counts_twice(release: mdp.Release) -> None:
     assert [axis.total for axis in release.cross_table("age CDF by sex").axes] == [False, True]
-    assert release.cross_table("overlap").columns == (TOTAL, "female", "male")
+    assert release.cross_table("overlap").columns == ("Total", "female", "male")
     assert [row.total for row in release.cross_table("overlap").panels[0].rows] == [False, False]
     few = release.cross_table("a few", ["sex", "job"])
     listed = release.table("a few").column("estimate").to_numpy()

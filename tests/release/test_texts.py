@@ -90,8 +90,8 @@ def test_a_release_speaks_each_language(folder: Path) -> None:
     french = release.in_language("fr")
     assert release.languages == ("en", "fr", "ar")
     assert [one.title for one in french.tables] == [
-        f"Contrôles: Sexe by {NASTY[2]}",
-        "Contrôles: Sexe by Région",
+        f"Contrôles: Sexe par {NASTY[2]}",
+        "Contrôles: Sexe par Région",
         "Âge moyen",
     ]
     assert [one.unit for one in french.tables] == ["contrôles", "contrôles", "ans"]
@@ -116,7 +116,7 @@ def test_a_saved_release_has_the_first_language_whatever_it_speaks(folder: Path,
 def test_the_terminal_speaks_it(folder: Path) -> None:
     shown = CliRunner().invoke(app, ["show", str(folder), "sex by place", "--language", "fr"])
     assert shown.exit_code == 0, shown.output
-    assert {"Sexe", "inconnu", NASTY[3], "Register"} <= set(shown.output.replace("│", " ").split())
+    assert {"Sexe", "inconnu", NASTY[3], "Register."} <= set(shown.output.replace("│", " ").split())
     refused = CliRunner().invoke(app, ["show", str(folder), "--language", "de"])
     assert refused.exit_code == 2
     assert "unknown-name" in refused.output
@@ -135,7 +135,7 @@ def test_files_have_names_for_programs_and_titles_for_readers(folder: Path, tmp_
         with (place / name).open(encoding="utf-8", newline="") as file:
             heads[place] = list(csv.reader(file))
     assert heads[plain][0][:3] == ["sex", "place", "estimate"]
-    assert heads[french][0][:3] == ["Sexe", NASTY[2], "estimate"]
+    assert heads[french][0][:3] == ["Sexe", NASTY[2], "estimation"]
     assert [row[2:] for row in heads[plain][1:]] == [row[2:] for row in heads[french][1:]]
     assert heads[french][1][0] == "femme"
     for place, head, title in ((plain, "sex", "Sex"), (french, "Sexe", None)):

@@ -30,6 +30,7 @@ from matrixdp.display import Preview
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Sets, Total
+from matrixdp.texts import Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,6 @@ MAX_CELLS = 100_000
 """A cross table has at most so many figures, totals included."""
 _MOST_DEFAULT = 3
 _MOST_ENTRIES = 4_000_000
-TOTAL = "Total"
 
 
 @final
@@ -202,7 +202,8 @@ class CrossTable:
     @property
     def corner(self) -> str:
         """The same with what the columns are by, for where there is no line above them."""
-        return f"{self.stub} by {self.axes[-1].title}" if self.wide else self.stub
+        say = self.presentation.say
+        return say("by", first=self.stub, rest=self.axes[-1].title) if self.wide else self.stub
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -353,7 +354,7 @@ def cross_table(
     MatrixDPError
         If a statistic does not follow from the measurement.
     """
-    found = _grid(inference, published)
+    found = _grid(inference, published, presentation.say)
     if found is None:
         expected = "a table with a column for each attribute"
         raise WorkloadError.at(("cross",), f"{published.title!r}", expected, code="not-supported")
@@ -400,17 +401,17 @@ _Grid = tuple[tuple[Axis, ...], Array, int | None]
 """The attributes of a table, its figures along them, and the digits that they need."""
 
 
-def _grid(inference: Inference, published: PublishedTable) -> _Grid | None:
+def _grid(inference: Inference, published: PublishedTable, say: Words) -> _Grid | None:
     if published.group is None:
         assert published.statistic is not None
         if published.statistic.refusal is not None:
             raise published.statistic.refusal
         assert published.statistic.published is not None
-        return _of_statistic(inference, published.statistic.published)
+        return _of_statistic(inference, published.statistic.published, say)
     names = _attributes(published)
     if not isinstance(published.group, ProductGroup) or not names:
         return None
-    return _of_group(inference, published.group, names)
+    return _of_group(inference, published.group, names, say)
 
 
 def _check_size(shape: Sequence[int]) -> None:
@@ -419,7 +420,7 @@ def _check_size(shape: Sequence[int]) -> None:
         raise TooLargeError.at(("cross",), found, f"at most {MAX_CELLS:,}, totals included")
 
 
-def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str]) -> _Grid:
+def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str], say: Words) -> _Grid:
     """Return the figures of a query group with its totals, each of which is an answer of its own."""
     domain = inference.domain
     sizes = dict(zip(group.attributes, group.sizes, strict=True))
@@ -435,7 +436,7 @@ def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str]) -
     axes = []
     for name in names:
         own, attribute = group.sets[name], domain[name]
-        labels = ([TOTAL] if wholes[name] is not None else []) + own.describe(attribute)
+        labels = ([say("total")] if wholes[name] is not None else []) + own.describe(attribute)
         ordered = attribute.ends is not None
         axes.append(Axis(*heads(attribute, (own,)), tuple(labels), wholes[name] is not None, ordered))
     known = inner[1][inner[1] > 0]
@@ -498,21 +499,21 @@ def _whole(predicates: Predicates, size: int) -> Predicates | None:
     return Total() if asked.all() else Sets((tuple(np.flatnonzero(asked).tolist()),))
 
 
-def _of_statistic(inference: Inference, table: pa.Table) -> _Grid | None:
+def _of_statistic(inference: Inference, table: pa.Table, say: Words) -> _Grid | None:
     """Return the figures of a statistic along what its rows are of; None where rows are not told by that."""
     schema, domain = table.schema, inference.domain
     kept = {figure_of(f): f.name for f in reversed(list(schema)) if not subject_of(f) and figure_of(f)}
     keys = [field.name for field in schema if is_key(field)]
     if not keys or "estimate" not in kept or not pa.types.is_floating(schema.field(kept["estimate"]).type):
         return None
-    axes, codes = [], []
+    axes, codes, none = [], [], f"({say('all')})"
     for name in keys:
         column = table.column(name).combine_chunks().dictionary_encode()
-        texts = ["(all)" if text is None else _label(text) for text in column.dictionary.to_pylist()]
+        texts = [none if text is None else _label(text) for text in column.dictionary.to_pylist()]
         used, own = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
         numeric = not pa.types.is_string(column.dictionary.type)
         ordered = numeric or (name in domain and domain[name].ends is not None)
-        title = heading(schema.field(name))
+        title = heading(schema.field(name), say)
         axes.append(Axis(name, title, tuple(texts[code] for code in used), ordered=ordered))
         codes.append(own)
     shape = [len(axis.labels) for axis in axes]

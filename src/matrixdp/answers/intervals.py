@@ -15,6 +15,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group
+from matrixdp.texts import ENGLISH, Words
 
 Array = NDArray[np.float64]
 
@@ -46,16 +47,16 @@ class Intervals:
     @property
     def description(self) -> str:
         """How intervals are made, in words."""
-        text = "pointwise: each holds the true answer with this confidence, taken alone"
-        noise = self.noise
+        return self.described(ENGLISH)
+
+    def described(self, say: Words) -> str:
+        """Return how intervals are made, in words of a language."""
+        text, noise = say("pointwise"), self.noise
         if noise.stable:
             return text
-        return (
-            f"{text}; by the exact distribution of the answer's {noise.title} noise in groups of up to "
-            f"{MAX_EXACT_QUERIES} queries that combine few measurements, elsewhere by "
-            f"{noise.largest_quantile(self.confidence):.4f} standard deviations, which is enough for every "
-            f"combination of {noise.title} variables"
-        )
+        deviations = f"{noise.largest_quantile(self.confidence):.4f}"
+        told = {"queries": MAX_EXACT_QUERIES, "noise": noise.title, "deviations": deviations}
+        return say("pointwise_mixed", pointwise=text, **told)
 
     @property
     def alone(self) -> float:

@@ -17,7 +17,7 @@ from matrixdp.queries import Group, Workload
 from matrixdp.queries.groups import subtracts
 from matrixdp.statistics import StatisticEntry
 from matrixdp.statistics.statistic import DIFFERENCE, SQUARED
-from matrixdp.texts import Described
+from matrixdp.texts import ENGLISH, Described, Words
 
 
 @final
@@ -65,7 +65,7 @@ class PublishedTable:
 
 
 def published_tables(
-    workload: Workload, asked: Sequence[AskedStatistic], records: str = "records"
+    workload: Workload, asked: Sequence[AskedStatistic], say: Words = ENGLISH, records: str = "records"
 ) -> tuple[PublishedTable, ...]:
     """Return the tables that a workload asks for, in its order; ``records`` is the unit of counts.
 
@@ -78,16 +78,17 @@ def published_tables(
         called, words = told.pop("title", ""), (told.get("note", ""), told.get("source", ""))
         if isinstance(entry, StatisticEntry):
             measured, label = entry.measures, entry.label
-            unit = told.get("unit") or _unit(domain, measured, records)
-            made = PublishedTable(label, called or label, measured, unit, *words, statistic=next(statistics))
+            unit = told.get("unit") or _unit(domain, measured, records, say)
+            own = called or entry.spoken(domain, say)
+            made = PublishedTable(label, own, measured, unit, *words, statistic=next(statistics))
             found.append(made)
             continue
         for place in places:
             group = workload.groups[place]
-            own = called or title(group, domain)
+            own = called or title(group, domain, say)
             if called and len(places) > 1:
                 plain = replace(group, name=", ".join(group.attributes) or "total")
-                own = f"{called}: {title(plain, domain)}"
+                own = f"{called}: {title(plain, domain, say)}"
             unit = told.get("unit", records)
             measured = DIFFERENCE if subtracts(group) else "records"
             found.append(PublishedTable(title(group), own, measured, unit, *words, group, place))
@@ -96,19 +97,20 @@ def published_tables(
     return tuple(replace(one, name=name, title=called) for name, called, one in named)
 
 
-def _unit(domain: Domain, measured: str, records: str) -> str:
+def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:
     """Return what figures are in the words of readers: in the unit of the attribute that they are of."""
     name = measured if measured in domain else measured.removesuffix(SQUARED)
     if name not in domain:
-        return records if measured in ("records", DIFFERENCE) else measured
+        records_of = measured in ("records", DIFFERENCE)
+        return records if records_of else say("share") if measured == "share" else measured
     attribute = domain[name]
     return attribute.told.get("unit", attribute.title) + measured.removeprefix(name)
 
 
-def attribute_notes(domain: Domain) -> list[tuple[str, str]]:
+def attribute_notes(domain: Domain, say: Words) -> list[tuple[str, str]]:
     """Return the title of each attribute that has a note or a source, and these."""
     told = [(own.title, own.told.get("note", ""), own.told.get("source", "")) for own in domain]
-    pairs = [(title, note, f"Source: {source}." if source else "") for title, note, source in told]
+    pairs = [(title, note, say("source", source=source) if source else "") for title, note, source in told]
     return [(title, " ".join(filter(None, texts))) for title, *texts in pairs if any(texts)]
 
 

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matrixdp.answers.intervals import decimals_by_subject, directed, for_people
-from matrixdp.answers.table import BOUND, REMARKS, figure_of, subject_of
+from matrixdp.answers.table import BOUND, REMARKS, TITLE, figure_of, subject_of
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
-from matrixdp.texts import LARGEST_BASE, Publication
+from matrixdp.texts import LARGEST_BASE, Publication, Words, words_in
 
 Array = NDArray[np.float64]
 
@@ -29,9 +29,6 @@ MISSING = "-"
 """What stands in place of a figure that does not exist."""
 QUALITY = "quality"
 """The column of the letters in a table for readers."""
-GRADE_WORDS = (
-    "Quality: A coefficient of variation up to 5%; B up to 15%; C up to 33%; F above, or no more than noise."
-)
 
 
 def grades(estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[str]:
@@ -69,6 +66,8 @@ class Presentation:
         intervals, too.
     round_to : int, optional
         Counts are shown as multiples of it, ends of intervals rounded outward.
+    language : str
+        Of the words around figures.
 
     Raises
     ------
@@ -84,6 +83,7 @@ class Presentation:
     suppress_above: float | None = None
     within_range: bool = False
     round_to: int | None = None
+    language: str = "en"
 
     def __post_init__(self) -> None:
         most, base = self.suppress_above, self.round_to
@@ -97,12 +97,16 @@ class Presentation:
             raise SpecificationError.at(("round_to",), describe_value(base), expected)
 
     @classmethod
-    def of(cls, publication: Publication) -> Self:
-        """Return what a publication declares."""
-        suppress = publication.suppress
-        return cls(
-            None if suppress is None else suppress.cv_above, publication.within_range, publication.round_to
-        )
+    def of(cls, publication: Publication, language: str | None = None) -> Self:
+        """Return what a publication declares, in a language or in its own."""
+        most = None if publication.suppress is None else publication.suppress.cv_above
+        rules = most, publication.within_range, publication.round_to
+        return cls(*rules, language or publication.language)
+
+    @property
+    def say(self) -> Words:
+        """The words around figures."""
+        return words_in(self.language)
 
     def suppressed(self, estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[bool]:
         """Return which figures are not shown."""
@@ -156,9 +160,8 @@ class Presentation:
         found = []
         for same, *own in zip(middle.tolist(), *shown, strict=True):
             half, *ends = (self.text(value, unit, decimals) for value in own)
-            found.append(
-                "" if MISSING in ends else f"\N{PLUS-MINUS SIGN} {half}" if same else " to ".join(ends)
-            )
+            spread = self.say("range", low=ends[0], high=ends[1])
+            found.append("" if MISSING in ends else f"\N{PLUS-MINUS SIGN} {half}" if same else spread)
         return found
 
     def digits(self, unit: str, decimals: int | None) -> int | None:
@@ -175,22 +178,17 @@ class Presentation:
     @property
     def words(self) -> list[str]:
         """The rules that are applied, in sentences."""
-        found = [GRADE_WORDS]
+        return self.rules("records")
+
+    def rules(self, unit: str) -> list[str]:
+        """Return the rules that are applied to figures of a unit, in sentences."""
+        say, found = self.say, [self.say("grades")]
         if self.suppress_above is not None:
-            found.append(
-                f"Figures with a coefficient of variation above {100 * self.suppress_above:g}% are too "
-                f"unreliable to show: {UNRELIABLE} takes their place. The files for machines have all."
-            )
-        if self.round_to is not None:
-            found.append(
-                f"Counts are rounded to multiples of {self.round_to:,}, ends of intervals outward; the files "
-                "for machines have the unrounded estimates."
-            )
-        if self.within_range:
-            found.append(
-                "Counts below 0 are shown as 0, and shares outside 0 to 1 as the nearer end; the files for "
-                "machines have the unbiased estimates."
-            )
+            found.append(say("suppressed", most=f"{100 * self.suppress_above:g}", mark=UNRELIABLE))
+        if self.round_to is not None and unit == "records":
+            found.append(say("rounded", base=f"{self.round_to:,}"))
+        if self.within_range and unit in ("records", "share"):
+            found.append(say("within_range"))
         return found
 
 
@@ -233,7 +231,8 @@ def for_readers(table: pa.Table, unit: str, presentation: Presentation) -> pa.Ta
             own = made.column(place)
             made = made.set_column(place, field, pc.if_else(pa.array(hidden), None, own))
     if any(letters):
-        made = made.append_column(QUALITY, pa.array(letters))
+        titled = pa.field(QUALITY, pa.utf8(), metadata={TITLE: presentation.say(QUALITY)})
+        made = made.append_column(titled, pa.array(letters))
     return made
 
 
@@ -270,7 +269,8 @@ def texts_for_readers(
             texts = [_figure_text(presentation, value, own, decimals.get(subject)) for value in values]
             found[field.name] = [UNRELIABLE if own else t for t, own in zip(texts, gone, strict=True)]
         elif BOUND not in (field.metadata or {}):
-            found[field.name] = [_key_text(value, field.name) for value in values]
+            none = "" if field.name in REMARKS else presentation.say("all")
+            found[field.name] = [_key_text(value, none) for value in values]
     return found
 
 
@@ -280,7 +280,7 @@ def _figure_text(presentation: Presentation, value: object, unit: str, decimals:
     return printable(str(value))
 
 
-def _key_text(value: object, name: str) -> str:
+def _key_text(value: object, none: str) -> str:
     if value is None:
-        return "" if name in REMARKS else "all"
+        return none
     return figure(value) if isinstance(value, float) else printable(str(value))

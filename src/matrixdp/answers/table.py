@@ -22,6 +22,7 @@ from matrixdp.answers.titles import heads
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
 from matrixdp.queries import DenseGroup, Group, Predicates, Spans, Total
+from matrixdp.texts import Words
 
 Array = NDArray[np.float64]
 
@@ -87,20 +88,29 @@ def subject_of(field: pa.Field) -> str:
     return subject.decode()
 
 
-def heading(field: pa.Field, ends: tuple[str, str] = ("from", "to")) -> str:
-    """Return what readers call a column: its title; the ends of its intervals in words of their own.
+def heading(field: pa.Field, say: Words, confidence: str = "") -> str:
+    """Return what readers call a column: its title, or the word for it; intervals begin with a confidence.
 
     Examples
     --------
-    >>> [heading(pa.field(name, pa.float64())) for name in ("sex", "stddev", "lower")]
+    >>> from matrixdp.texts import words_in
+    >>> [heading(pa.field(name, pa.float64()), words_in("en")) for name in ("sex", "stddev", "lower")]
     ['sex', 'standard error', 'from']
     """
-    figure = figure_of(field)
+    figure, title = figure_of(field), (field.metadata or {}).get(TITLE)
+    if title and BOUND in field.metadata:  # of titled attributes: "Age (from)"
+        end = field.metadata[BOUND].decode()
+        word = say("lower" if end == "from" else "upper")
+        return f"{title.decode().removesuffix(f' ({end})')} ({word})"
     if not figure:
-        title: bytes = (field.metadata or {}).get(TITLE, field.name.encode())
-        return title.decode()
-    words = {"stddev": "standard error", "lower": ends[0], "upper": ends[1]}
-    return f"{subject_of(field)} {words.get(figure, figure)}".strip()
+        known = field.name in (*REMARKS, "quantile", "rank")
+        return title.decode() if title else say(field.name) if known else field.name
+    word = say("level_from", confidence=confidence) if confidence and figure == "lower" else say(figure)
+    return f"{_subject(subject_of(field), say)} {word}".strip()
+
+
+def _subject(subject: str, say: Words) -> str:
+    return say(subject) if subject == "share" else subject
 
 
 def is_key(field: pa.Field) -> bool:

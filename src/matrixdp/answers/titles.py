@@ -11,6 +11,7 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
 from matrixdp.queries import Group, Identity, Labelled, Predicates, Prefix, ProductGroup, Sets
+from matrixdp.texts import ENGLISH, Words
 
 #: What predicate sets are called in the names that groups have where the user gave none.
 _SET = (
@@ -19,17 +20,17 @@ _SET = (
 )
 _AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
 _KINDS: dict[type[Predicates], str] = {
-    Prefix: "CDF",
-    queries.Suffix: "complementary CDF",
+    Prefix: "cdf",
+    queries.Suffix: "complementary_cdf",
     queries.AllRanges: "ranges",
-    queries.Circular: "circular ranges",
+    queries.Circular: "circular_ranges",
     queries.Matrix: "combinations",
-    queries.YearToDate: "year to date",
+    queries.YearToDate: "year_to_date",
 }
 _JOINING = frozenset(("by", "and", "x"))
 
 
-def title(group: Group, domain: Domain | None = None) -> str:
+def title(group: Group, domain: Domain | None = None, say: Words = ENGLISH) -> str:
     """Return what people call the table of a group's answers.
 
     The user's name where the entry gave one; else words, with what is cumulated or summed over first.
@@ -40,6 +41,8 @@ def title(group: Group, domain: Domain | None = None) -> str:
         The query group.
     domain : Domain, optional
         The attributes: words have their titles in its language, and their names where it is left out.
+    say : Words
+        The words.
 
     Examples
     --------
@@ -62,16 +65,18 @@ def title(group: Group, domain: Domain | None = None) -> str:
             own, titled = heads(domain[attribute], (predicates,))
             if own != attribute or name == attribute:
                 name, shown = own, titled
-        kind = _kind(predicates, size) if name == attribute else ""  # else the values of a level
+        kind = _kind(predicates, size, say) if name == attribute else ""  # else the values of a level
         if kind is None:
             continue
-        if not kind or kind.startswith("in "):
-            by.append(f"{shown} {kind}".strip())
+        if not kind or kind.startswith(" "):
+            by.append(f"{shown}{kind}")
         else:
             main.setdefault(kind, []).append(shown)
-    first = [f"{_listed(names)} {kind}" for kind, names in main.items()] or by[:1] or ["total"]
+    first = [say("of_kind", of=_listed(names, say), kind=kind) for kind, names in main.items()]
+    first = first or by[:1] or [say("title_total")]
     rest = by if main else by[1:]
-    return _listed(first) + (f" by {_listed(rest)}" if rest else "")
+    words = _listed(first, say)
+    return say("by", first=words, rest=_listed(rest, say)) if rest else words
 
 
 def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
@@ -222,30 +227,34 @@ def _called(group: ProductGroup) -> list[str] | None:
     return parts if known else None
 
 
-def _kind(predicates: Predicates, size: int) -> str | None:
-    """Return what is asked of an attribute in words: nothing for its values, None for its total."""
+def _kind(predicates: Predicates, size: int, say: Words) -> str | None:
+    """Return what is asked of an attribute in words: nothing for its values, None for its total.
+
+    Words that begin with a space follow the attribute.
+    """
     if isinstance(predicates, queries.Total):
         return None
     if isinstance(predicates, Identity):
         return ""
     if isinstance(predicates, queries.Sliding):
-        return f"ranges of {predicates.width}"
+        return say("ranges_of", width=predicates.width)
     if isinstance(predicates, queries.Changes):
         steps = {later - earlier for earlier, later in predicates.pairs}
-        over = " over a year" if len(steps) > 1 else f" over {min(steps)}"
-        return "change" if steps == {1} else f"change{over}"
+        name = "change_of_year" if len(steps) > 1 else "change" if steps == {1} else "change_over"
+        return say(name, steps=min(steps))
     if isinstance(predicates, queries.Permuted):
-        inner = _kind(predicates.predicates, size)
-        return f"permuted {inner}" if inner and not inner.startswith("in ") else inner
+        inner = _kind(predicates.predicates, size, say)
+        return say("permuted", kind=inner) if inner and not inner.startswith(" ") else inner
     if isinstance(predicates, queries.Stacked):
-        kinds = [_kind(part, size) for part in predicates.sets]
-        return _listed(["values" if k == "" else "total" if k is None else k for k in kinds])
-    for known, words in _KINDS.items():
+        kinds = [_kind(part, size, say) for part in predicates.sets]
+        words = {"": say("values"), None: say("title_total")}
+        return _listed([words.get(own) or str(own).strip() for own in kinds], say)
+    for known, name in _KINDS.items():
         if isinstance(predicates, known):
-            return words
-    count = predicates.count(size)
-    return f"in {count} group{'s' * (count > 1)}"
+            return say(name)
+    return f" {say.counted('in_groups', predicates.count(size))}"
 
 
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(words) if len(words) < 3 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _listed(words: Sequence[str], say: Words) -> str:
+    joined = f" {say('and')} "
+    return joined.join(words) if len(words) < 3 else f"{', '.join(words[:-1])}{joined}{words[-1]}"

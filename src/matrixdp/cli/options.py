@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections import Counter
@@ -10,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, final
 
 import typer
 from typer import Argument, Option
@@ -197,6 +198,17 @@ def warn(sentences: Iterable[str]) -> None:
     """Print sentences, such as likely mistakes, to stderr."""
     for sentence in sentences:
         typer.echo(f"Warning: {sentence}.", err=True)
+
+
+@final
+class _Teller(logging.Handler):
+    """Prints what is logged of words around tables that a language lacks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        warn([record.getMessage()])
+
+
+logging.getLogger("matrixdp.texts").addHandler(_Teller())
 
 
 def text_of(place: str, given: str, expected: str) -> str | None:

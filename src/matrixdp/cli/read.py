@@ -41,6 +41,18 @@ def _warn(release: mdp.Release) -> None:
         typer.echo(NOT_PRIVATE, err=True)
 
 
+_Language = Annotated[
+    str | None,
+    Option(metavar="LANGUAGE", help="The language of titles, labels and words, such as fr."),
+]
+_WordsFile = Annotated[
+    Path | None,
+    Option(
+        "--words", metavar="FILE", help="A catalog of words around tables, called as its language: it.toml."
+    ),
+]
+
+
 @guarded
 def show(
     folder: ReleaseFolder,
@@ -78,10 +90,8 @@ def show(
     helpers: Annotated[
         bool, Option("--helpers", help="List or write the counts that only serve statistics, too.")
     ] = False,
-    language: Annotated[
-        str | None,
-        Option(metavar="LANGUAGE", help="The language of titles, labels and notes, such as fr."),
-    ] = None,
+    language: _Language = None,
+    words: _WordsFile = None,
     suppress_above: SuppressAbove = None,
     within_range: WithinRange = False,
     round_to: RoundTo = None,
@@ -98,6 +108,8 @@ def show(
         raise wrong("table", "none", "the title of a table with --csv and --cross", "missing-key")
     if margins and cross is None:
         raise wrong("--margins", "it without --cross", "it beside --cross auto", "conflict")
+    if words is not None:
+        mdp.register_words(words)
     release = mdp.load_release(folder, confidence=confidence).in_language(language)
     release = release.presented(
         suppress_above=suppress_above, within_range=within_range or None, round_to=round_to
@@ -137,7 +149,8 @@ def _show_table(
         print_cross_table(console(), crossed, limit, margins=margins)
     else:
         print_table(console(), found, one.measures, release.presentation, release.confidence, limit)
-    for words in filter(None, (one.note, one.source and f"Source: {one.source}")):
+    source = one.source and release.presentation.say("source", source=one.source)
+    for words in filter(None, (one.note, source)):
         say(printable(words))
 
 
@@ -398,10 +411,8 @@ def report(
     suppress_above: SuppressAbove = None,
     within_range: WithinRange = False,
     round_to: RoundTo = None,
-    language: Annotated[
-        str | None,
-        Option(metavar="LANGUAGE", help="The language of titles, labels and notes, such as fr."),
-    ] = None,
+    language: _Language = None,
+    words: _WordsFile = None,
     maps: Annotated[
         list[str] | None,
         Option(
@@ -445,6 +456,8 @@ def report(
         raise wrong("--out", found, "a file outside it", "no-place")
     if files is not None and files.resolve().parent != path.resolve().parent:
         raise wrong("--files", str(files), f"a folder beside the page, in {path.parent}", "no-place")
+    if words is not None:
+        mdp.register_words(words)
     named = dict(_map(text) for text in maps or [])
     with Reporter() as reporter:
         reporter.stage("drawing the page")

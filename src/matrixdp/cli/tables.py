@@ -20,7 +20,6 @@ from matrixdp.answers.cross_table import CrossTable
 from matrixdp.answers.inference import METADATA
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of
 from matrixdp.answers.quality import (
-    GRADE_WORDS,
     MISSING,
     QUALITY,
     UNRELIABLE,
@@ -30,6 +29,7 @@ from matrixdp.answers.quality import (
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, figure_of, heading, subject_of
 from matrixdp.cli.console import Row, say
 from matrixdp.display import figure, printable, rounded
+from matrixdp.texts import ENGLISH, Words
 
 _LONGEST_KEY = 20
 #: Columns of a screen without an end.
@@ -130,8 +130,8 @@ def _print_rest(shown: int, rows: int) -> None:
         typer.echo(f"{shown:,} of {rows:,} answers shown.")
 
 
-def _interval(confidence: float) -> str:
-    return f"{100 * confidence:g}% interval"
+def _interval(confidence: float, say_in: Words = ENGLISH) -> str:
+    return say_in("interval", confidence=f"{100 * confidence:g}")
 
 
 def _labels(column: pa.ChunkedArray, missing: str) -> list[str]:
@@ -191,7 +191,7 @@ def print_table(
     screen: Console, table: pa.Table, unit: str, presentation: Presentation, confidence: float, limit: int
 ) -> None:
     """Print the first rows of a table as readers see it, and what is to be known of it."""
-    texts = texts_for_readers(table, unit, presentation, limit)
+    texts, say_in = texts_for_readers(table, unit, presentation, limit), presentation.say
     counts = METADATA not in (table.schema.metadata or {})  # a statistic says there how it was computed
     if counts:
         figures = np.stack([table.column(name).to_numpy()[:limit] for name in FIGURES])
@@ -206,14 +206,14 @@ def print_table(
             continue
         if (counts and figure in ("stddev", "lower")) or (figure == "stddev" and set(own) == {MISSING}):
             continue
-        head = printable(heading(field))
+        head = printable(heading(field, say_in))
         if figure == "lower":
             pairs = zip(own, texts[ends[subject_of(field)]], strict=True)
-            own = [_between(*pair) for pair in pairs]
-            head = f"{subject_of(field)} {_interval(confidence)}".strip()
+            own = [_between(*pair, say_in) for pair in pairs]
+            head = f"{subject_of(field)} {_interval(confidence, say_in)}".strip()
         columns.append(Column(head, own, number=bool(figure) or pa.types.is_floating(field.type)))
     if QUALITY in texts:
-        columns.append(Column(QUALITY, texts[QUALITY], number=True))
+        columns.append(Column(say_in(QUALITY), texts[QUALITY], number=True))
     print_columns(screen, columns)
     shown = table.slice(0, limit)
     if "warning" in table.column_names:
@@ -222,14 +222,15 @@ def print_table(
         say(printable(note))
     _print_rest(shown.num_rows, table.num_rows)
     if counts:
-        say(f"\N{PLUS-MINUS SIGN} is half of the {_interval(confidence)}; --csv has its ends.")
-    for words in presentation.words if QUALITY in texts else ():
+        say(say_in("half_file", interval=_interval(confidence, say_in)))
+    for words in presentation.rules(unit) if QUALITY in texts else ():
         say(words)
 
 
-def _between(low: str, high: str) -> str:
+def _between(low: str, high: str, say_in: Words) -> str:
     """Return an interval by its ends."""
-    return low if low == high == UNRELIABLE else MISSING if MISSING in (low, high) else f"{low} to {high}"
+    gone = UNRELIABLE if low == high == UNRELIABLE else MISSING if MISSING in (low, high) else ""
+    return gone or say_in("range", low=low, high=high)
 
 
 def _print_warnings(told: Sequence[str | None]) -> None:
@@ -257,12 +258,12 @@ def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins
         print_columns(screen, columns)
         if limit < len(panel.rows):
             typer.echo(f"{limit:,} of {len(panel.rows):,} rows shown.")
-    say(f"Unit: {cross.unit}.")
+    say_in = cross.presentation.say
+    say(say_in("unit", unit=cross.unit))
     if margins:
-        say(f"\N{PLUS-MINUS SIGN} is half of the {_interval(cross.confidence)}.")
-    for words in cross.presentation.words:
-        if not (margins and words == GRADE_WORDS):
-            say(words)
+        say(say_in("half", interval=_interval(cross.confidence, say_in)))
+    for words in cross.presentation.rules(cross.measures)[margins:]:  # no letters beside margins
+        say(words)
 
 
 def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:

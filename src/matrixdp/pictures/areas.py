@@ -200,12 +200,12 @@ def draw_areas(areas: Areas, answered: Answered, width: float = WIDE) -> Figure:
     axes.axis("off")
     digits = max(0, 2 - math.floor(math.log10(max(float(np.ptp(bounds)), 1e-9))))
     texts = [f"{bound:,.{min(digits, 6)}f}" for bound in bounds]
-    keys = [
-        Patch(facecolor=_colour((a + b) / 2, bounds), edgecolor=GRID, label=f"{low} to {high}")
-        for a, b, low, high in zip(bounds, bounds[1:], texts, texts[1:], strict=False)
-    ]
+    keys = []
+    for a, b, least, most in zip(bounds, bounds[1:], texts, texts[1:], strict=False):
+        label = answered.say("range", low=least, high=most)
+        keys.append(Patch(facecolor=_colour((a + b) / 2, bounds), edgecolor=GRID, label=label))
     if answered.hidden is not None and answered.hidden.any():
-        keys.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label="not shown"))
+        keys.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label=answered.say("not_shown")))
     figure.legend(
         handles=keys, loc="outside lower left", ncols=3 if width >= WIDE else 2, frameon=False,
         fontsize=9, labelcolor=INK, title=answered.unit, title_fontsize=9, alignment="left",

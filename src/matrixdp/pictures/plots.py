@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.answers.quality import UNRELIABLE
-from matrixdp.answers.table import BOUND, FIGURES, is_key
+from matrixdp.answers.table import BOUND, FIGURES, heading, is_key
 from matrixdp.answers.titles import heads, titles
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import SpecificationError
@@ -22,6 +22,7 @@ from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan import Plan
 from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
 from matrixdp.selection.selection import Selection
+from matrixdp.texts import ENGLISH, Words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,7 +160,7 @@ class Axis:
         return self.kind == "cumulative" or (self.ordered and (bool(self.days) or self.size > _MOST_BARS))
 
 
-def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
+def axes_of(domain: Domain, group: Group, say: Words = ENGLISH) -> tuple[Axis, ...]:
     """Return the axes of a query group, row-major; those of one place alone are left out.
 
     Examples
@@ -174,13 +175,13 @@ def axes_of(domain: Domain, group: Group) -> tuple[Axis, ...]:
         texts = group.content.describe(domain, group.attributes)
         return (Axis("query", tuple(texts), "categories"),)
     return tuple(
-        _axis(domain[name], predicates)
+        _axis(domain[name], predicates, say)
         for name, predicates in group.sets.items()
         if not isinstance(predicates, Total) and predicates.count(domain[name].size) > 1
     )
 
 
-def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
+def _axis(attribute: Attribute, predicates: Predicates, say: Words) -> Axis:
     names = tuple(attribute.label(code) for code in range(attribute.size))
     unit = attribute.told.get("unit", "")
     title = f"{attribute.title} ({unit})" if unit else attribute.title
@@ -188,9 +189,9 @@ def _axis(attribute: Attribute, predicates: Predicates) -> Axis:
     timed = ends is not None and ends.low.dtype.kind == "M" and len(ends.low) == attribute.size
     first, last = (tuple(own.tolist()) for own in (ends.low, ends.high)) if ends and timed else ((), ())
     if isinstance(predicates, Prefix):
-        return Axis(f"{title}, at most", names, "cumulative", days=last)
+        return Axis(say("at_most", title=title), names, "cumulative", days=last)
     if isinstance(predicates, Suffix):
-        return Axis(f"{title}, at least", names, "cumulative", days=first)
+        return Axis(say("at_least", title=title), names, "cumulative", days=first)
     if isinstance(predicates, Identity):
         return Axis(title, names, "values" if attribute.numeric else "categories", days=first)
     texts = tuple(predicates.describe(attribute))
@@ -255,6 +256,8 @@ class Answered:
         Whether the figures are days, counted from 1970 as matplotlib does.
     hidden : ndarray, optional
         Which figures are suppressed.
+    say : Words
+        The words around figures.
     """
 
     axes: tuple[Axis, ...]
@@ -266,6 +269,7 @@ class Answered:
     counts: bool = True
     dates: bool = False
     hidden: NDArray[np.bool_] | None = None
+    say: Words = ENGLISH
 
     @property
     def form(self) -> Form:
@@ -296,7 +300,7 @@ class Answered:
         return replace(self, hidden=mask, **blank)
 
 
-def answered_statistic(table: pa.Table, unit: str) -> Answered:
+def answered_statistic(table: pa.Table, unit: str, say: Words = ENGLISH) -> Answered:
     """Return a statistic as pictures need it: of a CDF the shares, of any other the estimates.
 
     Parameters
@@ -305,20 +309,24 @@ def answered_statistic(table: pa.Table, unit: str) -> Answered:
         What a method such as `Release.mean` returns.
     unit : str
         Of the estimates.
+    say : Words
+        The words around figures.
     """
     keys = [field.name for field in table.schema if is_key(field)]
     cumulated = "share_lower" in table.column_names
-    axes = tuple(_axis_of_key(table, key, cumulated and key == keys[-1]) for key in keys)
+    axes = tuple(_axis_of_key(table, key, cumulated and key == keys[-1], say) for key in keys)
     if math.prod(axis.size for axis in axes) != table.num_rows:
         rows = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
-        axes = (Axis(", ".join(keys), tuple(", ".join(map(str, row)) for row in rows), "categories"),)
+        called = ", ".join(heading(table.schema.field(key), say) for key in keys)
+        axes = (Axis(called, tuple(", ".join(map(str, row)) for row in rows), "categories"),)
     names = ("share", "share_stddev", "share_lower", "share_upper") if cumulated else FIGURES
     columns = [table.column(name).to_pylist() for name in names]
     dates = any(isinstance(value, dt.date) for value in columns[0])
     figures = [np.array([_number(value) for value in column]) for column in columns]
     axes = tuple(axis for axis in axes if axis.size > 1)
     estimates, stddevs, lower, upper = figures
-    return Answered(axes, estimates, stddevs, lower, upper, "share" if cumulated else unit, False, dates)
+    unit = say("share") if cumulated else unit
+    return Answered(axes, estimates, stddevs, lower, upper, unit, False, dates, say=say)
 
 
 def _number(value: float | dt.date | None) -> float:
@@ -327,17 +335,19 @@ def _number(value: float | dt.date | None) -> float:
     return (value - _EPOCH).days if isinstance(value, dt.date) else value
 
 
-def _axis_of_key(table: pa.Table, key: str, cumulated: bool) -> Axis:
+def _axis_of_key(table: pa.Table, key: str, cumulated: bool, say: Words) -> Axis:
     """Return the axis of a key of a statistic; the last one of a CDF is drawn at the ends of its values."""
-    labels = dict.fromkeys("all" if value is None else str(value) for value in table.column(key).to_pylist())
+    none, title = say("all"), heading(table.schema.field(key), say)
+    labels = dict.fromkeys(none if value is None else str(value) for value in table.column(key).to_pylist())
     if not cumulated:
-        return Axis(key, tuple(labels), "categories")
+        return Axis(title, tuple(labels), "categories")
     days: dict[dt.date, None] = {}
     end = table.column_names.index(key) + 2
     if end < table.num_columns and _holds_days(table.schema.field(end)):
         days = dict.fromkeys(table.column(end).to_pylist())
     ends = tuple(label.rpartition("-")[2] for label in labels)
-    return Axis(f"{key}, at most", ends, "cumulative", days=tuple(days) if len(days) == len(ends) else ())
+    known = tuple(days) if len(days) == len(ends) else ()
+    return Axis(say("at_most", title=title), ends, "cumulative", days=known)
 
 
 def _holds_days(field: pa.Field) -> bool:
@@ -433,7 +443,7 @@ def _order(sizes: Array) -> NDArray[np.intp]:
 
 def _rows(answered: Answered, width: float) -> Figure:
     """Draw a row for each answer: bars of counts where they are few, else points, with their intervals."""
-    labels = joined(answered.axes) if answered.axes else ("all",)
+    labels = joined(answered.axes) if answered.axes else (answered.say("all"),)
     longest = _longest(width) * (2 if len(answered.axes) > 1 and width >= WIDE else 1)
     order = _order(answered.estimates)
     figure = new_figure(width, 0.9 + _pitch(len(order)) * len(order))
@@ -441,8 +451,10 @@ def _rows(answered: Answered, width: float) -> Figure:
     own = [figures[order] for figures in (answered.estimates, answered.lower, answered.upper)]
     _draw_rows(axes, own, answered)
     axes.set_ylabel(shortened(", ".join(axis.name for axis in answered.axes), 40), loc="top")
-    more = "" if len(order) == len(labels) else f", the largest {len(order)} of {len(labels):,}"
-    rows_of(axes, [labels[place] for place in order], f"{answered.unit}{more}", longest)
+    unit = answered.unit
+    if len(order) < len(labels):
+        unit = answered.say("largest_shown", unit=unit, shown=len(order), number=f"{len(labels):,}")
+    rows_of(axes, [labels[place] for place in order], unit, longest)
     mark(axes.xaxis, width - 1.8, dates=answered.dates)
     if len(order) > _MOST_BARS:
         axes.tick_params(axis="x", top=True, labeltop=True)
@@ -481,7 +493,7 @@ def _lines(answered: Answered, width: float) -> Figure:
     along, others, figures = _split(answered)
     figure = new_figure(width, 3.6 if width >= WIDE else 3.2)
     axes = figure.add_subplot()
-    drawn = _draw_lines(axes, along, figures, width - 1)
+    drawn = _draw_lines(axes, along, figures, width - 1, answered.say)
     axes.set_ylabel(answered.unit)
     if others:
         title = shortened(", ".join(axis.name for axis in others), 40)
@@ -497,7 +509,7 @@ def _lines(answered: Answered, width: float) -> Figure:
     return figure
 
 
-def _draw_lines(axes: Axes, along: Axis, figures: Sequence[Array], inches: float) -> list[Any]:
+def _draw_lines(axes: Axes, along: Axis, figures: Sequence[Array], inches: float, say: Words) -> list[Any]:
     # of a long axis places at equal distances are drawn, the last among them
     every = -(-along.size // _MOST_PLACES)
     kept = np.arange(along.size)[::-1][::every][::-1]
@@ -516,8 +528,8 @@ def _draw_lines(axes: Axes, along: Axis, figures: Sequence[Array], inches: float
     else:
         longest = max(len(shortened(label, 14)) for label in along.labels)
         axes.set_xticks(*label_places(along.labels, max(2, min(8, int(inches / (0.09 * longest + 0.2))))))
-    words = f" (one of every {every} values)" if every > 1 else ""
-    axes.set_xlabel(shortened(along.name, int(8 * inches)) + words, loc="left")
+    name = shortened(along.name, int(8 * inches))
+    axes.set_xlabel(say("every", title=name, every=every) if every > 1 else name, loc="left")
     mark(axes.yaxis, 4)
     axes.margins(x=0.01)
     quiet(axes)
@@ -541,7 +553,7 @@ def _panels(answered: Answered, width: float) -> Figure:
             axes.set_visible(False)
             continue
         if along.continuous:
-            _draw_lines(axes, along, [own[place : place + 1] for own in figures], inches)
+            _draw_lines(axes, along, [own[place : place + 1] for own in figures], inches, answered.say)
             axes.set_xlabel("")
         else:
             _draw_rows(axes, [own[place, order] for own in figures], answered)
@@ -562,9 +574,9 @@ def _panels(answered: Answered, width: float) -> Figure:
     return figure
 
 
-def draw_statistic(table: pa.Table, unit: str, title: str = "") -> Figure:
+def draw_statistic(table: pa.Table, unit: str, title: str = "", say: Words = ENGLISH) -> Figure:
     """Return the picture of a statistic, as `answered_statistic` reads it."""
-    return draw_answers(answered_statistic(table, unit), title)
+    return draw_answers(answered_statistic(table, unit, say), title)
 
 
 # Heat maps of estimates, beside one of their standard errors where these differ.
@@ -578,9 +590,9 @@ def _heat_map(answered: Answered, width: float) -> Figure:
     estimates, stddevs, halves = (own.reshape(-1, columns.size) for own in values)
     count, across = estimates.shape
     written = count * across <= _WRITTEN and across <= (8 if width >= WIDE else 3)
-    panels = [(_title("estimate", stddevs), estimates)]
+    panels = [(_title(answered.say, stddevs), estimates)]
     if not alike(stddevs):
-        panels.append(("standard error", stddevs))
+        panels.append((answered.say("stddev"), stddevs))
     below = width < WIDE or across > 12 or (written and across > 3)
     shape = (len(panels), 1) if below else (1, len(panels))
     named = count <= _MOST_NAMED
@@ -610,17 +622,17 @@ def _triangles(answered: Answered, width: float) -> Figure:
     [place] = (i for i, axis in enumerate(answered.axes) if axis.kind == "ranges")
     axis, others = answered.axes[place], answered.axes[:place] + answered.axes[place + 1 :]
     estimates, stddevs = (_front(answered, own, place) for own in (answered.estimates, answered.stddevs))
-    titles = [shortened(name) or _title("estimate", stddevs) for name in joined(others)]
+    titles = [shortened(name) or _title(answered.say, stddevs) for name in joined(others)]
     panels = list(zip(titles, estimates, strict=True))
     if not alike(stddevs):
-        panels.append(("standard error, the largest", np.nanmax(stddevs, axis=0)))
+        panels.append((answered.say("largest_error"), np.fmax.reduce(stddevs, axis=0)))
     across = min(len(panels), 2) if width >= WIDE else 1
     down = math.ceil(len(panels) / across)
     figure = new_figure(width, 2.9 * down)
     norm = _norm(estimates, stddevs)
     x, y = (
-        (shortened(f"{axis.name}, {end}", 30), label_places(axis.values, most))
-        for end, most in (("to", 3), ("from", 6))
+        (shortened(f"{axis.name}, {answered.say(end)}", 30), label_places(axis.values, most))
+        for end, most in (("upper", 3), ("lower", 6))
     )
     for number, (title, values) in enumerate(panels):
         square = np.full((len(axis.values), len(axis.values)), np.nan)
@@ -659,9 +671,10 @@ def alike(stddevs: Array) -> bool:
     return bool(np.nanmax(stddevs) <= _ALIKE * np.nanmin(stddevs))
 
 
-def _title(name: str, stddevs: Array) -> str:
+def _title(say: Words, stddevs: Array) -> str:
     """Return the title of a map, with the standard error where that is all but the same everywhere."""
-    return f"{name} (standard error {np.nanmax(stddevs):.3g})" if alike(stddevs) else name
+    title = say("estimate")
+    return say("with_error", title=title, error=f"{np.nanmax(stddevs):.3g}") if alike(stddevs) else title
 
 
 def _norm(estimates: Array, stddevs: Array) -> Normalize:
@@ -781,7 +794,10 @@ _MOST = 30
 
 
 def draw_accuracies(
-    rows: Sequence[tuple[str, float, float | None]], straight: float | None, width: float = WIDE
+    rows: Sequence[tuple[str, float, float | None]],
+    straight: float | None,
+    width: float = WIDE,
+    say: Words = ENGLISH,
 ) -> Figure:
     """Return the errors of groups as points: the largest of them, where there are more than 30.
 
@@ -798,20 +814,20 @@ def draw_accuracies(
     figure = new_figure(width, 1.3 + 0.24 * len(shown))
     axes = figure.add_subplot()
     errors = [row[1] for row in shown]
-    axes.plot(errors, range(len(shown)), "o", color=SERIES[0], label="RMSE of this release")
+    axes.plot(errors, range(len(shown)), "o", color=SERIES[0], label=say("legend_rmse"))
     known = [(row[2], place) for place, row in enumerate(shown) if row[2] is not None]
     if known:
         thick: dict[str, Any] = {"markersize": 10, "markeredgewidth": 2}
-        axes.plot(*zip(*known, strict=True), "|", color=LEAST, label="lower bound", **thick)
+        axes.plot(*zip(*known, strict=True), "|", color=LEAST, label=say("head_least"), **thick)
     if straight is not None:
-        axes.axvline(straight, color=INK, linestyle="--", linewidth=1.2, label="noise on the workload")
+        axes.axvline(straight, color=INK, linestyle="--", linewidth=1.2, label=say("head_straight"))
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if width >= WIDE else (1.0,)))
     axes.xaxis.set_major_formatter("{x:,.10g}")
     axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.08, y=0.04)
-    more = "" if len(shown) == len(rows) else f", the largest of {len(rows):,}"
-    rows_of(axes, [row[0] for row in shown], f"standard error in records{more}", 30 if width >= WIDE else 20)
+    unit = say("axis_errors" if len(shown) == len(rows) else "axis_errors_some", number=f"{len(rows):,}")
+    rows_of(axes, [row[0] for row in shown], unit, 30 if width >= WIDE else 20)
     columns = 3 if width >= WIDE else 1
     figure.legend(loc="outside upper center", ncols=columns, fontsize=8.5, frameon=False, labelcolor=INK)
     return figure

@@ -182,8 +182,9 @@ def _write(
         if METADATA in (schema.metadata or {}):
             said["statistic"] = json.loads(schema.metadata[METADATA])
         schema = pa.schema(described, metadata={"matrixdp": json.dumps(said, ensure_ascii=False)})
-    spoken = plain and release.domain.language is not None
-    headers = unique(map(heading, schema)) if spoken else tuple(schema.names)
+    headers = tuple(schema.names)
+    if plain and release.domain.language is not None:
+        headers = unique(heading(field, release.presentation.say) for field in schema)
     plain_form = pa.schema([field.with_name(name) for field, name in zip(schema, headers, strict=True)])
     writer = (
         pacsv.CSVWriter(path, plain_form) if plain else pq.ParquetWriter(path, schema, compression="zstd")

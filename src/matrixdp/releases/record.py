@@ -38,6 +38,7 @@ from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Group
 from matrixdp.queries.groups import subtracts
 from matrixdp.storage.archive import read_strictly
+from matrixdp.texts import ENGLISH
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
@@ -588,7 +589,7 @@ def _fields(release: Release, file: TableFile) -> list[dict[str, Any]]:
         kind = _column_kind(field.type, "integer", "number", "date", "string")
         own: dict[str, Any] = {"name": header, "type": kind}
         if _titled(field) not in ([], [header]):
-            own["title"] = heading(field)
+            own["title"] = heading(field, ENGLISH)
         own["description"] = _described(release, field)
         listed = file.categories.get(field.name, ())
         if 0 < len(listed) <= _MOST_CATEGORIES:
@@ -654,7 +655,7 @@ def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
 
 def _titled(field: pa.Field) -> list[str]:
     """Return the title of a column, where it has one."""
-    return [heading(field)] if TITLE in (field.metadata or {}) else []
+    return [heading(field, ENGLISH)] if TITLE in (field.metadata or {}) else []
 
 
 def _catalogued(told: Mapping[str, str]) -> dict[str, Any]:

@@ -579,7 +579,7 @@ class Release(Displayed):
     @property
     def presentation(self) -> Presentation:
         """What readers see of figures; files for machines keep every estimate as it is."""
-        return Presentation.of(self.publication)
+        return Presentation.of(self.publication, self.domain.language)
 
     @cached_property
     def tables(self) -> tuple[PublishedTable, ...]:
@@ -597,7 +597,8 @@ class Release(Displayed):
         >>> [(one.title, one.unit, one.rows) for one in release.tables]
         [('sex', 'records', 2), ('age', 'records', 8), ('median of age', 'age', 1)]
         """
-        return published_tables(self.workload, self.asked, self.told.get("unit", "records"))
+        say = self.presentation.say
+        return published_tables(self.workload, self.asked, say, self.told.get("unit", say("records")))
 
     @cached_property
     def helpers(self) -> tuple[PublishedTable, ...]:
@@ -1069,16 +1070,17 @@ class Release(Displayed):
         """
         from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_answers, draw_statistic
 
-        one = self.find(group)
+        one, say = self.find(group), self.presentation.say
         if one.group is None:
-            return draw_statistic(self.table(one), one.unit, one.title)
+            return draw_statistic(self.table(one), one.unit, one.title, say)
         if one.rows > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{one.title}: {one.rows:,} answers; {most}")
         with self._computing([one.group]):
             estimates, stddevs, halves = self._figures(one.group)
-        ends, axes = (estimates - halves, estimates + halves), axes_of(self.domain, one.group)
-        return draw_answers(Answered(axes, estimates, stddevs, *ends), one.title)
+        ends, axes = (estimates - halves, estimates + halves), axes_of(self.domain, one.group, say)
+        drawn = Answered(axes, estimates, stddevs, *ends, unit=one.unit, say=say)
+        return draw_answers(drawn, one.title)
 
     def model(
         self,

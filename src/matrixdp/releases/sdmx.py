@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from matrixdp.answers.intervals import decimals_by_subject, for_people
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.quality import GRADE_WORDS, UNRELIABLE, graded
+from matrixdp.answers.quality import UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import unique
 from matrixdp.errors import SpecificationError
@@ -196,12 +196,12 @@ def _structures(
     """Return the concept scheme, the code lists, and for each table its structure and its dataflow."""
     from pysdmx import model as sdmx
 
-    titles = dict(_FIGURES.values()) | _FIXED
+    titles, say = dict(_FIGURES.values()) | _FIXED, speaker.presentation.say
     names: dict[str, dict[str, str]] = {name: {"": "Total"} for name in codes}
     for flow, table in zip(flows, tables, strict=True):
         spoken = dict(zip(flow.table.column_names, table.schema, strict=True))
         for name, own in (*flow.keys.items(), *flow.others.items()):
-            titles.setdefault(own, heading(spoken[name]))
+            titles.setdefault(own, heading(spoken[name], say))
             if name in flow.keys:
                 pairs = zip(
                     _texts(flow.table.column(name)), _texts(table.column(spoken[name].name)), strict=True
@@ -242,7 +242,7 @@ def _structures(
         parts += [component(own, sdmx.Role.ATTRIBUTE) for own in _FIXED]
         for name, own in flow.others.items():
             parts.append(component(own, sdmx.Role.ATTRIBUTE, _kind(flow.table.schema.field(name))))
-        words = " ".join(filter(None, (one.note, one.source, GRADE_WORDS, speaker.statement.text)))
+        words = " ".join(filter(None, (one.note, one.source, say("grades"), speaker.statement.text)))
         structure = sdmx.DataStructureDefinition(
             f"DSD_{flow.id}", name=one.title, components=sdmx.Components(parts), agency=agency
         )

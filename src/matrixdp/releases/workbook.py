@@ -27,11 +27,6 @@ MAX_ROWS, MAX_TABLES = 1_000_000, 500
 _LONGEST_SHEET = 31
 #: Rows above the head of a table: its title, its unit, and a link to the contents.
 _ABOVE = 4
-_CONTENTS, _NOTES = "Contents", "Notes"
-_NEGATIVE = (
-    "An estimate below 0 is noise around a small count; it stays, since sums of estimates are right only if "
-    "nothing is cut off."
-)
 
 
 def write_workbook(release: Release, published: Sequence[PublishedTable], path: Path) -> None:
@@ -111,37 +106,44 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
     made = release.measurement.authorization.time
     day = dt.datetime(2000, 1, 1) if made is None else dt.datetime.fromisoformat(made).replace(tzinfo=None)
     book.set_properties({"created": day, "comments": release.statement.text})
-    looks = _Looks(book)
-    contents = book.add_worksheet(_CONTENTS)
-    sheets = list(_sheets(release, published))
-    _write_contents(contents, looks, release, sheets)
+    looks, say = _Looks(book), release.presentation.say
+    front, back = (_plain(say(name))[:_LONGEST_SHEET] for name in ("contents", "notes"))
+    contents = book.add_worksheet(front)
+    sheets = list(_sheets(release, published, {front.casefold(), back.casefold()}))
+    _write_contents(contents, looks, release, sheets, back)
     for own in sheets:
         sheet = book.add_worksheet(own.name)
         sheet.write_string(0, 0, own.one.title, looks.title)
-        sheet.write_url(2, 0, f"internal:'{_CONTENTS}'!A1", looks.link, _CONTENTS)
-        unit = f"Unit: {own.one.unit}. "
-        note, source = own.one.note, own.one.source and f"Source: {own.one.source}"
-        told = "".join(f" {text.rstrip('.')}." for text in (note, source) if text)
+        sheet.write_url(2, 0, f"internal:'{front}'!A1", looks.link, front)
+        source = own.one.source and say("source", source=own.one.source.rstrip("."))
+        note = own.one.note and f"{own.one.note.rstrip('.')}."
+        what = say("letters", notes=back)
+        if own.cross is None:
+            what = say("intervals_of", confidence=f"{100 * release.confidence:g}")
+        line = " ".join(filter(None, (say("unit", unit=own.one.unit), what, note, source)))
+        sheet.write_string(1, 0, line)
         if own.cross is not None:
-            sheet.write_string(1, 0, f"{unit}Letters are the quality of figures: see {_NOTES}.{told}")
             _write_cross(sheet, looks, own.cross)
         else:
-            sheet.write_string(1, 0, f"{unit}Intervals of {100 * release.confidence:g}% confidence.{told}")
             _write_list(sheet, looks, release, own.one)
-    notes = book.add_worksheet(_NOTES)
+    notes = book.add_worksheet(back)
     notes.set_column(0, 0, 110)
     for row, text in enumerate(_notes(release)):
         notes.write_string(row, 0, text, looks.words)
 
 
-def _sheets(release: Release, published: Sequence[PublishedTable]) -> Iterator[_Sheet]:
+def _plain(title: str) -> str:
+    """Return a title in letters that the name of a sheet can have."""
+    plain = re.sub(r"[\[\]:*?/\\']+", " ", title)
+    return " ".join("".join(c for c in plain if c.isprintable()).split()) or "table"
+
+
+def _sheets(release: Release, published: Sequence[PublishedTable], taken: set[str]) -> Iterator[_Sheet]:
     """Yield the sheets of tables, under names that Excel takes: 31 letters, each once in any case."""
-    taken = {_CONTENTS.casefold(), _NOTES.casefold()}
-    inference = release.inference()
+    inference, listed = release.inference(), release.presentation.say("list_ending")
 
     def named(title: str, ending: str = "") -> str:
-        plain = re.sub(r"[\[\]:*?/\\']+", " ", title)
-        base = " ".join("".join(c for c in plain if c.isprintable()).split()) or "table"
+        base = _plain(title)
         endings = (ending if number == 1 else f"{ending} {number}" for number in count(1))
         names = (base[: _LONGEST_SHEET - len(end)].rstrip() + end for end in endings)
         name = next(one for one in names if one.casefold() not in taken)
@@ -152,23 +154,25 @@ def _sheets(release: Release, published: Sequence[PublishedTable]) -> Iterator[_
         cross = default_cross_table(inference, one, release.presentation)
         if cross is not None:
             yield _Sheet(named(one.title), one, cross)
-        yield _Sheet(named(one.title, "" if cross is None else " (list)"), one, None)
+        yield _Sheet(named(one.title, "" if cross is None else listed), one, None)
 
 
-def _write_contents(sheet: Any, looks: _Looks, release: Release, sheets: Sequence[_Sheet]) -> None:
+def _write_contents(
+    sheet: Any, looks: _Looks, release: Release, sheets: Sequence[_Sheet], notes: str
+) -> None:
     sheet.set_column(0, 0, 50)
     sheet.set_column(1, 5, 18)
-    sheet.write_string(0, 0, _CONTENTS, looks.title)
+    say = release.presentation.say
+    sheet.write_string(0, 0, say("contents"), looks.title)
     if not release.private:
-        sheet.write_string(1, 0, "NOT PRIVATE: the noise was seeded. Do not publish.", looks.alarm)
-    heads = ("table", "with intervals", "rows", "unit", "standard error (RMS)", "largest")
-    for column, head in enumerate(heads):
-        sheet.write_string(2, column, head, looks.head(figure=column in (2, 4, 5)))
+        sheet.write_string(1, 0, say("seeded_book"), looks.alarm)
+    for column, head in enumerate(("table", "intervals", "rows", "unit", "error", "largest")):
+        sheet.write_string(2, column, say(f"head_{head}"), looks.head(figure=column in (2, 4, 5)))
     row, listed = 2, None
     for own in sheets:
         link = f"internal:'{own.name}'!A1"
         if own.one is listed:  # the list of a cross table
-            sheet.write_url(row, 1, link, looks.link, "list")
+            sheet.write_url(row, 1, link, looks.link, say("list"))
             continue
         row, listed = row + 1, own.one
         sheet.write_url(row, 0, link, looks.link, legal_xml(own.one.title))
@@ -176,7 +180,7 @@ def _write_contents(sheet: Any, looks: _Looks, release: Release, sheets: Sequenc
         sheet.write_string(row, 3, own.one.unit)
         for column, error in enumerate(table_errors(own.one, release.analysis) or (), start=4):
             sheet.write_number(row, column, float(f"{error:.3g}"))
-    sheet.write_url(row + 1, 0, f"internal:'{_NOTES}'!A1", looks.link, _NOTES)
+    sheet.write_url(row + 1, 0, f"internal:'{notes}'!A1", looks.link, notes)
     sheet.freeze_panes(3, 0)
 
 
@@ -210,8 +214,9 @@ def _write_cross(sheet: Any, looks: _Looks, cross: CrossTable) -> None:
 
 def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable) -> None:
     """Write a table as it is, a row for each of its figures, with standard errors and intervals."""
+    say = release.presentation.say
     if one.statistic is not None and one.statistic.published is None:
-        sheet.write_string(_ABOVE, 0, f"Not computed: {one.statistic.refusal}")
+        sheet.write_string(_ABOVE, 0, say("not_computed", reason=one.statistic.refusal))
         return
     exact = release.table(one).to_arrow()
     decimals = decimals_by_subject(exact)
@@ -219,7 +224,7 @@ def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable
     gone = suppressed_rows(table)
     for column, field in enumerate(table.schema):
         figure, subject = figure_of(field), subject_of(field)
-        sheet.write_string(_ABOVE, column, heading(field), looks.head(bool(figure)))
+        sheet.write_string(_ABOVE, column, heading(field, say), looks.head(bool(figure)))
         digits = decimals.get(subject)
         if figure != "stddev":
             digits = release.presentation.digits(subject or one.measures, digits)
@@ -240,16 +245,15 @@ def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable
 
 
 def _notes(release: Release) -> list[str]:
+    presentation, say = release.presentation, release.presentation.say
     return [
-        *([] if release.private else ["NOT PRIVATE: the noise was seeded. Do not publish these tables."]),
-        *(f"{key.replace('_', ' ').capitalize()}: {text}" for key, text in release.told.items()),
+        *([] if release.private else [say("seeded_notes")]),
+        *(f"{say(f'told_{key}')}: {text}" for key, text in release.told.items()),
         release.statement.text,
-        *(f"{title}: {note}" for title, note in attribute_notes(release.domain)),
-        "Every figure is the true one plus noise of a known size. Figures have the digits that their "
-        "standard errors justify; ends of intervals are rounded outward. Totals are rounded on their own, so "
-        "they can differ from the sums of rounded figures.",
-        f"Intervals are {release.intervals.description}.",
-        *release.presentation.words,
-        *([] if release.presentation.within_range else [_NEGATIVE]),
+        *(f"{title}: {note}" for title, note in attribute_notes(release.domain, say)),
+        say("digits"),
+        say("intervals_are", description=release.intervals.described(say)),
+        *presentation.words,
+        *([] if presentation.within_range else [say("negative")]),
         *release.warnings,
     ]

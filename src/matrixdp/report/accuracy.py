@@ -71,7 +71,7 @@ class Accuracies:
         is not ``exact``, at least that; None where it would take long to compute.
     exact : bool
     aim : str
-        What the selection made least, and its certificate is about.
+        What the selection made least, and its certificate is about: RMSE, or a key of the words.
     gap : str or None
         By how many percent that may be above the least possible.
     """
@@ -121,11 +121,11 @@ def _gap(release: Release) -> str | None:
 
 
 def aim(release: Release) -> str:
-    """Return what the selection made least, and its certificate is about."""
+    """Return what the selection made least, and its certificate is about: RMSE, or a key of the words."""
     if release.origin.get("objective") != "sum":
-        return "largest standard error with the workload's weights"
+        return "aim_largest"
     weighted = any(g.weight != 1 or g.query_weights is not None for g in release.workload)
-    return "RMSE with the workload's weights" if weighted else "RMSE"
+    return "aim_weighted" if weighted else "RMSE"
 
 
 def _together(

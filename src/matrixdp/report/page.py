@@ -10,17 +10,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
 from matrixdp.answers.publication import attribute_notes
+from matrixdp.answers.table import heading
 from matrixdp.display import figure, printable
 from matrixdp.domain.kinds import Dates
 from matrixdp.errors import SpecificationError
 from matrixdp.pictures.areas import draw_areas, mapped
-from matrixdp.pictures.plots import DARK, NARROW, WIDE, draw_accuracies, draw_answers
+from matrixdp.pictures.plots import DARK, NARROW, WIDE, Answered, draw_accuracies, draw_answers
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
@@ -28,6 +30,7 @@ from matrixdp.report import tables
 from matrixdp.report.accuracy import Accuracies, accuracies
 from matrixdp.report.tables import Shown, data_address, key_figures, shown_tables
 from matrixdp.storage.archive import plain_content
+from matrixdp.texts import Words
 from matrixdp.verification.explain import explanation
 
 if TYPE_CHECKING:
@@ -61,15 +64,6 @@ def odds(mu: float) -> float:
     from scipy.special import ndtr
 
     return min(1.0, math.floor(1000 * float(ndtr(mu / 2)) + 1) / 1000)
-
-
-_FORMS = {
-    "rows": "{marks} are estimates, with their intervals.",
-    "lines": "Lines are estimates, bands their intervals.",
-    "panels": "{marks} are estimates, with their intervals; all panels have the same scale.",
-    "heat map": "Each cell is an estimate{written}.",
-    "triangles": "Each point is an estimate: of the records from one value to another.",
-}
 
 
 def report_release(
@@ -134,9 +128,9 @@ def report_release(
     >>> page[:15], "<h1>Survey</h1>" in page
     ('<!doctype html>', True)
     """
-    environment = _environment()
     folder = Path(out)
     release = load_release(folder).in_language(language)
+    environment = _environment(release.presentation.say)
     presentation = release.presented(
         suppress_above=suppress_above, within_range=within_range, round_to=round_to
     ).presentation
@@ -144,16 +138,16 @@ def report_release(
     shown = list(shown_tables(release, presentation))
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))
-    confidence = f"{100 * release.confidence:g}"
+    confidence, say = f"{100 * release.confidence:g}", presentation.say
     return environment.get_template("page.html").render(
         release=release,
         statement=release.statement,
         shown=shown,
         left_out=len(release.tables) - len(shown),
         keys=key_figures(shown),
-        told=_told(release, title, name),
-        notes=attribute_notes(release.domain),
-        pictures=_pictures(shown, maps or {}),
+        told=_told(release, title, name, say),
+        notes=attribute_notes(release.domain, say),
+        pictures=_pictures(shown, maps or {}, say),
         files=_listed(exported),
         errors=accuracies(release, record),
         name=name,
@@ -164,7 +158,9 @@ def report_release(
         noise=release.measurement.plan.noise.title,
         confidence=confidence,
         presentation=presentation,
-        quartiles=list(_quartiles(release, confidence)),
+        intervals=release.intervals.described(say),
+        language=say.language,
+        quartiles=list(_quartiles(release, confidence, say)),
         explanation={
             heading: [(type(block).__name__, block) for block in blocks]
             for heading, blocks in explanation(folder, release).items()
@@ -172,9 +168,10 @@ def report_release(
     )
 
 
-def _environment() -> Environment:
+def _environment(say: Words) -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
+        from markupsafe import escape
     except ImportError:
         expected = "an installation with it: pip install 'matrixdp[report]'"
         raise SpecificationError.at(("report",), "no Jinja2", expected, code="missing-library") from None
@@ -185,11 +182,11 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "printable": printable,
-        "counted": "{:,}".format,
-        "figure": _figure,
-        "errors": _errors,
+    environment.filters |= {"printable": printable, "counted": "{:,}".format, "figure": _figure}
+    environment.globals |= {
+        "w": lambda name, **values: escape(say.texts[name]).format(**values),
+        "number_of": say.counted,
+        "pictured_errors": lambda errors: _errors(errors, say),
     }
     return environment
 
@@ -215,29 +212,29 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _errors(found: Accuracies) -> Pictured:
+def _errors(found: Accuracies, say: Words) -> Pictured:
     """Return the picture of the errors."""
     points = [(row.title, row.rmse, row.least) for row in found.rows]
-    words = f"Root mean square standard errors of {len(points)} tables, as in the table below."
-    wide, narrow = (_image(draw_accuracies(points, found.straight, own)) for own in (WIDE, NARROW))
-    return Pictured(wide, narrow, words)
+    wide, narrow = (_image(draw_accuracies(points, found.straight, own, say)) for own in (WIDE, NARROW))
+    return Pictured(wide, narrow, say("accuracy_picture", number=len(points)))
 
 
-def _pictures(shown: Sequence[Shown], maps: Mapping[str, str]) -> list[list[Pictured]]:
+def _pictures(shown: Sequence[Shown], maps: Mapping[str, str], say: Words) -> list[list[Pictured]]:
     """Return the pictures of each table: a map where there is one, and a chart."""
     areas = mapped({one.alone: one.picture for one in shown if one.picture is not None and one.alone}, maps)
     found = []
     for one in shown:
         picture, own = one.picture, []
         if picture is not None:
-            axes = " by ".join(axis.name for axis in picture.axes)
+            axes = reduce(lambda a, b: say("by", first=a, rest=b), (axis.name for axis in picture.axes))
             if (outlines := areas.get(one.alone)) is not None:
                 wide, narrow = (_image(draw_areas(outlines, picture, width)) for width in (WIDE, NARROW))
-                words = "Map in classes of equally many areas. Areas without a figure are hatched."
-                own.append(Pictured(wide, narrow, printable(f"{one.title}: map of {axes}"), words))
+                alt = printable(say("map_alt", title=one.title, axes=axes))
+                own.append(Pictured(wide, narrow, alt, say("map_caption")))
             wide, narrow = (_image(draw_answers(picture, width=width)) for width in (WIDE, NARROW))
-            alt = f"{one.title}: {picture.form} of {axes}, with the figures of the table below"
-            own.append(Pictured(wide, narrow, printable(alt), _caption(one)))
+            form = say(f"alt_{picture.form.replace(' ', '_')}")
+            alt = say("picture_alt", title=one.title, form=form, axes=axes)
+            own.append(Pictured(wide, narrow, printable(alt), _caption(picture, say)))
         found.append(own)
     return found
 
@@ -247,13 +244,14 @@ _TOLD = (
 )  # fmt: skip
 
 
-def _told(release: Release, title: str | None, name: str) -> dict[str, str]:
+def _told(release: Release, title: str | None, name: str, say: Words) -> dict[str, str]:
     """Return what readers are told of the release as a whole; nothing for what is not said."""
     told = dict.fromkeys(_TOLD, "") | {"title": name} | release.told
     days = (own for own in release.domain if isinstance(own, Dates) and own.by not in ("weekday", "hour"))
     spans = {(own.first, own.last) for own in days}
     if len(spans) == 1 and not told["period"]:
-        told["period"] = " to ".join(f"{day.day} {day:%B %Y}" for day in spans.pop() if day is not None)
+        low, high = (say.day(day) for day in spans.pop() if day is not None)
+        told["period"] = say("range", low=low, high=high)
     return told if title is None else told | {"title": title}
 
 
@@ -276,13 +274,14 @@ def _listed(exported: str | os.PathLike[str] | None) -> list[tuple[str, str, str
     ]
 
 
-def _quartiles(release: Release, confidence: str) -> Iterator[dict[str, Any]]:
-    heads = {"quantile": "share of records", "lower": f"{confidence}% from", "upper": "to"}
+def _quartiles(release: Release, confidence: str, say: Words) -> Iterator[dict[str, Any]]:
     for title, table in tables.quartiles(release):
         names = [name for name in table.column_names if name not in ("stddev", "warning")]
+        heads = {name: heading(table.schema.field(name), say, confidence) for name in names}
+        heads["quantile"] = say("share_of_records")
         yield {
             "title": printable(title),
-            "heads": [printable(heads.get(name, name)) for name in names],
+            "heads": [printable(heads[name]) for name in names],
             "keyed": len(names) - 4,
             "rows": [[_statistic(row[name]) for name in names] for row in table.to_pylist()],
             "warnings": sorted({printable(text) for text in table.column("warning").to_pylist() if text}),
@@ -293,12 +292,11 @@ def _statistic(cell: object) -> str:
     return figure(cell) if isinstance(cell, float) else "-" if cell is None else printable(str(cell))
 
 
-def _caption(shown: Shown) -> str:
-    picture = shown.picture
-    assert picture is not None
-    written = " with half its interval" if picture.estimates.size <= 60 else ""
-    marks = "Bars" if picture.bars else "Lines" if picture.form == "panels" and picture.lined else "Points"
-    return _FORMS[picture.form].format(written=written, marks=marks)
+def _caption(picture: Answered, say: Words) -> str:
+    form = picture.form.replace(" ", "_")
+    written = "_written" if form == "heat_map" and picture.estimates.size <= 60 else ""
+    marks = "bars" if picture.bars else "lines" if form == "panels" and picture.lined else "points"
+    return say(f"form_{form}{written}", marks=say(f"marks_{marks}"))
 
 
 def _image(drawn: Figure) -> str:

@@ -103,8 +103,9 @@ class Shown:
 
     def heads(self, confidence: str) -> list[str]:
         """Return the headings."""
-        found = [printable(heading(field, (f"{confidence}% from", "to"))) for field in self._fields]
-        return [*found, QUALITY] if QUALITY in self._texts else found
+        say = self.presentation.say
+        found = [printable(heading(field, say, confidence)) for field in self._fields]
+        return [*found, say(QUALITY)] if QUALITY in self._texts else found
 
     def lines(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows that are shown, as texts."""
@@ -166,15 +167,16 @@ def _picture(
 ) -> Answered | None:
     """Return what a picture of a table shows; None where it would say no more than a line of text."""
     seen, hidden = for_readers(table, one.measures, presentation), graded(table, presentation)[1]
+    say = presentation.say
     if len(hidden) < 2 or hidden.all():
         return None
     if one.group is None:
         figures = seen.drop_columns([QUALITY]) if QUALITY in seen.column_names else seen
-        return answered_statistic(figures, one.unit).without(hidden)
+        return answered_statistic(figures, one.unit, say).without(hidden)
     columns = (seen.column(name).to_numpy() for name in FIGURES)
     estimates, stddevs, lower, upper = (np.asarray(own, dtype=np.float64) for own in columns)
-    axes = axes_of(release.domain, one.group)
-    return Answered(axes, estimates, stddevs, lower, upper, one.unit).without(hidden)
+    axes = axes_of(release.domain, one.group, say)
+    return Answered(axes, estimates, stddevs, lower, upper, one.unit, say=say).without(hidden)
 
 
 # Key figures: what a reader who reads no table should take away.
@@ -215,7 +217,7 @@ def _figures(one: Shown, most: int) -> list[KeyFigure]:
 
 def _key_figure(one: Shown, of: list[str], figures: dict[str, str], remark: str = "") -> KeyFigure:
     low, high = figures.get("lower", "-"), figures.get("upper", "-")
-    interval = "" if "-" in (low, high) else f"{low} to {high}"
+    interval = "" if "-" in (low, high) else one.presentation.say("range", low=low, high=high)
     label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
     return KeyFigure(label, figures["estimate"], one.published.unit, interval, remark)
 
@@ -233,7 +235,7 @@ def _largest(one: Shown) -> KeyFigure | None:
     assert one.picture is not None
     place = int(np.nanargmax(one.picture.estimates))
     of, figures = list(one.keyed())[place]
-    remark = f"the largest of {one.rows:,}"
+    remark = one.presentation.say("largest_of", number=f"{one.rows:,}")
     return None if figures["estimate"] == UNRELIABLE else _key_figure(one, of, figures, remark)
 
 
@@ -258,8 +260,10 @@ def quartiles(release: Release) -> Iterator[tuple[str, pa.Table]]:
     """
     groups = (one.group for one in release.tables if one.group is not None)
     asked = dict.fromkeys(own for group in groups if (own := _cumulated(group)) is not None)
+    say, titles = release.presentation.say, {own.name: own.title for own in release.domain}
     for name, others in list(asked)[:_MOST]:
-        title = f"{name} by {others[0]}" if others else name
+        title = titles[name]
+        title = say("by", first=title, rest=titles[others[0]]) if others else title
         yield title, release.quantile(name, by=others)
 
 

@@ -28,6 +28,7 @@ from matrixdp.statistics.statistic import (
     Table,
     figures,
 )
+from matrixdp.texts import Words
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -79,14 +80,11 @@ class QuantileEntry(OfAttribute):
     def measures(self) -> str:
         return self.attribute
 
-    @property
-    def called(self) -> str:
+    def called(self, attribute: str, say: Words) -> str:
         shares = self.asked[self.attribute]
-        if shares == (0.5,):
-            return f"median of {self.attribute}"
-        if shares == QUARTILES:
-            return f"quartiles of {self.attribute}"
-        return f"quantiles of {self.attribute} ({', '.join(f'{share:g}' for share in shares)})"
+        kind = {(0.5,): "median", QUARTILES: "quartiles"}.get(shares, "quantiles")
+        listed = "" if kind != "quantiles" else f" ({', '.join(f'{share:g}' for share in shares)})"
+        return say("statistic_of", statistic=say(kind), attribute=attribute) + listed
 
     def to_spec(self, write_array: forms.WriteArray = forms.as_lists) -> dict[str, object]:
         """Return the entry as it is written under `quantile`."""
@@ -181,9 +179,8 @@ class CdfEntry(OfAttribute):
 
     attribute: str = key(ATTRIBUTE, name="cdf")
 
-    @property
-    def called(self) -> str:
-        return f"CDF of {self.attribute}"
+    def called(self, attribute: str, say: Words) -> str:
+        return say("statistic_of", statistic=say("cdf"), attribute=attribute)
 
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)
@@ -459,9 +456,9 @@ class TopEntry(OfAttribute):
     def attribute(self) -> str:
         return next(iter(self.top))
 
-    @property
-    def called(self) -> str:
-        return f"top {self.top[self.attribute]} of {self.attribute}"
+    def called(self, attribute: str, say: Words) -> str:
+        kind = f"{say('top')} {self.top[self.attribute]}"
+        return say("statistic_of", statistic=kind, attribute=attribute)
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         many = self.top[attribute.name]

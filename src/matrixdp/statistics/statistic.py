@@ -26,6 +26,7 @@ from matrixdp.language.predicates import NamedPredicates, PredicateForm
 from matrixdp.queries import Labelled, Matrix, Predicates, Prefix, Ranges, Sets, Total
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Array
+from matrixdp.texts import ENGLISH, Words
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -83,6 +84,10 @@ class StatisticEntry(Entry):
     def label(self) -> str:
         """What the statistic is called: by the user, else by what is asked."""
         return self.text if self.name is None else self.name
+
+    def spoken(self, domain: Domain, say: Words) -> str:
+        """Return what readers call it: by the titles of attributes, in the words of a language."""
+        return self.label
 
     @property
     def measures(self) -> str:
@@ -258,20 +263,31 @@ class OfAttribute(StatisticEntry):
     def attribute(self) -> str:
         """The attribute."""
 
-    @property
-    def called(self) -> str:
-        """What is asked of the attribute, in words."""
-        return f"{self.kind} of {self.attribute}"
+    def called(self, attribute: str, say: Words) -> str:
+        """Return what is asked of an attribute, in words."""
+        return say("statistic_of", statistic=say.texts.get(self.kind, self.kind), attribute=attribute)
 
     @property
     def text(self) -> str:
-        return self._words(self.called, [f"{name} {_said(said)}" for name, said in self.where.items()])
+        return self._asked({}, ENGLISH)
 
-    def _words(self, asked: str, where: Sequence[str]) -> str:
+    def spoken(self, domain: Domain, say: Words) -> str:
+        titles = {own.name: own.title for own in domain}
+        return self._asked(titles, say) if self.name is None else self.name
+
+    def _asked(self, titles: Mapping[str, str], say: Words) -> str:
+        where = [f"{titles.get(name, name)} {_said(said)}" for name, said in self.where.items()]
+        called = self.called(titles.get(self.attribute, self.attribute), say)
+        return self._words(called, where, [titles.get(name, name) for name in self.by], say)
+
+    def _words(
+        self, asked: str, where: Sequence[str], by: Sequence[str] | None = None, say: Words = ENGLISH
+    ) -> str:
         """Return what is asked with the attributes of ``by`` and the conditions."""
-        by = f" by {', '.join(self.by)}" if self.by else ""
-        conditions = f" where {' and '.join(where)}" if where else ""
-        return f"{asked}{by}{conditions}"
+        if self.by:
+            asked = say("by", first=asked, rest=", ".join(self.by if by is None else by))
+        conditions = f" {say('and')} ".join(where)
+        return say("statistic_where", statistic=asked, conditions=conditions) if where else asked
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the predicates that are needed on the attribute, one for each group; None is the count.

@@ -30,7 +30,7 @@ for (const table of document.querySelectorAll("table.answers")) {
   const input = document.createElement("input"), said = document.createElement("span");
   tools.className = "tools";
   input.type = "search";
-  label.append("Search ", input);
+  label.append(document.body.dataset.search + " ", input);
   said.setAttribute("role", "status");
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -40,7 +40,7 @@ for (const table of document.querySelectorAll("table.answers")) {
       row.hidden = !words.every((word) => own.some((cell) => cell.includes(word)));
       left += !row.hidden;
     }
-    said.textContent = words.length ? left + " of " + rows.length + " rows" : "";
+    said.textContent = words.length ? document.body.dataset.found.replace("{left}", left).replace("{number}", rows.length) : "";
   });
   tools.append(label, said);
   if (rows.length > 8) table.closest(".scroll").before(tools);

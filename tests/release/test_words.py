@@ -1,0 +1,161 @@
+"""The words around tables: whole in every language, in every face, and an office's own."""
+
+import re
+import tomllib
+from pathlib import Path
+from string import Formatter
+
+import pytest
+from openpyxl.reader.excel import load_workbook
+from typer.testing import CliRunner
+
+import matrixdp as mdp
+from matrixdp import texts
+from matrixdp.cli.app import app
+from matrixdp.report import report_release
+from tests.pages import Page
+
+FOLDER = Path(texts.__file__).with_name("words")
+ENGLISH = tomllib.loads((FOLDER / "en.toml").read_text(encoding="utf-8"))
+LANGUAGES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+ITALIAN = 'total = "Totale"\nby = "{first} per {rest}"\nunit = "Unità: {unit}."\nnav_tables = "Tavole & c."\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    title = {"en": "Sex", **dict.fromkeys(("fr", "de", "es", "it"), "X")}
+    domain = {"sex": {"categories": ["f", "m"], "title": title}, "age": {"min": 0, "max": 11}}
+    workload = [
+        {"marginals": [["age"], ["sex", "age"]]},
+        {"product": {"age": "prefix", "sex": "identity"}},
+        {"product": {"age": "range"}},
+        {"mean": "age", "by": ["sex"]},
+        {"quantile": "age", "where": {"sex": ["f"]}},
+        {"top": {"age": 2}},
+    ]
+    rules = {"round_to": 5, "suppress": {"cv_above": 0.5}, "within_range": True}
+    spec = {"domain": domain, "workload": workload, "privacy": {"epsilon": 2}, "publication": rules}
+    table = {"sex": ["f", "m", "m"] * 90, "age": [*range(9)] * 30}
+    place = tmp_path_factory.mktemp("words") / "out"
+    mdp.release(spec, place, table=table)
+    return place
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no catalog of a test stay."""
+    monkeypatch.setattr(texts, "_REGISTERED", {})
+    texts.words_in.cache_clear()
+
+
+def named(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_every_word(language: str) -> None:
+    own = tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
+    assert own.keys() == ENGLISH.keys()
+    assert {name for name in own if named(own[name]) != named(ENGLISH[name])} == set()
+    assert len(own["months"].split()) == 12
+
+
+def test_every_word_is_said_somewhere() -> None:
+    source = FOLDER.parent
+    code = "".join(path.read_text() for path in (*source.rglob("*.py"), *source.rglob("*.html")))
+    made = re.compile(r"(head|told|alt|form|marks|accuracy_straight|plainly_record)_?|.*_one$")
+    said = set(re.findall(r"[\"'](\w+)[\"']", code))
+    assert [name for name in ENGLISH if not made.match(name) and name not in said] == []
+
+
+@pytest.mark.parametrize("language", ["fr", "de", "es"])
+def test_a_page_has_no_english_words(folder: Path, language: str) -> None:
+    text = report_release(folder, language=language)
+    assert f'<html lang="{language}">' in text
+    spoken = re.sub(r'<(p|ul|details) lang="en">.*?</\1>', "", text, flags=re.DOTALL)
+    page, say = Page(spoken), texts.words_in(language)
+    for name in ("nav_promise", "nav_accuracy", "plainly_small", "grades", "rounded", "download"):
+        assert " ".join(say(name, base="5").split()) in page.text
+    parts = [part.strip(" .") for own in ENGLISH.values() for part in re.split(r"{\w+}", own)]
+    english = {part for part in parts if len(part) > 14 and part not in " ".join(say.texts.values())}
+    assert len(english) > 80
+    shown = f"{page.text} {' '.join(str(a.get('alt')) + str(a.get('aria-label')) for _, a in page.elements)}"
+    assert {part for part in english if part in shown} == set()
+
+
+def test_titles_and_workbooks_are_in_the_language(folder: Path, tmp_path: Path) -> None:
+    release = mdp.load_release(folder).in_language("fr")
+    assert [one.title for one in release.tables] == [
+        "age", "X par age", "age\N{NO-BREAK SPACE}: cumul par X", "age\N{NO-BREAK SPACE}: intervalles",
+        "moyenne\N{NO-BREAK SPACE}: age par X", "quartiles\N{NO-BREAK SPACE}: age où X f",
+        "les plus fréquents 2\N{NO-BREAK SPACE}: age",
+    ]  # fmt: skip
+    assert [one.name for one in release.tables] == [one.name for one in mdp.load_release(folder).tables]
+    assert release.find("moyenne\N{NO-BREAK SPACE}: age par X").name == "mean of age by sex"
+    assert release.cross_table("sex by age").columns == ("Total", "f", "m")
+    [path] = release.save_tables(tmp_path / "book", format="xlsx").iterdir()
+    book = load_workbook(path)
+    assert (book.sheetnames[0], book.sheetnames[-1]) == ("Sommaire", "Notes")
+    assert [cell.value for cell in book["Sommaire"][3]][:2] == ["tableau", "avec intervalles"]
+    heads = [cell.value for cell in book["age"][5]]
+    assert heads[-5:] == ["estimation", "erreur type", "de", "à", "qualité"]
+    assert book["X par age (liste)"]["A5"].value == "X"
+    notes = " ".join(str(cell.value) for cell in book["Notes"]["A"])
+    assert release.presentation.say("digits") in notes
+    assert all(words in notes for words in release.presentation.words)
+
+
+def test_the_terminal_and_the_publication_speak_it(folder: Path, tmp_path: Path) -> None:
+    for table, *more in (("age",), ("sex by age", "--cross", "auto"), ("mean of age by sex",)):
+        shown = CliRunner().invoke(app, ["show", str(folder), table, *more, "--language", "de"])
+        assert shown.exit_code == 0, shown.output
+        assert (
+            "Insgesamt" if more else "Standardfehler" if "mean" in table else "Schätzwert"
+        ) in shown.output
+        assert ("Vielfache von 5" in " ".join(shown.output.split())) == ("mean" not in table)
+    spec = {"domain": {"a": 3}, "workload": [{"marginals": 1}], "privacy": {"rho": 1}}
+    released = mdp.release(spec | {"publication": {"language": "es"}}, tmp_path / "es", table={"a": [0, 1]})
+    assert released.presentation.say("quality") == "calidad"
+    assert '<html lang="es">' in report_release(tmp_path / "es")
+
+
+def test_an_office_hands_over_its_own_words(folder: Path, tmp_path: Path, registry: None) -> None:
+    told = CliRunner().invoke(app, ["show", str(folder), "age", "--language", "it"])
+    assert told.exit_code == 0
+    assert told.stderr.count("no catalog has the language it") == 1
+    catalog, out = tmp_path / "it.toml", tmp_path / "page.html"
+    catalog.write_text(ITALIAN, encoding="utf-8")
+    asked = ["report", str(folder), "--language", "it", "--words", str(catalog), "--out", str(out)]
+    found = CliRunner().invoke(app, asked)
+    assert (found.exit_code, found.stderr) == (0, "")
+    page = out.read_text(encoding="utf-8")
+    assert '<html lang="it">' in page
+    assert "X per age" in page
+    assert "Unità: records." in page
+    assert "Tavole &amp; c." in page
+    assert "How accurate they are" in page  # what the catalog leaves out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("it.toml", None, "file-missing"),
+        ("it.toml", "total", "specification"),
+        ("it.toml", 'totals = "Totale"', "unknown-name"),
+        ("it.toml", "total = 3", "specification"),
+        ("it.toml", 'by = "{first.__class__} per {rest}"', "specification"),
+        ("it.toml", 'total = "{}"', "specification"),
+        ("it.toml", 'total = "{"', "specification"),
+        ("italiano!.toml", 'total = "Totale"', "specification"),
+        ("it.yaml", 'total = "Totale"', "specification"),
+    ],
+)
+def test_a_catalog_that_is_none_is_rejected(
+    tmp_path: Path, registry: None, name: str, content: str | None, code: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(mdp.SpecificationError) as caught:
+        mdp.register_words(tmp_path / name)
+    assert caught.value.code == code
+    assert texts.words_in("it").language == "en"
