@@ -201,6 +201,14 @@ def matrices(draw: st.DrawFn) -> tuple[Any, np.ndarray]:
     if kind == "integer":
         return verifier.Block({"kind": kind, "entries": "x"}, {"x": array(entries, "<i8")}), entries
     groups = np.array(draw(st.permutations([*range(size), *draw(st.lists(st.integers(0, size - 1)))])))
+    counts = np.bincount(groups)
+    if draw(st.booleans()):
+        within = np.where(counts > 1, draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)), 0)
+        told, alike = np.flatnonzero(within[groups]), groups[:, None] == groups
+        rows = within[groups][:, None] * (np.diag(counts[groups]) - alike)
+        form = {**MERGED, "groups": ["g"], "within": "w"}
+        arrays = {"e": array(entries), "g": array(groups), "w": array(within)}
+        return verifier.Block(form, arrays), np.vstack([entries[:, groups], rows[told]])
     arrays = {"e": array(entries), "g": array(groups), "h": array(np.zeros(2))}
     return verifier.Block(MERGED, arrays), np.repeat(entries[:, groups], 2, axis=1)
 

@@ -141,12 +141,14 @@ class Block:
     """A matrix of integers.
 
     It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: entries over
-    the products of groups of values of some attributes, or `grid-tree`: the sums over the rectangles of each
-    level of a tree over a grid of two attributes, times the level's weight.
+    the products of groups of values of some attributes (below them, where groups of one attribute have
+    weights, the rows of k times such a centered matrix for the values of each group with a weight k), or
+    `grid-tree`: the sums over the rectangles of each level of a tree over a grid of two attributes, times the
+    level's weight.
     """
 
     def __init__(self, form, arrays):
-        self.kind = form["kind"]
+        self.kind, self.within = form["kind"], []
         if self.kind in ("identity", "centered"):
             self.rows = self.columns = form["size"]
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
@@ -159,6 +161,12 @@ class Block:
             if math.prod(max(group) + 1 for group in groups) != self.columns:
                 raise ValueError("groups of values that are not those of their matrix")
             self.columns = math.prod(len(group) for group in groups)
+            self.sizes = [groups[0].count(group) for group in range(max(groups[0]) + 1)]
+            if "within" in form:
+                self.within = integers(arrays.pop(form["within"]))
+                if len(groups) > 1 or len(self.within) != len(self.sizes) or min(self.within) < 0:
+                    raise ValueError("weights within groups that are not those of one attribute")
+                self.rows += sum(self.within[group] > 0 for group in groups[0])
         elif self.kind == "grid-tree":
             self.sizes, self.weights = form["sizes"], form["weights"]
             numbers = (*self.sizes, form["branching"], *self.weights)
@@ -197,6 +205,8 @@ class Block:
         sums = [0] * len(self.entries[0])
         for row in self.entries:
             sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
+        if self.within:
+            sums = [s + k**p * ((n - 1) ** p + n - 1) for s, k, n in zip(sums, self.within, self.sizes)]
         return max(sums)
 
     def written(self):
@@ -208,7 +218,15 @@ class Block:
             places = [0]  # of each cell, the column that it has
             for group in self.groups:
                 places = [place * (max(group) + 1) + value for place in places for value in group]
-            return [[row[place] for place in places] for row in self.entries]
+            rows, values = [[row[place] for place in places] for row in self.entries], self.groups[0]
+            for value, group in enumerate(values if self.within else []):
+                k, n = self.within[group], self.sizes[group]
+                own = [
+                    k * ((n if i == value else 0) - 1) if other == group else 0
+                    for i, other in enumerate(values)
+                ]
+                rows += [own] if k else []
+            return rows
         if self.kind != "grid-tree":
             return self.entries
         cells, rows = list(product(range(self.sizes[0]), range(self.sizes[1]))), []
@@ -239,7 +257,7 @@ class Block:
             return [[t + more * v for t, v in zip(total, vector)] for vector in vectors]
         if self.kind == "grid-tree":
             return self.contract_tree(vectors, p)
-        columns, found = sorted(set(zip(*self.entries))), []
+        columns, found = [*zip(*self.entries)] if self.within else sorted(set(zip(*self.entries))), []
         if len(columns) * self.rows * len(vectors[0]) > MOST_WORK:
             raise MemoryError
         for column in columns:
@@ -248,7 +266,19 @@ class Block:
                 if entry:
                     total = [t + abs(entry) ** p * v for t, v in zip(total, vector)]
             found.append(total)
-        return found
+        return self.contract_within(found, vectors, p) if self.within else found
+
+    def contract_within(self, found, vectors, p):
+        """Return the same of all rows, given that of the entries of each group."""
+        own = [group for group in self.groups[0] if self.within[group]]
+        told = [*zip(own, vectors[len(self.entries) :])]
+        for group, vector in told:
+            found[group] = [t + self.within[group] ** p * v for t, v in zip(found[group], vector)]
+        cells = [total for total, k in zip(found, self.within) if not k]
+        for group, vector in told:
+            more = self.within[group] ** p * ((self.sizes[group] - 1) ** p - 1)
+            cells.append([t + more * v for t, v in zip(found[group], vector)])
+        return cells
 
     def contract_tree(self, vectors, p):
         """Return the same for a tree: of every cell, the rows of the rectangles that it lies in."""

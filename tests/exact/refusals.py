@@ -34,6 +34,11 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, -1]),))),
     ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0.0, 1.0]),))),
     ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, 1, 2]),))),
+    *(
+        ("not-converged", "", calling(MergedMatrix, _EYE, (np.array([0, 1, 1]),), np.array(within)))
+        for within in ([0, -1], [0.0, 1.0], [1], [0, 2**30])
+    ),
+    ("not-converged", "", lambda: MergedMatrix(_EYE, (np.array([0, 0]), np.array([0, 1])), np.array([1, 0]))),
     ("not-converged", "", lambda: GridTree((0, 3), 2, (1, 1, 1))),
     ("not-converged", "", lambda: GridTree((4, 4), 1, (1, 1))),
     ("not-converged", "", lambda: GridTree((4, 5), 2, (1, 1, 1))),

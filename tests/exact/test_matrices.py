@@ -31,6 +31,14 @@ MERGED = [
     MergedMatrix(
         IntegerMatrix(np.array([[9, 9, 9], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), WEAK), (np.array([2, 0, 1, 2]),)
     ),
+    MergedMatrix(  # every value is told apart, one direction weakly
+        IntegerMatrix(np.array([[9, 9, 9], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), WEAK),
+        (np.array([2, 0, 1, 2, 1, 1]),),
+        np.array([0, 4, 3]),
+    ),
+    MergedMatrix(  # the values of one group are, those of the other are not
+        IntegerMatrix(np.array([[7, -2], [1, 3]])), (np.array([0, 1, 1, 0, 1]),), np.array([5, 0])
+    ),
 ]
 TREES = [
     GridTree((2, 3), 2, (1, 1, 2)),
@@ -64,7 +72,15 @@ def rows_of(matrix: Any) -> np.ndarray:
             [group[value] for group, value in zip(matrix.groups, cell, strict=True)]
             for cell in np.ndindex(*matrix.sizes)
         ]
-        return matrix.matrix.entries[:, np.ravel_multi_index(np.transpose(places), matrix.merged_sizes)]
+        between = matrix.matrix.entries[:, np.ravel_multi_index(np.transpose(places), matrix.merged_sizes)]
+        if matrix.within is None:
+            return between
+        within = []
+        for value, group in enumerate(matrix.groups[0]):
+            row = -(matrix.groups[0] == group).astype(np.int64)
+            row[value] -= row.sum()
+            within += [matrix.within[group] * row] if matrix.within[group] else []
+        return np.vstack([between, *within])
     if not isinstance(matrix, GridTree):
         return matrix.entries
     rows = []
@@ -86,7 +102,9 @@ def test_it_is_the_matrix_that_it_says(matrix: Any):
     assert (matrix.rows, matrix.columns) == rows.shape
     assert matrix.sensitivity == size.sum(axis=0).max()
     assert matrix.squared_sensitivity == (rows**2).sum(axis=0).max()
-    assert matrix.max_entry == size.max() + isinstance(matrix, CenteredMatrix)
+    more = 0 if not isinstance(matrix, MergedMatrix) or matrix.within is None else matrix.within.max()
+    least = size.max() + isinstance(matrix, CenteredMatrix)
+    assert least <= matrix.max_entry <= least + more
     assert matrix.max_row_sum >= size.sum(axis=1).max()
     if not isinstance(matrix, CenteredMatrix | MergedMatrix):
         assert matrix.max_row_sum == size.sum(axis=1).max()

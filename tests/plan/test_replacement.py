@@ -56,6 +56,8 @@ def largest(table: np.ndarray, weights: list[int]) -> int:
 def matrices(draw: st.DrawFn, sizes: tuple[int, ...]) -> Any:
     cells = int(np.prod(sizes))
     kinds = ["identity", "integer", "deficient", *(["centered"] if cells > 1 else [])]
+    if len(sizes) == 1 and cells > 2:
+        kinds.append("apart")
     if len(sizes) == 2:
         kinds += ["merged", "tree"]
     kind = draw(st.sampled_from(kinds))
@@ -65,6 +67,10 @@ def matrices(draw: st.DrawFn, sizes: tuple[int, ...]) -> Any:
         return CenteredMatrix(cells)
     if kind == "tree":
         return GridTree((sizes[0], sizes[1]), 2, (draw(st.integers(0, 3)), draw(st.integers(0, 3)), 2))
+    if kind == "apart":
+        between = np.diag(draw(st.lists(st.integers(1, 9), min_size=2, max_size=2)))
+        within = np.array([draw(st.integers(0, 4)) if cells > 3 else 0, draw(st.integers(0, 4))])
+        return MergedMatrix(IntegerMatrix(between), (np.arange(cells) * 2 // cells,), within[::-1].copy())
     if kind == "merged":
         groups = tuple(np.arange(n) * 2 // n if n > 1 else np.zeros(1, np.int64) for n in sizes)
         merged = int(np.prod([g.max() + 1 for g in groups]))

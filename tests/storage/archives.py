@@ -147,6 +147,12 @@ def merged() -> Plan:
 
 
 @cache
+def within() -> Plan:
+    matrix = MergedMatrix(IntegerMatrix(np.array([[3, 1], [0, 2]])), (np.array([0, 1, 0]),), np.array([7, 0]))
+    return Direct(mdp.Domain({"a": 3}), (Part(("a",), (Block(("a",), matrix),), 200.0),), GAUSSIAN)
+
+
+@cache
 def tree() -> Plan:
     workload = mdp.Workload(mdp.Domain({"a": range(5), "b": range(3)}), mdp.product(a="prefix", b="range"))
     return select(workload, mechanism="quadtree", noise=LAPLACE).plan

@@ -311,6 +311,7 @@ _PLANS: list[Callable[[Path], Any]] = [
     of_merged(lambda form: form["matrix"].update(kind="deficient")),
     of_merged(lambda form: form.update(groups=[form["matrix"].pop("unsupported")])),
     of_merged(lambda form: form.update(groups=[])),
+    of_merged(lambda form: form.update(within=form["matrix"].pop("unsupported"))),
     of_the_tree(sizes=[15]),
     of_the_tree(weights=[1, 1, 1, 1.5]),
     of_the_tree(branching=True),

@@ -116,6 +116,10 @@ def test_a_matrix_over_groups_is_kept_with_them_and_with_what_is_too_weak(tmp_pa
     np.testing.assert_array_equal(block.matrix.written(), own.written())
     np.testing.assert_array_equal(block.matrix.matrix.outside, [[0.6, 0.8]])
     assert block.matrix.digest() == own.digest()
+    apart = archives.within().parts[0].blocks[0].matrix
+    [block] = reread(archives.within(), tmp_path).parts[0].blocks
+    np.testing.assert_array_equal(block.matrix.written(), apart.written())
+    assert block.matrix.digest() == apart.digest()
 
 
 def test_a_tree_over_a_grid_comes_back(tmp_path: Path):

@@ -64,6 +64,9 @@ class AxisQueries(Protocol):
     def squares(self) -> Array:
         """Return the squared length of each query."""
 
+    def weighted_squares(self, weights: Array) -> Array:
+        """Return the sum of squared entries of each query, those of each value times a weight."""
+
     def quadratic(self, form: Array) -> Array:
         """Return q form q' for each query q."""
 

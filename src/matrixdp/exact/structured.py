@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,10 +13,15 @@ import scipy
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact.linear import along_axes, complement
+from matrixdp.exact.kronecker import ExactMatrix
+from matrixdp.exact.linear import along_axes
 from matrixdp.exact.matrices import AxisQueries, DeficientMatrix, IntegerMatrix, MeasuredMatrix
 
 Array = NDArray[np.float64]
+
+
+#: Weights within groups times their values: larger ones would have no exact sensitivities in 64 bits.
+_LONGEST = 2**30
 
 
 def merged_cells(groups: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -58,8 +63,11 @@ def over_groups(matrix: MeasuredMatrix, groups: Sequence[NDArray[np.int64]]) -> 
 class MergedMatrix(MeasuredMatrix):
     """An integer matrix of full column rank over the products of groups of values of some attributes.
 
-    It measures sums over the cells of such products, and determines no query that tells those cells apart:
-    ``unsupported`` has as many rows as there are such directions; `apart` finds the same without them.
+    It measures sums over the cells of such products. Where one attribute has weights ``within`` its groups,
+    it also measures how far each value of a group is from the group's mean: below the rows of the matrix
+    stand those of k (m I - 11') for the m values of a group with weight k > 0, in the order of the values.
+    Other cells of a group are not told apart: ``unsupported`` has as many rows as there are such directions;
+    `apart` finds the same without them.
 
     Parameters
     ----------
@@ -67,11 +75,13 @@ class MergedMatrix(MeasuredMatrix):
         Over the products of groups, row-major.
     groups : tuple of ndarray of int64, one of shape (n,) for each attribute
         The number of the group of each value, from 0; no group is empty.
+    within : ndarray of int64, shape (groups,), optional
+        A weight for each group of the one attribute: 0 where its values are not told apart.
 
     Raises
     ------
     NumericalError
-        If the groups are not those of the matrix.
+        If the groups are not those of the matrix, or the weights do not fit them.
 
     Examples
     --------
@@ -86,6 +96,7 @@ class MergedMatrix(MeasuredMatrix):
 
     matrix: IntegerMatrix
     groups: tuple[NDArray[np.int64], ...]
+    within: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for group in self.groups:
@@ -96,6 +107,41 @@ class MergedMatrix(MeasuredMatrix):
         cells, made = self.matrix.columns, math.prod(self.merged_sizes)
         if cells != made:
             raise NumericalError(f"a matrix over {cells} groups of cells; its groups of values make {made}")
+        if self.within is None:
+            return
+        fits = len(self.groups) == 1 and self.within.shape == (cells,) and self.within.dtype == np.int64
+        fits = fits and 0 <= int(self.within.min()) <= int(self.within.max()) < _LONGEST
+        if not fits or int((self.within * self._counts).max()) >= _LONGEST:
+            told = "weights within groups: expected a small integer for each group of one attribute"
+            raise NumericalError(told)
+
+    @cached_property
+    def _counts(self) -> NDArray[np.int64]:
+        """The number of cells of each product of groups."""
+        counts = np.ones(1, dtype=np.int64)
+        for group in self.groups:
+            counts = np.multiply.outer(counts, np.bincount(group)).ravel()
+        return counts
+
+    @cached_property
+    def _weights(self) -> NDArray[np.int64]:
+        """The weight within each product of groups."""
+        return np.zeros(self.matrix.columns, dtype=np.int64) if self.within is None else self.within
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """The k m of each product of groups; 1 where its cells are not told apart."""
+        return np.where(self._weights > 0, self._weights * self._counts, 1).astype(np.float64)
+
+    @cached_property
+    def _told(self) -> NDArray[np.intp]:
+        """The cells with a row of their own."""
+        return np.flatnonzero(() if self.within is None else self.within[self.groups[0]])
+
+    @cached_property
+    def _group(self) -> NDArray[np.int64]:
+        """The groups of the cells with a row of their own."""
+        return self.groups[0][self._told]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -128,70 +174,116 @@ class MergedMatrix(MeasuredMatrix):
 
     @property
     def rows(self) -> int:
-        return self.matrix.rows
+        return self.matrix.rows + len(self._told)
 
     @property
     def rank(self) -> int:
-        return self.matrix.columns
-
-    @property
-    def support_rank(self) -> int:
-        return self.matrix.support_rank
+        return self.matrix.columns + len(self._told) - int(np.count_nonzero(self._weights))
 
     @property
     def outside(self) -> Array | None:
         return None if self.matrix.outside is None else self.unsupported
 
+    @property
+    def support_rank(self) -> int:
+        return self.rank - self.matrix.columns + self.matrix.support_rank
+
     @cached_property
     def unsupported(self) -> Array | None:
-        outside = self.matrix.unsupported
-        inside = np.eye(self.rank) if outside is None else scipy.linalg.null_space(outside)
-        return complement(_times(tuple(one.T for one in self.indicators), inside))
+        found, cells = [], merged_cells(self.groups)
+        for group in np.flatnonzero((self._weights == 0) & (self._counts > 1)):
+            contrasts = np.zeros((self._counts[group] - 1, self.columns))
+            contrasts[:, cells == group] = scipy.linalg.helmert(int(self._counts[group]))
+            found.append(contrasts)
+        if self.matrix.unsupported is not None:
+            found.append(np.linalg.qr(_times(self.spreads, self.matrix.unsupported.T))[0].T)
+        return np.vstack(found) if found else None
 
     @property
     def max_entry(self) -> int:
-        return self.matrix.max_entry
+        return max(self.matrix.max_entry, int(self._lengths.max()))
 
     @cached_property
     def max_row_sum(self) -> int:
         # no row sum of the matrix is less than the size of a group: every group is measured
-        counts = np.ones(1, dtype=np.int64)
-        for group in self.groups:
-            counts = np.multiply.outer(counts, np.bincount(group)).ravel()
-        return max(int((np.abs(self.matrix.entries) @ counts).max()), int(counts.max()))
+        sums = (np.abs(self.matrix.entries) @ self._counts, self._counts, 2 * self._lengths.astype(np.int64))
+        return max(int(one.max()) for one in sums)
 
     def column_power_sum(self, power: int) -> int:
-        return self.matrix.column_power_sum(power)
+        weights, others = self._weights, self._counts - 1
+        within = (weights * others) ** power + weights**power * others
+        return int(((np.abs(self.matrix.entries) ** power).sum(axis=0) + within).max())
 
     def multiply(self, array: Array) -> Array:
-        return self.matrix.multiply(_times(self.indicators, array))
+        sums = _times(self.indicators, array)
+        apart = self._counts[self._group, None] * array[self._told] - sums[self._group]
+        return np.vstack([self.matrix.multiply(sums), self._weights[self._group, None] * apart])
 
     def solve(self, answers: Array) -> Array:
-        return _times(self.spreads, self.matrix.solve(answers))
+        between = _times(self.spreads, self.matrix.solve(answers[: self.matrix.rows]))
+        between[self._told] += self._from_means(answers[self.matrix.rows :])
+        return between
+
+    def _from_means(self, array: Array) -> Array:
+        """Return what the rows within groups hold of cells that are told apart, over their length."""
+        sums = np.zeros((self.matrix.columns, array.shape[1]))
+        np.add.at(sums, self._group, array)
+        apart = array - (sums / self._counts[:, None])[self._group]
+        return np.asarray(apart / self._lengths[self._group, None])
 
     def covariance_times(self, array: Array) -> Array:
-        return _times(self.spreads, self.matrix.covariance_times(self.means(array)))
+        found = _times(self.spreads, self.matrix.covariance_times(self.means(array)))
+        found[self._told] += self._from_means(array[self._told]) / self._lengths[self._group, None]
+        return found
 
     def covariance(self) -> Array:
         return self.covariance_times(np.eye(self.columns))
 
     def coefficients(self, queries: Array) -> Array:
-        return self.matrix.coefficients(self.means(queries))
+        between = self.matrix.coefficients(self.means(queries))
+        return np.vstack([between, self._from_means(queries[self._told])])
 
-    def magnitudes(self) -> NDArray[np.int64]:
-        return self.matrix.magnitudes()
+    def column_map(self, power: int) -> ExactMatrix:
+        weights = self._weights**power
+        more = weights * ((self._counts - 1) ** power - 1)
+        largest = max(self.matrix.max_entry, int((self._weights * (self._counts - 1)).max()))
+
+        def multiply(array: Array) -> Array:
+            between, within = array[: self.matrix.rows], array[self.matrix.rows :]
+            sums = self.matrix.column_map(power).multiply(between)
+            if not len(within):
+                return sums  # equal columns once
+            np.add.at(sums, self._group, weights[self._group, None] * within)
+            found = sums[self.groups[0]]
+            found[self._told] += more[self._group, None] * within
+            return np.asarray(found)
+
+        return _Columns(largest**power, self.column_power_sum(power), multiply)
 
     def apart(self, queries: Array) -> Array:
-        """Return what queries tell apart within groups, shape (columns, k) in and out: none is measured."""
-        return np.asarray(queries - _times(tuple(one.T for one in self.indicators), self.means(queries)))
+        """Return what queries tell apart that is not measured, shape (columns, k) in and out."""
+        found = np.asarray(queries - _times(tuple(one.T for one in self.indicators), self.means(queries)))
+        found[self._told] = 0.0
+        return found
 
     def _seen(self, asked: Sequence[AxisQueries]) -> list[_MeansOfGroups]:
         """Return what queries on each attribute ask of its groups: their means over each."""
         pairs = zip(asked, self.spreads, strict=True)
         return [_MeansOfGroups(one.apply(spread), one.lengths) for one, spread in pairs]
 
+    def _apart_squares(
+        self, one: AxisQueries, means: Array, group: NDArray[np.int64], weights: Array
+    ) -> Array:
+        """Return the squared distances of queries from their means over groups, each group's weighted."""
+        return one.weighted_squares(weights[group]) - (means**2) @ (weights * np.bincount(group))
+
     def variances(self, asked: Sequence[AxisQueries]) -> Array:
-        return self.matrix.variances(self._seen(asked))
+        seen = self._seen(asked)
+        found = self.matrix.variances(seen)
+        if self.within is None:
+            return found
+        weights = (self._weights > 0) / self._lengths**2
+        return found + self._apart_squares(asked[0], seen[0].values, self.groups[0], weights)
 
     def lost(self, queries: Array) -> Array:
         apart: Array = (self.apart(queries) ** 2).sum(axis=0)
@@ -201,14 +293,25 @@ class MergedMatrix(MeasuredMatrix):
         seen, found = self._seen(asked), 0.0
         whole = [one.squares() / one.lengths for one in asked]
         for axis, (one, group) in enumerate(zip(seen, self.groups, strict=True)):
-            apart = whole[axis] - (one.values**2) @ np.bincount(group) / one.lengths
+            untold = np.ones(one.size) if self.within is None else (self.within == 0).astype(np.float64)
+            apart = self._apart_squares(asked[axis], one.values, group, untold) / one.lengths
             others = (own.max() for own in (*whole[:axis], *whole[axis + 1 :]))
             found += float(apart.max()) * math.prod(others)
         return found + self.matrix.lost_share(seen)
 
     def digest(self) -> str:
-        groups = hashlib.sha256(b"".join(group.tobytes() for group in self.groups)).hexdigest()
+        content = (*self.groups, *(() if self.within is None else (self.within,)))
+        groups = hashlib.sha256(b"".join(group.tobytes() for group in content)).hexdigest()
         return f"merged {self.sizes} {groups} {self.matrix.digest()}"
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """A matrix by what it does; see `ExactMatrix`."""
+
+    max_entry: int
+    max_row_sum: int
+    multiply: Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -227,6 +330,9 @@ class _MeansOfGroups:
 
     def squares(self) -> Array:
         return np.asarray((self.values**2).sum(axis=1))
+
+    def weighted_squares(self, weights: Array) -> Array:
+        return np.asarray((self.values**2) @ weights)
 
     def quadratic(self, form: Array) -> Array:
         return np.asarray(np.einsum("ij,ij->i", self.values @ form, self.values))

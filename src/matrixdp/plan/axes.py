@@ -77,11 +77,15 @@ class Piece:
 
     def squares(self) -> Array:
         """Return the squared length of each piece."""
-        squares = self.predicates.squares(self.size)
+        return self.weighted_squares(np.ones(self.size))
+
+    def weighted_squares(self, weights: Array) -> Array:
+        """Return the sum of squared entries of each piece, those of each value times a weight."""
+        squares = self.predicates.weighted_squares(weights)
         if not self.weights.any():
             return squares
-        sums = self.predicates.apply(np.ones((self.size, 1)))[:, 0]
-        return np.maximum(squares - 2.0 * self.means * sums + self.means**2 * self.size, 0.0)
+        sums = self.predicates.apply(weights[:, None])[:, 0]
+        return np.maximum(squares - 2.0 * self.means * sums + self.means**2 * float(weights.sum()), 0.0)
 
     def quadratic(self, form: Array) -> Array:
         """Return p form p' for each piece p."""

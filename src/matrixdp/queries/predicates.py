@@ -248,10 +248,50 @@ class Predicates(ABC):
         ndarray
             Shape (count,).
         """
-        total = np.zeros(self.count(size))
-        for columns in self._columns(size):
-            total += np.einsum("ij,ij->i", columns, columns)
+        return self.weighted_squares(np.ones(size))
+
+    def weighted_squares(self, weights: Array) -> Array:
+        """Return the sum of squared entries of each query, those of each value times a weight.
+
+        Parameters
+        ----------
+        weights : ndarray
+            Shape (size,).
+
+        Returns
+        -------
+        ndarray
+            Shape (count,).
+        """
+        total, first = np.zeros(self.count(len(weights))), 0
+        for columns in self._columns(len(weights)):
+            total += (columns * columns) @ weights[first : first + columns.shape[1]]
+            first += columns.shape[1]
         return total
+
+    def alike(self, size: int) -> NDArray[np.intp]:
+        """Return a number for each value: those with the same may trade places.
+
+        That leaves the Gram matrix as it is. Sets that would be too large as dense matrices say so of no two
+        values, unless they have a form of their own.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+
+        Returns
+        -------
+        ndarray of int
+            Shape (size,).
+        """
+        if self.symmetric(size) is not None:
+            return np.zeros(size, dtype=np.intp)
+        if self.count(size) * size > _BLOCK:
+            return np.arange(size)
+        known: dict[bytes, int] = {}
+        columns = np.ascontiguousarray(self.rows(size).T)
+        return np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
 
     def _columns(self, size: int) -> Iterator[Array]:
         """Yield the columns of the matrix, as many at a time as memory is meant to hold."""
@@ -325,9 +365,9 @@ class Predicates(ABC):
 class Indicators(Predicates):
     """Predicate sets whose every query is the count of a set of values: the entries are 0 and 1 alone."""
 
-    def squares(self, size: int) -> Array:
-        """Return the number of values of each query: the squares of 0 and 1 are 0 and 1."""
-        return np.asarray(self.apply(np.ones((size, 1)))[:, 0])
+    def weighted_squares(self, weights: Array) -> Array:
+        """Return the weights of the values of each query: the squares of 0 and 1 are 0 and 1."""
+        return np.asarray(self.apply(weights[:, None])[:, 0])
 
     def column_sums(self, size: int, power: int) -> Array:
         """Return the number of queries about each value: the diagonal of the Gram matrix."""
@@ -838,8 +878,8 @@ class Matrix(Predicates):
     def apply(self, matrix: Array) -> Array:
         return np.asarray(self.matrix @ matrix)
 
-    def squares(self, size: int) -> Array:
-        return np.asarray(np.einsum("ij,ij->i", self.matrix, self.matrix))
+    def weighted_squares(self, weights: Array) -> Array:
+        return np.asarray((self.matrix**2) @ weights)
 
     def describe(self, attribute: Attribute) -> list[str]:
         return [f"query {row}" for row in range(len(self.matrix))]

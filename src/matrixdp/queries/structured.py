@@ -42,8 +42,12 @@ class _Several(Predicates):
     def quadratic(self, form: Array) -> Array:
         return np.concatenate([part.quadratic(form) for part in self._parts()])
 
-    def squares(self, size: int) -> Array:
-        return np.concatenate([part.squares(size) for part in self._parts()])
+    def weighted_squares(self, weights: Array) -> Array:
+        return np.concatenate([part.weighted_squares(weights) for part in self._parts()])
+
+    def alike(self, size: int) -> NDArray[np.intp]:
+        numbers = np.stack([part.alike(size) for part in self._parts()])
+        return np.unique(numbers, axis=1, return_inverse=True)[1].ravel()
 
     def column_sums(self, size: int, power: int) -> Array:
         return np.asarray(sum(part.column_sums(size, power) for part in self._parts()))
@@ -290,8 +294,11 @@ class Permuted(Predicates):
     def quadratic(self, form: Array) -> Array:
         return self.predicates.quadratic(form[np.ix_(self.order, self.order)])
 
-    def squares(self, size: int) -> Array:
-        return self.predicates.squares(size)
+    def weighted_squares(self, weights: Array) -> Array:
+        return self.predicates.weighted_squares(weights[list(self.order)])
+
+    def alike(self, size: int) -> NDArray[np.intp]:
+        return self.predicates.alike(size)[np.argsort(self.order)]
 
     def column_sums(self, size: int, power: int) -> Array:
         return self.predicates.column_sums(size, power)[np.argsort(self.order)]

@@ -156,14 +156,14 @@ def part_methods(
     >>> [(one.attributes, one.method) for one in part_methods(mdp.Workload(domain, *crossed))]
     [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
-    split = split_workload(workload)
+    split = split_workload(workload, pair=True)
     solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, LIMITS.gap, sub_solver)
     pairs = joint_pairs(workload) if tables and sub_solver != "product" else ()
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []
     for sub in split.classes:
         cells, method, why = (
-            math.prod(sub.sizes),
+            math.prod(split.values(sub)),
             "joint tables",
             "pairs of explicit queries: designed at once",
         )
@@ -177,7 +177,8 @@ def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, str, str]:
     """Return the cells of the largest block, the methods of the blocks, and what decided."""
     blocks = solver.methods(sub)
     names = dict.fromkeys(method for _, method, _ in blocks) or {"closed form": None}
-    cells = max((math.prod(sub.sizes[axis] for axis in axes) for axes, *_ in blocks), default=1)
+    sizes = solver.pieces.split.values(sub)
+    cells = max((math.prod(sizes[axis] for axis in axes) for axes, *_ in blocks), default=1)
     passed = [
         why if method == NO_METHOD else f"not {name}: {why}"
         for _, method, limits in blocks

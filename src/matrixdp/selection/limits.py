@@ -188,9 +188,12 @@ class Limits:
     coarse_weights_smooth: float = 0.9
     #: weights: with more groups of explicit queries evaluations take long, and ``few_evaluations`` must do.
     many_explicit: int = 8
+    #: Pairs stand for the values that may trade places of attributes of more values: past half of
+    #: ``joint_cells``, so that no joint strategy would fit with another attribute.
+    most_unpaired: int = 1_000
     #: Classes of cells that trade places are looked for among so many cells, and given up past so many
     #: classes of less than two on average.
-    many_cells: int = 64
+    many_cells: int = 4
     most_classes: int = 8
     #: Products with smaller Gram matrices are quick without structure.
     min_cells: int = 256

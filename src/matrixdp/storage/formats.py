@@ -154,9 +154,12 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
     if kind == "merged":
         merged = _read_matrix(form["matrix"], archive) if form["matrix"]["kind"] == "integer" else None
         groups = [archive.array(name) for name in form["groups"]]
-        if not isinstance(merged, exact.IntegerMatrix) or any(group.dtype.kind != "i" for group in groups):
+        within = [archive.array(form["within"])] if "within" in form else []
+        whole = all(own.dtype.kind == "i" for own in (*groups, *within))
+        if not isinstance(merged, exact.IntegerMatrix) or not whole:
             raise archive.damaged("a matrix over groups of values does not hold integers")
-        return exact.MergedMatrix(merged, tuple(group.astype(np.int64) for group in groups))
+        own = tuple(group.astype(np.int64) for group in groups)
+        return exact.MergedMatrix(merged, own, *(weights.astype(np.int64) for weights in within))
     require(kind in ("integer", "deficient"), "a matrix is of an unknown kind")
     entries = archive.array(form["entries"])
     whole = entries.dtype.kind == "i" and entries.ndim == 2 and 0 not in entries.shape

@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact import MeasuredMatrix, MergedMatrix
-from matrixdp.exact.resources import THREADED_CELLS
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
 from matrixdp.selection.compose.product import Product
-from matrixdp.selection.compose.rounding import measured_matrix, merged_matrix
+from matrixdp.selection.compose.rounding import every_value, measured_matrix, merged_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.problem.residuals import Split, SubWorkload
 
-__all__ = ["Assembly", "assemble", "row_multipliers"]
+__all__ = ["assemble", "over_every_value", "row_multipliers"]
 
 Array = NDArray[np.float64]
 
 #: log2 of the largest row multiplier.
 _MULTIPLIER_BITS = 12
 
-_Pieces = list[tuple[tuple[int, ...], MeasuredMatrix]]
-_Draft = tuple[SubWorkload, _Pieces, NDArray[np.int64] | None, float]
-
 
 def _broadcast(multipliers: NDArray[np.int64], rows: list[int]) -> NDArray[np.int64]:
     shape = [1] * (len(rows) - multipliers.ndim) + list(multipliers.shape)
     return np.ascontiguousarray(np.broadcast_to(multipliers.reshape(shape), rows))
-
-
-def _variances(drafts: list[_Draft], noise: Noise) -> list[float]:
-    """Return the noise variances at privacy cost 1 with the least sum of variance times trace."""
-    matrices = []
-    for _, pieces, multipliers, _ in drafts:
-        blocks = tuple(Block((str(i),), matrix) for i, (_, matrix) in enumerate(pieces))
-        matrices.append(Part(tuple(b.attributes[0] for b in blocks), blocks, 1.0, multipliers))
-    losses = [noise.variance(matrix) * trace for matrix, (*_, trace) in zip(matrices, drafts, strict=True)]
-    shares = noise.best_shares(losses, [len(sub.marginals) for sub, *_ in drafts])
-    return [noise.variance(matrix, share) for matrix, share in zip(matrices, shares, strict=True)]
 
 
 def row_multipliers(found: Product, matrices: Sequence[MeasuredMatrix]) -> NDArray[np.int64] | None:
@@ -58,63 +43,30 @@ def row_multipliers(found: Product, matrices: Sequence[MeasuredMatrix]) -> NDArr
     return np.asarray(np.maximum(np.rint(padded / padded.max() * 2**_MULTIPLIER_BITS), 1.0), dtype=np.int64)
 
 
-@dataclass(eq=False)
-class Assembly:
-    """Rounds each distinct block once and evaluates what the rounding costs."""
+def over_every_value(found: Product, groups: Sequence[NDArray[np.intp] | None], noise: Noise) -> Product:
+    """Return a product over all values of the axes on which pairs stand for groups of values."""
+    factors, multipliers = list(found.factors), found.multipliers
+    for axis, own in enumerate(groups):
+        if own is not None:
+            matrix, places = every_value(factors[axis], own, noise)
+            factors[axis] = replace(factors[axis], strategy=matrix, dual=None)
+            if multipliers is not None:
+                rest = multipliers.mean(axis=axis, keepdims=True)
+                multipliers = np.take(np.append(multipliers, rest, axis=axis), places, axis=axis)
+    return replace(found, factors=tuple(factors), multipliers=multipliers)
 
-    solver: SubSolver
-    matrices: dict[Hashable, MeasuredMatrix] = field(default_factory=dict)
-    traces: dict[Hashable, float] = field(default_factory=dict)
-    products: dict[Hashable, tuple[list[MeasuredMatrix], NDArray[np.int64] | None, float]] = field(
-        default_factory=dict
-    )
 
-    def matrix(self, block: BlockSolution, factor: Factor) -> MeasuredMatrix:
-        """Return the integer matrix of a block; blocks of equal content share it."""
-        if block.key not in self.matrices:
-            if block.merged is None:
-                found = measured_matrix(factor, self.solver.noise)
-            else:
-                found = merged_matrix(*block.merged, self.solver.noise)
-            self.matrices[block.key] = found
-        return self.matrices[block.key]
-
-    def trace(self, sub: SubWorkload, block: BlockSolution, factor: Factor) -> float:
-        """Return the total squared error of a block under unit noise, after rounding."""
-        if block.key not in self.traces:
-            matrix = self.matrix(block, factor)
-            # what rounding changes of a share of the budget is nothing beside the time that it takes to know
-            cells = factor.cells if block.merged is None else block.merged[0].cells
-            large = cells >= THREADED_CELLS and factor.dual is not None
-            if large or isinstance(factor.strategy, MeasuredMatrix):  # measured as it is
-                self.traces[block.key] = factor.loss / matrix.squared_sensitivity
-            else:
-                explicit = self.solver.explicit
-                if isinstance(matrix, MergedMatrix):
-                    matrix, explicit = matrix.matrix, self.solver.grouped
-                covariance = matrix.covariance()
-                total = 0.0
-                if block.terms:
-                    total += float(np.einsum("ij,ij->", covariance, self.solver.gram(block.terms)))
-                if len(block.axes) == len(sub.types):
-                    for weight, rows in explicit(sub):
-                        total += weight * float(np.einsum("qi,qi->", rows @ covariance, rows))
-                self.traces[block.key] = total
-        return self.traces[block.key]
-
-    def product(
-        self, sub: SubWorkload, block: BlockSolution, found: Product
-    ) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None, float]:
-        """Return a product's matrices, integer row multipliers and total squared error."""
-        if block.key not in self.products:
-            noise, weighted = self.solver.noise, found.multipliers is not None
-            matrices = [measured_matrix(factor, noise, weighted=weighted) for factor in found.factors]
-            multipliers = row_multipliers(found, matrices)
-            scale = np.ones(()) if multipliers is None else np.asarray(multipliers, dtype=float)
-            problem = self.solver.problem(sub, block.axes, block.terms, self.solver.explicit(sub))
-            energies = problem.row_energies([m.solve(np.eye(m.rows)) for m in matrices])
-            self.products[block.key] = (matrices, multipliers, float((energies / scale**2).sum()))
-        return self.products[block.key]
+def _measured(
+    block: BlockSolution, groups: Sequence[NDArray[np.intp] | None], noise: Noise
+) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None]:
+    """Return the integer matrices of a block, and the integer multipliers of their rows."""
+    if block.merged is not None:
+        return [merged_matrix(*block.merged, noise)], None
+    found = Product((block.found,), block.found.loss) if isinstance(block.found, Factor) else block.found
+    found = over_every_value(found, groups, noise)
+    weighted = found.multipliers is not None
+    matrices = [measured_matrix(factor, noise, weighted=weighted) for factor in found.factors]
+    return matrices, row_multipliers(found, matrices)
 
 
 def assemble(
@@ -124,34 +76,39 @@ def assemble(
     solutions: list[tuple[SubWorkload, SubSolution]],
 ) -> Plan:
     """Return the plan that measures every sub-workload with its optimal share of the privacy cost."""
-    assembly = Assembly(solver)
-    drafts: list[_Draft] = []
-    for sub, solution in solutions:
+    noise, parts = solver.noise, []
+    known: dict[Hashable, tuple[list[MeasuredMatrix], NDArray[np.int64] | None]] = {}
+    # before rounding: what that changes of a share of the budget is nothing
+    losses = [noise.variance_factor * solution.loss for _, solution in solutions]
+    shares = noise.best_shares(losses, [len(sub.marginals) for sub, _ in solutions])
+    for (sub, solution), share in zip(solutions, shares, strict=True):
         pieces: list[tuple[tuple[int, ...], MeasuredMatrix]] = []
         multipliers: NDArray[np.int64] | None = None
-        trace = solution.scale
         for block in solution.blocks:
-            if isinstance(block.found, Factor):
-                pieces.append((block.axes, assembly.matrix(block, block.found)))
-                trace *= assembly.trace(sub, block, block.found)
-            else:
-                matrices, multipliers, share = assembly.product(sub, block, block.found)
-                pieces += [((axis,), matrix) for axis, matrix in zip(block.axes, matrices, strict=True)]
-                trace *= share
+            if block.key not in known:
+                groups = [split.paired.get(sub.types[axis]) for axis in block.axes]
+                known[block.key] = _measured(block, groups, noise)
+            matrices, multipliers = known[block.key]
+            single = isinstance(block.found, Factor)
+            axes = [block.axes] if single else [(axis,) for axis in block.axes]
+            pieces += zip(axes, matrices, strict=True)
         if multipliers is not None:
             # the structured block stands last; the blocks before it have no row weights of their own
             multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
-        drafts.append((sub, pieces, multipliers, trace))
-    parts = []
-    for (sub, pieces, multipliers, _), variance in zip(drafts, _variances(drafts, solver.noise), strict=True):
+        drafts = []
         for marginal in sub.marginals:
             blocks = tuple(
                 [Block(tuple([marginal[axis] for axis in axes]), matrix) for axes, matrix in pieces]
             )
-            parts.append(Part(marginal, blocks, variance, multipliers))
+            drafts.append(Part(marginal, blocks, 1.0, multipliers))
+        variance = noise.variance(drafts[0], share)
+        parts += [replace(part, variance=variance) for part in drafts]
     weights = {}
     for name in domain.names:
         type_ = split.types.get(name)
         size = domain[name].size
         weights[name] = np.full(size, 1.0 / size) if type_ is None else solver.pieces.weights[type_]
+        if type_ in split.paired:
+            sums = (weights[name] + weights[name][::-1])[: len(weights[name]) // 2]
+            weights[name] = (sums / np.bincount(split.paired[type_]))[split.paired[type_]]
     return SplitPlan(domain, tuple(parts), solver.noise, weights)

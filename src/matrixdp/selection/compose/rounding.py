@@ -24,6 +24,7 @@ from matrixdp.exact import (
     IdentityMatrix,
     IntegerMatrix,
     MeasuredMatrix,
+    MergedMatrix,
 )
 from matrixdp.exact.resources import THREADED_CELLS, blas_threads, check_matrices
 from matrixdp.exact.structured import over_groups
@@ -34,6 +35,7 @@ from matrixdp.selection.limits import LIMITS
 
 __all__ = [
     "check_measurable",
+    "every_value",
     "explicit_matrix",
     "measured_factor",
     "measured_matrix",
@@ -44,6 +46,8 @@ __all__ = [
 
 #: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
 _SMALL = 1 << 12
+#: log2 of the largest column norm of a matrix over groups: its square is multiplied exactly.
+_MOST_BITS = 23
 
 Array = NDArray[np.float64]
 
@@ -89,6 +93,33 @@ def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> 
     outside = _outside_of_large(factor)
     with blas_threads(factor.cells):
         return _rounded(rows, len(rows), 2.0**BITS, noise, outside, factor.inverse)
+
+
+def every_value(
+    factor: Factor, groups: NDArray[np.intp], noise: Noise
+) -> tuple[MergedMatrix, NDArray[np.intp]]:
+    """Return the integer matrix over all values of a strategy for pairs, and where its rows come from.
+
+    Rows have one value on all of a group; the m - 1 contrasts within it have the variance of its pair's: see
+    `paired_gram`. Rows that only keep the support come from row -1.
+    """
+    first, second = np.split(factor.rows, 2, axis=1)
+    shared, contrasts = (first + second[:, ::-1]) / 2.0, (first - second[:, ::-1]) / 2.0
+    counts, lengths = np.bincount(groups), np.linalg.norm(shared, axis=1)
+    squares = (contrasts**2).sum(axis=0) * counts / np.maximum(counts - 1, 1)
+    told = (squares > LIMITS.rank * float(squares.max())) & (counts > 1)
+    scale = 2.0 ** min(BITS + int(counts[told].max(initial=1)).bit_length(), _MOST_BITS)
+    kept = np.flatnonzero(lengths > LIMITS.span * lengths.max())
+    rows = shared[kept] if len(kept) <= len(counts) else np.linalg.qr(shared[kept]).R
+    between = _rounded(rows, _rank(rows), scale, noise)
+    weights = told * np.maximum(np.rint(scale * np.sqrt(squares) / counts), 1.0)
+    matrix = MergedMatrix(between, (groups.astype(np.int64),), weights.astype(np.int64))
+    places = [
+        kept,
+        np.full(between.rows - len(rows), -1),
+        np.abs(contrasts).argmax(axis=0)[groups[told[groups]]],
+    ]
+    return matrix, np.concatenate(places)
 
 
 def merged_matrix(factor: Factor, groups: Sequence[NDArray[np.intp]], noise: Noise) -> MeasuredMatrix:

@@ -205,7 +205,8 @@ class SubSolver:
         # what is found over groups of values is measured over all of them
         groups = self._groups(sub)
         values = None if groups is None else math.prod(map(len, groups))
-        sizes = tuple(sub.sizes[axis] for axis in axes)
+        every = self.pieces.split.values(sub)  # what pairs stand for decides whether joint strategies fit
+        sizes = tuple(every[axis] for axis in axes)
         return ProblemShape(sizes, len(terms), sum(len(rows) for _, rows in explicit), values)
 
     def explicit(self, sub: SubWorkload) -> list[tuple[float, Array]]:
@@ -263,7 +264,11 @@ class SubSolver:
         products: list[tuple[float, dict[int, Hashable]]] = [
             (term.coefficient, dict(enumerate(term.kept))) for term in terms
         ]
-        return KronSum((), sizes, sets, products, queries)
+        paired = self.pieces.split.paired
+        alike = {
+            place: paired[sub.types[axis]] for place, axis in enumerate(axes) if sub.types[axis] in paired
+        }
+        return KronSum((), sizes, sets, products, queries, alike)
 
     def slot_gram(self, slot: int) -> Array:
         """Return the Gram matrix of a slot's pieces, shape (n, n)."""

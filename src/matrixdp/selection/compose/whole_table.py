@@ -21,7 +21,7 @@ from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Part, Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.assembly import row_multipliers
+from matrixdp.selection.compose.assembly import over_every_value, row_multipliers
 from matrixdp.selection.compose.product import (
     AS_MANY_AS_PAY,
     Product,
@@ -97,10 +97,17 @@ def select_table(
     """
     if progress is not None:
         progress(f"solving the whole table: {method}", None)
-    terms = KronSum.of(workload.domain, workload.groups)
+    terms = KronSum.of(workload.domain, workload.groups, pair=noise.norm == 2)
+    if method != "product" and any(terms.attributes[axis] in terms.joint for axis in terms.paired):
+        terms = KronSum.of(workload.domain, workload.groups)  # a joint strategy has no structure of its own
+
+    def choice(names: Sequence[tuple[str, ...]], found: Product) -> tuple[Plan, Certificate]:
+        groups = [terms.paired.get(terms.attributes.index(own[0])) for own in names]
+        return product_choice(workload, noise, names, over_every_value(found, groups, noise), _UNBOUNDED)
+
     if method == "product":
         found = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
-        return product_choice(workload, noise, [(name,) for name in terms.attributes], found, _UNBOUNDED)
+        return choice([(name,) for name in terms.attributes], found)
 
     def search(gram: Array, _: Sequence[int]) -> Factor:
         again, p = rows.restarts or None, rows.of(len(gram))
@@ -109,7 +116,7 @@ def select_table(
     solve = _optimum(gap, duals) if noise.norm == 2 else search
     weighted = method == "weighted product" and len(terms.joint) > 1
     names, found = solve_table(terms, solve, gap if weighted else None)
-    return product_choice(workload, noise, names, found, _UNBOUNDED)
+    return choice(names, found)
 
 
 def solve_table(
@@ -178,7 +185,7 @@ def dense_bound(workload: Workload, gap: float) -> float:
     >>> dense_bound(workload, 1e-6) == select_table(workload, GAUSSIAN, gap=1e-6)[1].lower_bound
     True
     """
-    bound = solve_table(KronSum.of(workload.domain, workload.groups), _optimum(gap))[1].bound
+    bound = solve_table(KronSum.of(workload.domain, workload.groups, pair=True), _optimum(gap))[1].bound
     assert bound is not None
     return bound
 

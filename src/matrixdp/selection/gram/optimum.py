@@ -102,6 +102,9 @@ def solve_gram(
     >>> round(solve_gram(np.eye(3)).loss, 6)
     3.0
     """
+    alike = _solve_siblings(gram, gap, start)
+    if alike is not None:
+        return alike
     order = chain_order(gram) if len(gram) >= LIMITS.min_chain_cells else None
     if order is None:
         return _solve_in_order(gram, sizes, gap, start)
@@ -131,7 +134,7 @@ def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start:
     chain = chain_of(gram) if len(gram) >= LIMITS.min_chain_cells else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
-        found = found or _solve_siblings(gram, gap, start) or solve_large(gram, gap, start)
+        found = found or solve_large(gram, gap, start)
     return found or _solve_gram(gram, sizes, gap, start)
 
 
@@ -203,7 +206,7 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     least = LIMITS.rank * max(float(values[-1]), float(single.max()))
     single[single <= least] = 0.0
     if not single.any():  # cells that no query tells apart
-        merged = _solve_gram(means, None, gap, start)
+        merged = solve_gram(means, None, gap, start)
         assert merged.dual is not None
         return Factor(merged.rows[:, classes], merged.loss, merged.bound, (merged.dual / counts)[classes])
     between = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, values > least].T / roots

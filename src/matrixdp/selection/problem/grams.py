@@ -31,6 +31,7 @@ __all__ = [
     "SymmetricGram",
     "distinct_cells",
     "gram_terms",
+    "paired_gram",
     "weight_products",
 ]
 
@@ -243,9 +244,10 @@ class SymmetricGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class ExplicitGram(Gram):
-    """A Gram matrix as it is."""
+    """A Gram matrix as it is, perhaps told apart from equal ones."""
 
     entries: Array
+    apart: Hashable = None
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -255,11 +257,44 @@ class ExplicitGram(Gram):
     @property
     def key(self) -> Hashable:
         """See `Gram`."""
-        return content_key(self.entries)
+        return content_key(self.entries) if self.apart is None else (content_key(self.entries), self.apart)
 
     def matrix(self) -> Array:
         """Return it."""
         return self.entries
+
+
+def paired_gram(gram: QueryGram, groups: NDArray[np.intp]) -> Gram:
+    """Return T'VT, in which two values stand for each group of m that may trade places.
+
+    T keeps sums, lengthens what a group has in common by sqrt(2 / m), and takes a contrast within the pair to
+    (m - 1) sqrt(2 / m) times one within the group. V is a multiple of the identity on the m - 1 contrasts of
+    a group, so that the error of the best strategy, its dual distribution and what is left of V without its
+    mean are those of V: see docs/mathematics.md, theorem 2a. The second values come in the opposite order.
+
+    Examples
+    --------
+    >>> from matrixdp.queries import Identity
+    >>> paired_gram(QueryGram(Identity(), 3), np.array([0, 0, 0])).matrix().round(9)
+    array([[ 1.66666667, -1.        ],
+           [-1.        ,  1.66666667]])
+    """
+    counts, order = np.bincount(groups), np.argsort(groups, kind="stable")
+    if gram.flat:
+        return QueryGram(gram.predicates, 2 * len(counts))
+    ends = np.cumsum(counts)
+    chosen = np.zeros((gram.size, 2 * len(counts)))
+    chosen[[*order[ends - counts], *order[ends - 1]], np.arange(2 * len(counts))] = 1.0
+    rows = gram.predicates.apply(chosen)
+    first, last = np.arange(len(counts)), np.arange(len(counts), 2 * len(counts))
+    between, shared = rows[:, first].T @ rows[:, first], np.einsum("qi,qi->i", rows[:, first], rows[:, last])
+    single = np.diagonal(between) - shared
+    whole = np.tile(between, (2, 2))
+    own, other = shared + single * (1.0 + (counts - 1.0) ** 2) / counts, shared - single * (counts - 2.0)
+    whole[first, first] = whole[last, last] = np.where(counts > 1, own, shared)
+    whole[first, last] = whole[last, first] = np.where(counts > 1, other, shared)
+    order = np.concatenate([first, last[::-1]])
+    return ExplicitGram(whole[np.ix_(order, order)], groups.tobytes())
 
 
 GramTerm = tuple[float, tuple[Gram, ...]]

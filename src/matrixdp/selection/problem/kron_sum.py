@@ -22,7 +22,7 @@ from matrixdp.exact.linear import along, kronecker
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms
+from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms, paired_gram
 
 __all__ = [
     "Inverse",
@@ -131,6 +131,8 @@ class KronSum:
     terms : sequence of (float, dict)
         Coefficients, of either sign, with the keys of attributes by place; of others the total is asked.
     rows : sequence of Rows
+    paired : dict of int to ndarray
+        By axis, the group of each value, where two values stand for each group: see `paired_gram`.
     """
 
     attributes: tuple[str, ...]
@@ -138,13 +140,14 @@ class KronSum:
     sets: Sequence[dict[Hashable, Gram]]
     terms: Sequence[tuple[float, dict[int, Hashable]]]
     rows: Sequence[Rows] = ()
+    paired: dict[int, NDArray[np.intp]] = field(default_factory=dict)
     _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
     #: By axis, the right inverse that was last asked about, and its covariance R R'.
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, domain: Domain, groups: Iterable[Group]) -> KronSum:
-        """Return query groups as one sum.
+    def of(cls, domain: Domain, groups: Iterable[Group], pair: bool = False) -> KronSum:
+        """Return query groups as one sum; with ``pair``, pairs stand for many values that may trade places.
 
         Examples
         --------
@@ -171,7 +174,16 @@ class KronSum:
         names = {name for _, asked in found for name in asked}
         attributes = domain.sort(names.union(*(own for _, own, _ in written)))
         place = {name: axis for axis, name in enumerate(attributes)}
-        sizes = tuple(domain[name].size for name in attributes)
+        paired: dict[int, NDArray[np.intp]] = {}
+        sizes = [domain[name].size for name in attributes]
+        for axis, name in enumerate(attributes if pair else ()):
+            alike = _groups_alike([asked[name] for _, asked in found if name in asked])
+            if alike is not None and not any(name in own for _, own, _ in written):
+                paired[axis], sizes[axis] = alike, 2 * int(alike.max() + 1)
+                for _, asked in found:
+                    gram = asked.get(name)
+                    if isinstance(gram, QueryGram):
+                        asked[name] = paired_gram(gram, alike)
         sets: list[dict[Hashable, Gram]] = [{} for _ in attributes]
         merged: dict[tuple[tuple[int, Hashable], ...], float] = {}
         times = [0] * len(attributes)
@@ -190,7 +202,8 @@ class KronSum:
         rows = [
             Rows(weight, tuple(place[name] for name in names), queries) for weight, names, queries in written
         ]
-        return cls(attributes, sizes, sets, [(weight, dict(keys)) for keys, weight in merged.items()], rows)
+        kept = [(weight, dict(keys)) for keys, weight in merged.items()]
+        return cls(attributes, tuple(sizes), sets, kept, rows, paired)
 
     @cached_property
     def products(self) -> list[tuple[float, tuple[Hashable, ...]]]:
@@ -241,7 +254,8 @@ class KronSum:
         terms = [(weight, dict(enumerate(own))) for own, weight in merged.items()]
         rows = [Rows(one.weight, tuple(map(axes.index, one.axes)), one.queries) for one in self.rows]
         sizes = tuple(self.sizes[axis] for axis in axes)
-        return KronSum(tuple(names), sizes, [self.sets[axis] for axis in axes], terms, rows)
+        paired = {place: self.paired[axis] for place, axis in enumerate(axes) if axis in self.paired}
+        return KronSum(tuple(names), sizes, [self.sets[axis] for axis in axes], terms, rows, paired)
 
     def dense(self, names: Sequence[str]) -> Array:
         """Return what is asked of some attributes as one matrix over their cells.
@@ -422,6 +436,16 @@ class KronSum:
                 own = own * (inverses[axis].sum(axis=0) ** 2).reshape(shape)
             total += own
         return np.maximum(total, 0.0)
+
+
+def _groups_alike(asked: Sequence[Gram]) -> NDArray[np.intp] | None:
+    """Return the group of each value of a large attribute, of values that may trade places, if few."""
+    size = max((gram.size for gram in asked), default=0)
+    own = [gram.predicates.alike(size) for gram in asked if isinstance(gram, QueryGram)]
+    if size <= LIMITS.most_unpaired or len(own) < len(asked) or all(g.symmetric is not None for g in asked):
+        return None
+    groups = np.unique(np.stack(own), axis=1, return_inverse=True)[1].ravel()
+    return groups if 4 * int(groups.max() + 1) <= size else None
 
 
 def _without_totals(group: Group) -> Group:

@@ -111,7 +111,8 @@ class Split:
     """A workload as classes of sub-workloads over attribute types.
 
     ``free`` tells which types have queries other than a I + b 11'; ``coupled_apart`` that terms tie marginals
-    to one another whose union has no pieces.
+    to one another whose union has no pieces. ``paired`` has the group of each value of types of which two
+    values stand for each group: see `paired_gram`.
     """
 
     types: dict[str, int]
@@ -121,6 +122,12 @@ class Split:
     explicit: tuple[Explicit, ...]
     classes: tuple[SubWorkload, ...]
     coupled_apart: bool = False
+    paired: dict[int, Places] = field(default_factory=dict)
+
+    def values(self, sub: SubWorkload) -> tuple[int, ...]:
+        """Return the number of values of each axis, where pairs stand for some of them too."""
+        sizes = zip(sub.types, sub.sizes, strict=True)
+        return tuple(len(self.paired[type_]) if type_ in self.paired else size for type_, size in sizes)
 
 
 def attribute_types(whole: KronSum) -> list[int]:
@@ -152,8 +159,8 @@ _Found = dict[tuple[int, ...], dict[_Term, float]]
 """By marginal: the coefficients of terms."""
 
 
-def split_workload(workload: Workload) -> Split:
-    """Split a workload into classes of sub-workloads.
+def split_workload(workload: Workload, pair: bool = False) -> Split:
+    """Split a workload into classes of sub-workloads; with ``pair``, pairs stand for values alike.
 
     Every subset of every group's attributes appears in exactly one class, unless its pieces are zero because
     a kept attribute is only asked for its total. Disjunctions, and products with weights that are products,
@@ -173,7 +180,7 @@ def split_workload(workload: Workload) -> Split:
     >>> [(c.sizes, len(c.marginals)) for c in split.classes]
     [((), 1), ((10,), 3), ((10, 10), 3)]
     """
-    whole = KronSum.of(workload.domain, workload.groups)
+    whole = KronSum.of(workload.domain, workload.groups, pair)
     types = attribute_types(whole)
     sizes = dict(zip(types, whole.sizes, strict=True))
     slots: dict[Hashable, Slot] = {}
@@ -222,6 +229,7 @@ def split_workload(workload: Workload) -> Split:
         tuple(explicit),
         tuple(sub_workload(marginals) for marginals in classes.values()),
         any(marginal not in products and marginal not in rows for marginal in couplings),
+        {types[axis]: groups for axis, groups in whole.paired.items()},
     )
 
 
@@ -384,6 +392,8 @@ class Pieces:
                 continue
             gram = slot.gram.matrix()
             seen = gram @ w
+            if slot.type in self.split.paired:  # rounding errors would mix what pairs share with contrasts
+                seen = (seen + seen[::-1]) / 2.0
             square = float(w @ seen)
             piece = gram - (seen if slot.gram.definite else w @ gram)[None, :] - seen[:, None] + square
             if slot.gram.definite:
