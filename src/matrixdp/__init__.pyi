@@ -47,6 +47,7 @@ from matrixdp.strategy import Strategy as Strategy
 from matrixdp.strategy import explain_choice as explain_choice
 from matrixdp.strategy import select as select
 from matrixdp.strategy.pipeline import release as release
+from matrixdp.strategy.series import Series as Series
 from matrixdp.texts import Publication as Publication
 from matrixdp.texts import Text as Text
 from matrixdp.texts import register_words as register_words

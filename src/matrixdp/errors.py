@@ -54,6 +54,7 @@ CODES = {
     "no-place": "there is no folder to write to, or it cannot be written",
     "not-converged": "a computation did not reach its stated accuracy",
     "not-supported": "a combination of options that is not supported",
+    "not-yet": "a query about periods of a series that are not measured yet",
     "other-version": "a file was written by another version, in a format that this one does not read",
     "out-of-range": "a number is outside its limits",
     "privacy": "a budget, a cost or a noise scale cannot be honoured",

@@ -75,6 +75,8 @@ def advised(analysis: Analysis, workload: Workload, groups: Sequence[Group]) -> 
     try:
         yield
     except UnsupportedQueryError as error:
+        if error.code == "not-yet":
+            raise  # what to do is to wait
         refused = next((group for group in groups if not determines(analysis, group)), None)
         advice = ""
         if refused is not None:

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from matrixdp.answers.titles import heads
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
-from matrixdp.queries import DenseGroup, Group, Predicates, Spans, Total
+from matrixdp.language.periods import known_after
+from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
 from matrixdp.texts import Words
 
 Array = NDArray[np.float64]
@@ -30,6 +31,8 @@ Array = NDArray[np.float64]
 BATCH_ROWS = 1 << 20
 #: The columns of numbers, in order.
 FIGURES = ("estimate", "stddev", "lower", "upper")
+PUBLISHED = "published"
+"""The column of a series that says after which period an answer was published."""
 
 BOUND = b"bound"
 """The key of a field's metadata that tells the columns of where values begin, ``from``, and end, ``to``."""
@@ -41,6 +44,7 @@ OF = b"of"
 """The key of a field's metadata that says of what: figures of the same belong together."""
 
 REMARKS = {
+    PUBLISHED: "The last period that was over when the answer was published",
     "warning": "What to know before the row is used",
     "binning": "The most by which the estimate may be off because numbers are known by their bins alone",
     "confidence": "The confidence that the values listed are those with the most records",
@@ -150,7 +154,9 @@ class AnswerColumns:
     each attribute of numbers or days that say where values begin and end: where another column has the name
     of an attribute, its own gets the ending ``_attribute``. With ``levels`` the column of an attribute that
     is asked about at one of its levels alone has the name of the level. Bounds are null for totals and for
-    what is no range; the end belongs to the range but where the domain has half-open bins ``[a, b)``.
+    what is no range; the end belongs to the range but where the domain has half-open bins ``[a, b)``. Of a
+    series, given as its attribute and the numbers of periods that were over at each publication, the last
+    column says which publication an answer came with.
 
     Examples
     --------
@@ -165,8 +171,16 @@ class AnswerColumns:
     {'group': 'code', 'sex': None, 'code': '1', 'code_from': 1, 'code_to': 1, 'estimate': 7.0}
     """
 
-    def __init__(self, domain: Domain, groups: Sequence[Group], *, levels: bool = False) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        groups: Sequence[Group],
+        *,
+        levels: bool = False,
+        series: tuple[str, tuple[int, ...]] | None = None,
+    ) -> None:
         self._domain = domain
+        self._series = series
         self._groups = tuple(groups)
         sets: dict[str, dict[Hashable, Predicates]] = {}
         for group in self._groups:
@@ -185,7 +199,7 @@ class AnswerColumns:
 
     def _schema(self, heads: dict[str, str], titles: dict[str, str]) -> pa.Schema:
         """Name the columns of the attributes, and return all columns."""
-        taken = {"group", "query", *FIGURES}
+        taken = {"group", "query", PUBLISHED, *FIGURES}
         for name, column in heads.items():
             while column in taken or (column != heads[name] and column in heads.values()):
                 column += "_attribute"
@@ -207,7 +221,10 @@ class AnswerColumns:
                 fields.append(pa.field(own, kind, metadata={BOUND: end, **titled}))
         if self._explicit:
             fields.append(pa.field("query", pa.utf8()))
-        return pa.schema([*fields, *(pa.field(name, pa.float64(), nullable=False) for name in FIGURES)])
+        fields += [pa.field(name, pa.float64(), nullable=False) for name in FIGURES]
+        if self._series is not None:
+            fields.append(pa.field(PUBLISHED, _VALUE))
+        return pa.schema(fields)
 
     @cached_property
     def _nulls(self) -> dict[pa.DataType, pa.Array]:
@@ -244,7 +261,22 @@ class AnswerColumns:
                 arrays.append(pa.nulls(count, pa.utf8()) if texts is None else pa.array(texts[start:stop]))
             figures = (estimate, deviation, estimate - width, estimate + width)
             arrays.extend(pa.array(figure, pa.float64()) for figure in figures)
+            if self._series is not None:
+                arrays.append(self._published(group, *self._series, start, stop))
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _published(
+        self, group: Group, name: str, published: tuple[int, ...], start: int, stop: int
+    ) -> pa.DictionaryArray:
+        """Return with which publication of a series the answers in some rows came."""
+        attribute = self._domain[name]
+        known = np.searchsorted(published, known_after(group, name, attribute.size) + 1)
+        repeats = 1
+        if isinstance(group, ProductGroup) and name in group.attributes:
+            repeats = math.prod(group.counts[group.attributes.index(name) + 1 :])
+        codes = known[np.arange(start, stop) // repeats % len(known)]
+        labels = pa.array([attribute.label(number - 1) for number in published], pa.utf8())
+        return _coded(pa.array(codes, pa.int32()), labels, ordered=True)
 
     def _columns(
         self, known: _Asked, repeats: tuple[Predicates, Hashable, int] | None, start: int, stop: int

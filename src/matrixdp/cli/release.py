@@ -40,7 +40,8 @@ def _files(folder: Path) -> str:
     return ", ".join(sorted(path.name for path in folder.iterdir()))
 
 
-def _passphrase(file: Path | None) -> bytes | None:
+def passphrase(file: Path | None) -> bytes | None:
+    """Return the passphrase that a file holds, if one is named."""
     from matrixdp.releases import read_passphrase
 
     return None if file is None else read_passphrase(file)
@@ -59,7 +60,7 @@ def keys(
     passphrase it is encrypted. The public key is for everybody who verifies them. Existing files are never
     replaced.
     """
-    private, public = mdp.make_keys(path, _passphrase(passphrase_file))
+    private, public = mdp.make_keys(path, passphrase(passphrase_file))
     typer.echo(f"private key: {private} (keep it secret)")
     typer.echo(f"public key: {public} (publish it where releases are not)")
     typer.echo(f"fingerprint: {mdp.PublicKey.load(public).fingerprint}")
@@ -76,7 +77,7 @@ def sign(
 
     Writes signature.json: the signature of release.json, which lists the digests of all other files.
     """
-    signing = mdp.SigningKey.load(key, _passphrase(passphrase_file))
+    signing = mdp.SigningKey.load(key, passphrase(passphrase_file))
     path = mdp.sign_release(folder, signing, force=force)
     typer.echo(f"{path}: signed with the key {signing.public.fingerprint}")
 
@@ -155,7 +156,7 @@ def release(
     """
     if passphrase_file is not None and sign is None:
         raise wrong("--passphrase-file", "it without --sign", "a key that it belongs to", "conflict")
-    key = None if sign is None else mdp.SigningKey.load(sign, _passphrase(passphrase_file))
+    key = None if sign is None else mdp.SigningKey.load(sign, passphrase(passphrase_file))
     if certify and strategy is not None:
         expected = "one of the two: `select --certify --save` certifies a strategy that is saved"
         raise wrong("--certify", "a saved strategy beside it", expected, "conflict")

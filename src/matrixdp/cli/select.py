@@ -96,6 +96,7 @@ def select(
     targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
+    from matrixdp.strategy.series import select_over_time
     from matrixdp.strategy.strategy import meet_targets
 
     options = given.mechanism_options(
@@ -120,7 +121,13 @@ def select(
         return
     how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective, "targets": targets}
     with console.Reporter() as reporter:
-        if strategy_file is None:
+        if strategy_file is None and written.series is not None:
+            if mechanism != "auto" or options or objective != "sum":
+                expected = "auto: a strategy whose rows can be measured one period after another"
+                raise wrong("--mechanism", "options of a selection beside a series", expected, "conflict")
+            asked = written.workload, written.series.attribute
+            strategy = select_over_time(*asked, budget, noise, reporter.stage)
+        elif strategy_file is None:
             strategy = mdp.select(
                 written.workload, mechanism=mechanism, progress=reporter.stage, **how, **options
             )

@@ -99,6 +99,10 @@ class IntegerTensor:
         """Return the entries as Python integers, row-major."""
         return [self.value(i) for i in range(self.limbs[0].size)]
 
+    def chosen(self, entries: NDArray[np.bool_]) -> IntegerTensor:
+        """Return some of the entries, flat; ``entries`` says of each, row-major, whether it is one."""
+        return IntegerTensor([limb.ravel()[entries] for limb in self.limbs], self.bits)
+
     def split(
         self, power: int, divisor: int = 1
     ) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:

@@ -172,6 +172,14 @@ class MeasuredMatrix(ABC):
         outside = self.unsupported.sum(axis=1)
         return float(outside @ outside) <= _OUTSIDE * self.columns
 
+    @property
+    def lower_triangular(self) -> bool:
+        """Whether it is square, row k has no entry after column k, and one in it.
+
+        What follows from the first rows does then not depend on the others, to the last bit.
+        """
+        return False
+
     @abstractmethod
     def multiply(self, array: Array) -> Array:
         """Return the matrix times an array of shape (columns, k)."""
@@ -296,6 +304,7 @@ class IdentityMatrix(_Square):
 
     kind = "identity"
     max_entry = max_row_sum = 1
+    lower_triangular = True
     symmetric_gram = symmetric_covariance = (1.0, 0.0)
 
     def column_power_sum(self, power: int) -> int:
@@ -498,8 +507,9 @@ class IntegerMatrix(ExplicitMatrix):
     Raises
     ------
     NumericalError
-        If the rank cannot be *proved*: a row with one entry for every cell is the proof, or an approximate
-        left inverse C with a norm of I - C B below 1 (rounding errors included).
+        If the rank cannot be *proved*: a row with one entry for every cell is the proof, or a triangle
+        without a zero on its diagonal, or an approximate left inverse C with a norm of I - C B below 1
+        (rounding errors included).
 
     Examples
     --------
@@ -524,10 +534,16 @@ class IntegerMatrix(ExplicitMatrix):
             told = f"found {self.entries.shape}"
             raise NumericalError(f"a matrix of full column rank has no more columns than rows; {told}")
         self._freeze()
-        if _measures_every_cell(self.entries):
+        if self.lower_triangular or _measures_every_cell(self.entries):
             return
         if not (near is not None and self._is_left_inverse(near)) and not self._is_left_inverse(self.inverse):
             raise NumericalError("a measured matrix could not be proved nonsingular after rounding")
+
+    @cached_property
+    def lower_triangular(self) -> bool:
+        """Whether it is lower triangular, without a zero on its diagonal: a proof of its rank."""
+        square = self.rows == self.columns
+        return square and bool(np.diagonal(self.entries).all()) and not np.triu(self.entries, 1).any()
 
     def _is_left_inverse(self, near: Array) -> bool:
         """Return whether a matrix is so near to a left inverse that it proves that there is one."""
@@ -600,6 +616,10 @@ class IntegerMatrix(ExplicitMatrix):
         return lu, pivots
 
     def solve(self, answers: Array) -> Array:
+        if self.lower_triangular:
+            return np.asarray(
+                scipy.linalg.solve_triangular(self._float, answers, lower=True, check_finite=False)
+            )
         if self.rows == self.columns:
             return np.asarray(scipy.linalg.lu_solve(self._factored, answers, check_finite=False))
         if self._few is not None:

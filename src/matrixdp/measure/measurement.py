@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +22,7 @@ from matrixdp.ledger.ledger import now
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
 from matrixdp.plan import Analysis, Estimates, Part, Plan
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Clause
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
@@ -415,6 +415,55 @@ def measured_cost(
 _LOG = logging.getLogger(__name__)
 
 
+@final
+@dataclass(frozen=True)
+class Periods:
+    """How far a plan over time is measured: row by row, each once its last period is over.
+
+    Parameters
+    ----------
+    attribute : str
+        The attribute whose values are the periods. Every part has one block over it, the identity or lower
+        triangular with the periods first: row k of the block needs nothing of later periods.
+    published : tuple of int
+        For each publication how many periods were over by then; increasing.
+
+    Raises
+    ------
+    PrivacyError
+        If the numbers do not increase, or are above the number of periods.
+    """
+
+    attribute: str
+    published: tuple[int, ...] = ()
+
+    @property
+    def through(self) -> int:
+        """How many periods are measured."""
+        return self.published[-1] if self.published else 0
+
+    def check(self, plan: Plan) -> None:
+        """Reject a plan whose rows cannot be measured one period after another."""
+        size = plan.domain[self.attribute].size
+        if [*self.published] != sorted({*self.published}) or not 0 <= self.through <= size:
+            found = f"{list(self.published)}"
+            raise PrivacyError.at(("series", "published"), found, f"increasing numbers up to {size}")
+        for part in plan.parts:
+            first = [block for block in part.blocks if block.attributes[:1] == (self.attribute,)]
+            if not (first and first[0].matrix.lower_triangular and part.multipliers is None):
+                found = f"part {part.attributes}: rows that need later periods"
+                raise PrivacyError(f"{found}; expected a strategy that was selected for a series")
+
+    def due(self, plan: Plan, part: Part, through: int) -> NDArray[np.bool_]:
+        """Return which rows of a part, flat, end at periods after those measured, up to so many."""
+        axis = next(i for i, block in enumerate(part.blocks) if self.attribute in block.attributes)
+        rows, shape = part.blocks[axis].matrix.rows, [1] * len(part.blocks)
+        ends = np.arange(rows) // (rows // plan.domain[self.attribute].size)
+        shape[axis] = rows
+        asked = (self.through <= ends) & (ends < through)
+        return np.broadcast_to(asked.reshape(shape), part.shape).ravel()
+
+
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """Noisy answers to the plan's queries: all that is ever known of the table.
@@ -437,6 +486,8 @@ class Measurement:
         What the promise assumes of the table, in sentences.
     out_of_domain_counts : OutOfDomainCounts or None
         The noisy numbers of records out of domain, if `out_of_domain` asks for any.
+    periods : Periods or None
+        Of a series: how far it is measured. Rows that are not measured yet are 0.
     reservation : Reservation or None
         The debit of the ledger, for what becomes of it; no file keeps this.
     """
@@ -451,11 +502,40 @@ class Measurement:
     assumptions: tuple[str, ...] = ()
     reservation: Reservation | None = None
     out_of_domain_counts: OutOfDomainCounts | None = None
+    periods: Periods | None = None
 
     @cached_property
     def analysis(self) -> Analysis:
         """Errors at the noise that was really added, rounding to the lattice included."""
-        return self.plan.analysed([scale.variance for scale in self.scales])
+        analysis = self.plan.analysed([scale.variance for scale in self.scales])
+        if self.periods is not None:
+            analysis.through = (self.periods.attribute, self.periods.through)
+        return analysis
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the plan is measured: of a series, every period."""
+        periods = self.periods
+        return periods is None or periods.through == self.plan.domain[periods.attribute].size
+
+    def continues(self, earlier: Measurement) -> bool:
+        """Return whether this is an earlier measurement of a series with later periods measured as well."""
+        begun, now = earlier.periods, self.periods
+        if begun is None or now is None or now.published[: len(begun.published)] != begun.published:
+            return False
+        same = (begun.attribute, earlier.scales, earlier.authorization, earlier.private)
+        if same != (now.attribute, self.scales, self.authorization, self.private):
+            return False
+        start = Periods(begun.attribute)
+        for part, other, new, old in zip(
+            self.plan.parts, earlier.plan.parts, self.values, earlier.values, strict=True
+        ):
+            if part.attributes != other.attributes or part.key(part.attributes) != other.key(part.attributes):
+                return False
+            measured = start.due(self.plan, part, begun.through)
+            if not np.array_equal(new[measured], old[measured]):
+                return False
+        return True
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -602,6 +682,107 @@ def measure(
     return Measurement(plan, scales, values, authorization, *known)
 
 
+# Series: authorized and debited once, measured row by row.
+
+
+def begin(
+    plan: Plan,
+    attribute: str,
+    budget: Budget,
+    *,
+    max_records: int = DEFAULT_MAX_RECORDS,
+    private: bool = True,
+    ledger: Ledger | None = None,
+    folder: Path | None = None,
+) -> Measurement:
+    """Authorize the measurement of a whole series, and debit it, before any row is measured.
+
+    Raises
+    ------
+    PrivacyError
+        If the budget cannot be honoured by the plan's noise, the ledger has less left, or the plan has rows
+        that cannot be measured one period after another.
+    StorageError
+        If the ledger cannot be read or written.
+    """
+    periods = Periods(attribute)
+    periods.check(plan)
+    scales, cost = calibrate(plan, plan.noise.cost(budget), max_records, budget.neighbours)
+    authorization, reservation = authorize(cost, budget, ledger if private else None), None
+    if private and ledger is not None:
+        authorization, reservation = debit(authorization, ledger, folder)
+    values = tuple(np.zeros(part.rows) for part in plan.parts)
+    assumptions = tuple(_assumed_over_time(budget))
+    return Measurement(
+        plan, scales, values, authorization, private, max_records, OutOfDomain.drop(), assumptions,
+        reservation, periods=periods,
+    )  # fmt: skip
+
+
+def proceed(
+    earlier: Measurement,
+    source: Source,
+    through: int,
+    *,
+    seed_not_private: int | None = None,
+    before_noise: Callable[[], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Measurement:
+    """Measure the rows of a series that end by a period and are not measured yet; all others stay.
+
+    Nothing is authorized: the cost of every row was, when the series began. What was measured before is not
+    measured again.
+
+    Raises
+    ------
+    PrivacyError
+        If there is nothing left to be measured up to that period, or the noise of the series is of another
+        kind: seeded, or not.
+    SourceError
+        If the table cannot be read.
+    """
+    plan, periods, random = earlier.plan, earlier.periods, random_source(seed_not_private)
+    if periods is None or not periods.through < through <= plan.domain[periods.attribute].size:
+        raise PrivacyError("series: no period is left to be measured up to that one", "out-of-range")
+    if random.private != earlier.private:
+        found = "a seed" if seed_not_private is not None else "no seed"
+        raise PrivacyError.at(("seed_not_private",), found, "what the series began with", code="conflict")
+    periods.check(plan)
+    due = [periods.due(plan, part, through) for part in plan.parts]
+    groups = maximal_marginals(plan.positions)
+    unit = earlier.authorization.budget.unit
+    marginals = source.marginals(plan.domain, list(groups), earlier.out_of_domain, unit)
+    assumptions = source.assumptions(plan.domain)
+    drawn, _ = _noisy_answers(
+        plan, earlier.scales, groups, marginals, earlier.max_records, random, before_noise, progress, due
+    )
+    values = [old.copy() for old in earlier.values]
+    for own, new, rows in zip(values, drawn, due, strict=True):
+        own[rows] = new
+    return replace(
+        earlier,
+        values=tuple(values),
+        assumptions=tuple(dict.fromkeys((*earlier.assumptions, *assumptions))),
+        reservation=None,
+        periods=Periods(periods.attribute, (*periods.published, through)),
+    )
+
+
+def _assumed_over_time(budget: Budget) -> Iterator[Clause]:
+    """Yield what the promise assumes of the tables of a series."""
+    yield Clause(
+        "fixed-periods",
+        "The period of a record does not change once it was in a table of the series. A record may come "
+        "late, change otherwise, or vanish: it counts in what is measured while it is in the table.",
+    )
+    if budget.unit.id is not None:
+        yield Clause(
+            "first-records-stay",
+            "The first records of each person in the order of the table stay the first: tables of the "
+            "series grow at their end.",
+        )
+
+
 def _noisy_answers(
     plan: Plan,
     scales: tuple[NoiseScale, ...],
@@ -611,10 +792,12 @@ def _noisy_answers(
     random: RandomSource,
     before_noise: Callable[[], None] | None,
     progress: Callable[[int, int], None] | None,
+    due: Sequence[NDArray[np.bool_]] | None = None,
 ) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.int64] | None]:
     """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals.
 
-    Beside them the exact counts of records out of domain, if the source returns such.
+    Of each part only the rows that are ``due``, where that is given; no noise is drawn for others. Beside
+    them the exact counts of records out of domain, if the source returns such.
     """
     values: dict[int, NDArray[np.float64]] = {}
     outside: NDArray[np.int64] | None = None
@@ -640,6 +823,8 @@ def _noisy_answers(
                 if before_noise is not None and not values:
                     before_noise()
                 answers, scale = plan.parts[index].answers(marginal, bound * own), scales[index]
+                if due is not None:
+                    answers = answers.chosen(due[index])
                 drawn = noisy(answers, scale, random, weight=own)
                 values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
                 if progress is not None:

@@ -93,6 +93,7 @@ class PieceAnalysis(Analysis):
 
     def check_support(self, group: Group) -> None:
         group = self.asked(group)
+        self._check_measured(group)
         if isinstance(group, ProductGroup):
             self._check_product(group)
             return
@@ -106,6 +107,25 @@ class PieceAnalysis(Analysis):
                     raise UnsupportedQueryError(f"{group.name}: {told}")
             elif ((pieces**2).max(axis=1) > SUPPORT_TOLERANCE * (rows**2).max(axis=1)).any():
                 raise UnsupportedQueryError(f"{group.name}: {not_measured(kept)}")
+
+    def _check_measured(self, group: Group) -> None:
+        """Reject a query about a period that is not measured yet."""
+        if self.through is None:
+            return
+        name, through = self.through
+        size = self.domain[name].size
+        later = np.eye(size)[:, through:]
+        if name not in group.attributes:
+            asks = through < size
+        elif isinstance(group, ProductGroup):
+            asks = bool(group.sets[name].apply(later).any())
+        else:
+            rows = np.moveaxis(group.rows().reshape(-1, *group.sizes), group.attributes.index(name) + 1, 0)
+            asks = bool(rows[through:].any())
+        if asks:
+            known = f"{name} {self.domain[name].label(through - 1)}" if through else "none"
+            told = f"asks about a period that is not measured yet; the last one that is: {known}"
+            raise UnsupportedQueryError(f"{group.name}: {told}", "not-yet")
 
     def _products_of(self, group: Group) -> Sequence[tuple[float, ProductGroup]]:
         """Return products that a group is a sum of and that are all supported; none if it has none such."""
@@ -259,6 +279,9 @@ class PieceAnalysis(Analysis):
 
     def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         self.check_support(group)
+        asked = self.asked(group)
+        assert isinstance(asked, ProductGroup)
+        group = asked
         factors: dict[str, list[Array]] = {name: [] for name in group.attributes}
         tied: set[str] = set()
         for kept, place in self.pieces(group.attributes):

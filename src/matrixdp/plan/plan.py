@@ -83,6 +83,8 @@ class Analysis(ABC):
     """
 
     additive: ClassVar[bool] = False
+    #: Of a series that goes on: the attribute of time, and how many of its periods are measured.
+    through: tuple[str, int] | None = None
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, GroupError] = {}

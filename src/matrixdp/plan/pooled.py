@@ -6,7 +6,8 @@ remove the weighted mean, I - w1', along every attribute of T. The estimates of 
 marginals are independent, and their covariances, that of the product of the matrices M - zz'/s over T times
 the s of what was summed over, differ by a factor alone: their average by inverse variance is the
 least-squares estimate. Residuals of different T are uncorrelated, since (I - w1') M 1 = 0: answers vary as if
-the residuals had been measured. Of the identity w is 1/n and s is n.
+the residuals had been measured. Of the identity w is 1/n and s is n. An attribute that every part measures
+is not split: least squares with one matrix for it solve that matrix, and its w is zeros.
 """
 
 from __future__ import annotations
@@ -109,10 +110,14 @@ class _PooledAnalysis(SplitAnalysis):
         spread: dict[str, float] = {}
         different = {matrix.digest(): matrix for matrix in plan.matrices.values()}
         known = {digest: _direction(matrix) for digest, matrix in different.items()}
+        shared = frozenset.intersection(*(frozenset(part.attributes) for part in plan.parts))
+        shared = frozenset(name for name in shared if plan.domain[name].size > 1)
         for name, matrix in plan.matrices.items():
             weights[name], spread[name] = known[matrix.digest()]
+            if name in shared:
+                weights[name] = np.zeros(matrix.columns)
         #: By residual, then by part: 1 / (variance of the part x the s of what is summed over).
-        self.precisions = _precisions(plan, noise, spread)
+        self.precisions = _precisions(plan, noise, spread, shared)
         parts = []
         for kept, own in self.precisions.items():
             blocks = tuple(Block((name,), plan.matrices[name]) for name in kept)
@@ -136,6 +141,7 @@ class _PooledAnalysis(SplitAnalysis):
         variables = sum(part.rows for part in self.measured)
         if variables > _MAX_VARIABLES or variables * group.queries > most:
             return None
+        group = self.asked(group)
         rows = group.rows()
         found = []
         for place, part in enumerate(self.measured):
@@ -158,7 +164,7 @@ def _direction(matrix: MeasuredMatrix) -> tuple[Array, float]:
 
 
 def _precisions(
-    plan: Pooled, noise: Sequence[float], spread: Mapping[str, float]
+    plan: Pooled, noise: Sequence[float], spread: Mapping[str, float], shared: frozenset[str]
 ) -> dict[Names, dict[int, float]]:
     varying = [tuple(n for n in part.attributes if plan.domain[n].size > 1) for part in plan.parts]
     pairs = sum(2 ** len(names) for names in varying)
@@ -166,7 +172,8 @@ def _precisions(
         raise TooLargeError(f"weighted marginals: {pairs} residuals of marginals; the limit is {MAX_PAIRS}")
     found: dict[Names, dict[int, float]] = {}
     for place, (part, names, variance) in enumerate(zip(plan.parts, varying, noise, strict=True)):
-        for kept in subsets(names):
+        for own in subsets(tuple(name for name in names if name not in shared)):
+            kept = plan.domain.sort(shared.union(own))
             summed = math.prod(spread[name] for name in part.attributes if name not in kept)
             found.setdefault(kept, {})[place] = 1.0 / (variance * summed)
     return found
@@ -181,6 +188,9 @@ def _residuals(
         return
     name, *others = names
     axis = len(kept)
+    if not weights[name].any():
+        yield from _residuals(tensor, tuple(others), weights, (*kept, name))
+        return
     yield from _residuals(tensor.sum(axis=axis), tuple(others), weights, kept)
     if tensor.shape[axis] > 1:
         residual = without_sums(tensor, axis, weights[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import ClassVar, final
 
@@ -18,7 +19,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
-from matrixdp.queries.groups import DenseGroup, Group
+from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Total
 
 Array = NDArray[np.float64]
@@ -162,11 +163,37 @@ class Split(Plan, kind="split"):
 class SplitAnalysis(PieceAnalysis):
     """Estimates and errors of queries that split over the subsets of their attributes."""
 
+    @cached_property
+    def undivided(self) -> frozenset[str]:
+        """The attributes that every part has and that no query is contracted along."""
+        shared = frozenset.intersection(*(frozenset(part.attributes) for part in self.parts))
+        return frozenset(name for name in shared if not self.axes.weights[name].any())
+
+    def asked(self, group: Group) -> Group:
+        """Return a group that asks for the total of every undivided attribute that it does not name."""
+        missing = self.undivided.difference(group.attributes)
+        if not missing:
+            return group
+        names = self.domain.sort([*group.attributes, *missing])
+        sizes = tuple(self.axes.sizes(names))
+        if isinstance(group, ProductGroup):
+            sets = tuple(group.sets.get(name, Total()) for name in names)
+            return replace(group, attributes=names, predicates=sets, sizes=sizes)
+        shape = [1 if name in missing else size for name, size in zip(names, sizes, strict=True)]
+        rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
+        return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes)
+
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
         for kept in subsets(attributes):
-            yield kept, self.places.get(kept)
+            if self.undivided <= set(kept):
+                yield kept, self.places.get(kept)
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
+        missing = self.undivided.difference(attributes)
+        if missing:
+            names = self.domain.sort([*attributes, *missing])
+            axes = tuple(axis for axis, name in enumerate(names) if name in missing)
+            return np.asarray(self.marginal(names, residual).sum(axis=axes))
         sizes = self.axes.sizes(attributes)
         total = np.zeros(sizes)
         for kept in subsets(attributes):

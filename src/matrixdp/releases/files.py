@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import METADATA, statistics_table
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.table import AnswerColumns, heading, plain_schema, row_groups
+from matrixdp.answers.table import PUBLISHED, AnswerColumns, heading, plain_schema, row_groups
 from matrixdp.answers.titles import unique
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
@@ -342,8 +343,10 @@ def complete_release(
     workload = release.workload
     columns: AnswerColumns | None = None
     if workload.queries <= asked.max_answers:
-        columns = AnswerColumns(workload.domain, workload.groups)
+        columns = AnswerColumns(workload.domain, workload.groups, series=release.series)
         errors = _write_answers(release, columns, folder, asked.csv, progress)
+        if release.series is not None:
+            _write_new_answers(release, columns, folder)
     else:
         groups = [release.analysis.group(group) for group in workload]
         errors = [(error.total, error.largest) for error in groups]
@@ -383,6 +386,17 @@ def _write_answers(
             if progress is not None:
                 progress(done, release.workload.queries)
     return errors
+
+
+def _write_new_answers(release: Release, columns: AnswerColumns, folder: Path) -> None:
+    """Write the answers that came with the last publication of a series."""
+    assert release.series is not None
+    name, published = release.series
+    last = release.domain[name].label(published[-1] - 1)
+    with pacsv.CSVWriter(folder / records.NEW_ANSWERS, plain_schema(columns.schema)) as writer:
+        for batch in pq.ParquetFile(folder / records.ANSWERS).iter_batches():
+            table = pa.Table.from_batches([batch]).cast(plain_schema(columns.schema))
+            writer.write_table(table.filter(pc.equal(table.column(PUBLISHED), last)))
 
 
 def privacy_mark(private: bool) -> bytes:

@@ -33,7 +33,7 @@ from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.language import marginals
 from matrixdp.ledger.ledger import version
-from matrixdp.measure.measurement import Measurement, NoiseScale
+from matrixdp.measure.measurement import Measurement, NoiseScale, Periods
 from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Group
 from matrixdp.queries.groups import subtracts
@@ -284,8 +284,10 @@ ANSWERS, ANSWERS_CSV = "answers.parquet", "answers.csv"
 STATISTICS = "statistics.parquet"
 #: Over the record; the last file to be written.
 SIGNATURE = "signature.json"
+#: Of a series: what was debited when it began, how it is published, and the answers that came last.
+SERIES, SERIES_RECORD, NEW_ANSWERS = "series.mdp", "series.json", "new.csv"
 #: The files whose digests the record lists, as far as they are there.
-LISTED = (ANSWERS_CSV, ANSWERS, MEASUREMENT, STATISTICS)
+LISTED = (ANSWERS_CSV, ANSWERS, MEASUREMENT, NEW_ANSWERS, SERIES_RECORD, SERIES, STATISTICS)
 #: Says in a folder that is not in its place yet which budget was spent for it.
 SPENT = "spent.txt"
 #: Says in such a folder what was asked for besides the measurement.
@@ -353,6 +355,8 @@ def document(
         "size": release.size.as_dict() | {"warnings": list(release.warnings)},
         "files": dict(files),
     }
+    if measurement.periods is not None:
+        written["series"] = series(measurement.periods, release.domain)
     if release.asked:
         asked: list[dict[str, Any]] = []
         for one in release.asked:
@@ -371,6 +375,17 @@ def document(
             ],
         }
     return written
+
+
+def series(periods: Periods, domain: Domain) -> dict[str, object]:
+    """Return how far a series is measured, as plain values."""
+    attribute = domain[periods.attribute]
+    return {
+        "attribute": attribute.name,
+        "periods": attribute.size,
+        "published": [attribute.label(number - 1) for number in periods.published],
+        "ended": periods.through == attribute.size,
+    }
 
 
 def read_record(content: bytes, path: Path) -> dict[str, Any]:

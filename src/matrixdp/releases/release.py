@@ -251,6 +251,12 @@ class Release(Displayed):
         return self.measurement.private
 
     @property
+    def series(self) -> tuple[str, tuple[int, ...]] | None:
+        """Of a series its attribute, and how many periods were over at each publication; else None."""
+        periods = self.measurement.periods
+        return None if periods is None else (periods.attribute, periods.published)
+
+    @property
     def statement(self) -> PrivacyStatement:
         """What the release promises."""
         return self.measurement.statement
@@ -1344,7 +1350,7 @@ class Release(Displayed):
                 f"{rows} answers; a table in memory has at most {MAX_TABLE_ROWS}. Ask for a part of them "
                 "with `answer`, or write them to disk"
             )
-        columns = AnswerColumns(self.domain, groups, levels=levels)
+        columns = AnswerColumns(self.domain, groups, levels=levels, series=None if levels else self.series)
         with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
 

@@ -435,6 +435,15 @@ _SEEDED = {
 }
 
 
+class Series(Model):
+    """Only of a series: its periods, and after which of them answers were published."""
+
+    attribute: str
+    periods: Positive
+    published: list[str] = Field(min_length=1)
+    ended: bool
+
+
 class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_SEEDED):
     """The record of a release.
 
@@ -472,6 +481,7 @@ class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_
     )
     strategy: Strategy
     out_of_domain_counts: OutOfDomainCounts = LEFT_OUT
+    series: Series = LEFT_OUT
     publication: dict[str, str | bool | int | dict[str, str | float]] = Field(
         LEFT_OUT,
         min_length=1,

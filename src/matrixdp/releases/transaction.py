@@ -42,6 +42,8 @@ from matrixdp.releases.record import (
     RELEASE_FORMAT,
     REQUEST,
     RUNNING,
+    SERIES,
+    SERIES_RECORD,
     SPENT,
 )
 from matrixdp.releases.schema import Request, checked_origin
@@ -112,6 +114,8 @@ class Transaction:
         if not marked and self._spent is None:
             return None
         whole = bool(marked) and marked[0] == target
+        if not whole and is_series(target):
+            return "Nothing of this publication was kept; publish again, at no further cost"
         left = f"The release is whole in {target}" if whole else "No measurement was kept"
         return f"The budget was spent: {budget}. {left}"
 
@@ -335,7 +339,8 @@ def _check(target: Path, force: bool, spends: str | None = None) -> bool:
         )
 
     def is_one(folder: Path) -> bool:
-        return is_release(folder) and {path.name for path in folder.iterdir()} <= set(RELEASE_FILES)
+        known = is_release(folder) or is_series(folder)
+        return known and {path.name for path in folder.iterdir()} <= set(RELEASE_FILES)
 
     return replaces_folder(target, "release", is_one, force, again)
 
@@ -397,7 +402,7 @@ def settle(target: Path) -> None:
     What a budget was spent for stays.
     """
     for old in _beside(target, REPLACED):
-        if target.exists() or target.is_symlink() or not is_release(old):
+        if target.exists() or target.is_symlink() or not (is_release(old) or is_series(old)):
             remove_release(old)
         else:
             old.replace(target)
@@ -431,6 +436,11 @@ def is_release(folder: Path) -> bool:
         return bool(json.loads(_held(folder / RECORD))["format"] == RELEASE_FORMAT)
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return False
+
+
+def is_series(folder: Path) -> bool:
+    """Return whether a folder holds a series, published or not."""
+    return (folder / SERIES).is_file() and (folder / SERIES_RECORD).is_file()
 
 
 def _beside(target: Path, kind: str) -> Iterator[Path]:
@@ -564,7 +574,7 @@ def recover_release(
     except StorageError:
         raise StorageError(f"{folder}: its release still runs; nothing was changed") from None
     with lock:
-        return _adopt(folder, target or place, _without_ledger, force, progress)
+        return adopt(folder, target or place, _without_ledger, force, progress)
 
 
 def _without_ledger(path: Path, measurement: Measurement) -> None:
@@ -576,7 +586,7 @@ def _without_ledger(path: Path, measurement: Measurement) -> None:
         )
 
 
-def _adopt(
+def adopt(
     folder: Path,
     target: Path,
     check: Callable[[Path, Measurement], None],
@@ -595,11 +605,15 @@ def _adopt(
         check(target / MEASUREMENT, load_measurement(target / MEASUREMENT)[0])
         unmark(target)
     else:
+        force |= is_series(target)  # `check` says whether it goes on from there
         with transaction(target, force=force, keep=False) as run:
             # what is checked is what is published
             staged = run.folder
             shutil.copyfile(folder / MEASUREMENT, staged / MEASUREMENT)
             measurement, workload = load_measurement(staged / MEASUREMENT)
+            if measurement.periods is not None:
+                check_follows(measurement, target)
+                copy_series(target, staged)
             check(staged / MEASUREMENT, measurement)
             told = Publication.read(asked.publication)
             release = Release(
@@ -609,6 +623,30 @@ def _adopt(
     (folder / SPENT).unlink(missing_ok=True)  # first, so that what a kill leaves is in nobody's way
     remove_release(folder)
     return target
+
+
+# Series: a publication follows the one before it, and goes on from the same beginning.
+
+
+def copy_series(folder: Path, staged: Path) -> None:
+    """Copy what every publication of a series has in common."""
+    for name in (SERIES, SERIES_RECORD):
+        shutil.copyfile(folder / name, staged / name)
+
+
+def last_measured(folder: Path) -> Path:
+    """Return the file of what was measured last of a series: of nothing, if it was only begun."""
+    return folder / (MEASUREMENT if (folder / MEASUREMENT).exists() else SERIES)
+
+
+def check_follows(measurement: Measurement, folder: Path) -> None:
+    """Reject a measurement that is not what comes next in the series of a folder."""
+    periods = measurement.periods
+    known = load_measurement(last_measured(folder))[0] if is_series(folder) else None
+    if periods is None or known is None or not measurement.continues(known):
+        raise StorageError(
+            f"{folder}: found a publication that does not follow what is there", "damaged-file"
+        )
 
 
 def _request(path: Path) -> Request:
@@ -753,6 +791,8 @@ class _Recovery:
                 continue
             return self._adopt(folder, place)
         for place in dict.fromkeys(places):
+            if is_series(place) and self._goes_on(place):
+                return self._done(self.entry.state, f"its series goes on in {place}")
             if is_release(place) and self._in_place(place):
                 return self._done("released", f"its release was complete in {place}")
         self.ledger.advance(self.entry.id, "abandoned")
@@ -765,13 +805,24 @@ class _Recovery:
     def _adopt(self, folder: Path, place: Path) -> Recovered:
         try:
             with Lock(folder / RUNNING):
-                _adopt(folder, place, self._claim, self.force, self.progress)
+                adopt(folder, place, self._claim, self.force, self.progress)
         except (MatrixDPError, OSError) as error:
             state = self.ledger.entry(self.entry.id).state
             says = f"its measurement is whole in {folder}, and no release was made of it: {error}"
             return Recovered(self.entry.id, state, False, says)
+        if is_series(place) and self._goes_on(place):
+            return self._done("measured", f"its measurement was whole: it is now published in {place}")
         self._release(place)
         return self._done("released", f"its measurement was whole: the release is now complete in {place}")
+
+    def _goes_on(self, place: Path) -> bool:
+        """Return whether a series of this entry has periods left."""
+        path = last_measured(place)
+        try:
+            measurement = load_measurement(path)[0]
+        except StorageError:
+            return False
+        return self._owns(path, measurement) and not measurement.whole
 
     def _in_place(self, place: Path) -> bool:
         """Return whether the release of this entry is in a place; then it says so in the ledger."""
@@ -804,12 +855,15 @@ class _Recovery:
 
     def _owns(self, path: Path, measurement: Measurement) -> bool:
         """Return whether this is the measurement of the entry: what was debited, with its noise."""
-        record = measurement.authorization
+        record, place = measurement.authorization, target_of(path.parent)
+        digests = [None, digest(path)]
+        if measurement.periods is not None and place is not None and is_series(place):
+            digests.append(digest(last_measured(place)))  # what it goes on from
         return (
             self._names(measurement)
             and measurement.private
             and record.ledger is not None
             and record.ledger.digest == self.entry.digest
             and (record.cost, record.budget) == (self.entry.cost, self.entry.budget)
-            and self.entry.measurement in (None, digest(path))
+            and self.entry.measurement in digests
         )

@@ -27,6 +27,7 @@ from matrixdp.measure.measurement import (
     Measurement,
     NoiseScale,
     OutOfDomainCounts,
+    Periods,
     measured_cost,
 )
 from matrixdp.noise import Cost, Noise, noise_named
@@ -383,6 +384,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "out_of_domain": dict(measurement.out_of_domain.codes),
                 **({} if counts is None else {"out_of_domain_counts": _write_counts(counts)}),
                 "assumptions": [_write_assumption(Clause.of(one)) for one in measurement.assumptions],
+                **({} if measurement.periods is None else {"series": asdict(measurement.periods)}),
             }
         )
 
@@ -419,9 +421,29 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         )
         measurement = Measurement(
             plan, scales, values, authorization, private, max_records, out_of_domain, assumptions,
-            out_of_domain_counts=counts,
+            out_of_domain_counts=counts, periods=_read_periods(header.get("series"), plan, values, archive),
         )  # fmt: skip
         return measurement, workload
+
+
+def _read_periods(
+    written: Mapping[str, Any] | None,
+    plan: Plan,
+    values: Sequence[NDArray[np.float64]],
+    archive: ArchiveReader,
+) -> Periods | None:
+    """Return how far a series is measured; what is not measured yet must be 0."""
+    if written is None:
+        return None
+    name, published = written["attribute"], tuple(written["published"])
+    whole = name in plan.domain and all(type(number) is int for number in published)
+    archive.require(whole, "it does not say which periods of its series are measured")
+    periods = Periods(name, published)
+    periods.check(plan)
+    for part, own in zip(plan.parts, values, strict=True):
+        archive.require(not own[periods.due(plan, part, plan.domain[name].size)].any(),
+                        "it has measurements of periods that are not measured yet")  # fmt: skip
+    return periods
 
 
 def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:

@@ -132,6 +132,9 @@ def release(
     """
     if not isinstance(specification, Specification):
         specification = load_specification(specification, require_privacy=True)
+    if specification.series is not None:
+        expected = "nothing: `matrixdp series start`, or mdp.Series.start, begins a series"
+        raise SpecificationError.at(("series",), "a series", expected, code="conflict")
     check_confidence(confidence)
     if out is None and (csv or force or key is not None):
         given = f"none beside {'csv' if csv else 'force' if force else 'key'}"
@@ -199,13 +202,13 @@ def release(
             ledger=debited,
             release=out,
             before_noise=spend,
-            progress=_counter("measuring", progress),
+            progress=counter("measuring", progress),
         )
         found = measured.reconstruct(
             specification.workload, confidence, expect, publication=specification.publication
         )
         if run is not None:
-            writing = _counter("writing answers", progress)
+            writing = counter("writing answers", progress)
             run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)
     return found
 
@@ -236,9 +239,10 @@ def _check_questions(strategy: Strategy, specification: Specification, expect: i
         raise SpecificationError.at(("expect",), found, "`marginals: [0]` in it, too")
 
 
-def _counter(
+def counter(
     stage: str, progress: Callable[[str, float | None], None] | None
 ) -> Callable[[int, int], None] | None:
+    """Return what tells of a stage by how many of all are done."""
     if progress is None:
         return None
     return lambda done, total: progress(stage, done / total if total else None)

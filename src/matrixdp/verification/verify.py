@@ -23,8 +23,9 @@ from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
 from matrixdp.exact.resources import one_blas_thread
+from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
-from matrixdp.measure.measurement import Authorization, Measurement, measured_cost
+from matrixdp.measure.measurement import Authorization, Measurement, Periods, measured_cost
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
@@ -630,6 +631,8 @@ def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Pro
     rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
     yield Finding("measurement", "ok", f"whole: {rows}")
     yield from _cost(measurement)
+    if measurement.periods is not None:
+        yield from _series(folder, measurement, workload)
     private = measurement.private
     words = "said everywhere to be private" if private else "SEEDED, NOT PRIVATE, and said so everywhere"
     yield from settled("private", words, _flags(record, private))
@@ -700,7 +703,7 @@ def _answers(
     if records.ANSWERS not in actual and records.ANSWERS_CSV not in actual:
         totals = [release.analysis.group(group) for group in workload]
         return None, [], [(error.total, error.largest) for error in totals]
-    columns = AnswerColumns(workload.domain, workload.groups)
+    columns = AnswerColumns(workload.domain, workload.groups, series=release.series)
     files: list[AnswerFile] = []
     if records.ANSWERS in actual:
         nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
@@ -791,6 +794,26 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
         f"{share:.6%} of what {authorization.budget!r} allows"
     )
     yield from settled("cost", words, problems)
+
+
+def _series(folder: Path, measurement: Measurement, workload: Workload) -> Iterator[Finding]:
+    """Compare a publication with the series as it began: what was authorized, and what is asked."""
+    try:
+        begun, asked = load_measurement(folder / records.SERIES)
+    except MatrixDPError as error:
+        yield Finding("series", "failed", str(error))
+        return
+    problems = []
+    periods = measurement.periods
+    assert periods is not None
+    if begun.periods != Periods(periods.attribute) or not measurement.continues(begun):
+        problems.append(f"{records.SERIES} began with another strategy, noise or authorization")
+    elif [one.to_spec() for one in workload_through(asked, periods.attribute, periods.through).entries] != [
+        one.to_spec() for one in workload.entries
+    ]:
+        problems.append(f"{records.SERIES} asks other queries")
+    words = f"{len(periods.published)} publications of what {records.SERIES} authorized; no row beyond them"
+    yield from settled("series", words, problems)
 
 
 def _flags(record: Mapping[str, Any], private: bool) -> Iterator[str]:

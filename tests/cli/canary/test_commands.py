@@ -43,6 +43,17 @@ verify out --key key.pub
 2: verify out --key TABLES/t.csv
 release s.yaml --mechanism identity --out signed --sign key
 """
+SERIES = (
+    "series start y.yaml --out year\n2: series start y.yaml --out year\n2: series start s.yaml --out other"
+)
+YEARS = """domain:
+  sex: [female, male]
+  day: {from: 2001-01-01, to: 2006-12-31, by: year}
+workload:
+  - marginals: [[sex, day]]
+series: day
+privacy: {rho: 0.5}
+"""
 RUNS = {
     "draft": """
 draft TABLES/named.csv
@@ -135,6 +146,21 @@ explain out --out report.md
 2: explain nothing
 """,
     "report": "report out\n2: report out\n2: report nothing",
+    "series start": SERIES,
+    "series publish": f"""{SERIES}
+series publish year --data TABLES/t.csv --through 2002
+series publish year --data TABLES/t.csv --through 2002
+2: series publish year --data TABLES/absent.csv --through 2003
+2: series publish year --data TABLES/t.csv --through 1999
+STOPPED series publish year --data TABLES/t.csv --through 2003
+series publish year --data TABLES/t.csv --through 2003
+verify year
+""",
+    "series show": f"""{SERIES}
+series show year
+series show year --json
+2: series show out
+""",
     "schema": "schema release\nschema specification",
 }
 
@@ -144,6 +170,7 @@ def world(world: World) -> World:
     """A world with a table, a specification and a release."""
     path = READERS["csv"][0](texts(table()), world.tables)
     (world.work / "s.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}")
+    (world.work / "y.yaml").write_text(YEARS)
     # names of columns are what `draft` is there to print, so that no canary stands among these
     names, records = path.read_bytes().split(b"\n", 1)
     named = b",".join(b"c%d" % place for place in range(names.count(b",") + 1))

@@ -76,7 +76,7 @@ def coarse_split(split: Split) -> CoarseSplit | None:
     explicit = {type_ for item in split.explicit for type_ in item.types}
     places: dict[int, Array] = {}
     for type_, size in enumerate(split.sizes):
-        if split.free[type_] and size > LIMITS.max_searched_size and type_ not in explicit:
+        if type_ in split.searched and size > LIMITS.max_searched_size and type_ not in explicit:
             places[type_] = grid(size, LIMITS.grid_points)
     slots: list[Slot] = []
     for slot in split.slots:

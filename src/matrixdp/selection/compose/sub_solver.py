@@ -355,7 +355,8 @@ class SubSolver:
         if choice is None:
             raise TooLargeError(f"sub_solver optimum: {self._excess(cells)}. Use auto or product")
         if choice.method.name == "product":
-            return self._product(self.problem(sub, axes, terms, explicit), start_key), "product"
+            apart = self.pieces.split.undivided in [sub.types[axis] for axis in axes]
+            return self._product(self.problem(sub, axes, terms, explicit), start_key, apart), "product"
         if choice.method.name == "dual by queries":
             stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
             found = self.solver.queries(stacked, sizes, self.starts.get(start_key))
@@ -374,12 +375,15 @@ class SubSolver:
                 self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
         return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
 
-    def _product(self, problem: KronSum, start_key: Hashable) -> Product:
-        """Return the best product of strategies for the axes, from that of a similar problem."""
-        start = self.products.get(start_key)
-        found = solve_structured(problem, self.solver, not self.searching, start)
+    def _product(self, problem: KronSum, start_key: Hashable, apart: bool = False) -> Product:
+        """Return the best product of strategies for the axes, from that of a similar problem.
+
+        Its rows have no weights where they are to be measured apart.
+        """
+        start, plain = self.products.get(start_key), self.searching or apart
+        found = solve_structured(problem, self.solver, not plain, start)
         self.products[start_key] = found.factors
-        if not self.searching and self.solver.optimal and self.sub_solver != "fast":
+        if not plain and self.solver.optimal and self.sub_solver != "fast":
             found = free_bases(problem, found)
         return found
 

@@ -38,8 +38,11 @@ def _scaled(image: Callable[[Array], Array], scale: float, rows: Array) -> Array
 
 
 def uniform_weights(split: Split) -> list[Array]:
-    """Return 1/n for every value of every attribute type: QuerySmasher's choice."""
-    return [np.full(size, 1.0 / size) for size in split.sizes]
+    """Return 1/n for every value of every attribute type: QuerySmasher's choice; zeros where undivided."""
+    return [
+        np.full(size, 0.0 if type_ == split.undivided else 1.0 / size)
+        for type_, size in enumerate(split.sizes)
+    ]
 
 
 class _Gradient:
@@ -201,7 +204,7 @@ def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None)
     own, dual = list(uniform), list(uniform)
     grams: dict[int, Array] = {}
     for slot in split.slots:
-        if split.free[slot.type] and slot.gram.definite:
+        if slot.type in split.searched and slot.gram.definite:
             gram = slot.gram.matrix()
             if not float(np.trace(gram)) > 0:
                 continue
@@ -209,6 +212,8 @@ def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None)
     for item in split.explicit:
         tensor = item.content.tensor
         for axis, type_ in enumerate(item.types):
+            if type_ == split.undivided:
+                continue
             rows = tensor.mean(axis=tuple(i + 1 for i in range(len(item.types)) if i != axis))
             gram = rows.T @ rows
             if float(np.trace(gram)) > 0:
@@ -277,7 +282,7 @@ def optimized_weights(
     phi is convex in each weight vector but not smooth where ranks change, so the search starts from the
     best of three points and keeps the best point that it meets.
     """
-    free = [t for t, is_free in enumerate(split.free) if is_free]
+    free = split.searched
     if not free:
         return uniform_weights(split)
     coarse = coarse_split(split)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.exact.resources import check_matrices
-from matrixdp.queries import Workload
+from matrixdp.queries import Total, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import Gram
-from matrixdp.selection.problem.kron_sum import KronSum, WrittenQueries
+from matrixdp.selection.problem.grams import Gram, QueryGram
+from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
 
 __all__ = [
     "Explicit",
@@ -112,7 +112,8 @@ class Split:
 
     ``free`` tells which types have queries other than a I + b 11'; ``coupled_apart`` that terms tie marginals
     to one another whose union has no pieces. ``paired`` has the group of each value of types of which two
-    values stand for each group: see `paired_gram`.
+    values stand for each group: see `paired_gram`. The type ``undivided``, if any, is that of an attribute
+    which every sub-workload keeps: its weights are zeros, so that nothing is contracted along it.
     """
 
     types: dict[str, int]
@@ -123,15 +124,24 @@ class Split:
     classes: tuple[SubWorkload, ...]
     coupled_apart: bool = False
     paired: dict[int, Places] = field(default_factory=dict)
+    undivided: int | None = None
 
     def values(self, sub: SubWorkload) -> tuple[int, ...]:
         """Return the number of values of each axis, where pairs stand for some of them too."""
         sizes = zip(sub.types, sub.sizes, strict=True)
         return tuple(len(self.paired[type_]) if type_ in self.paired else size for type_, size in sizes)
 
+    @property
+    def searched(self) -> list[int]:
+        """The types whose weights are searched."""
+        return [type_ for type_, free in enumerate(self.free) if free and type_ != self.undivided]
 
-def attribute_types(whole: KronSum) -> list[int]:
-    """Return a number for the role of each attribute: its size and all that is asked with it."""
+
+def attribute_types(whole: KronSum, apart: int | None = None) -> list[int]:
+    """Return a number for the role of each attribute: its size and all that is asked with it.
+
+    The attribute in the place ``apart`` shares its number with no other.
+    """
     roles: list[Counter[Hashable]] = [Counter() for _ in whole.attributes]
     kinds: dict[tuple[Hashable, ...], Hashable] = {}
     for weight, asked in whole.terms:
@@ -145,7 +155,8 @@ def attribute_types(whole: KronSum) -> list[int]:
             roles[axis][rows.queries.key, tuple(sorted(rows.queries.sizes)), _rounded(rows.weight)] += 1
     numbers: dict[Hashable, int] = {}
     pairs = zip(whole.sizes, roles, strict=True)
-    return [numbers.setdefault((size, frozenset(role.items())), len(numbers)) for size, role in pairs]
+    found = [(size, frozenset(role.items()), axis == apart) for axis, (size, role) in enumerate(pairs)]
+    return [numbers.setdefault(key, len(numbers)) for key in found]
 
 
 @lru_cache(1 << 12)
@@ -159,12 +170,14 @@ _Found = dict[tuple[int, ...], dict[_Term, float]]
 """By marginal: the coefficients of terms."""
 
 
-def split_workload(workload: Workload, pair: bool = False) -> Split:
+def split_workload(workload: Workload, pair: bool = False, undivided: str | None = None) -> Split:
     """Split a workload into classes of sub-workloads; with ``pair``, pairs stand for values alike.
 
     Every subset of every group's attributes appears in exactly one class, unless its pieces are zero because
     a kept attribute is only asked for its total. Disjunctions, and products with weights that are products,
     are terms of products as products are; only what has no such structure is written out.
+
+    The attribute ``undivided`` is kept by every sub-workload; queries that do not name it ask for its total.
 
     Raises TooLargeError for an attribute whose Gram matrices would not fit, or that could not be measured.
 
@@ -181,24 +194,28 @@ def split_workload(workload: Workload, pair: bool = False) -> Split:
     [((), 1), ((10,), 3), ((10, 10), 3)]
     """
     whole = KronSum.of(workload.domain, workload.groups, pair)
-    types = attribute_types(whole)
+    axis = None if undivided is None else whole.attributes.index(undivided)
+    if axis is not None:
+        whole = _with_totals(whole, axis)
+    types = attribute_types(whole, axis)
+    always = None if axis is None else types[axis]
     sizes = dict(zip(types, whole.sizes, strict=True))
     slots: dict[Hashable, Slot] = {}
     numbers: dict[Hashable, int] = {}
     for type_, sets in zip(types, whole.sets, strict=True):
         for key, gram in sets.items():
-            if (type_, key) not in slots and not gram.total_only:
+            if (type_, key) not in slots and (type_ == always or not gram.total_only):
                 numbers[type_, key] = len(slots)
                 slots[type_, key] = Slot(type_, gram)
     found = list(slots.values())
     free = [False] * len(sizes)
     for slot in found:
-        if slot.gram.symmetric is None:
+        if slot.gram.symmetric is None or slot.type == always:
             free[slot.type] = True
             most = math.inf if slot.gram.flat else LIMITS.max_measured_cells
             check_matrices([whole.attributes[types.index(slot.type)]], slot.gram.size, most)
-    products, couplings = _spread_products(whole, types, found, numbers)
-    explicit, rows = _spread_rows(whole, types)
+    products, couplings = _spread_products(whole, types, found, numbers, always)
+    explicit, rows = _spread_rows(whole, types, always)
     for item in explicit:
         for type_ in item.types:
             free[type_] |= sizes[type_] > 1
@@ -230,7 +247,24 @@ def split_workload(workload: Workload, pair: bool = False) -> Split:
         tuple(sub_workload(marginals) for marginals in classes.values()),
         any(marginal not in products and marginal not in rows for marginal in couplings),
         {types[axis]: groups for axis, groups in whole.paired.items()},
+        always,
     )
+
+
+def _with_totals(whole: KronSum, axis: int) -> KronSum:
+    """Return a sum whose every term asks something of an attribute, where nothing else for its total."""
+    total = QueryGram(Total(), whole.sizes[axis])
+    sets = [{**own, total.key: total} if place == axis else own for place, own in enumerate(whole.sets)]
+    terms = [(weight, dict(sorted({axis: total.key, **asked}.items()))) for weight, asked in whole.terms]
+    rows = []
+    for own in whole.rows:
+        if axis not in own.axes:
+            axes = tuple(sorted((*own.axes, axis)))
+            tensor = np.expand_dims(own.queries.tensor, 1 + axes.index(axis))
+            tensor = np.repeat(tensor, whole.sizes[axis], axis=1 + axes.index(axis))
+            own = Rows(own.weight, axes, WrittenQueries(tensor))
+        rows.append(own)
+    return KronSum(whole.attributes, whole.sizes, sets, terms, rows)
 
 
 def _signed(found: Mapping[tuple[int, ...], Mapping[Any, float]], marginal: tuple[int, ...]) -> Hashable:
@@ -239,7 +273,11 @@ def _signed(found: Mapping[tuple[int, ...], Mapping[Any, float]], marginal: tupl
 
 
 def _spread_products(
-    whole: KronSum, types: Sequence[int], slots: Sequence[Slot], numbers: Mapping[Hashable, int]
+    whole: KronSum,
+    types: Sequence[int],
+    slots: Sequence[Slot],
+    numbers: Mapping[Hashable, int],
+    always: int | None,
 ) -> tuple[_Found, _Found]:
     """Return what every marginal gets of the products, and the terms without a piece on it of their own."""
 
@@ -247,6 +285,7 @@ def _spread_products(
     def subsets(own: tuple[int, ...]) -> list[tuple[tuple[int, ...], _Term, bool]]:
         """Return the positions that a term of these slots can keep, its pieces there, and if they couple."""
         grams = [slots[slot].gram for slot in own]
+        needed = [i for i, slot in enumerate(own) if slots[slot].type == always]
         # a kept attribute whose Gram is b 11' has no piece: only its total is asked
         keepable = [
             i
@@ -255,7 +294,7 @@ def _spread_products(
         ]
         coupling = {i for i, gram in enumerate(grams) if gram.coupling}
         found = []
-        for positions in _subsets(sorted({*keepable, *coupling})):
+        for positions in _subsets(sorted({*keepable, *coupling}), needed):
             kept = tuple(own[i] for i in positions)
             contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
             found.append((positions, (kept, contracted), not coupling.isdisjoint(positions)))
@@ -273,7 +312,7 @@ def _spread_products(
 
 
 def _spread_rows(
-    whole: KronSum, types: Sequence[int]
+    whole: KronSum, types: Sequence[int], always: int | None
 ) -> tuple[list[Explicit], dict[tuple[int, ...], dict[tuple[int, tuple[bool, ...]], float]]]:
     """Return explicit queries by content and types, and what every marginal gets of them."""
     numbers: dict[Hashable, int] = {}
@@ -284,7 +323,8 @@ def _spread_rows(
         number = numbers.setdefault((one.queries, item.types), len(explicit))
         if number == len(explicit):
             explicit.append(item)
-        for positions in _subsets(range(len(one.axes))):
+        needed = [i for i, type_ in enumerate(item.types) if type_ == always]
+        for positions in _subsets(range(len(one.axes)), needed):
             kept = tuple(i in positions for i in range(len(one.axes)))
             if len(positions) == 1 and item.exchangeable:
                 kept = (True, False)
@@ -304,9 +344,12 @@ def _merged_values(explicit: Sequence[Explicit], rows: Sequence[RowsTerm], axes:
     return tuple(one.ravel() for one in told)
 
 
-def _subsets(positions: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for size in range(len(positions) + 1):
-        yield from combinations(positions, size)
+def _subsets(positions: Sequence[int], needed: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the subsets of positions with those that are needed, small ones first."""
+    others = [position for position in positions if position not in needed]
+    for size in range(len(others) + 1):
+        for chosen in combinations(others, size):
+            yield tuple(sorted((*needed, *chosen))) if needed else chosen
 
 
 class Recent(Generic[T]):

@@ -1,0 +1,267 @@
+"""Strategies for series: rows that can be measured one period after another, with nothing lost by it.
+
+The attribute of time is measured whole in every part. The part's matrix B over the cells of that attribute,
+and of those that it is tied to, is then replaced by the lower triangular C with C'C = B'B, periods first.
+Under Gaussian noise C costs and errs as B does. Its rows end at periods that never decrease, and they are
+independent: row k can be measured when its last period is over, and a query is a combination of the rows
+that end by its own last period. Laplace noise is not invariant under rotations: there a matrix that is
+triangular from the start is chosen for the attribute of time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from matrixdp.errors import NumericalError, WorkloadError
+from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.exact.resources import one_blas_thread
+from matrixdp.noise import Noise
+from matrixdp.plan import Block, Part, Plan, Split
+from matrixdp.queries import ProductGroup, Total, Workload
+from matrixdp.selection.auto import Trials, with_bound
+from matrixdp.selection.compose.assembly import assemble
+from matrixdp.selection.compose.decomposition import certify_decomposition, solve_classes, sub_solver_for
+from matrixdp.selection.compose.rounding import BITS
+from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.compose.whole_table import select_table
+from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.merge_groups import GivenGroups, merge_groups
+from matrixdp.selection.problem.residuals import Pieces, split_workload
+from matrixdp.selection.registry import mechanism_named, silent
+from matrixdp.selection.rules import Facts
+from matrixdp.selection.selection import Certificate, Choice, Selection, charged
+
+__all__ = ["select_series", "staircase"]
+
+Array = NDArray[np.float64]
+Progress = Callable[[str, float | None], None]
+
+
+def select_series(
+    workload: Workload,
+    attribute: str,
+    noise: Noise,
+    *,
+    neighbours: str = "add_remove",
+    gap: float = LIMITS.gap,
+    progress: Progress = silent,
+) -> Selection:
+    """Select a strategy whose rows can be measured one period after another.
+
+    Parameters
+    ----------
+    workload : Workload
+    attribute : str
+        The attribute whose values are the periods, in their order.
+    noise : Noise
+        Under Gaussian noise nothing is lost by measuring period by period. Under Laplace noise the periods
+        are measured one by one, or by a tree.
+    neighbours : {"add_remove", "replace"}
+    gap : float
+        Relative gap of every certified problem.
+    progress : callable
+        Is called with what is being done and the share that is done, if known.
+
+    Raises
+    ------
+    WorkloadError
+        If no query asks about the attribute, or the noise is Laplace and a group is no product of predicates.
+    TooLargeError
+        If the workload is too large.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"month": range(24)}), mdp.product(month="prefix"))
+    >>> selection = select_series(workload, "month", GAUSSIAN)
+    >>> round((selection.total_squared_error / 24) ** 0.5, 3), selection.certificate.gap < 1e-6
+    (1.807, True)
+    """
+    if not any(attribute in group.attributes for group in workload):
+        found = f"{attribute!r}, about which no query asks"
+        raise WorkloadError.at(("series", "attribute"), found, "an attribute that queries are about")
+    asked = merge_groups(workload)
+    with one_blas_thread():
+        if noise.norm == 2:
+            plan, certificate = _decomposed(asked, attribute, noise, gap, progress)
+        else:
+            plan, certificate = _triangular(asked, attribute, noise, progress)
+        if certificate.gap is None or certificate.gap > LIMITS.gap:
+            trials = Trials(asked, noise, {"gap": gap})
+            small = trials.facts.small
+            certificate = with_bound(certificate, trials.whole_bound() if small else trials.lower_bound())
+    reason = "every row ends at a period, and can be measured when that is over"
+    return charged(Selection(workload, plan, "series", neighbours, certificate, reason))
+
+
+def _decomposed(workload: Workload, name: str, noise: Noise, gap: float, progress: Progress) -> Choice:
+    """Return the better of the decomposition that keeps time whole and, where it fits, the whole table."""
+    progress("solving every marginal with all periods", None)
+    split = split_workload(workload, undivided=name)
+    solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
+    solved = solve_classes(split, solver, progress)
+    plan: Plan = assemble(workload.domain, split, solver, solved)
+    certificate = certify_decomposition(split, solver, solved, gap)
+    if Facts(workload, noise).small:
+        whole, found = select_table(workload, noise, gap=gap, progress=progress)
+        if name in whole.parts[0].attributes and found.loss < certificate.loss:
+            plan, certificate = whole, found
+    return staircase(plan, name), certificate
+
+
+# Gaussian noise: any strategy, put into staircase form.
+
+
+def staircase(plan: Plan, time: str) -> Plan:
+    """Return the plan with its matrices over time in staircase form, at the same shares of the cost.
+
+    Every part measures ``time``. Block matrices over it have their cells ordered by period first and are
+    square, lower triangular and nonsingular; a matrix that measures nothing along some directions measures
+    them very weakly then, and still rejects queries along them.
+
+    References
+    ----------
+    Denisov et al., Improved differential privacy for SGD via optimal private linear operators on adaptive
+    streams, 2022, section 4 (square factors of full rank).
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"month": range(12)}), mdp.product(month="prefix"))
+    >>> plan = mdp.select(workload, noise="gaussian").selection.plan
+    >>> [block] = staircase(plan, "month").parts[0].blocks
+    >>> block.matrix.lower_triangular
+    True
+    """
+    known: dict[tuple[str, tuple[int, ...]], MeasuredMatrix] = {}
+    parts = [_in_periods(part, plan, time, known) for part in plan.parts]
+    return replace(plan, parts=tuple(parts))
+
+
+def _in_periods(
+    part: Part, plan: Plan, time: str, known: dict[tuple[str, tuple[int, ...]], MeasuredMatrix]
+) -> Part:
+    [tied] = [block for block in part.blocks if time in block.attributes]
+    if part.multipliers is not None:
+        raise NumericalError(f"part {part.attributes}: its rows are weighted; expected one weight a block")
+    names = (time, *(name for name in tied.attributes if name != time))
+    order = tuple(tied.attributes.index(name) for name in names)
+    key = tied.matrix.digest(), order
+    if key not in known:
+        sizes = [plan.domain[name].size for name in tied.attributes]
+        known[key] = _triangle(tied.matrix, sizes, order)
+    blocks = tuple(Block(names, known[key]) if block is tied else block for block in part.blocks)
+    share = plan.noise.share(part, part.variance)
+    return replace(part, blocks=blocks).at_cost(plan.noise, share)
+
+
+def _triangle(matrix: MeasuredMatrix, sizes: list[int], order: tuple[int, ...]) -> MeasuredMatrix:
+    """Return the lower triangular matrix with the Gram matrix of another, its axes in another order."""
+    if isinstance(matrix, IdentityMatrix):
+        return matrix
+
+    def ordered(rows: Array) -> Array:
+        axes = [0, *(axis + 1 for axis in order)]
+        return np.ascontiguousarray(np.transpose(rows.reshape(-1, *sizes), axes).reshape(len(rows), -1))
+
+    rows, outside = ordered(matrix.written()), matrix.unsupported
+    if np.array_equal(rows, np.tril(rows)) and len(rows) == rows.shape[1] and np.diagonal(rows).all():
+        return IntegerMatrix(rows.astype(np.int64))
+    rows /= float(np.linalg.norm(rows, axis=0).max())
+    missing = matrix.columns - matrix.rank
+    if missing:
+        # every cell, measured as weakly as what rounding takes from the rows: see `compose.rounding`
+        weak = math.sqrt(math.sqrt(missing / 12.0)) * 2.0 ** (-BITS / 2)
+        rows = np.vstack([rows, weak * np.eye(matrix.columns)])
+    upper = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)[0][: matrix.columns]
+    lower = upper[::-1, ::-1] * np.sign(np.diagonal(upper))[::-1, None]
+    entries = np.tril(np.rint(2.0**BITS * lower)).astype(np.int64)
+    return IntegerMatrix(entries, None if outside is None else ordered(outside))
+
+
+# Laplace noise: one triangular matrix over time, times a strategy for everything else.
+
+#: How many periods a node of a tree may cover at each level; beside them, each period alone.
+_BRANCHINGS = 16
+#: What strategies for all other attributes are searched by: their answers follow period by period.
+_OVER_OTHERS = "generalized-marginals", "opt-kron"
+
+
+def _triangular(workload: Workload, name: str, noise: Noise, progress: Progress) -> Choice:
+    """Return the best product of a tree over time and a strategy for all other attributes."""
+    size, asked = workload.domain[name].size, list(_apart(workload, name))
+    best = min(_trees(size), key=lambda tree: _sum_of_losses(tree, asked))
+    inverse = best.covariance()
+    groups = [
+        replace(rest, weight=rest.weight * float(np.einsum("ij,ij->", inverse, gram))) for gram, rest in asked
+    ]
+    trials = Trials(Workload(workload.domain, GivenGroups(tuple(groups))), noise, {}, progress, bounded=False)
+    fitting = [own for own in _OVER_OTHERS if not trials.facts.beyond(mechanism_named(own).limits)]
+    plans = [_over_time(trials.choose(own)[0], name, best) for own in fitting]
+    losses = [math.fsum(plan.analysis.group(group).weighted for group in workload) for plan in plans]
+    least = int(np.argmin(losses))
+    return plans[least], Certificate(losses[least], None, "no bound for trees over time")
+
+
+def _trees(size: int) -> Iterator[MeasuredMatrix]:
+    """Yield the identity, and trees: row t sums the b^k periods up to t, b^k the largest that divides t.
+
+    Their rows are independent and end at periods that increase: the binary mechanism of Chan, Shi and Song
+    (2011) and Dwork et al. (2010), without the rows that follow from others.
+    """
+    yield IdentityMatrix(size)
+    for branching in range(2, min(_BRANCHINGS, size) + 1):
+        entries = np.zeros((size, size), dtype=np.int64)
+        for end in range(1, size + 1):
+            width = 1
+            while end % (width * branching) == 0:
+                width *= branching
+            entries[end - 1, end - width : end] = 1
+        yield IntegerMatrix(entries)
+
+
+def _apart(workload: Workload, name: str) -> Iterator[tuple[Array, ProductGroup]]:
+    """Yield the Gram matrix over time of each group, and the group on all other attributes."""
+    for group in workload:
+        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+            found = f"{group.name}, which is no product of predicates"
+            expected = (
+                "products alone under Laplace noise; rho, mu, or epsilon with delta have Gaussian noise"
+            )
+            raise WorkloadError.at(("workload",), found, expected, code="not-supported")
+        own = group.sets.get(name, Total())
+        rest = {other: sets for other, sets in group.sets.items() if other != name}
+        sizes = tuple(workload.domain[other].size for other in rest)
+        alone = replace(group, attributes=tuple(rest), predicates=tuple(rest.values()), sizes=sizes)
+        yield own.gram(workload.domain[name].size), alone
+
+
+def _sum_of_losses(tree: MeasuredMatrix, asked: list[tuple[Array, ProductGroup]]) -> float:
+    """Return the error of a tree over time if all other attributes were measured cell by cell."""
+    inverse = tree.covariance()
+    cells = [float(np.einsum("ij,ij->", inverse, gram)) * one.weight * one.queries for gram, one in asked]
+    return tree.sensitivity**2 * math.fsum(cells)
+
+
+def _over_time(plan: Plan, name: str, matrix: MeasuredMatrix) -> Plan:
+    """Return the plan that measures every part of another in the periods that a matrix sums."""
+    parts = []
+    for part in plan.parts:
+        names = plan.domain.sort([*part.attributes, name])
+        multipliers = part.multipliers
+        if multipliers is not None:
+            multipliers = np.repeat(multipliers[None], matrix.rows, axis=0)
+        made = Part(names, (Block((name,), matrix), *part.blocks), 1.0, multipliers)
+        parts.append(made.at_cost(plan.noise, plan.noise.share(part, part.variance)))
+    if isinstance(plan, Split):
+        weights = {**plan.weights, name: np.zeros(plan.domain[name].size)}
+        return replace(plan, parts=tuple(parts), weights=weights)
+    return replace(plan, parts=tuple(parts))

@@ -1,0 +1,459 @@
+"""Series: one budget for all periods, measured once each and published as they end."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import pyarrow as pa
+
+from matrixdp.answers.inference import check_confidence
+from matrixdp.answers.result_table import ResultTable
+from matrixdp.domain import Attribute
+from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.forms import describe_value
+from matrixdp.language.periods import known_after, schedule_in_words, workload_through
+from matrixdp.ledger import Ledger
+from matrixdp.locks import Lock, whole_path
+from matrixdp.measure.measurement import Measurement, begin, proceed
+from matrixdp.privacy import Budget
+from matrixdp.queries import Workload
+from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release
+from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD
+from matrixdp.releases.schema import Request
+from matrixdp.releases.transaction import (
+    adopt,
+    check_follows,
+    copy_series,
+    is_release,
+    is_series,
+    last_measured,
+    remove_release,
+    settle,
+    transaction,
+    unfinished,
+)
+from matrixdp.selection.registry import silent
+from matrixdp.selection.series import select_series
+from matrixdp.sources import open_source
+from matrixdp.specification import Specification, load_specification
+from matrixdp.storage.archive import digest
+from matrixdp.storage.formats import load_measurement, save_measurement
+from matrixdp.strategy.pipeline import counter
+from matrixdp.strategy.strategy import Strategy, possible_noises
+from matrixdp.texts import Publication
+
+Progress = Callable[[str, float | None], None]
+_FORMAT = "matrixdp series"
+_VERSION = 1
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Releases over time under one budget: every row is measured once, when its last period is over.
+
+    `start` selects a strategy for the whole series and spends the budget; `publish` measures the periods
+    that are over and not yet measured, at no further cost. What was published is never revised: a later
+    publication adds answers, and all answers of all publications agree with one another.
+
+    Attributes
+    ----------
+    folder : Path
+    begun : Measurement
+        What was authorized when the series began, with nothing measured.
+    workload : Workload
+        What is asked of the whole series.
+    request : Request
+        How releases are written: the confidence of intervals, texts for readers.
+    quoted_newlines : bool
+        Of CSV files, as in `matrixdp.release`.
+
+    References
+    ----------
+    docs/privacy.md ("Releases over time") has the theorem and its proof.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import matrixdp as mdp
+    >>> specification = {
+    ...     "domain": {"month": {"from": "2025-01-01", "to": "2025-12-31", "by": "month"}, "sex": ["f", "m"]},
+    ...     "workload": [{"product": {"month": ["identity", "prefix"], "sex": "identity"}}],
+    ...     "series": {"attribute": "month"},
+    ...     "privacy": {"rho": 0.5},
+    ... }
+    >>> table = {"month": ["2025-01-04", "2025-01-30", "2025-02-11"], "sex": ["f", "m", "f"]}
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     series = mdp.Series.start(specification, f"{parent}/series")
+    ...     january = series.publish(table, through="2025-01").answers
+    ...     february = series.publish(table, through="2025-02").answers
+    >>> january.num_rows, february.num_rows, sorted(set(february["published"].to_pylist()))
+    (4, 8, ['2025-01', '2025-02'])
+    """
+
+    folder: Path
+    begun: Measurement
+    workload: Workload
+    request: Request
+    quoted_newlines: bool = False
+
+    @classmethod
+    def start(
+        cls,
+        specification: Specification | str | os.PathLike[str] | Mapping[str, Any],
+        out: str | os.PathLike[str],
+        *,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        noise: str = "auto",
+        confidence: float = 0.95,
+        csv: bool = False,
+        seed_not_private: bool = False,
+        before_debit: Callable[[Budget], None] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Select a strategy for a whole series, spend its budget, and write the folder of the series.
+
+        No table is read.
+
+        Parameters
+        ----------
+        specification : Specification, path, str or mapping
+            What is asked, with ``series`` and a budget.
+        out : str or path
+            The folder, which must not exist, or be empty.
+        ledger : Ledger or path, optional
+            What is debited; the ledger of the specification where it is left out. With a ledger, a restored
+            backup of the folder is recognized; without one it is not.
+        noise : {"auto", "gaussian", "laplace"}
+            With ``auto`` Gaussian noise where the budget admits it: it loses nothing by going period by
+            period.
+        confidence : float
+            Of the intervals.
+        csv : bool
+            Whether all answers are written as CSV too.
+        seed_not_private : bool
+            Whether publications are to draw noise from seeds. THE RESULT IS NOT PRIVATE, and says so; no
+            ledger is debited.
+        before_debit : callable, optional
+            Is called with the budget, before anything is spent.
+        progress : callable, optional
+            Is called with what is being done and, where it is known, the share of it that is done.
+
+        Raises
+        ------
+        SpecificationError
+            If the specification is wrong, or has no series or no budget.
+        PrivacyError
+            If the noise cannot honour the budget, or the ledger has less left. Nothing is spent.
+        StorageError
+            If the folder holds something, or cannot be written.
+        """
+        if not isinstance(specification, Specification):
+            specification = load_specification(specification, require_privacy=True)
+        check_confidence(confidence)
+        rule, budget = specification.series, specification.budget
+        if rule is None or budget is None:
+            missing = "series" if rule is None else "privacy"
+            expected = "the attribute whose values are the periods" if rule is None else "a budget"
+            raise SpecificationError.at((missing,), "nothing", expected, code="missing-key")
+        debited = specification.ledger if ledger is None else ledger
+        if debited is not None and not isinstance(debited, Ledger):
+            debited = Ledger.open(debited)
+        with transaction(out, keep=True) as run:
+            strategy = select_over_time(specification.workload, rule.attribute, budget, noise, progress)
+            if before_debit is not None:
+                before_debit(budget)
+            begun = begin(
+                strategy.selection.plan,
+                rule.attribute,
+                budget,
+                max_records=specification.max_records,
+                private=not seed_not_private,
+                ledger=None if seed_not_private else debited,
+                folder=Path(out),
+            )
+            request = Request(
+                confidence=confidence, csv=csv, max_answers=MAX_ANSWERS, origin=strategy.origin,
+                publication=specification.publication.to_spec(),
+            )  # fmt: skip
+            save_measurement(run.folder / SERIES, begun, specification.workload)
+            series = cls(
+                whole_path(out), begun, specification.workload, request, specification.quoted_newlines
+            )
+            text = json.dumps(series._record(), indent=2, ensure_ascii=False)
+            (run.folder / SERIES_RECORD).write_text(text + "\n", encoding="utf-8")
+            if begun.reservation is not None:
+                begun.reservation.measured(str(digest(run.folder / SERIES)))
+        if begun.reservation is not None and begun.reservation.run is not None:
+            begun.reservation.run.end()
+        return series
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """Return the series that a folder holds.
+
+        Raises
+        ------
+        StorageError
+            If it holds none, or its files are damaged.
+        """
+        place = whole_path(folder)
+        if not is_series(place):
+            told = "found no series; expected a folder that `matrixdp series start` made"
+            raise StorageError(f"{folder}: {told}", "file-missing")
+        begun, workload = load_measurement(place / SERIES)
+        try:
+            written = json.loads((place / SERIES_RECORD).read_bytes())
+            known = (written["format"], written["format_version"]) == (_FORMAT, _VERSION)
+            request = Request.model_validate(written["request"])
+            quoted = bool(written["quoted_newlines"])
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            known = False
+        if not known or begun.periods is None or begun.periods.published:
+            raise StorageError(
+                f"{place / SERIES_RECORD}: damaged: not the record of a series", "damaged-file"
+            )
+        return cls(place, begun, workload, request, quoted)
+
+    def _record(self) -> dict[str, object]:
+        return {
+            "format": _FORMAT,
+            "format_version": _VERSION,
+            "attribute": self.attribute.name,
+            "privacy": self.begun.statement.as_dict(),
+            "quoted_newlines": self.quoted_newlines,
+            "request": self.request.model_dump(mode="json", exclude_none=True),
+        }
+
+    @property
+    def attribute(self) -> Attribute:
+        """The attribute whose values are the periods."""
+        assert self.begun.periods is not None
+        return self.workload.domain[self.begun.periods.attribute]
+
+    @property
+    def release(self) -> Release | None:
+        """What was published so far; None before the first publication."""
+        return load_release(self.folder) if is_release(self.folder) else None
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The last period of each publication."""
+        periods = load_measurement(last_measured(self.folder))[0].periods
+        assert periods is not None
+        return tuple(self.attribute.label(number - 1) for number in periods.published)
+
+    def publish(
+        self,
+        table: object,
+        through: object,
+        *,
+        table_name: str | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        key: SigningKey | None = None,
+        seed_not_private: int | None = None,
+        progress: Progress | None = None,
+    ) -> Release:
+        """Measure the periods that are over and not yet measured, and publish what is known by them.
+
+        Nothing is spent. Periods that were published before are not measured again: publishing them a second
+        time returns what is there, and reads no table. A publication that was stopped is completed, where
+        its measurement is whole, or else made again.
+
+        Parameters
+        ----------
+        table : object
+            All records so far, as in `Strategy.measure`.
+        through : object
+            The last period that is over: a value of the attribute, such as ``"2025-03"``.
+        table_name : str, optional
+            The table in a database that `table` names.
+        ledger : Ledger or path, optional
+            The ledger that was debited when the series began; it must be named where there was one.
+        key : SigningKey, optional
+            Signs the release.
+        seed_not_private : int, optional
+            Where the series began without privacy: the seed of this publication.
+        progress : callable, optional
+            Is called with what is being done and, where it is known, the share of it that is done.
+
+        Returns
+        -------
+        Release
+            Everything published so far.
+
+        Raises
+        ------
+        SpecificationError
+            If there is no such period, or no answer is known by it.
+        PrivacyError
+            If the series is private and a seed is given, or the other way round.
+        StorageError
+            If another publication is being made, the folder is not the one that the ledger knows (a backup,
+            say), or something cannot be written.
+        SourceError
+            If the table cannot be read.
+        """
+        number = self._number(through)
+        book = self._ledger(ledger)
+        self._settle(book)
+        last = last_measured(self.folder)
+        earlier = load_measurement(last)[0]
+        if book is not None:
+            self._check_ledger(book, last)
+        assert earlier.periods is not None
+        known = self.release
+        if known is not None and number <= earlier.periods.through:
+            return known
+        workload = self._known(number)
+        source = open_source(table, table_name=table_name, quoted_newlines=self.quoted_newlines)
+        budget = earlier.authorization.budget
+        source.check(self.workload.domain, earlier.out_of_domain, budget.unit)
+        with transaction(self.folder, force=True) as run:
+            copy_series(self.folder, run.folder)
+            spend = partial(run.spend, budget, book) if earlier.private else None
+            measured = proceed(
+                earlier,
+                source,
+                number,
+                seed_not_private=seed_not_private,
+                before_noise=spend,
+                progress=counter("measuring", progress),
+            )
+            asked = self.request
+            release = Release(
+                measured, workload, asked.confidence, asked.origin,
+                publication=Publication.read(asked.publication),
+            )  # fmt: skip
+            writing = counter("writing answers", progress)
+            run.write(release, csv=asked.csv, max_answers=asked.max_answers, key=key, progress=writing)
+            if book is not None:
+                self._advance(book, run.folder / MEASUREMENT)
+        if book is not None and measured.whole:
+            book.advance(self._entry, "released", str(digest(self.folder / MEASUREMENT)))
+        return release
+
+    def schedule(self) -> ResultTable:
+        """Return when the answers of each table come, and how accurate they will be.
+
+        Returns
+        -------
+        ResultTable
+            Columns ``table``, ``queries``, ``published`` (how many are), ``next`` (the period after which
+            more come, null at the end), ``comes`` in words, and the largest ``stddev`` in records.
+        """
+        analysis = self.begun.plan.analysed([scale.variance for scale in self.begun.scales])
+        published = self.published
+        through = self._number(published[-1]) if published else 0
+        rows = []
+        for group in self.workload:
+            known = known_after(group, self.attribute.name, self.attribute.size)
+            later = known[known >= through]
+            rows.append(
+                {
+                    "table": group.name,
+                    "queries": group.queries,
+                    "published": round(group.queries * float(np.mean(known < through))),
+                    "next": self.attribute.label(int(later.min())) if later.size else None,
+                    "comes": schedule_in_words(group, self.attribute),
+                    "stddev": analysis.group(group).largest ** 0.5,
+                }
+            )
+        return ResultTable(pa.Table.from_pylist(rows))
+
+    def _number(self, period: object) -> int:
+        """Return how many periods are over after one."""
+        try:
+            first, last = self.attribute.code_range(period, period)
+        except SpecificationError:
+            first, last = 0, -1
+        if first != last:
+            expected = f"a value of {self.attribute.name}, such as {self.attribute.label(0)}"
+            raise SpecificationError.at(("through",), describe_value(period), expected, code="unknown-name")
+        return last + 1
+
+    def _known(self, number: int) -> Workload:
+        """Return what is known when so many periods are over."""
+        name, size = self.attribute.name, self.attribute.size
+        ends = [int(known_after(group, name, size).min()) for group in self.workload]
+        if min(ends) >= number:
+            expected = (
+                f"{self.attribute.label(min(ends))}, the first by which an answer is known, or a later one"
+            )
+            found = self.attribute.label(number - 1)
+            raise SpecificationError.at(("through",), found, expected, code="out-of-range")
+        return workload_through(self.workload, name, number)
+
+    # The ledger knows what was measured last: a folder that differs from it is an older one.
+
+    @property
+    def _entry(self) -> str:
+        record = self.begun.authorization.ledger
+        assert record is not None
+        return record.entry
+
+    def _ledger(self, ledger: Ledger | str | os.PathLike[str] | None) -> Ledger | None:
+        record = self.begun.authorization.ledger
+        if record is None:
+            return None
+        if ledger is None:
+            expected = f"the ledger of {record.dataset}, which was debited when the series began"
+            raise SpecificationError.at(("ledger",), "nothing", expected, code="missing-key")
+        return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+
+    def _check_ledger(self, ledger: Ledger, last: Path) -> None:
+        if ledger.entry(self._entry).measurement != digest(last):
+            raise StorageError(
+                f"{self.folder}: found another measurement than the last one that {ledger.path} knows. Is "
+                "this a backup? Measuring its periods again would cost their privacy twice: publish from the "
+                "folder that was published last",
+                "already-spent",
+            )
+
+    def _advance(self, ledger: Ledger, path: Path) -> None:
+        ledger.advance(self._entry, "measured", str(digest(path)))
+
+    def _settle(self, ledger: Ledger | None) -> None:
+        """Complete a publication that was stopped after its measurement was whole; remove any other."""
+        for folder in unfinished(self.folder):
+            with _locked(folder):
+                if not (folder / MEASUREMENT).exists():
+                    remove_release(folder)
+                    continue
+                if ledger is not None and ledger.entry(self._entry).measurement != digest(
+                    folder / MEASUREMENT
+                ):
+                    check_follows(load_measurement(folder / MEASUREMENT)[0], self.folder)
+                    self._check_ledger(ledger, last_measured(self.folder))
+                    self._advance(ledger, folder / MEASUREMENT)
+                adopt(folder, self.folder, lambda _path, _measurement: None, True, None)
+        settle(self.folder)
+
+
+def select_over_time(
+    workload: Workload, attribute: str, budget: Budget, noise: str = "auto", progress: Progress | None = None
+) -> Strategy:
+    """Return the strategy of a series: of Gaussian noise where the budget admits it."""
+    noises, _ = possible_noises(noise, budget, "auto")
+    chosen = max(noises, key=lambda own: own.norm)
+    told = progress or silent
+    found = select_series(workload, attribute, chosen, neighbours=budget.neighbours, progress=told)
+    return Strategy(
+        found, "nothing is lost by measuring period by period" if chosen.norm == 2 else "asked for"
+    )
+
+
+def _locked(folder: Path) -> Lock:
+    try:
+        return Lock(folder / RUNNING)
+    except StorageError:
+        raise StorageError(
+            f"{folder}: another publication still runs; nothing was changed", "already-spent"
+        ) from None

@@ -1,0 +1,242 @@
+"""Series: the budget is spent once, every row is measured once, and no figure is ever revised."""
+
+import json
+import shutil
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import MatrixDPError
+from matrixdp.measure import measurement
+from matrixdp.storage.formats import load_measurement
+from tests.release.stopping import hidden, kill
+
+MONTHS = [f"2025-{month:02}" for month in range(1, 7)]
+SPEC: dict[str, Any] = {
+    "domain": {
+        "month": {
+            "from": "2025-01-01",
+            "to": "2025-06-30",
+            "by": "month",
+            "levels": {
+                "quarter": {
+                    "2025-Q1": {"range": ["2025-01", "2025-03"]},
+                    "2025-Q2": {"range": ["2025-04", "2025-06"]},
+                }
+            },
+        },
+        "sex": ["f", "m"],
+    },
+    "workload": [
+        *({"product": {"month": one, "sex": "identity"}} for one in ("identity", "prefix", {"sliding": 3})),
+        {"product": {"month": {"level": "quarter"}}},
+        {"marginals": [["sex"]]},
+    ],
+    "series": {"attribute": "month"},
+    "privacy": {"rho": 0.5},
+}
+TABLE = {
+    "month": [f"{month}-{day:02}" for month in MONTHS for day in range(1, 21)],
+    "sex": ["f", "m", "m", "f"] * 30,
+}
+
+
+def start(folder: Path, privacy: dict[str, float] | None = None, **more: Any) -> mdp.Series:
+    return mdp.Series.start({**SPEC, "privacy": privacy or {"rho": 0.5}}, folder / "series", **more)
+
+
+def published(folder: Path) -> dict[tuple[Any, ...], tuple[float, ...]]:
+    """Return the figures of all answers by what they are about and when they were published."""
+    rows = pq.read_table(folder / "answers.parquet").to_pylist()
+    figures = ("estimate", "stddev", "lower", "upper")
+    found = {
+        tuple(value for name, value in row.items() if name not in figures): tuple(
+            row[name] for name in figures
+        )
+        for row in rows
+    }
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize("privacy", [{"rho": 0.5}, {"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}])
+def test_figures_are_never_revised(tmp_path: Path, privacy: dict[str, float]):
+    series = start(tmp_path, privacy)
+    earlier: dict[tuple[Any, ...], tuple[float, ...]] = {}
+    for month in MONTHS:
+        series.publish(TABLE, month)
+        now = published(series.folder)
+        assert {key: now[key] for key in earlier} == earlier
+        new = [
+            line.split(",")[-1].strip('"') for line in (series.folder / "new.csv").read_text().splitlines()
+        ]
+        assert new == ["published", *[month] * (len(now) - len(earlier))]
+        assert mdp.verify_release(series.folder).holds
+        earlier = now
+    assert series.published == tuple(MONTHS)
+    assert len(earlier) == 2 * 6 + 2 * 6 + 2 * 4 + 2 + 2
+
+
+def test_answers_are_right(tmp_path: Path):
+    series = start(tmp_path, {"rho": 1e6})
+    for month in ("2025-02", "2025-06"):
+        series.publish(TABLE, month)
+    rows = pq.read_table(series.folder / "answers.parquet").to_pylist()
+    for row in rows:
+        first, last = (
+            f"{row[name]:%Y-%m}" if row["month"] else own
+            for name, own in (("month_from", MONTHS[0]), ("month_to", MONTHS[-1]))
+        )
+        exact = sum(
+            first <= day[:7] <= last and row["sex"] in (None, sex)
+            for day, sex in zip(TABLE["month"], TABLE["sex"], strict=True)
+        )
+        assert row["estimate"] == pytest.approx(exact, abs=0.05)
+
+
+def test_a_period_is_measured_once(tmp_path: Path, monkeypatch):
+    series = start(tmp_path)
+    series.publish(TABLE, "2025-02")
+    before = (series.folder / "measurement.mdp").read_bytes()
+    monkeypatch.setattr(measurement, "noisy", lambda *_, **__: pytest.fail("noise was drawn again"))
+    again = mdp.Series.open(series.folder).publish({"month": [], "sex": []}, "2025-01")
+    assert again.answers.num_rows == published(series.folder).__len__()
+    assert (series.folder / "measurement.mdp").read_bytes() == before
+
+
+def test_skipped_periods_come_with_the_next(tmp_path: Path):
+    series = start(tmp_path)
+    series.publish(TABLE, "2025-04")
+    when = {key[-1] for key in published(series.folder)}
+    assert when == {"2025-04"}
+
+
+def test_what_is_not_measured_is_not_answered(tmp_path: Path):
+    release = start(tmp_path).publish(TABLE, "2025-03")
+    with pytest.raises(MatrixDPError) as caught:
+        release.answer({"marginals": [["month"]]})
+    assert caught.value.code == "not-yet"
+    with pytest.raises(MatrixDPError):
+        release.answer({"marginals": [["sex"]]})
+    assert release.answer({"product": {"month": {"ranges": [["2025-01", "2025-03"]]}}}).num_rows == 1
+
+
+def test_rows_that_are_not_due_are_not_measured(tmp_path: Path):
+    series = start(tmp_path)
+    series.publish(TABLE, "2025-02")
+    found, _ = load_measurement(series.folder / "measurement.mdp")
+    assert found.periods is not None
+    for part, values in zip(found.plan.parts, found.values, strict=True):
+        later = found.periods.due(found.plan, part, 6)
+        assert not values[later].any()
+        assert values[~later].all()
+
+
+def test_nothing_is_known_before_the_first_answer(tmp_path: Path):
+    quarters = {**SPEC, "workload": [{"product": {"month": {"level": "quarter"}, "sex": "identity"}}]}
+    series = mdp.Series.start(quarters, tmp_path / "series")
+    with pytest.raises(MatrixDPError) as caught:
+        series.publish(TABLE, "2025-02")
+    assert caught.value.problem is not None
+    assert caught.value.problem.path == ("through",)
+    assert series.release is None
+    series.publish(TABLE, "2025-03")
+    assert series.published == ("2025-03",)
+
+
+def test_the_schedule(tmp_path: Path):
+    series = start(tmp_path)
+    series.publish(TABLE, "2025-01")
+    rows = {row["table"]: row for row in series.schedule().to_pylist()}
+    quarter = next(row for name, row in rows.items() if "quarter" in name)
+    assert (quarter["published"], quarter["next"]) == (0, "2025-03")
+    assert rows["sex"]["next"] == "2025-06"
+    assert all(row["stddev"] > 0 for row in rows.values())
+
+
+# Ledgers: what was measured last is known beside the folder.
+
+
+def test_a_backup_is_rejected(tmp_path: Path):
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=1))
+    series = start(tmp_path, ledger=ledger)
+    backups = []
+    for month in ("2025-01", "2025-02"):
+        backups.append(shutil.copytree(series.folder, tmp_path / f"backup {month}"))
+        series.publish(TABLE, month, ledger=ledger)
+    for backup in backups:
+        with pytest.raises(MatrixDPError) as caught:
+            mdp.Series.open(backup).publish(TABLE, "2025-03", ledger=ledger)
+        assert caught.value.code == "already-spent"
+    with pytest.raises(MatrixDPError) as caught:
+        series.publish(TABLE, "2025-03")
+    assert caught.value.code == "missing-key"
+    series.publish(TABLE, "2025-06", ledger=ledger)
+    [entry] = ledger.entries
+    assert entry.state == "released"
+    assert ledger.spent is not None
+    assert 0.49999 < ledger.spent.rho <= 0.5
+    assert mdp.verify_release(series.folder, ledger=ledger).holds
+
+
+def test_a_recovery_leaves_a_series_that_goes_on(tmp_path: Path):
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=1))
+    series = start(tmp_path, ledger=ledger)
+    for month in ("2025-01", "2025-02"):
+        assert [one.state for one in mdp.recover_ledger(ledger)] == ["measured"]
+        series.publish(TABLE, month, ledger=ledger)
+
+
+def home_of(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "people.json").write_text(json.dumps(SPEC))
+    lines = [f"{month},{sex}" for month, sex in zip(TABLE["month"], TABLE["sex"], strict=True)]
+    (home / "people.csv").write_text("\n".join(["month,sex", *lines]))
+    ledger = mdp.Ledger.create(home / "ledger", "people", mdp.Budget(rho=1))
+    mdp.Series.start(home / "people.json", home / "series", ledger=ledger)
+    return home
+
+
+@pytest.mark.slow
+def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
+    home = home_of(tmp_path)
+    ledger = mdp.Ledger.open(home / "ledger")
+    mdp.Series.open(home / "series").publish(home / "people.csv", "2025-01", ledger=ledger)
+    first = published(home / "series")
+
+    seen: list[tuple[int, int]] = []
+
+    def check(stopped: Path) -> Hashable:
+        whole = [one for one in hidden(stopped) if (one / "measurement.mdp").exists()]
+        drawn = []
+        for folder in whole:
+            try:
+                found, _ = load_measurement(folder / "measurement.mdp")
+            except MatrixDPError:
+                continue
+            if found.periods is not None and found.periods.through == 2:  # not the one that is replaced
+                drawn.append(found.values)
+        state = (len(drawn), len(mdp.Series.open(stopped / "series").published))
+        seen.append(state)
+        book = mdp.Ledger.open(stopped / "ledger")
+        mdp.Series.open(stopped / "series").publish(stopped / "people.csv", "2025-02", ledger=book)
+        now = published(stopped / "series")
+        assert {key: now[key] for key in first} == first
+        assert mdp.verify_release(stopped / "series", ledger=book).holds
+        assert len(book.entries) == 1
+        found = load_measurement(stopped / "series" / "measurement.mdp")[0]
+        for values in drawn:  # what was drawn is kept
+            assert all(np.array_equal(one, other) for one, other in zip(values, found.values, strict=True))
+        assert hidden(stopped) == [one for one in hidden(stopped) if one.name.endswith(".running")]
+        return state
+
+    words = ["series", "publish", "HOME/series", "--data", "HOME/people.csv", "--through", "2025-02"]
+    kill(home, "command", *words, "--ledger", "HOME/ledger", check=check, stride=3)
+    assert len(seen) > 20
+    assert {(0, 1), (1, 1), (0, 2)} <= {*seen}
