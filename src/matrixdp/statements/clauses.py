@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain, combinations, product
+from itertools import accumulate, chain, combinations, count, product
 from operator import mul
 from typing import final
 
@@ -38,21 +38,24 @@ class Item:
     Attributes
     ----------
     name : str
-        What its column is called.
+        What its column is called: its alias, else what it asks.
     node : expression
-    aggregate : bool
-        Whether it has aggregates.
+    aggregate : int or None
+        Its place among the expressions of aggregates; None for others.
     constant : str, int, float or None
         Its value, where it is the same in all rows.
     shown : bool
         Whether it is in SELECT.
+    key : int or None
+        Which of the keys it is.
     """
 
     name: str
     node: exp.Expr
-    aggregate: bool = False
+    aggregate: int | None = None
     constant: str | float | None = None
     shown: bool = True
+    key: int | None = None
 
     @property
     def called(self) -> bool:
@@ -84,18 +87,18 @@ def table_name(statement: Statement) -> str:
 
 def items_of(statement: Statement) -> tuple[Item, ...]:
     """Return the expressions of SELECT, and behind them the aggregates that only HAVING and ORDER BY name."""
-    items = [_item(statement, node) for node in statement.tree.expressions]
+    number = count()
+    items = [_item(statement, node, number) for node in statement.tree.expressions]
     known = {sql_of(unwrapped(item.node)) for item in items}
-    hidden: dict[str, Item] = {}
-    for clause in (statement.tree.args.get("having"), statement.tree.args.get("order")):
-        for node in () if clause is None else aggregates(clause):
-            text = sql_of(node)
-            if text not in known:
-                hidden.setdefault(text, Item(text, node, aggregate=True, shown=False))
-    return (*items, *hidden.values())
+    for clause in filter(None, (statement.tree.args.get("having"), statement.tree.args.get("order"))):
+        for node in aggregates(clause):
+            if (text := sql_of(node)) not in known:
+                known.add(text)
+                items.append(Item(text, node, next(number), shown=False))
+    return tuple(items)
 
 
-def _item(statement: Statement, node: exp.Expr) -> Item:
+def _item(statement: Statement, node: exp.Expr, number: Iterator[int]) -> Item:
     inner = node.this if isinstance(node, exp.Alias) else node
     plain = unwrapped(inner)
     name = plain.name if isinstance(plain, exp.Column) else statement.excerpt(inner)
@@ -110,7 +113,7 @@ def _item(statement: Statement, node: exp.Expr) -> Item:
         value = inner.name if inner.is_string else number_of(inner.name)
         whole = isinstance(value, float) and value.is_integer()
         return Item(name, inner, constant=int(value) if whole else value)
-    return Item(name, inner, aggregate=any(True for _ in aggregates(inner)))
+    return Item(name, inner, next(number) if any(aggregates(inner)) else None)
 
 
 def numbered(statement: Statement, node: exp.Expr, count: int, expected: str) -> int | None:
@@ -132,26 +135,26 @@ class Groups:
     items: tuple[Item, ...]
     columns: Sequence[str]
 
-    def read(self) -> tuple[list[exp.Expr], list[int | None], list[tuple[int, ...]]]:
-        """Return each key once, for each item the place of its key, and the sets as places of keys."""
+    def read(self) -> tuple[list[exp.Expr], list[Item], list[tuple[int, ...]]]:
+        """Return each key once, the items with the places of their keys, and the sets as places of keys."""
         tree = self.statement.tree
         group = tree.args.get("group")
-        if not any(item.aggregate for item in self.items):
+        if all(item.aggregate is None for item in self.items):
             raise self.statement.error(tree, "a SELECT without aggregates", f"at least one of {_AGGREGATES}")
-        nodes: dict[str, exp.Expr] = {}
-        named = []
-        for chosen in [()] if group is None else self._sets(group):
-            named.append([self.text(node) for node in chosen])
-            for text, node in zip(named[-1], chosen, strict=True):
-                nodes.setdefault(text, node)
-        keys = {text: place for place, text in enumerate(nodes)}
-        sets = [tuple(dict.fromkeys(keys[text] for text in texts)) for texts in named]
-        key_of = [None if item.aggregate else keys.get(self.text(item.node)) for item in self.items]
-        for item, place in zip(self.items, key_of, strict=True):
-            if not item.aggregate and place is None and item.constant is None:
+        chosen = [()] if group is None else self._sets(group)
+        nodes = {self.text(node): node for nodes in reversed(chosen) for node in reversed(nodes)}
+        keys = dict.fromkeys(self.text(node) for nodes in chosen for node in nodes)
+        places = {text: place for place, text in enumerate(keys)}
+        sets = [tuple(dict.fromkeys(places[self.text(node)] for node in nodes)) for nodes in chosen]
+        items = [
+            item if item.aggregate is not None else replace(item, key=places.get(self.text(item.node)))
+            for item in self.items
+        ]
+        for item in items:
+            if item.aggregate is item.key is item.constant is None:
                 found = self.statement.excerpt(item.node)
                 raise self.statement.error(item.node, found, f"it in GROUP BY too, or {_AGGREGATES}")
-        return list(nodes.values()), key_of, sets
+        return [nodes[text] for text in keys], items, sets
 
     def text(self, node: exp.Expr) -> str:
         """Return what tells one key from others: its SQL, the case of names aside."""
@@ -165,16 +168,16 @@ class Groups:
     def _sets(self, group: exp.Expr) -> list[tuple[exp.Expr, ...]]:
         """Return the grouping sets: every combination of those of each element of GROUP BY."""
         if group.args.get("all"):
-            return [tuple(i.node for i in self.items if not i.aggregate and i.constant is None)]
+            return [tuple(i.node for i in self.items if i.aggregate is i.constant is None)]
         elements = [*group.expressions]
         for name in ("grouping_sets", "cube", "rollup"):
             elements += [node for node in group.args.get(name) or () if isinstance(node, exp.Expr)]
         if group.args.get("totals"):
             raise self.statement.error(group, "TOTALS", "ROLLUP")
         several = [self._sets_of(element) for element in elements]
-        for count in accumulate(map(len, several), mul):
-            if count > _MOST_SETS:
-                raise self.statement.error(group, f"{count:,} grouping sets", f"at most {_MOST_SETS:,}")
+        for number in accumulate(map(len, several), mul):
+            if number > _MOST_SETS:
+                raise self.statement.error(group, f"{number:,} grouping sets", f"at most {_MOST_SETS:,}")
         return [tuple(chain(*chosen)) for chosen in product(*several)]
 
     def _sets_of(self, element: exp.Expr) -> list[tuple[exp.Expr, ...]]:
@@ -215,7 +218,7 @@ class Groups:
         raise self.statement.error(node, repr(node.name), expected, meant)
 
     def _selected(self, item: Item, node: exp.Expr) -> exp.Expr:
-        if item.aggregate:
+        if item.aggregate is not None:
             raise self.statement.unfit(
                 node, "an attribute, or an expression of attributes; a count is no key"
             )
@@ -233,24 +236,22 @@ def of_persons(statement: Statement, column: str, max_records: int) -> Statement
     EntryError
         If a person can have several records.
     """
-    found = [node for node in statement.tree.find_all(exp.Count) if _ids(node) == column.lower()]
-    distinct = next((node for node in found if isinstance(node.this, exp.Distinct)), None)
-    if distinct is not None and max_records != 1:
-        expected = (
-            f"`unit: {{id: {column}, max_records: 1}}`; of {max_records} records of a person each is counted "
-            "by itself, COUNT(*)"
-        )
-        raise statement.unfit(distinct, expected)
-    if not found:
-        return statement
     tree = statement.tree.copy()
+    found = [node for node in tree.find_all(exp.Count) if _ids(node) == column.lower()]
+    for node in found:
+        if isinstance(node.this, exp.Distinct) and max_records != 1:
+            expected = (
+                f"`unit: {{id: {column}, max_records: 1}}`; of {max_records} records of a person each is "
+                "counted by itself, COUNT(*)"
+            )
+            raise statement.unfit(node, expected)
     for item in tree.expressions:
-        if not isinstance(item, exp.Alias) and _ids(unwrapped(item)) == column.lower():
+        if not isinstance(item, exp.Alias) and any(unwrapped(item) is node for node in found):
             item.replace(exp.alias_(item.copy(), statement.excerpt(item), quoted=True))
-    for node in list(tree.find_all(exp.Count)):
+    for node in tree.find_all(exp.Count):
         if _ids(node) == column.lower():
             node.set("this", exp.Star())
-    return replace(statement, tree=tree)
+    return replace(statement, tree=tree) if found else statement
 
 
 def _ids(node: exp.Expr) -> str | None:

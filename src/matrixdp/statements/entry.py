@@ -17,9 +17,8 @@ from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.forms import Form, FormError, ResolvePath, Schema, WriteArray, as_lists, key, record
 from matrixdp.language.builders import Options
 from matrixdp.language.entries import Entry, entry_form
-from matrixdp.queries import DenseGroup, ProductGroup
 from matrixdp.queries.groups import Group
-from matrixdp.statements.query import SqlQuery, Statement, error_at, shortened, sql_of
+from matrixdp.statements.query import SqlQuery, Statement, error_at, sql_of
 from matrixdp.statistics.statistic import Column, StatisticEntry, Table, figures
 
 if TYPE_CHECKING:
@@ -138,7 +137,9 @@ class _SqlEntries(Entry):
             found, expected = "statistics", "counts alone; statistics in SQL are an entry of their own"
             raise EntryError.at((self.main_key(),), found, expected)
         single = sum(len(query.groups) for query in queries) == 1
-        return self.weighted([group for query in queries for group in query.named(self.name, single=single)])
+        titles = [title for query in queries for title in query.titles(self.name, single=single)]
+        groups = [group for query in queries for group in query.groups]
+        return self.weighted([replace(own, name=title) for own, title in zip(groups, titles, strict=True)])
 
     def split(self, domain: Domain) -> list[Entry]:
         """Return the entry, or where statistics are asked one entry for each count and each statistic."""
@@ -150,15 +151,9 @@ class _SqlEntries(Entry):
         weight = {} if self.weight == 1.0 else {"weight": self.weight}
         found: list[Entry] = []
         for query in queries:
-            for place, asked in enumerate(query.asked):
-                item = query.items[place % len(query.items)]
-                counts = isinstance(asked, ProductGroup | DenseGroup)
-                title = asked.name if isinstance(asked, ProductGroup | DenseGroup) else asked.text
-                if item.called or not (counts or isinstance(asked, StatisticEntry)):
-                    title = f"{item.name}: {title}"
-                title = shortened(title) if self.name is None else f"{self.name}: {title}"
-                title = self.name if self.name is not None and number == 1 else title
-                form: type[Entry] = SqlEntry if counts else SqlExpression
+            titles = query.titles(self.name, single=number == 1)
+            for place, (asked, title) in enumerate(zip(query.asked, titles, strict=True)):
+                form: type[Entry] = SqlEntry if isinstance(asked, Group) else SqlExpression
                 spec: dict[str, object] = {"sql": query.alone(place)}
                 if isinstance(asked, StatisticEntry):
                     form, spec = type(asked), asked.to_spec()

@@ -87,7 +87,7 @@ class Part:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Layout:
     """The queries of some conditions and keys: every combination of one query of each part.
 
@@ -96,10 +96,13 @@ class Layout:
     domain : Domain
     parts : tuple of Part
         That of several attributes first, if there is one, then the others in domain order.
+    keys : int
+        How many keys the statement has.
     """
 
     domain: Domain
     parts: tuple[Part, ...] = field(repr=False)
+    keys: int
 
     def group(
         self, name: str, statement: Statement, node: exp.Expr, summed: tuple[str, Array] | None = None
@@ -146,33 +149,33 @@ class Layout:
             content = queries.Crossed(content, places, tuple(others.values()), sizes)
         return DenseGroup(name, names, content, sizes)
 
-    def codes(self, keys: int) -> NDArray[np.int64]:
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
         """Return the ranks of the keys, of shape (queries, keys), -1 where a query is not within one."""
         counts = tuple(part.count for part in self.parts)
         rows = math.prod(counts)
         if rows > MOST_ROWS:
             found = f"a result of {rows:,} rows"
             raise TooLargeError.at(("sql",), found, f"at most {MOST_ROWS:,}; ask for a part of it")
-        codes = np.full((rows, keys), -1)
+        codes = np.full((rows, self.keys), -1)
         for axis, part in enumerate(self.parts):
             position = np.arange(rows) // math.prod(counts[axis + 1 :]) % counts[axis]
             for column, part_key in enumerate(part.keys):
                 codes[:, part_key.place] = part.combinations[position, column]
         return codes
 
-    def order(self, keys: int) -> NDArray[np.int64]:
-        """Return the places of the queries sorted by the keys: the order of the rows of a result."""
-        codes = self.codes(keys)
-        return np.lexsort(codes.T[::-1]) if keys else np.arange(len(codes))
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The places of the queries sorted by the keys: the order of the rows of a result."""
+        return np.lexsort(self.codes.T[::-1]) if self.keys else np.arange(len(self.codes))
 
-    def queries_of(self, made: Layout, keys: int) -> NDArray[np.int64]:
+    def queries_of(self, made: Layout) -> NDArray[np.int64]:
         """Return for each query the one of another layout within the same values, -1 where it has none."""
-        rows, own = self.codes(keys), made.codes(keys)
-        _, ids = np.unique(np.concatenate([rows, own]), axis=0, return_inverse=True)
-        ids = ids.ravel()
-        found = np.full(len(rows) + len(own), -1)
-        found[ids[len(rows) :]] = np.arange(len(own))
-        return found[ids[: len(rows)]]
+        count = len(self.codes)
+        _, ids = np.unique(np.concatenate([self.codes, made.codes]), axis=0, return_inverse=True)
+        found = np.full(count + len(made.codes), -1)
+        found[ids.ravel()[count:]] = np.arange(len(made.codes))
+        return found[ids.ravel()[:count]]
 
 
 def named_sets(attribute: Attribute, predicates: Predicates) -> Predicates:

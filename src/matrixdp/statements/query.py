@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.queries import Group
+from matrixdp.statistics import StatisticEntry
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matrixdp.statements.clauses import Item
     from matrixdp.statements.layouts import Layout
     from matrixdp.statements.rows import Choice
-    from matrixdp.statistics import StatisticEntry
 
 
 # One SQL statement as written: its text, its tree, and where in the text each part of it stands.
@@ -106,29 +106,6 @@ _LONGEST_NAME = 100
 Asked: TypeAlias = "Group | StatisticEntry | Expression"
 
 
-@final
-@dataclass(frozen=True)
-class Column:
-    """One column of a result.
-
-    Attributes
-    ----------
-    name : str
-        Its alias, else what it asks.
-    key : int or None
-        Which of the keys of the query it shows.
-    aggregate : int or None
-        Which of the aggregates of the query it shows.
-    constant : str, int, float or None
-        What it shows in every row, where it shows neither.
-    """
-
-    name: str
-    key: int | None = None
-    aggregate: int | None = None
-    constant: str | float | None = None
-
-
 class Places(NamedTuple):
     """Where the answers of one aggregate stand, for each row of the result.
 
@@ -171,7 +148,7 @@ class SqlQuery:
     ----------
     asked : tuple of Group, StatisticEntry or Expression
         For each grouping set, for each aggregate: the counts, the statistic, or the expression of aggregates.
-    columns : tuple of Column
+    columns : tuple of Item
         The columns of the result in the order of SELECT.
     values : tuple of pyarrow.Array
         The values that each key has.
@@ -184,7 +161,7 @@ class SqlQuery:
     """
 
     asked: tuple[Asked, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[Item, ...]
     values: tuple[pa.Array, ...]
     items: Sequence[Item]
     choice: Choice | None
@@ -204,8 +181,7 @@ class SqlQuery:
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
         """The rank of each key in each row of the result, shape (rows, keys), -1 where it is rolled up."""
-        keys = len(self.values)
-        return np.concatenate([base.codes(keys)[base.order(keys)] for base, _ in self._layouts])
+        return np.concatenate([base.codes[base.order] for base, _ in self._layouts])
 
     def key(self, key: int) -> pa.Array:
         """Return the values of a key in every row of the result; null where rolled up."""
@@ -224,12 +200,10 @@ class SqlQuery:
     @cached_property
     def places(self) -> tuple[Places, ...]:
         """For each aggregate where the answer of each row stands."""
-        keys, count, found = len(self.values), len(self.items), []
-        orders = [base.order(keys) for base, _ in self._layouts]
-        for place in range(count):
-            sets = zip(self._layouts, orders, strict=True)
-            own = [base.queries_of(made[place], keys)[order] for (base, made), order in sets]
-            asked = np.arange(place, len(self.asked), count)
+        found = []
+        for place in range(len(self.items)):
+            own = [base.queries_of(made[place])[base.order] for base, made in self._layouts]
+            asked = np.arange(place, len(self.asked), len(self.items))
             found.append(Places(np.repeat(asked, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
 
@@ -244,22 +218,18 @@ class SqlQuery:
             columns |= {f"g{key}": self.key(key), f"r{key}": pa.array(self.ranks[:, key])}
         return self.choice.rows(pa.table(columns))
 
-    def named(self, name: str | None, *, single: bool) -> list[Group]:
-        """Return the groups by the names that they have in an entry of a workload.
-
-        Parameters
-        ----------
-        name : str or None
-            The name of the entry.
-        single : bool
-            Whether the entry stands for one group.
-        """
+    def titles(self, name: str | None, *, single: bool) -> list[str]:
+        """Return what is called what, given the name of an entry, and whether that stands for one thing."""
         found = []
-        for group, item in zip(self.groups, cycle(self.items), strict=False):
-            called = group.name if len(self.items) == 1 else f"{item.name}: {group.name}"
-            if name is not None:
-                called = name if single else f"{name}: {called}"
-            found.append(replace(group, name=called if name is not None else shortened(called)))
+        for asked, item in zip(self.asked, cycle(self.items), strict=False):
+            title = asked.name if isinstance(asked, Group) else asked.text
+            if (
+                len(self.items) > 1
+                if self.counts
+                else item.called or not isinstance(asked, Group | StatisticEntry)
+            ):
+                title = f"{item.name}: {title}"
+            found.append(shortened(title) if name is None else name if single else f"{name}: {title}")
         return found
 
 

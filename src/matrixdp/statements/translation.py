@@ -38,7 +38,7 @@ from matrixdp.statements.evaluation import (
 )
 from matrixdp.statements.layouts import Layout, connected, named_sets, part_of
 from matrixdp.statements.parsing import Scope, conjuncts, number_of, scalar, unwrapped
-from matrixdp.statements.query import Asked, Column, SqlQuery, Statement, sql_of
+from matrixdp.statements.query import Asked, SqlQuery, Statement, sql_of
 from matrixdp.statements.rows import chosen
 from matrixdp.statistics.attributes import MeanEntry
 from matrixdp.statistics.statistic import StatisticEntry, statistics
@@ -101,11 +101,10 @@ _ARITHMETIC = (
 @final
 @dataclass(frozen=True)
 class _Stratum:
-    """One grouping set: the conditions of WHERE, its keys, of how many, and their layout."""
+    """One grouping set: the conditions of WHERE, its keys, and their layout."""
 
     where: Conditions
     keys: Sequence[Key]
-    number: int
     base: Layout
 
     def name(self, conditions: Conditions, of: str = "") -> str:
@@ -126,26 +125,20 @@ class _Translation:
 
     def query(self) -> SqlQuery:
         """Return what every grouping set and aggregate asks, and the columns of the result."""
-        nodes, keyed, sets = self.clauses.read()
-        items = self.clauses.items
+        nodes, items, sets = self.clauses.read()
         clause = self.statement.tree.args.get("where")
         condition = None if clause is None else clause.this
         where = [] if condition is None else self._conditions(condition)
-        counted = [item for item in items if item.aggregate]
+        counted = [item for item in items if item.aggregate is not None]
         keys = [key_of(self.scope, place, node) for place, node in enumerate(nodes)]
         asked: list[Asked] = []
         layouts = []
         for places in sets:
             own = [keys[place] for place in places]
-            stratum = _Stratum(where, own, len(keys), self._layout(where, own, condition))
+            stratum = _Stratum(where, own, self._layout(where, own, len(keys), condition))
             made = [self._asked(item.node, stratum) for item in counted]
             asked += [one for one, _ in made]
             layouts.append((stratum.base, tuple(layout for _, layout in made)))
-        columns = [
-            Column(item.name, key, counted.index(item) if item.aggregate else None, item.constant)
-            for item, key in zip(items, keyed, strict=True)
-            if item.shown
-        ]
 
         def alone(place: int) -> str:
             chosen_set, item = divmod(place, len(counted))
@@ -153,7 +146,8 @@ class _Translation:
 
         choice = chosen(self.clauses, self.scope, nodes, counted)
         values = tuple(key.values for key in keys)
-        return SqlQuery(tuple(asked), tuple(columns), values, counted, choice, alone, tuple(layouts))
+        columns = tuple(item for item in items if item.shown)
+        return SqlQuery(tuple(asked), columns, values, counted, choice, alone, tuple(layouts))
 
     def _alone(self, item: Item, keys: Sequence[exp.Expr]) -> str:
         """Return a statement that asks one aggregate by some keys, and nothing else."""
@@ -161,7 +155,9 @@ class _Translation:
         for name in ("having", "order", "limit", "offset", "group"):
             tree.set(name, None)
         text = self.clauses.text
-        named = {text(own.node): own.name for own in self.clauses.items if not own.aggregate and own.called}
+        named = {
+            text(own.node): own.name for own in self.clauses.items if own.aggregate is None and own.called
+        }
         selected = []
         for key in keys:
             own = key.copy()
@@ -187,7 +183,7 @@ class _Translation:
     def _within(self, stratum: _Stratum, conditions: Conditions, node: exp.Expr) -> Layout:
         if not conditions:
             return stratum.base
-        return self._layout([*stratum.where, *conditions], stratum.keys, node)
+        return self._layout([*stratum.where, *conditions], stratum.keys, stratum.base.keys, node)
 
     def _statistic(self, one: _Aggregate, made: Layout) -> StatisticEntry | None:
         """Return the entry of a sum or a mean; None where no entry has such conditions or keys."""
@@ -226,7 +222,7 @@ class _Translation:
                     weight = 1.0 / (float(np.abs(summed[1]).max()) ** 2 or 1.0)
                     binned.update({name: None} if isinstance(self.scope.domain[name], Bins) else {})
                 group = replace(made.group(called, self.statement, node, summed), weight=weight)
-                quantities[called] = Quantity(group, stratum.base.queries_of(made, stratum.number))
+                quantities[called] = Quantity(group, stratum.base.queries_of(made))
             return exp.column(called)
 
         def formula(one: _Aggregate) -> exp.Expr:
@@ -368,7 +364,9 @@ class _Translation:
             raise self.statement.unfit(node, _instead(node))
         return self._known(node, inner)
 
-    def _layout(self, conditions: Sequence[Condition], keys: Sequence[Key], node: exp.Expr | None) -> Layout:
+    def _layout(
+        self, conditions: Conditions, keys: Sequence[Key], number: int, node: exp.Expr | None
+    ) -> Layout:
         """Return the layout of conditions and keys; errors are those of a part of the statement."""
         domain, parts = self.scope.domain, []
         for names in connected(domain, [*(one.names for one in conditions), *(key.names for key in keys)]):
@@ -382,7 +380,7 @@ class _Translation:
             if part.count == 0:
                 raise nothing(self.statement, node or self.statement.tree)
             parts.append(part)
-        return Layout(domain, tuple(parts))
+        return Layout(domain, tuple(parts), number)
 
 
 def _instead(node: exp.Expr) -> str:
