@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -206,11 +206,13 @@ def graded(table: pa.Table, presentation: Presentation) -> tuple[list[str], NDAr
     return [UNRELIABLE if gone else letter for letter, gone in letters], np.array(hidden, dtype=bool)
 
 
-def for_readers(table: pa.Table, unit: str, presentation: Presentation) -> pa.Table:
+def for_readers(
+    table: pa.Table, unit: str, presentation: Presentation, decimals: Mapping[str, int | None] | None = None
+) -> pa.Table:
     """Return a table as readers see it: rounded, without what is suppressed, with a column of letters.
 
     Suppressed figures are null, and their letter is ``F``. Where nothing has a standard error there is no
-    column of letters.
+    column of letters. Digits are those that the errors of the table justify, where they are left out.
 
     Examples
     --------
@@ -218,7 +220,7 @@ def for_readers(table: pa.Table, unit: str, presentation: Presentation) -> pa.Ta
     >>> for_readers(table, "records", Presentation(suppress_above=0.33)).to_pylist()
     [{'estimate': 103.4, 'stddev': 5.0, 'quality': 'A'}, {'estimate': None, 'stddev': None, 'quality': 'F'}]
     """
-    decimals = decimals_by_subject(table)
+    decimals = decimals_by_subject(table) if decimals is None else decimals
     made = for_people(table, decimals)
     letters, hidden = graded(table, presentation)
     for place, field in enumerate(table.schema):
@@ -258,7 +260,7 @@ def texts_for_readers(
     ['1,032.4', 'F']
     """
     decimals = decimals_by_subject(table)
-    shown = for_readers(table, unit, presentation).slice(0, most)
+    shown = for_readers(table.slice(0, most), unit, presentation, decimals)
     gone = suppressed_rows(shown)
     found = {}
     for field, column in zip(shown.schema, shown.columns, strict=True):

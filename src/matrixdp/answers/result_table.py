@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyarrow as pa
 
-from matrixdp.answers.intervals import decimals_by_subject, for_people
-from matrixdp.answers.table import BOUND, figure_of, subject_of
-from matrixdp.display import MAX_ROWS, Preview, rounded
+from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
+from matrixdp.display import MAX_ROWS, Preview
 from matrixdp.errors import SpecificationError
 
 if TYPE_CHECKING:
@@ -110,30 +109,14 @@ class ResultTable:
     def _preview(self) -> Preview:
         """Return the first rows, rounded, without empty columns, ends of bins, or the name of one group."""
         table, first = self._table, self._table.slice(0, MAX_ROWS)
-        decimals = decimals_by_subject(table)
-        people = for_people(first, decimals)
-        empty = [0 < len(first) == own.null_count for own in first.columns]
-        ends = [BOUND in (field.metadata or {}) for field in table.schema]
-        alone = [name == "group" and len(table[name].unique()) == 1 for name in table.column_names]
-        shown = [
-            place for place, hidden in enumerate(zip(empty, ends, alone, strict=True)) if not any(hidden)
-        ]
-        numbers = (at for at, place in enumerate(shown) if pa.types.is_floating(people.field(place).type))
-        digits = [decimals[subject_of(field)] if figure_of(field) else None for field in people.schema]
-        columns = [_texts(people.column(place), digits[place]) for place in shown]
-        names = tuple(table.schema.names[place] for place in shown)
-        return Preview(names, list(zip(*columns, strict=True)), table.num_rows, frozenset(numbers))
-
-
-def _texts(column: pa.ChunkedArray, decimals: int | None) -> list[str]:
-    """Return the values of a column as texts: its numbers with given digits, or as many as any has."""
-    values = column.to_pylist()
-    if not pa.types.is_floating(column.type):
-        return ["" if value is None else str(value) for value in values]
-    if decimals is None:
-        ends = (f"{value:.10g}".partition(".")[2] for value in values if value is not None)
-        decimals = max(map(len, ends), default=0)
-    return ["" if value is None else rounded(value, decimals) for value in values]
+        hidden = {name for name in first.column_names if 0 < len(first) == first[name].null_count} | {QUALITY}
+        if "group" in first.column_names and len(table["group"].unique()) == 1:
+            hidden.add("group")
+        texts = texts_for_readers(table, "", Presentation(), MAX_ROWS)
+        columns = {name: own for name, own in texts.items() if name not in hidden}
+        kinds = (table.schema.field(name).type for name in columns)
+        numbers = frozenset(place for place, kind in enumerate(kinds) if pa.types.is_floating(kind))
+        return Preview(tuple(columns), list(zip(*columns.values(), strict=True)), table.num_rows, numbers)
 
 
 def _not_installed(library: str) -> SpecificationError:

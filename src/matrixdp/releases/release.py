@@ -27,9 +27,9 @@ from matrixdp.answers.inference import (
     asked_statistics,
     check_confidence,
 )
-from matrixdp.answers.intervals import Intervals, decimals_by_subject, for_people
+from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
-from matrixdp.answers.quality import Presentation
+from matrixdp.answers.quality import Presentation, texts_for_readers
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key
@@ -1404,39 +1404,22 @@ class Release(Displayed):
         return Preview(columns, rows, sum(one.rows for one in self.tables), frozenset((2, 3, 4)))
 
     def _first(self, one: PublishedTable, number: int) -> Iterator[tuple[str, ...]]:
-        """Yield the first rows of a table, or its title where they would take long or do not exist."""
-        name, group, table = one.title, one.group, None
-        if group is None:
-            yield from _first_of_statistic(one, number)
-            return
-        if group.queries <= _MOST_QUERIES:
-            try:
-                table = self._table((group,)).slice(0, number)
-            except MatrixDPError:
-                table = None  # `answers` says why
+        """Yield the first rows of a table as readers see them; of a long or unknown one its title alone."""
+        counts = one.group is not None
+        try:
+            table = None if counts and one.rows > _MOST_QUERIES else self.table(one).to_arrow()
+        except MatrixDPError:
+            table = None  # `answers` and `statistics` say why
         if table is None:
-            yield name, counted(group.queries, "query", "queries"), "-", "-", "-"
+            words = counted(one.rows, "query", "queries") if counts else "not determined by the measurement"
+            yield one.title, words, "-", "-", "-"
             return
-        columns = AnswerColumns(self.workload.domain, (group,), levels=True).columns
-        for row in table.to_pylist():
-            asked = [f"{a} {row[column]}" for a, column in columns.items() if row[column] is not None]
-            asked += [row["query"]] if row.get("query") else []
-            estimate, low, high = (f"{row[figure]:,.1f}" for figure in ("estimate", "lower", "upper"))
-            yield name, ", ".join(asked) or "(all)", estimate, f"{row['stddev']:,.4g}", f"{low} to {high}"
-
-
-def _first_of_statistic(one: PublishedTable, number: int) -> Iterator[tuple[str, ...]]:
-    """Yield the first rows of a statistic."""
-    table = None if one.statistic is None else one.statistic.published
-    if table is None:
-        yield one.title, "not determined by the measurement", "-", "-", "-"
-        return
-    shown = for_people(table.slice(0, number), decimals_by_subject(table))
-    asked = [field.name for field in shown.schema if is_key(field)]
-    for row in shown.to_pylist():
-        words = ", ".join(f"{name} {row[name]}" for name in asked if row[name] is not None)
-        figures = ["-" if row[name] is None else f"{row[name]}" for name in FIGURES]
-        yield one.title, words or "(all)", figures[0], figures[1], " to ".join(figures[2:])
+        texts = texts_for_readers(table, one.measures, self.presentation, number)
+        keys = [field.name for field in table.schema if is_key(field)]
+        for place, (estimate, stddev, low, high) in enumerate(zip(*map(texts.get, FIGURES), strict=True)):
+            asked = [(name, texts[name][place]) for name in keys if table[name][place].is_valid]
+            words = ", ".join(text if name == "query" else f"{name} {text}" for name, text in asked)
+            yield one.title, words or "(all)", estimate, stddev, f"{low} to {high}"
 
 
 # The folders of releases, as functions.
