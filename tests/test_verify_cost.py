@@ -175,6 +175,22 @@ def test_it_agrees_on_row_multipliers_and_merged_attributes(tmp_path: Path) -> N
         assert found(tmp_path / noise)[1] == []
 
 
+def test_it_agrees_on_places_within_areas(tmp_path: Path) -> None:
+    """Rows within groups of values, with row multipliers and without, for either kind of neighbours."""
+    areas = {"sets": [list(range(first, 1_100, 7)) for first in range(7)]}
+    domain = mdp.Domain({"place": 1_100, "age": range(4)})
+    crossed = mdp.product(place="identity", age="prefix"), mdp.product(place=areas, age="identity")
+    workload = mdp.Workload(domain, *crossed, mdp.product(place="identity"))
+    table = {"place": [3, 5, 1_099], "age": [0, 1, 3]}
+    for neighbours in ("add_remove", "replace"):
+        folder, budget = tmp_path / neighbours, mdp.Budget(rho=0.2, neighbours=neighbours)
+        release = saved(folder, workload, budget, table, mechanism="residual", noise="gaussian")
+        parts = release.measurement.plan.parts
+        within = [part for part in parts if any("within" in vars(block.matrix) for block in part.blocks)]
+        assert {part.multipliers is None for part in within} == {True, False}
+        assert found(folder)[1] == []
+
+
 # ---- sensitivities and bounds against other arithmetic
 
 

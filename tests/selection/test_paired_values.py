@@ -130,6 +130,18 @@ def test_one_product_is_measured_so_too(mechanism: str, limits: Override) -> Non
     assert any(isinstance(block.matrix, MergedMatrix) for part in found.plan.parts for block in part.blocks)
 
 
+@pytest.mark.parametrize("mechanism", ["residual", "opt-kron"])
+def test_attributes_with_groups_of_equal_sizes_are_told_apart(mechanism: str, limits: Override) -> None:
+    """Places by work and by home: alike, but for which of them are in the same area."""
+    limits(**SMALL)
+    orders = [*range(24)], [0, 21, 22, 23, *range(1, 21)]
+    areas = [{"sets": [order[:4], order[4:12], order[12:]]} for order in orders]
+    domain = mdp.Domain({"home": 24, "work": 24})
+    crossed = mdp.product(home="identity", work=areas[1]), mdp.product(home=areas[0], work="identity")
+    workload = Workload(domain, *crossed, mdp.product(home=areas[0]), mdp.product(work=areas[1]))
+    check(select(workload, noise=GAUSSIAN, mechanism=mechanism))
+
+
 def test_the_optimum_is_that_of_the_pairs() -> None:
     """Of V with random classes: the error and the dual distribution, group by group."""
     random = np.random.default_rng(3)
