@@ -25,31 +25,26 @@ if TYPE_CHECKING:
 
 # Which parts of an expression are aggregates.
 
-_NAMED = {
-    "var": "variance",
-    "varp": "variance_pop",
-    "std": "stddev",
-    "stdev": "stddev",
-    "stdevp": "stddev_pop",
+_SPREAD = "(squares - total * total / records)"
+_KNOWN = {
+    "count": ("count, countif", "records"),
+    "sum": ("sum", "amount"),
+    "share": ("", "ones / records"),
+    "mean": ("avg", "total / records + middle"),
+    "variance_pop": ("variancepop, varp", f"{_SPREAD} / records"),
+    "variance": ("variance, var", f"{_SPREAD} / (records - 1)"),
+    "stddev_pop": ("stddevpop, stdevp", f"SQRT({_SPREAD} / records)"),
+    "stddev": ("stddev, stddevsamp, std, stdev", f"SQRT({_SPREAD} / (records - 1))"),
 }
-_KINDS: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.CountIf: "count",
-    exp.Sum: "sum",
-    exp.Avg: "mean",
-    exp.Variance: "variance",
-    exp.VariancePop: "variance_pop",
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev",
-    exp.StddevPop: "stddev_pop",
-}
+FORMULAS = {kind: sqlglot.parse_one(formula) for kind, (_, formula) in _KNOWN.items()}
+"""What aggregates are of counts and sums; ``total`` and ``squares`` are of distances from a middle."""
+_KINDS = {name: kind for kind, (names, _) in _KNOWN.items() for name in names.split(", ")}
 
 
 def kind_of(node: exp.Expr) -> str | None:
     """Return what an aggregate is; None for another expression, or an aggregate of another kind."""
-    if isinstance(node, exp.Anonymous):  # the parser has no class for VAR
-        return _NAMED.get(node.name.lower())
-    return _KINDS.get(type(node))
+    # the parser has no class for VAR
+    return _KINDS.get(node.name.lower() if isinstance(node, exp.Anonymous) else node.key)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -60,23 +55,6 @@ def is_aggregate(node: exp.Expr) -> bool:
 def aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield the aggregates in an expression, none of them inside another."""
     yield from filter(is_aggregate, node.dfs(prune=is_aggregate))
-
-
-_SPREAD = "(squares - total * total / records)"
-FORMULAS: dict[str, exp.Expr] = {
-    kind: sqlglot.parse_one(formula)
-    for kind, formula in {
-        "count": "records",
-        "sum": "amount",
-        "share": "ones / records",
-        "mean": "total / records + middle",
-        "variance_pop": f"{_SPREAD} / records",
-        "variance": f"{_SPREAD} / (records - 1)",
-        "stddev_pop": f"SQRT({_SPREAD} / records)",
-        "stddev": f"SQRT({_SPREAD} / (records - 1))",
-    }.items()
-}
-"""What aggregates are of counts and sums; ``total`` and ``squares`` are of distances from a middle."""
 
 
 # Functions of one number. An interval goes through those that never decrease.

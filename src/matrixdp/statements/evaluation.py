@@ -148,7 +148,7 @@ def _evaluated(domain: Domain, names: tuple[str, ...], sql: str) -> pa.Array:
     return found.column("found").combine_chunks()
 
 
-_kept = lru_cache(maxsize=4096)(_evaluated)  # statements have much in common
+_kept = lru_cache(maxsize=512)(_evaluated)  # statements have much in common
 
 
 def _columns(domain: Domain, name: str, codes: pa.Array, sql: str) -> dict[str, pa.Array]:
