@@ -29,7 +29,7 @@ from matrixdp.answers.titles import heads, unique
 from matrixdp.display import Preview
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
-from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Sets, Total
+from matrixdp.queries import Identity, Predicates, ProductGroup, Sets, Total
 from matrixdp.texts import Words
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str], s
     counts = tuple(group.sets[name].count(sizes[name]) for name in names)
     wholes = {name: _whole(group.sets[name], sizes[name]) for name in names}
     _check_size([count + (wholes[name] is not None) for name, count in zip(names, counts, strict=True)])
-    inner = _figures(inference, group)
+    inner = inference.figures(group)
     figures = inner.reshape(4, *counts)
     try:
         figures = _with_totals(inference, group, figures, wholes)
@@ -459,7 +459,7 @@ def _with_totals(
             own_figures = figures
         else:
             summed = {name: wholes[name] for name, own in zip(wholes, kept, strict=True) if not own}
-            own_figures = _figures(inference, _summed(group, summed))
+            own_figures = inference.figures(_summed(group, summed))
         found[:, *places] = own_figures.reshape(4, *found[0][places].shape)
     return found
 
@@ -468,14 +468,6 @@ def _summed(group: ProductGroup, wholes: Mapping[str, Predicates | None]) -> Pro
     """Return a group with the sums of the predicates on some attributes in their places."""
     predicates = tuple(wholes.get(name) or own for name, own in group.sets.items())
     return replace(group, predicates=predicates, weight=1.0, query_weights=None)
-
-
-def _figures(inference: Inference, group: Group) -> Array:
-    """Return estimates, standard errors and ends of intervals of a group's queries."""
-    with inference.computing(group) as (used,):
-        estimates, stddevs = inference.estimates(used), np.sqrt(inference.variances(used))
-        half = inference.multipliers(used) * stddevs
-    return np.stack((estimates, stddevs, estimates - half, estimates + half))
 
 
 def _whole(predicates: Predicates, size: int) -> Predicates | None:

@@ -105,7 +105,11 @@ class Inference:
 
     def multipliers(self, group: Group) -> float | Array:
         """Return standard errors to the ends of pointwise intervals: exact where that is known."""
-        return Intervals(self.analysis, self.noise, self.confidence).multipliers(group)
+        return self._intervals.multipliers(group)
+
+    @cached_property
+    def _intervals(self) -> Intervals:
+        return Intervals(self.analysis, self.noise, self.confidence)
 
     def embed(self, group: Group) -> Group:
         """Return the group as the measurement determines it."""
@@ -127,6 +131,13 @@ class Inference:
             used = [self.embed(group) for group in groups]
             with advised(self.analysis, self.workload, used):
                 yield used
+
+    def figures(self, group: Group) -> Array:
+        """Return estimates, standard errors, lower and upper ends of intervals, shape (4, queries)."""
+        with self.computing(group) as (used,):
+            estimates, deviations = self.estimates(used), np.sqrt(self.variances(used))
+            half = self.multipliers(used) * deviations
+        return np.stack((estimates, deviations, estimates - half, estimates + half))
 
     def correlated_multiplier(self, covariance: Array) -> float:
         """Return standard errors from estimates to the ends of intervals that hold together.

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
@@ -412,8 +412,9 @@ class Release(Displayed):
         if unit.id is not None:
             asked = of_persons(asked, unit.id, unit.records)
         query = translate(asked, self.domain)
+        answer = partial(self._answered, self.inference())
         with self._computing(query.groups):
-            return ResultTable(result(query, self._answered, self.confidence, self.intervals.description))
+            return ResultTable(result(query, answer, self.confidence, self.intervals.description))
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -1082,10 +1083,9 @@ class Release(Displayed):
         if one.rows > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{one.title}: {one.rows:,} answers; {most}")
-        with self._computing([one.group]):
-            estimates, stddevs, halves = self._figures(one.group)
-        ends, axes = (estimates - halves, estimates + halves), axes_of(self.domain, one.group, say)
-        drawn = Answered(axes, estimates, stddevs, *ends, unit=one.unit, say=say)
+        estimates, stddevs, lower, upper = self.inference().figures(one.group)
+        axes = axes_of(self.domain, one.group, say)
+        drawn = Answered(axes, estimates, stddevs, lower, upper, unit=one.unit, say=say)
         return draw_answers(drawn, one.title)
 
     def model(
@@ -1354,10 +1354,11 @@ class Release(Displayed):
         with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
 
-    def _answered(self, asked: Asked) -> Known:
+    @staticmethod
+    def _answered(inference: Inference, asked: Asked) -> Known:
         """Return what is known of a query group, a statistic or an expression of a SQL statement."""
         if isinstance(asked, StatisticEntry):
-            table = self._statistic(asked, None)
+            table = asked.answer(inference)
             columns = [table[name].to_numpy() for name in FIGURES]
             warnings = table["warning"].to_pylist() if "warning" in table.column_names else []
             note = json.loads(table.schema.metadata[METADATA])["intervals"]
@@ -1369,15 +1370,8 @@ class Release(Displayed):
                 )
             return Known(np.array(columns), note, warnings)
         if not isinstance(asked, ProductGroup | DenseGroup):
-            return asked.known(self.inference())
-        estimates, deviations, widths = self._figures(embed(self.analysis, self.workload, asked))
-        return Known(np.stack((estimates, deviations, estimates - widths, estimates + widths)))
-
-    def _figures(self, group: Group) -> Array:
-        """Return the estimates of a group with their standard errors and half the lengths of intervals."""
-        deviations = np.sqrt(self.analysis.variances(group))
-        estimates = self.measurement.estimates.answers(group)
-        return np.stack((estimates, deviations, self.intervals.multipliers(group) * deviations))
+            return asked.known(inference)
+        return Known(inference.figures(asked))
 
     @contextmanager
     def _computing(self, groups: Sequence[Group]) -> Iterator[None]:
