@@ -132,7 +132,7 @@ def test_rows_that_are_not_due_are_not_measured(tmp_path: Path):
     found, _ = load_measurement(series.folder / "measurement.mdp")
     assert found.periods is not None
     for part, values in zip(found.plan.parts, found.values, strict=True):
-        later = found.periods.due(found.plan, part, 6)
+        later = found.periods.due(part, 6)
         assert not values[later].any()
         assert values[~later].all()
 

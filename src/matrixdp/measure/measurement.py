@@ -423,8 +423,8 @@ class Periods:
     Parameters
     ----------
     attribute : str
-        The attribute whose values are the periods. Every part has one block over it, the identity or lower
-        triangular with the periods first: row k of the block needs nothing of later periods.
+        The attribute whose values are the periods. Every part has one block over it alone, lower triangular:
+        row k of the block needs nothing of later periods.
     published : tuple of int
         For each publication how many periods were over by then; increasing.
 
@@ -449,19 +449,20 @@ class Periods:
             found = f"{list(self.published)}"
             raise PrivacyError.at(("series", "published"), found, f"increasing numbers up to {size}")
         for part in plan.parts:
-            first = [block for block in part.blocks if block.attributes[:1] == (self.attribute,)]
-            if not (first and first[0].matrix.lower_triangular and part.multipliers is None):
+            places = [i for i, own in enumerate(part.blocks) if own.attributes == (self.attribute,)]
+            ordered = bool(places) and part.blocks[places[0]].matrix.lower_triangular
+            weights = part.multipliers
+            # weights that change over time would tie it to other attributes
+            if not ordered or (weights is not None and np.ptp(weights, axis=places[0]).any()):
                 found = f"part {part.attributes}: rows that need later periods"
                 raise PrivacyError(f"{found}; expected a strategy that was selected for a series")
 
-    def due(self, plan: Plan, part: Part, through: int) -> NDArray[np.bool_]:
+    def due(self, part: Part, through: int) -> NDArray[np.bool_]:
         """Return which rows of a part, flat, end at periods after those measured, up to so many."""
-        axis = next(i for i, block in enumerate(part.blocks) if self.attribute in block.attributes)
-        rows, shape = part.blocks[axis].matrix.rows, [1] * len(part.blocks)
-        ends = np.arange(rows) // (rows // plan.domain[self.attribute].size)
-        shape[axis] = rows
+        axis = next(i for i, block in enumerate(part.blocks) if block.attributes == (self.attribute,))
+        ends = np.arange(part.shape[axis])
         asked = (self.through <= ends) & (ends < through)
-        return np.broadcast_to(asked.reshape(shape), part.shape).ravel()
+        return np.broadcast_to(asked.reshape([-1, *[1] * (len(part.shape) - axis - 1)]), part.shape).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,7 +533,7 @@ class Measurement:
         ):
             if part.attributes != other.attributes or part.key(part.attributes) != other.key(part.attributes):
                 return False
-            measured = start.due(self.plan, part, begun.through)
+            measured = start.due(part, begun.through)
             if not np.array_equal(new[measured], old[measured]):
                 return False
         return True
@@ -748,7 +749,7 @@ def proceed(
         found = "a seed" if seed_not_private is not None else "no seed"
         raise PrivacyError.at(("seed_not_private",), found, "what the series began with", code="conflict")
     periods.check(plan)
-    due = [periods.due(plan, part, through) for part in plan.parts]
+    due = [periods.due(part, through) for part in plan.parts]
     groups = maximal_marginals(plan.positions)
     unit = earlier.authorization.budget.unit
     marginals = source.marginals(plan.domain, list(groups), earlier.out_of_domain, unit)

@@ -441,7 +441,7 @@ def _read_periods(
     periods = Periods(name, published)
     periods.check(plan)
     for part, own in zip(plan.parts, values, strict=True):
-        archive.require(not own[periods.due(plan, part, plan.domain[name].size)].any(),
+        archive.require(not own[periods.due(part, plan.domain[name].size)].any(),
                         "it has measurements of periods that are not measured yet")  # fmt: skip
     return periods
 

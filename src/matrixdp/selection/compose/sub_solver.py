@@ -351,12 +351,14 @@ class SubSolver:
             weights = [self.pieces.weights[type_] for type_ in types]
             problem = self.problem(sub, axes, terms, explicit)
             return self.construction.joint(types, weights, problem), self.construction.name
+        if self.pieces.split.undivided in [sub.types[axis] for axis in axes]:
+            # its rows are measured one after another, whatever the values of other attributes are by then
+            return self._product(self.problem(sub, axes, terms, explicit), start_key, apart=True), "product"
         choice = method_for(shape, self.limits, _METHODS.get(self.sub_solver))
         if choice is None:
             raise TooLargeError(f"sub_solver optimum: {self._excess(cells)}. Use auto or product")
         if choice.method.name == "product":
-            apart = self.pieces.split.undivided in [sub.types[axis] for axis in axes]
-            return self._product(self.problem(sub, axes, terms, explicit), start_key, apart), "product"
+            return self._product(self.problem(sub, axes, terms, explicit), start_key), "product"
         if choice.method.name == "dual by queries":
             stacked = np.vstack([np.sqrt(weight) * rows for weight, rows in explicit])
             found = self.solver.queries(stacked, sizes, self.starts.get(start_key))
