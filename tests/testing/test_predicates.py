@@ -98,8 +98,8 @@ class Halves(q.Prefix):
     def quadratic(self, form: np.ndarray) -> np.ndarray:
         return 0.25 * super().quadratic(form)
 
-    def squares(self, size: int) -> np.ndarray:
-        return q.Predicates.squares(self, size)
+    def weighted_squares(self, weights: np.ndarray) -> np.ndarray:
+        return q.Predicates.weighted_squares(self, weights)
 
     def column_sums(self, size: int, power: int) -> np.ndarray:
         return q.Predicates.column_sums(self, size, power)
@@ -144,6 +144,11 @@ def test_families_of_real_entries_keep_it(size: int) -> None:
 def test_wrong_methods_are_found(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> None:
     with pytest.raises(AssertionError, match=name):
         check(monkeypatch, name, WRONG[name], size)
+
+
+def test_wrong_weights_of_squares_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AssertionError, match="weighted_squares"):
+        check(monkeypatch, "weighted_squares", lambda right: lambda weights: right(np.sort(weights)), 3)
 
 
 def test_wrong_spans_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -18,6 +18,7 @@ from matrixdp.exact.resources import matrix_bytes, most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.kron_sum import KronSum
 
 #: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
 _MOST_SUBSETS = 2_000_000
@@ -25,7 +26,7 @@ _BASE_BYTES = 250e6
 _ROWS_A_SECOND = 2.0e6
 _ANSWERS_A_SECOND = 1.3e6
 _BYTES_AN_ANSWER = 25.0
-#: Fitted to selections of CDFs of 600, 1,200, 2,400 and 8,500 values, and of 2,197 and 3,169 counties.
+#: Fitted to selections of CDFs of 600, 1,200, 2,400 and 8,500 values.
 _SECONDS, _POWER = 1.3e-7, 2.33
 #: How many times as long it takes with several marginals: with one such attribute, and with more.
 _WEIGHED, _WEIGHED_TOGETHER = 2.5, 12.0
@@ -95,13 +96,14 @@ def forecast(
     counted = sum(cells.values())
     largest_group = max(group.queries for group in workload)
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
-    selecting = 1.0 + _selection_seconds(workload, domain)
+    structured = structured_sizes(workload, all(noise.norm == 2 for noise in noises))
+    selecting = 1.0 + _selection_seconds(workload, domain, structured)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     if all(noise.norm == 1 for noise in noises):
         selecting += _search_seconds(workload, domain)
     if aimed:
         selecting *= _ROUNDS
-    matrices = [domain[name].size for name in structured_attributes(workload)]
+    matrices = [*structured.values()]
     matrices += [domain.cells(group.attributes) for group in workload if joint_seconds(group, domain)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
     return Forecast(
@@ -118,13 +120,19 @@ def forecast(
     )
 
 
-def structured_attributes(workload: Workload) -> tuple[str, ...]:
-    """Return the attributes on which something is asked whose optimum takes a search."""
-    found: dict[str, None] = {}
+def structured_sizes(workload: Workload, paired: bool) -> dict[str, int]:
+    """Return the attributes on which something is asked whose optimum takes a search, and their values.
+
+    Only the pairs that stand for groups of values count where there are such and selection is ``paired``.
+    """
+    found: dict[str, int] = {}
     for group in workload:
         asked = zip(group.attributes, getattr(group, "predicates", None) or (), group.sizes, strict=False)
-        found |= {name: None for name, predicates, size in asked if predicates.symmetric(size) is None}
-    return tuple(found)
+        found |= {name: size for name, predicates, size in asked if predicates.symmetric(size) is None}
+    if not paired or max(found.values(), default=0) <= LIMITS.most_unpaired:
+        return found
+    whole = KronSum.of(workload.domain, workload.groups, pair=True)
+    return found | {whole.attributes[axis]: whole.sizes[axis] for axis in whole.paired}
 
 
 def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
@@ -144,12 +152,11 @@ def joint_seconds(group: Group, domain: Domain) -> float:
     return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
 
 
-def _selection_seconds(workload: Workload, domain: Domain) -> float:
+def _selection_seconds(workload: Workload, domain: Domain, structured: Mapping[str, int]) -> float:
     """Estimate the eigenproblems of distinct attributes, and of distinct groups that do not factor."""
-    names = structured_attributes(workload)
-    sizes = {(domain[name].size, domain[name].numeric) for name in names}
+    sizes = {(size, domain[name].numeric) for name, size in structured.items()}
     several = len({_asked(group) for group in workload}) > 1
-    times = (_WEIGHED_TOGETHER if len(names) > 1 else _WEIGHED) if several else 1.0
+    times = (_WEIGHED_TOGETHER if len(structured) > 1 else _WEIGHED) if several else 1.0
     joint = {
         tuple(sorted(domain[name].size for name in group.attributes)): joint_seconds(group, domain)
         for group in workload
@@ -228,9 +235,8 @@ def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[s
     def seconds(size: int) -> float:
         return attribute_seconds(size, searched, alone)
 
-    for name in structured_attributes(workload):
-        attribute = workload.domain[name]
-        size, needed = attribute.size, seconds(attribute.size)
+    for name, size in structured_sizes(workload, not searched).items():
+        attribute, needed = workload.domain[name], seconds(size)
         fits = searched or size <= limit
         if fits and not (long and needed >= _WORTH_SECONDS):
             continue

@@ -269,11 +269,11 @@ class Predicates(ABC):
             first += columns.shape[1]
         return total
 
-    def alike(self, size: int) -> NDArray[np.intp]:
-        """Return a number for each value: those with the same may trade places.
+    def alike(self, size: int) -> NDArray[np.intp] | None:
+        """Return a number for each value: those with the same may trade places; None if that is not known.
 
-        That leaves the Gram matrix as it is. Sets that would be too large as dense matrices say so of no two
-        values, unless they have a form of their own.
+        Then the Gram matrix stays as it is. It is not known of sets that would be too large as dense
+        matrices, unless they have a form of their own; of others `symmetric` may say that all may.
 
         Parameters
         ----------
@@ -282,13 +282,11 @@ class Predicates(ABC):
 
         Returns
         -------
-        ndarray of int
+        ndarray of int or None
             Shape (size,).
         """
-        if self.symmetric(size) is not None:
-            return np.zeros(size, dtype=np.intp)
         if self.count(size) * size > _BLOCK:
-            return np.arange(size)
+            return None
         known: dict[bytes, int] = {}
         columns = np.ascontiguousarray(self.rows(size).T)
         return np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
@@ -360,6 +358,21 @@ class Predicates(ABC):
         WorkloadError
             If it does not fit.
         """
+
+
+def alike_in_all(sets: Iterable[Predicates], size: int) -> NDArray[np.intp] | None:
+    """Return `Predicates.alike` for several sets together.
+
+    Examples
+    --------
+    >>> alike_in_all([Identity(), Sets(((0, 2),)), Sets(((0, 1, 2),))], 5).tolist()
+    [0, 1, 0, 2, 2]
+    """
+    found = [one.alike(size) for one in sets if one.symmetric(size) is None]
+    told = [own for own in found if own is not None]
+    if len(told) < len(found):
+        return None
+    return np.unique([np.zeros(size), *told], axis=1, return_inverse=True)[1].ravel()
 
 
 class Indicators(Predicates):

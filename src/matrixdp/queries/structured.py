@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Categorical
 from matrixdp.errors import WorkloadError
-from matrixdp.queries.predicates import Array, Indicators, Predicates, Spans
+from matrixdp.queries.predicates import Array, Indicators, Predicates, Spans, alike_in_all
 
 
 class _Several(Predicates):
@@ -45,9 +45,8 @@ class _Several(Predicates):
     def weighted_squares(self, weights: Array) -> Array:
         return np.concatenate([part.weighted_squares(weights) for part in self._parts()])
 
-    def alike(self, size: int) -> NDArray[np.intp]:
-        numbers = np.stack([part.alike(size) for part in self._parts()])
-        return np.unique(numbers, axis=1, return_inverse=True)[1].ravel()
+    def alike(self, size: int) -> NDArray[np.intp] | None:
+        return alike_in_all(self._parts(), size)
 
     def column_sums(self, size: int, power: int) -> Array:
         return np.asarray(sum(part.column_sums(size, power) for part in self._parts()))
@@ -208,8 +207,8 @@ class Chosen(Predicates):
     def quadratic(self, form: Array) -> Array:
         return self.predicates.quadratic(form)[self._places]
 
-    def squares(self, size: int) -> Array:
-        return self.predicates.squares(size)[self._places]
+    def weighted_squares(self, weights: Array) -> Array:
+        return self.predicates.weighted_squares(weights)[self._places]
 
     def spans(self, size: int) -> Spans:
         own = self.predicates.spans(size)
@@ -296,9 +295,6 @@ class Permuted(Predicates):
 
     def weighted_squares(self, weights: Array) -> Array:
         return self.predicates.weighted_squares(weights[list(self.order)])
-
-    def alike(self, size: int) -> NDArray[np.intp]:
-        return self.predicates.alike(size)[np.argsort(self.order)]
 
     def column_sums(self, size: int, power: int) -> Array:
         return self.predicates.column_sums(size, power)[np.argsort(self.order)]

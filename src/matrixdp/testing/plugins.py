@@ -272,6 +272,10 @@ def check_predicates(predicates: Predicates, size: int) -> None:
     squares = predicates.squares(size)
     require_close(squares, predicates.quadratic(_fixed(np.eye(size))), "squares: not those of the queries")
     require_close(squares.sum(), np.trace(gram), "squares: their sum is not the trace of gram")
+    weighted = predicates.quadratic(np.diag(left[:, 0]))
+    require_close(
+        predicates.weighted_squares(left[:, 0]), weighted, "weighted_squares: not those of the queries"
+    )
     known = predicates.symmetric(size)
     if known is not None:
         require_close(gram, known[0] * np.eye(size) + known[1], "symmetric: not gram")

@@ -89,8 +89,7 @@ def assemble(
                 groups = [split.paired.get(sub.types[axis]) for axis in block.axes]
                 known[block.key] = _measured(block, groups, noise)
             matrices, multipliers = known[block.key]
-            single = isinstance(block.found, Factor)
-            axes = [block.axes] if single else [(axis,) for axis in block.axes]
+            axes = [block.axes] if len(matrices) == 1 else [(axis,) for axis in block.axes]
             pieces += zip(axes, matrices, strict=True)
         if multipliers is not None:
             # the structured block stands last; the blocks before it have no row weights of their own

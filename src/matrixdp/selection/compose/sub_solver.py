@@ -265,9 +265,7 @@ class SubSolver:
             (term.coefficient, dict(enumerate(term.kept))) for term in terms
         ]
         paired = self.pieces.split.paired
-        alike = {
-            place: paired[sub.types[axis]] for place, axis in enumerate(axes) if sub.types[axis] in paired
-        }
+        alike = {i: paired[t] for i, t in enumerate(sub.types[axis] for axis in axes) if t in paired}
         return KronSum((), sizes, sets, products, queries, alike)
 
     def slot_gram(self, slot: int) -> Array:

@@ -21,6 +21,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import along, kronecker
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
+from matrixdp.queries.predicates import alike_in_all
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms, paired_gram
 
@@ -177,8 +178,9 @@ class KronSum:
         paired: dict[int, NDArray[np.intp]] = {}
         sizes = [domain[name].size for name in attributes]
         for axis, name in enumerate(attributes if pair else ()):
-            alike = _groups_alike([asked[name] for _, asked in found if name in asked])
-            if alike is not None and not any(name in own for _, own, _ in written):
+            used = any(name in own for _, own, _ in written)
+            alike = None if used else _groups_alike([asked[name] for _, asked in found if name in asked])
+            if alike is not None:
                 paired[axis], sizes[axis] = alike, 2 * int(alike.max() + 1)
                 for _, asked in found:
                     gram = asked.get(name)
@@ -440,12 +442,11 @@ class KronSum:
 
 def _groups_alike(asked: Sequence[Gram]) -> NDArray[np.intp] | None:
     """Return the group of each value of a large attribute, of values that may trade places, if few."""
-    size = max((gram.size for gram in asked), default=0)
-    own = [gram.predicates.alike(size) for gram in asked if isinstance(gram, QueryGram)]
-    if size <= LIMITS.most_unpaired or len(own) < len(asked) or all(g.symmetric is not None for g in asked):
+    size, sets = max(g.size for g in asked), [g.predicates for g in asked if isinstance(g, QueryGram)]
+    if size <= LIMITS.most_unpaired or len(sets) < len(asked) or all(g.symmetric is not None for g in asked):
         return None
-    groups = np.unique(np.stack(own), axis=1, return_inverse=True)[1].ravel()
-    return groups if 4 * int(groups.max() + 1) <= size else None
+    groups = alike_in_all(sets, size)
+    return groups if groups is not None and 4 * int(groups.max() + 1) <= size else None
 
 
 def _without_totals(group: Group) -> Group:

@@ -128,8 +128,7 @@ class Split:
 
     def values(self, sub: SubWorkload) -> tuple[int, ...]:
         """Return the number of values of each axis, where pairs stand for some of them too."""
-        sizes = zip(sub.types, sub.sizes, strict=True)
-        return tuple(len(self.paired[type_]) if type_ in self.paired else size for type_, size in sizes)
+        return tuple(len(self.paired.get(t, range(n))) for t, n in zip(sub.types, sub.sizes, strict=True))
 
     @property
     def searched(self) -> list[int]:
