@@ -13,6 +13,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.measure import measurement
+from matrixdp.sources import open_source
+from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement
 from tests.release.stopping import hidden, kill
 
@@ -240,3 +242,46 @@ def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
     kill(home, "command", *words, "--ledger", "HOME/ledger", check=check, stride=3)
     assert len(seen) > 20
     assert {(0, 1), (1, 1), (0, 2)} <= {*seen}
+
+
+def test_a_publication_beside_another_measures_nothing(tmp_path: Path, monkeypatch):
+    series = start(tmp_path)
+    place = "matrixdp.strategy.series.open_source"
+
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(place, open_source)
+        mdp.Series.open(series.folder).publish(TABLE, "2025-02")
+        return open_source(*given, **named)
+
+    monkeypatch.setattr(place, meanwhile)
+    with pytest.raises(MatrixDPError) as caught:
+        series.publish(TABLE, "2025-02")
+    assert caught.value.code == "already-spent"
+    before = published(series.folder)
+    series.publish(TABLE, "2025-03")
+    assert before.items() <= published(series.folder).items()
+
+
+@pytest.mark.parametrize("name", ["measurement.mdp", "series.mdp", "series.json", "new.csv"])
+def test_an_altered_file_is_noticed(tmp_path: Path, name: str):
+    series = start(tmp_path)
+    series.publish(TABLE, "2025-02")
+    other = start(tmp_path / "other", {"rho": 2})
+    other.publish(TABLE, "2025-03")
+    shutil.copyfile(other.folder / name, series.folder / name)
+    assert not mdp.verify_release(series.folder).holds
+
+
+def test_another_series_does_not_go_on(tmp_path: Path):
+    """A measurement whose record lists it is that of the series which it lies beside."""
+    series, other = start(tmp_path), start(tmp_path / "other", {"rho": 2})
+    for one in (series, other):
+        one.publish(TABLE, "2025-01")
+    for name in ("series.mdp", "series.json"):
+        shutil.copyfile(other.folder / name, series.folder / name)
+    record = json.loads((series.folder / "release.json").read_text())
+    for name in ("series.mdp", "series.json"):
+        record["files"][name] = archive.entry(series.folder / name)
+    (series.folder / "release.json").write_text(json.dumps(record))
+    failed = mdp.verify_release(series.folder).failed
+    assert [one.subject for one in failed] == ["series"]
