@@ -294,6 +294,7 @@ DATES = Domain(
         ("month BETWEEN '2013-02-01' AND '2013-03'", 1, 2),
         ("month >= '2013-01-30' AND month < '2014-01-01' AND month < '2013-02'", 0, 0),
         ("month > '2012-12-31' AND month <= '2013-05-10' AND month IN ('2013-05')", 4, 4),
+        ("month <= '9999-12-31' AND month > '2013-01'", 1, 4),
         ("weekday IN ('Saturday', 'Sunday')", 5, 6),
     ],
 )
@@ -301,6 +302,14 @@ def test_dates_are_compared(condition: str, first: int, last: int) -> None:
     [group] = translate(read(f"SELECT COUNT(*) FROM t WHERE {condition}"), DATES).groups
     [row] = group.rows()
     assert [code for code, inside in enumerate(row) if inside] == list(range(first, last + 1))
+
+
+def test_what_a_missing_day_is_called_has_no_place_in_time() -> None:
+    days = Domain({"part": {"from": "9999-01-30", "to": "9999-12-31", "by": "quarter", "null": "none"}})
+    [group] = translate(read("SELECT COUNT(*) FROM t WHERE part > '9999-03-31'"), days).groups
+    assert group.rows()[0][:2].tolist() == [0, 1]
+    with pytest.raises(EntryError, match="one of its values"):
+        translate(read("SELECT COUNT(*) FROM t WHERE part < 'none'"), days)
 
 
 def test_an_expression_without_a_value_is_refused() -> None:

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, final
@@ -286,12 +286,12 @@ def _comparison(
     """
     after, ends = issubclass(kind, exp.LTE | exp.GT), attribute.ends
     assert ends is not None, "bins and days have ends"
-    starts, last, limit = ends.low.tolist(), ends.high.tolist()[-1], _constant(scope, attribute, other, after)
+    limit = _constant(scope, attribute, other, after)
+    starts, last = ends.low.tolist(), ends.high.tolist()[-1]
     if isinstance(attribute, Bins):
-        last = math.nextafter(last, math.inf) if attribute.closed else last
+        edges = [*starts, math.nextafter(last, math.inf) if attribute.closed else last]
     else:
-        last += timedelta(days=1)
-    edges = [*starts, last]
+        edges = [*map(date.toordinal, starts), last.toordinal() + 1]
     first = len(edges) if limit is None else bisect_left(edges, limit)  # values below the limit as a whole
     if limit is None or (0 < first < len(edges) and edges[first] != limit):
         raise scope.statement.unfit(within, _apart(scope, attribute, kind, other))
@@ -301,20 +301,21 @@ def _comparison(
 
 
 def _constant(scope: Scope, attribute: Attribute, other: exp.Expr, after: bool) -> Any:
-    """Return the number or the day with which an attribute is compared, or the next; None for no day."""
+    """Return the number or the day's with which an attribute is compared, or the next; None for no day."""
     if isinstance(attribute, Bins):
         number = _number(scope, other)
         return math.nextafter(number, math.inf) if after else number
     plain, ends = unwrapped(other), attribute.ends
-    called = labels(attribute).to_pylist()
-    if isinstance(plain, exp.Literal) and plain.is_string and plain.name in called and ends is not None:
+    assert ends is not None, "days have ends"
+    called = labels(attribute).to_pylist()[: len(ends.low)]  # without null
+    if isinstance(plain, exp.Literal) and plain.is_string and plain.name in called:
         day = (ends.high if after else ends.low).tolist()[called.index(plain.name)]
     else:
         moment = constant(sql_of(other), "TIMESTAMP")
         if not isinstance(moment, datetime) or moment.time() != time():
             return None
         day = moment.date()
-    return day + timedelta(days=after)
+    return day.toordinal() + after
 
 
 def _number(scope: Scope, other: exp.Expr) -> float:
