@@ -190,6 +190,8 @@ def test_quotes_that_hold_line_ends_are_told(here: Path, said: bool):
 
 def test_validate_checks_without_the_data(people: str):
     told = words("validate", people)
+    assert "Budget(" not in told
+    assert "add_remove neighbours" in told
     for text in ("valid", "queries", "groups", "marginals", "memory", "time", "mu 0.2367", "is there"):
         assert text in told
     printed = figures("validate", people)

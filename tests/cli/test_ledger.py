@@ -61,7 +61,7 @@ def fail(*_: object, **__: object) -> None:
 
 
 def test_releases_are_debited_until_too_little_is_left(home: Path, monkeypatch: pytest.MonkeyPatch):
-    assert "the ledger of people, with a total of Budget(rho=1.0" in init().stdout
+    assert "the ledger of people, with a total of rho 1" in init().stdout
     refused("ledger", "init", "accounts/people.ledger", "--dataset", "people", "--total", "rho=2")
     empty = shown()
     assert (empty["total"], empty["spent"], empty["left"]) == ({"rho": 1.0}, {"rho": 0.0}, {"rho": 1.0})

@@ -1,10 +1,13 @@
 """The words around tables: whole in every language, in every face, and an office's own."""
 
+import csv
+import json
 import re
 import tomllib
 from pathlib import Path
 from string import Formatter
 
+import pyarrow.parquet as pq
 import pytest
 from openpyxl.reader.excel import load_workbook
 from typer.testing import CliRunner
@@ -159,3 +162,50 @@ def test_a_catalog_that_is_none_is_rejected(
         mdp.register_words(tmp_path / name)
     assert caught.value.code == code
     assert texts.words_in("it").language == "en"
+
+
+def test_files_for_readers_hold_no_formulas(tmp_path: Path) -> None:
+    labels = ["=1+1", "-5", "-cmd", "@SUM(A1)", "plain"]
+    names = {"en": "=Kind", "fr": "+Sorte"}
+    spec = {
+        "domain": {"kind": {"categories": labels, "title": names}},
+        "workload": [{"marginals": 1}],
+        "privacy": {"rho": 1},
+    }
+    release = mdp.release(spec, tmp_path / "out", table={"kind": labels * 3})
+    exact, spoken = (
+        list(csv.reader((one.save_tables(tmp_path / name) / "kind.csv").read_text("utf-8").splitlines()))
+        for name, one in (("exact", release), ("fr", release.in_language("fr")))
+    )
+    assert [row[0] for row in exact] == ["kind", *labels]
+    assert [row[0] for row in spoken] == ["'+Sorte", "'=1+1", "-5", "'-cmd", "'@SUM(A1)", "plain"]
+    package = json.loads((tmp_path / "fr" / "datapackage.json").read_text(encoding="utf-8"))
+    assert package["resources"][0]["schema"]["fields"][0]["name"] == "'+Sorte"
+    [path] = release.save_tables(tmp_path / "book", format="xlsx").iterdir()
+    cells = [cell for sheet in load_workbook(path) for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "n"}
+    assert set(labels) <= {cell.value for cell in cells}
+
+
+def test_parquet_says_which_rules_were_declared(folder: Path, tmp_path: Path) -> None:
+    release = mdp.load_release(folder)
+    tables = release.save_tables(tmp_path / "tables", format="parquet")
+    said = {
+        path.stem: json.loads(pq.read_schema(path).metadata[b"matrixdp"])["presentation"]
+        for path in tables.glob("*.parquet")
+    }
+    assert said["age"] == release.presentation.words
+    assert said["mean-of-age-by-sex"] == release.presentation.words[:2]  # rounding is of counts
+
+
+def test_the_terminal_says_what_a_confidence_is_and_leaves_out_what_says_nothing(folder: Path) -> None:
+    top, mean = (
+        CliRunner().invoke(app, ["show", str(folder), name]).output
+        for name in ("top 2 of age", "mean of age by sex")
+    )
+    assert "The confidence is that with which the values listed" in top
+    assert "The confidence" not in mean
+    assert "binning" not in mean
+    page = report_release(folder)
+    assert page.count("The confidence is that with which") == 1
+    assert "binning" not in page

@@ -190,3 +190,13 @@ def test_it_prints(browser, address):
         assert not tab.locator(".tools").first.is_visible()
         assert tab.locator("figure img").first.is_visible()
         assert tab.pdf().startswith(b"%PDF")
+
+
+def test_letters_of_quality_stay_in_sight_on_a_phone(browser, publication):
+    with opened(browser, publication, viewport=PHONE) as tab:
+        for table in tab.locator("table.graded").all():
+            table.evaluate("own => own.closest('details').open = true")
+            box = table.locator("tbody tr").first.locator("td").last.bounding_box()
+            assert box["x"] + box["width"] <= PHONE["width"]
+            estimate = table.locator("thead th.n").first.bounding_box()
+            assert estimate["x"] + estimate["width"] <= box["x"]  # and do not cover the figure

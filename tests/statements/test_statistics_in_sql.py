@@ -179,3 +179,19 @@ def test_averages_of_amounts_leave_missing_ones_out():
     [row] = release.sql("SELECT AVG(pay) AS mean, COUNT(pay) AS n FROM t").to_pylist()
     assert row["mean"] == pytest.approx(40_350 / 3, rel=0.01)
     assert row["n"] == pytest.approx(3, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "unit"),
+    [
+        ("AVG(CASE WHEN age > 3 THEN 1 ELSE 0 END)", "share"),
+        ("AVG(CASE WHEN age > 3 THEN 0 ELSE 1 END)", "share"),
+        ("AVG(CASE WHEN age > 3 THEN 1 ELSE 0 END) * 2", "values"),
+        ("AVG(age) / 2", "values"),
+    ],
+)
+def test_an_average_of_zeros_and_ones_is_a_share(aggregate: str, unit: str) -> None:
+    asked = mdp.sql(f"SELECT sex, {aggregate} AS p FROM t GROUP BY sex")  # noqa: S608
+    workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"], "age": range(8)}), asked)
+    measured = mdp.select(workload).measure({"sex": ["f"], "age": [4]}, mdp.Budget(rho=1))
+    assert measured.reconstruct().tables[0].unit == unit

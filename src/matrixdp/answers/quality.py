@@ -220,6 +220,8 @@ def for_readers(
     >>> for_readers(table, "records", Presentation(suppress_above=0.33)).to_pylist()
     [{'estimate': 103.4, 'stddev': 5.0, 'quality': 'A'}, {'estimate': None, 'stddev': None, 'quality': 'F'}]
     """
+    if "binning" in table.column_names and not any(table.column("binning").to_pylist()):
+        table = table.drop_columns(["binning"])  # nothing was binned
     decimals = decimals_by_subject(table) if decimals is None else decimals
     made = for_people(table, decimals)
     letters, hidden = graded(table, presentation)

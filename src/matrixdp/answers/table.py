@@ -9,10 +9,11 @@ interval. Values are categories in the order of the domain.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +53,8 @@ REMARKS = {
 }
 """Columns of statistics that hold neither figures nor what a row is of, and what they say."""
 
+#: What spreadsheets take for formulas, and what are numbers and ranges of them.
+_FORMULA, _NUMBERS = re.compile(r"[=+@\t\r-]"), re.compile(r"[-+]?[\d.,]+( ?- ?-?[\d.,]+)?")
 _NAME = pa.dictionary(pa.int32(), pa.utf8())
 _VALUE = pa.dictionary(pa.int32(), pa.utf8(), ordered=True)
 
@@ -288,6 +291,29 @@ class AnswerColumns:
         columns = known.columns[key]
         places = pa.array(np.arange(start, stop) // stride % len(columns[0]))
         return [column.take(places) for column in columns]
+
+
+def without_formulas(table: pa.Table) -> pa.Table:
+    """Return a table for spreadsheets: a quote stands before texts that they would take for formulas.
+
+    Examples
+    --------
+    >>> table = without_formulas(pa.table({"=x": ["=1+1", "-5", "@a", "a-b", None]}))
+    >>> table.column_names, table.column(0).to_pylist()
+    (["'=x"], ["'=1+1", '-5', "'@a", 'a-b', None])
+    """
+    columns = []
+    for column in table.columns:
+        if pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
+            column = pa.chunked_array([[quoted(text) for text in column.to_pylist()]], pa.utf8())
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=[quoted(name) for name in table.column_names])
+
+
+def quoted(text: str | None) -> Any:
+    """Return a text, with a quote before what spreadsheets would take for a formula."""
+    starts = text is not None and _FORMULA.match(text) and not _NUMBERS.fullmatch(text)
+    return f"'{text}" if starts else text
 
 
 def row_groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -89,7 +89,7 @@ def init(
             problem = replace(problem, path=path_given)
         raise SpecificationError(problem or str(error), error.code) from None
     made = mdp.Ledger.create(path, dataset, budget)
-    typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget!r}; nothing is spent yet.")
+    typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget.words}; nothing is spent yet.")
 
 
 @ledger.command()

@@ -169,7 +169,9 @@ def release(
 
     def tell(budget: mdp.Budget) -> None:
         if written.targets:
-            typer.echo(f"The smallest budget that meets the targets, which is spent: {budget!r}", err=True)
+            typer.echo(
+                f"The smallest budget that meets the targets, which is spent: {budget.words}", err=True
+            )
 
     with Reporter(elapsed=False) as reporter:
         result = mdp.release(

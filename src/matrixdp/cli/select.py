@@ -240,7 +240,7 @@ def _show(
         "RMSE": rmse,
         "largest stddev": largest,
         "lower bound": f"{bound}; {figures['lower_bound_scope']}",
-        "privacy": f"{budget!r}, which is {figure(privacy['mu'])}-GDP and {figure(privacy['rho'])}-zCDP",
+        "privacy": f"{budget.words}, which is {figure(privacy['mu'])}-GDP and {figure(privacy['rho'])}-zCDP",
         "unit": console.unit_in_words(budget.unit),
         "time, memory": f"{number('seconds')} s, {number('peak_memory_mb')} MB",
     }

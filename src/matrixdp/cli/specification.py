@@ -81,16 +81,16 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
 def _promise(written: Specification, privacy: dict[str, Any] | None) -> str:
     budget, least = written.budget, written.least
     if least is not None:
-        most = "" if budget is None else f", at most {budget!r}"
+        most = "" if budget is None else f", at most {budget.words}"
         delta = "" if least.delta is None else f" at delta {least.delta}"
         return f"the smallest {least.kind}{delta} that meets the targets{most}; `select` prints it"
     if budget is None or privacy is None:
         return "no budget: `select` and `release` need one"
     mu, rho = f"mu {privacy['mu']:.4g} (GDP)", f"rho {privacy['rho']:.4g} (zCDP)"
     if budget.kind == "pure":
-        return f"{budget!r}: epsilon {privacy['epsilon']:.4g} (pure), which implies {mu} and {rho}"
+        return f"{budget.words}: epsilon {privacy['epsilon']:.4g} (pure), which implies {mu} and {rho}"
     epsilon = privacy["epsilon_at_delta"]["epsilon"]
-    return f"{budget!r}: {mu}, {rho}, epsilon {epsilon:.4g} at delta 1e-06"
+    return f"{budget.words}: {mu}, {rho}, epsilon {epsilon:.4g} at delta 1e-06"
 
 
 def _data(written: Specification) -> str:

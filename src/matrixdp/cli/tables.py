@@ -220,6 +220,8 @@ def print_table(
         _print_warnings(shown.column("warning").to_pylist())
     if note := json.loads((table.schema.metadata or {}).get(METADATA, b"{}")).get("note"):
         say(printable(note))
+    if not counts and "confidence" in texts:
+        say(say_in("listed"))
     _print_rest(shown.num_rows, table.num_rows)
     if counts:
         say(say_in("half_file", interval=_interval(confidence, say_in)))

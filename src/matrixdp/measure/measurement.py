@@ -554,6 +554,7 @@ class Measurement:
             assumptions=self.assumptions,
             ledger=authorization.ledger,
             counted=self.out_of_domain_counts is not None,
+            reading={own.name: own.reading for own in self.plan.domain if own.reading},
         )
 
 

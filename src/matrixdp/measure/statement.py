@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from matrixdp.display import listed
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
@@ -73,6 +75,8 @@ class PrivacyStatement:
         The entry of the ledger that the release was debited to.
     counted : bool
         Whether the numbers of records out of domain were measured too.
+    reading : mapping of str to str
+        How attributes count numbers beyond their ends, and other rules of reading, in sentences.
     """
 
     private: bool
@@ -84,6 +88,7 @@ class PrivacyStatement:
     assumed_of_table: tuple[str, ...] = ()
     ledger: LedgerEntry | None = None
     counted: bool = False
+    reading: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def neighbours(self) -> str:
@@ -128,7 +133,7 @@ class PrivacyStatement:
     @property
     def covered(self) -> tuple[Clause, ...]:
         """What the promise covers."""
-        promised = [_POST_PROCESSING, _out_of_domain(self.counted), _EXACT_ARITHMETIC]
+        promised = [_POST_PROCESSING, _out_of_domain(self.counted, self.reading), _EXACT_ARITHMETIC]
         if self.ledger is not None:
             parameters = {"dataset": self.ledger.dataset, "total": exact_text(self.ledger.total)}
             promised.append(Clause("ledger", _together(self.ledger), parameters))
@@ -164,13 +169,17 @@ class PrivacyStatement:
         else:
             figures += f" and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
         shown = "shown with noise, within the same limits" if self.counted else "not shown"
+        rules = ""
+        if self.reading:
+            named = listed(self.reading, len(self.reading))
+            rules = f" Numbers beyond the ends, and other values, of {named} are read by public rules."
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {changed} changes the "
             f"probability of any outcome only within the limits of {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
             f"It assumes {assumption}; records outside the declared domain are handled by a public "
-            f"rule, and their number is {shown}.{together} It does not cover side channels such as "
+            f"rule, and their number is {shown}.{rules}{together} It does not cover side channels such as "
             f"timing, or {_others(self.ledger)}."
         ) + "".join(f" {sentence}" for sentence in self.assumed_of_table)
 
@@ -256,7 +265,7 @@ def _above(value: Fraction | None) -> float | None:
     return None if value is None else float_above(value)
 
 
-def _out_of_domain(counted: bool) -> Clause:
+def _out_of_domain(counted: bool, reading: Mapping[str, str]) -> Clause:
     how_many = "how many there were is not shown; groups"
     if counted:
         how_many = (
@@ -267,7 +276,8 @@ def _out_of_domain(counted: bool) -> Clause:
         "Records outside the declared domain are dropped or mapped one by one by a public rule, and "
         f"{how_many} without records are measured with noise like all others."
     )
-    return Clause("out-of-domain", text, {"counted": counted})
+    rules = "".join(f" {name}: {said}" for name, said in reading.items())
+    return Clause("out-of-domain", text + rules, {"counted": counted})
 
 
 def _persons(unit: Unit) -> Clause:
@@ -346,6 +356,7 @@ def statement(
     assumptions: tuple[str, ...] = (),
     ledger: LedgerEntry | None = None,
     counted: bool = False,
+    reading: Mapping[str, str] | None = None,
 ) -> PrivacyStatement:
     """State what a release promises.
 
@@ -363,6 +374,8 @@ def statement(
         The entry of the ledger that was debited.
     counted : bool
         Whether the numbers of records out of domain were measured too.
+    reading : mapping of str to str, optional
+        How attributes count numbers beyond their ends, and other rules of reading, in sentences.
 
     Returns
     -------
@@ -393,5 +406,5 @@ def statement(
         raise PrivacyError.at(("private",), f"a {type(private).__name__}", "True or False", code="wrong-type")
     checked_cost(cost, budget)
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
-    known = promised, _ASSUMED, assumptions, ledger, counted
+    known = promised, _ASSUMED, assumptions, ledger, counted, reading or {}
     return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

@@ -219,6 +219,20 @@ class Budget:
         return f"Budget({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     @property
+    def words(self) -> str:
+        """The budget as people write it.
+
+        Examples
+        --------
+        >>> Budget(epsilon=1, delta=1e-6, unit=Unit(records=3)).words
+        'epsilon 1, delta 1e-06, add_remove neighbours, 3 records a person'
+        """
+        said = [f"{name} {_nearest(value)}".removesuffix(".0") for name, value in self.given.items()]
+        records = self.unit.records
+        of_person = [f"{records:,} records a person"] if records > 1 else []
+        return ", ".join([*said, f"{self.neighbours} neighbours", *of_person])
+
+    @property
     def moved(self) -> int:
         """The number of records in which neighbouring tables differ at most.
 

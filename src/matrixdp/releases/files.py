@@ -25,7 +25,15 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import METADATA, statistics_table
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.table import PUBLISHED, AnswerColumns, heading, plain_schema, row_groups
+from matrixdp.answers.table import (
+    PUBLISHED,
+    AnswerColumns,
+    heading,
+    plain_schema,
+    quoted,
+    row_groups,
+    without_formulas,
+)
 from matrixdp.answers.titles import unique
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
@@ -178,21 +186,24 @@ def _write(
             "title": one.title,
             **{key: text for key, text in told.items() if text},
             "confidence": release.confidence,
+            "presentation": release.presentation.rules(one.measures),
             "privacy": release.statement.as_dict(),
         }
         if METADATA in (schema.metadata or {}):
             said["statistic"] = json.loads(schema.metadata[METADATA])
         schema = pa.schema(described, metadata={"matrixdp": json.dumps(said, ensure_ascii=False)})
-    headers = tuple(schema.names)
-    if plain and release.domain.language is not None:
-        headers = unique(heading(field, release.presentation.say) for field in schema)
+    headers, spoken = tuple(schema.names), plain and release.domain.language is not None
+    if spoken:
+        headers = unique(quoted(heading(field, release.presentation.say)) for field in schema)
     plain_form = pa.schema([field.with_name(name) for field, name in zip(schema, headers, strict=True)])
+    plain_form = plain_schema(plain_form) if spoken else plain_form
     writer = (
         pacsv.CSVWriter(path, plain_form) if plain else pq.ParquetWriter(path, schema, compression="zstd")
     )
     with writer:
         for table in chain([first], tables):
             named = table.rename_columns(list(headers)).replace_schema_metadata()
+            named = without_formulas(named) if spoken else named
             writer.write_table(named if plain else table.cast(schema))
             rows += table.num_rows
     return rows, schema, headers

@@ -25,7 +25,7 @@ from matrixdp.answers.quality import (
     graded,
     texts_for_readers,
 )
-from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key
+from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
 from matrixdp.display import printable
 from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axes_of
 from matrixdp.queries import Group, ProductGroup
@@ -86,9 +86,19 @@ class Shown:
         """The columns that are shown, what rows are of before the figures."""
         assert self.table is not None
         pairs = zip(self.table.schema, self.table.columns, strict=True)
-        known = [field for field, column in pairs if column.null_count < len(self.table)]
+        known = [f for f, column in pairs if column.null_count < len(self.table) and f.name in self._texts]
         shown = [field for field in known if BOUND not in (field.metadata or {})]
         return sorted(shown, key=lambda own: not is_key(own))
+
+    @property
+    def graded(self) -> bool:
+        """Whether the last column has letters."""
+        return QUALITY in self._texts
+
+    @property
+    def listed(self) -> bool:
+        """Whether the table lists values with the confidence that they are the most frequent."""
+        return self.published.statistic is not None and "confidence" in self._texts
 
     @property
     def alone(self) -> str:
@@ -105,11 +115,11 @@ class Shown:
         """Return the headings."""
         say = self.presentation.say
         found = [printable(heading(field, say, confidence)) for field in self._fields]
-        return [*found, say(QUALITY)] if QUALITY in self._texts else found
+        return [*found, say(QUALITY)] if self.graded else found
 
     def lines(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows that are shown, as texts."""
-        names = [field.name for field in self._fields] + ([QUALITY] if QUALITY in self._texts else [])
+        names = [field.name for field in self._fields] + ([QUALITY] if self.graded else [])
         yield from zip(*(self._texts[name] for name in names), strict=True)
 
     @cached_property
@@ -126,7 +136,7 @@ class Shown:
     def csv(self) -> str:
         """Return the whole table as the address of a CSV file that holds it."""
         stream = io.BytesIO()
-        pacsv.write_csv(self.readable, stream)
+        pacsv.write_csv(without_formulas(self.readable), stream)
         return data_address("text/csv;charset=utf-8", stream.getvalue())
 
     def keyed(self) -> Iterator[tuple[list[str], dict[str, str]]]:

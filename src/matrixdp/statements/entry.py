@@ -205,7 +205,12 @@ class SqlExpression(StatisticEntry):
 
     @property
     def measures(self) -> str:
-        return "values"
+        from sqlglot import exp
+
+        [item, *_] = [own.unalias() for own in read(self.sql).tree.selects if own.find(exp.AggFunc)]
+        case = item.this if isinstance(item, exp.Avg) else None
+        # what has an ELSE is 1 and 0
+        return "share" if isinstance(case, exp.Case) and case.args.get("default") else "values"
 
     @property
     def text(self) -> str:
