@@ -375,7 +375,8 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
         proposal, codes = _numbers(profile), _missing_codes(profile)
         if not codes or not isinstance(proposal.spec, dict):
             return proposal
-        note = f"{codes} may stand for missing values: if so begin at {number_text(profile.least_other)}"
+        several, first = codes.replace(" and", ","), number_text(profile.least_other)
+        note = f"{codes} may stand for missing values: if so begin at {first} and add `missing: [{several}]`"
         return proposal.noted(note)
     if kind is Kind.OTHER:
         return _unfilled(kind)
@@ -566,7 +567,8 @@ def _heading(data: str, public_table: str, unfilled: bool) -> list[str]:
     if public_table:
         lines += [
             f"# Values are those of {public_table}, which is taken to be public; here they are.",
-            "# Records of the table with other values are out of domain: widen what may have changed.",
+            "# Records of the table with other values are out of domain: widen what may have changed,",
+            "# or let numbers and days beyond the ends count as the ends: `clip: true` beside them.",
         ]
     if unfilled:
         lines += [

@@ -147,6 +147,8 @@ FORMS = {
         [f"{(-9, -8, i)[min(i % 20, 2)]},{i % 30 - 5},{-1 if i % 9 else i}" for i in range(18, 90)],
         [
             "{min: -9, max: 89}   # public, from t.csv; -9 and -8 may stand for missing values: if so begin",
+            " and add `missing: [-9, -8]`\n",
+            "the ends count as the ends: `clip: true` beside them.\n",
             "celsius: {min: -5, max: 24}   # public, from t.csv\n",
         ],
     ),
