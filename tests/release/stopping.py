@@ -87,7 +87,8 @@ def _replace(home: Path, earlier: Path, exchange: str, force: str) -> None:
     """Release what another release measured, but for its limit of records and its confidence."""
     measurement, workload = load_measurement(earlier / "measurement.mdp")
     most = measurement.max_records
-    text = (earlier / "release.json").read_text().replace(str(most), str(most + 1))
+    stated = '"max_records": '
+    text = (earlier / "release.json").read_text().replace(f"{stated}{most}", f"{stated}{most + 1}")
     old = hashlib.sha256((earlier / "measurement.mdp").read_bytes()).hexdigest()
     if exchange == "none":
         transaction._exchange = lambda one, other: False

@@ -96,7 +96,6 @@ def select(
     targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
-    from matrixdp.strategy.series import select_over_time
     from matrixdp.strategy.strategy import meet_targets
 
     options = given.mechanism_options(
@@ -125,6 +124,8 @@ def select(
             if mechanism != "auto" or options or objective != "sum":
                 expected = "auto: a strategy whose rows can be measured one period after another"
                 raise wrong("--mechanism", "options of a selection beside a series", expected, "conflict")
+            from matrixdp.strategy.series import select_over_time
+
             asked = written.workload, written.series.attribute
             strategy = select_over_time(*asked, budget, noise, reporter.stage)
         elif strategy_file is None:

@@ -92,8 +92,9 @@ class Pooled(Plan, kind="pooled"):
         >>> from matrixdp.exact import IdentityMatrix
         >>> from matrixdp.noise import GAUSSIAN
         >>> domain = mdp.Domain({"a": 2, "b": 3})
-        >>> part = Part(("a", "b"), (Block(("a",), IdentityMatrix(2)), Block(("b",), IdentityMatrix(3))), 1.0)
-        >>> [residual.attributes for residual in Pooled(domain, (part,), GAUSSIAN).analysis.parts]
+        >>> blocks = Block(("a",), IdentityMatrix(2)), Block(("b",), IdentityMatrix(3))
+        >>> parts = Part(("a", "b"), blocks, 2.0), Part((), (), 2.0)
+        >>> [residual.attributes for residual in Pooled(domain, parts, GAUSSIAN).analysis.parts]
         [(), ('a',), ('b',), ('a', 'b')]
         """
         return _PooledAnalysis(self, noise)

@@ -2,7 +2,7 @@
 
 The attribute of time is measured whole in every part, by a matrix B of its own, which is then replaced by the
 lower triangular C with C'C = B'B. No matrix ties it to another attribute: a record whose other values change
-between two periods costs no more than one that stays, at 1 to 3% of RMSE where queries tie them. Under
+between two periods costs no more than one that stays, for a little error where queries tie them. Under
 Gaussian noise C costs and errs as B does. Its rows end at periods that never decrease, and they are
 independent: row k can be measured when its last period is over, and a query is a combination of the rows
 that end by its own last period. Laplace noise is not invariant under rotations: there a matrix that is
