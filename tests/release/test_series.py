@@ -1,5 +1,6 @@
 """Series: the budget is spent once, every row is measured once, and no figure is ever revised."""
 
+import importlib
 import json
 import shutil
 from collections.abc import Hashable
@@ -285,3 +286,20 @@ def test_another_series_does_not_go_on(tmp_path: Path):
     (series.folder / "release.json").write_text(json.dumps(record))
     failed = mdp.verify_release(series.folder).failed
     assert [one.subject for one in failed] == ["series"]
+
+
+def test_of_two_publications_at_once_one_is_rejected(tmp_path: Path, monkeypatch):
+    module: Any = importlib.import_module("matrixdp.strategy.series")
+    series = start(tmp_path)
+    opened = module.open_source
+
+    def meanwhile(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(module, "open_source", opened)
+        mdp.Series.open(series.folder).publish(TABLE, MONTHS[0])
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(module, "open_source", meanwhile)
+    with pytest.raises(MatrixDPError) as refused:
+        series.publish(TABLE, MONTHS[0])
+    assert refused.value.code == "already-spent"
+    assert series.published == (MONTHS[0],)

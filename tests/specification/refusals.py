@@ -193,6 +193,7 @@ _SERIES = [
     ("not-supported", "out_of_domain", 8, "series: month\n", "series: month\nout_of_domain: {count: true}\n"),
     ("not-supported", "out_of_domain", 8, "series: month\n",
      "series: month\nout_of_domain: {sex: {other: male}}\n"),
+    ("not-supported", "privacy.neighbours", 6, "{rho: 0.5}", "{rho: 0.5, neighbours: replace}"),
     ("not-supported", "targets", 8, "series: month\n", "series: month\ntargets: {all: 10}\n"),
     ("not-supported", "invariants", 8, "series: month\n",
      "series: month\ninvariants: [{marginals: 0, counts: 50}]\n"),

@@ -702,14 +702,18 @@ def begin(
     Raises
     ------
     PrivacyError
-        If the budget cannot be honoured by the plan's noise, the ledger has less left, or the plan has rows
-        that cannot be measured one period after another.
+        If the budget cannot be honoured by the plan's noise or is for replacements, the ledger has less left,
+        or the plan has rows that cannot be measured one period after another.
     StorageError
         If the ledger cannot be read or written.
     """
     periods = Periods(attribute)
     periods.check(plan)
-    scales, cost = calibrate(plan, plan.noise.cost(budget), max_records, budget.neighbours)
+    if budget.neighbours != "add_remove":  # two records that come or vanish apart differ by more than columns
+        raise PrivacyError.at(
+            ("privacy", "neighbours"), budget.neighbours, "add_remove in a series", code="not-supported"
+        )
+    scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     authorization, reservation = authorize(cost, budget, ledger if private else None), None
     if private and ledger is not None:
         authorization, reservation = debit(authorization, ledger, folder)
@@ -771,7 +775,7 @@ def proceed(
 
 
 def _assumed_over_time(budget: Budget) -> Iterator[Clause]:
-    """Yield what the promise assumes of the tables of a series."""
+    """Yield what the promise assumes of the tables of a series: see docs/privacy.md, theorem 7."""
     yield Clause(
         "fixed-periods",
         "The period of a record does not change once it was in a table of the series. A record may come "

@@ -528,6 +528,12 @@ def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule
         ),
         (rule.codes or rule.counts, ("out_of_domain",), "another rule", "drop, the only rule beside series"),
         (written.targets, ("targets",), "targets beside series", "a budget alone"),
+        (
+            written.privacy is not None and written.privacy.neighbours != "add_remove",
+            ("privacy", "neighbours"),
+            "replace",
+            "add_remove in a series",
+        ),
         (written.invariants, ("invariants",), "invariants beside series", "none"),
     ):
         if said:

@@ -305,6 +305,7 @@ class Series:
         book = self._ledger(ledger)
         self._settle(book)
         last = last_measured(self.folder)
+        begun_from = digest(last)
         earlier = load_measurement(last)[0]
         if book is not None:
             self._check_ledger(book, last)
@@ -320,6 +321,9 @@ class Series:
         with transaction(self.folder, force=True) as run:
             if digest(last_measured(self.folder)) != before:
                 told = "another publication was made meanwhile; nothing was measured"
+                raise StorageError(f"{self.folder}: {told}", "already-spent")
+            if digest(last_measured(self.folder)) != begun_from:
+                told = "another publication was made meanwhile; nothing was changed: publish again"
                 raise StorageError(f"{self.folder}: {told}", "already-spent")
             copy_series(self.folder, run.folder)
             spend = partial(run.spend, budget, book) if earlier.private else None
