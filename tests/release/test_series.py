@@ -291,15 +291,16 @@ def test_another_series_does_not_go_on(tmp_path: Path):
 def test_of_two_publications_at_once_one_is_rejected(tmp_path: Path, monkeypatch):
     module: Any = importlib.import_module("matrixdp.strategy.series")
     series = start(tmp_path)
+    series.publish(TABLE, MONTHS[0])
     opened = module.open_source
 
     def meanwhile(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(module, "open_source", opened)
-        mdp.Series.open(series.folder).publish(TABLE, MONTHS[0])
+        mdp.Series.open(series.folder).publish(TABLE, MONTHS[1])
         return opened(*arguments, **options)
 
     monkeypatch.setattr(module, "open_source", meanwhile)
     with pytest.raises(MatrixDPError) as refused:
-        series.publish(TABLE, MONTHS[0])
+        series.publish(TABLE, MONTHS[1])
     assert refused.value.code == "already-spent"
-    assert series.published == (MONTHS[0],)
+    assert series.published == tuple(MONTHS[:2])
