@@ -16,8 +16,7 @@ import pyarrow as pa
 from matrixdp.answers.inference import check_confidence
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.domain import Attribute
-from matrixdp.errors import SpecificationError, StorageError
-from matrixdp.forms import describe_value
+from matrixdp.errors import SpecificationError, StorageError, within
 from matrixdp.language.periods import known_after, schedule_in_words, workload_through
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
@@ -291,8 +290,10 @@ class Series:
 
         Raises
         ------
+        DomainError
+            If there is no such period.
         SpecificationError
-            If there is no such period, or no answer is known by it.
+            If no answer is known by it.
         PrivacyError
             If the series is private and a seed is given, or the other way round.
         StorageError
@@ -374,14 +375,8 @@ class Series:
 
     def _number(self, period: object) -> int:
         """Return how many periods are over after one."""
-        try:
-            first, last = self.attribute.code_range(period, period)
-        except SpecificationError:
-            first, last = 0, -1
-        if first != last:
-            expected = f"a value of {self.attribute.name}, such as {self.attribute.label(0)}"
-            raise SpecificationError.at(("through",), describe_value(period), expected, code="unknown-name")
-        return last + 1
+        with within("through"):
+            return self.attribute.code_of(period) + 1
 
     def _known(self, number: int) -> Workload:
         """Return what is known when so many periods are over."""
