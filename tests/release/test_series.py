@@ -304,3 +304,35 @@ def test_of_two_publications_at_once_one_is_rejected(tmp_path: Path, monkeypatch
         series.publish(TABLE, MONTHS[1])
     assert refused.value.code == "already-spent"
     assert series.published == tuple(MONTHS[:2])
+
+
+@pytest.mark.parametrize(("over", "step"), [("period", 1), ("year", 12)])
+def test_changes_are_differences_of_published_counts(tmp_path: Path, over: Any, step: int):
+    months = [f"{year}-{month:02}" for year in (2024, 2025) for month in range(1, 13)]
+    domain = {"month": {"from": "2024-01-01", "to": "2025-12-31", "by": "month"}, "sex": ["f", "m"]}
+    workload = [{"product": {"month": "identity", "sex": "identity"}}]
+    series = mdp.Series.start({**SPEC, "domain": domain, "workload": workload}, tmp_path / "series")
+    table = {"month": [f"{month}-03" for month in months] * 2, "sex": ["f"] * 24 + ["m"] * 24}
+    release = series.publish(table, "2025-03")
+    counts = release.table("month, sex")["estimate"].to_numpy().reshape(15, 2)
+    changes = release.changes("month, sex", over)
+    assert changes["estimate"].to_numpy() == pytest.approx((counts[step:] - counts[:-step]).ravel())
+    asked = {"product": {"month": {"ranges": [[month, month] for month in months[:15]]}, "sex": "identity"}}
+    for place, stddev in enumerate(changes["stddev"].to_numpy()):
+        pair = (place, place + 2 * step)
+        own = [[release.covariance(asked, a, asked, b) for b in pair] for a in pair]
+        assert stddev**2 == pytest.approx(own[0][0] + own[1][1] - 2 * own[0][1])
+    ends = zip(*(changes[name].to_pylist() for name in ("lower", "upper", "clear")), strict=True)
+    assert all(clear == (low > 0 or high < 0) for low, high, clear in ends)
+
+
+def test_a_series_has_a_model_when_it_has_ended(tmp_path: Path):
+    series = start(tmp_path)
+    for month, ended in (("2025-03", False), ("2025-06", True)):
+        release = series.publish(TABLE, month)
+        if ended:
+            assert release.model(components=2, steps=50) is not None
+            continue
+        with pytest.raises(MatrixDPError) as caught:
+            release.model(components=2, steps=50)
+        assert caught.value.code == "not-yet"

@@ -15,6 +15,7 @@ from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.cli.release import PassphraseFile, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
+from matrixdp.display import counted
 
 series = typer.Typer(
     name="series",
@@ -135,7 +136,7 @@ def show(folder: _Folder, as_json: JsonOption = False) -> None:
         return
     _print_schedule(found)
     last = f"through {found.published[-1]}" if found.published else "nothing yet"
-    print_facts({"published": f"{last}; {len(found.published)} publications"})
+    print_facts({"published": f"{last}; {counted(len(found.published), 'publication')}"})
 
 
 def _print_schedule(found: mdp.Series) -> None:

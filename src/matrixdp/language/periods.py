@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from matrixdp import forms
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import EntryError, within
+from matrixdp.domain.kinds import PERIODS, Dates
+from matrixdp.errors import EntryError, WorkloadError, within
 from matrixdp.forms import Record, key, record
 from matrixdp.language.entries import ENTRY, Entry, entry_form, find_attribute
 from matrixdp.queries import Chosen, ChosenRows, Group, ProductGroup, Spans, Workload
-from matrixdp.queries.predicates import Predicates
+from matrixdp.queries.predicates import Changes, Predicates
 from matrixdp.texts import Text
 
 _AT_THE_END = "when the series ends ({})"
@@ -173,6 +174,53 @@ class ThroughEntry(Entry):
         if asked.entry.whole and asked.periods < size:
             return []
         return [own for group in groups for own in _through(group, asked.attribute, asked.periods, size)]
+
+
+def changes(group: Group, domain: Domain, over: str) -> ProductGroup:
+    """Return the changes of counts by period: on the period before, or on the same period a year before.
+
+    Parameters
+    ----------
+    group : Group
+        Counts with a row for each period of an attribute of dates.
+    domain : Domain
+        The attributes.
+    over : {"period", "year"}
+        What each period is compared with, where the group has both.
+
+    Raises
+    ------
+    WorkloadError
+        If the group has no rows by period, or none for two periods that are so far apart.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"month": {"from": "2024-01-01", "to": "2025-02-28", "by": "month"}})
+    >>> [group] = product(month="identity").expand(domain)
+    >>> changes(group, domain, "year").predicates[0].describe(domain["month"])
+    ['2025-01 less 2024-01', '2025-02 less 2024-02']
+    """
+    if over not in ("period", "year"):
+        raise WorkloadError.at(("over",), repr(over), "period or year", code="unknown-name")
+    for axis, name in enumerate(group.attributes):
+        dates = domain[name]
+        if not (isinstance(group, ProductGroup) and isinstance(dates, Dates) and dates.by in PERIODS):
+            continue
+        spans = group.predicates[axis].spans(dates.size)
+        if not (spans.whole & (spans.first == spans.last)).all():
+            continue
+        known = spans.first.tolist()
+        earlier = ((dates.year_before(code) if over == "year" else code - 1, code) for code in known)
+        pairs = tuple((before, code) for before, code in earlier if before in known)
+        if not pairs:
+            expected = f"a table with periods that are a {over if over == 'year' else dates.by} apart"
+            raise WorkloadError.at(("over",), repr(group.name), expected, code="wrong-size")
+        sets = list(group.predicates)
+        sets[axis] = Changes(pairs)
+        return ProductGroup(group.name, group.attributes, tuple(sets), group.sizes)
+    expected = "a table of counts with a row for each period of an attribute of dates"
+    raise WorkloadError.at(("changes",), repr(group.name), expected, code="not-supported")
 
 
 def workload_through(workload: Workload, attribute: str, periods: int) -> Workload:

@@ -440,6 +440,7 @@ class Evidence:
         >>> evidence.total, [part.attributes for part in evidence.parts]
         (90.0, [('sex',)])
         """
+        check_ended(measurement)
         domain, parts = measurement.plan.domain, measurement.plan.parts
         cells = sum(domain.cells(cells_of(domain, part.attributes)[0]) for part in parts)
         if cells > MAX_CELLS:
@@ -530,6 +531,16 @@ def _answers(measurement: Measurement, names: Sequence[str], asked: Predicates) 
         return measurement.estimates.answers(group)
     except UnsupportedQueryError:
         return None
+
+
+def check_ended(measurement: Measurement) -> None:
+    """Reject a series with periods to come: what is not measured yet would count as 0."""
+    periods = measurement.periods
+    if periods is not None and periods.through < measurement.plan.domain[periods.attribute].size:
+        told = (
+            "a series that has not ended: a model needs all of its periods; fit it after the last publication"
+        )
+        raise UnsupportedQueryError(told, "not-yet")
 
 
 def _estimated_total(measurement: Measurement) -> float:

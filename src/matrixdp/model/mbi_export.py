@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.measure.measurement import Measurement
+from matrixdp.model.likelihood import check_ended
 from matrixdp.plan import Part
 
 Array = NDArray[np.float64]
@@ -51,6 +52,7 @@ def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:
 
 def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
     """Return what was measured as mbi has it; see `matrixdp.Release.to_mbi`."""
+    check_ended(measurement)
     try:
         import mbi
     except ImportError:

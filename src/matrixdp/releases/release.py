@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matrixdp.answers.cross_table import CrossTable, cross_table
@@ -47,6 +48,7 @@ from matrixdp.errors import (
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.language.entries import one_group
+from matrixdp.language.periods import changes
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
@@ -486,6 +488,53 @@ class Release(Displayed):
             raise one.statistic.refusal
         assert one.statistic.published is not None
         return ResultTable(one.statistic.published)
+
+    def changes(
+        self, called: str | PublishedTable, over: Literal["period", "year"] = "period"
+    ) -> ResultTable:
+        """Return how the counts of a table by period changed, free of further budget.
+
+        Parameters
+        ----------
+        called : str or PublishedTable
+            As in `table`: counts with a row for each day, week, month, quarter or year of an attribute.
+        over : {"period", "year"}
+            Whether each period is compared with the one before, or with the same period a year before (the
+            week 52 weeks before). Only periods whose counts are both in the table are compared.
+
+        Returns
+        -------
+        ResultTable
+            Columns: those of the table's attributes, where the period says ``2025-02 less 2025-01``; the
+            change in records as ``estimate``, ``stddev``, ``lower`` and ``upper``; and ``clear``, whether the
+            interval excludes 0. Standard errors take in the exact covariance of the two counts. Each
+            interval, and each ``clear``, holds with the confidence taken alone.
+
+        Raises
+        ------
+        WorkloadError
+            If no table or several are called so, it does not have counts by period, or it has no two periods
+            that are so far apart.
+        TooLargeError
+            If there are too many rows.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"month": {"from": "2025-01-01", "to": "2025-03-31", "by": "month"}})
+        >>> table = {"month": ["2025-01-05"] * 500 + ["2025-02-07"] * 700 + ["2025-03-09"] * 700}
+        >>> measured = mdp.select(mdp.Workload(domain, mdp.marginals(1))).measure(table, mdp.Budget(mu=5))
+        >>> changes = measured.reconstruct().changes("month")
+        >>> changes["month"].to_pylist(), changes["clear"].to_pylist()[0]
+        (['2025-02 less 2025-01', '2025-03 less 2025-02'], True)
+        """
+        one = self.find(called)
+        if one.group is None:
+            expected = "a table of counts by period"
+            raise WorkloadError.at(("changes",), repr(one.title), expected, code="not-supported")
+        found = self._table([changes(one.group, self.domain, over)]).drop_columns(["group"])
+        clear = pc.or_(pc.greater(found["lower"], 0), pc.less(found["upper"], 0))
+        return ResultTable(found.append_column(pa.field("clear", pa.bool_()), clear))
 
     def cross_table(self, called: str | PublishedTable, layout: Sequence[str] | None = None) -> CrossTable:
         """Return one of the tables that the workload asks for as rows by columns, with totals.

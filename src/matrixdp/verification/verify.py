@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
+from matrixdp.display import counted
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
@@ -812,7 +813,8 @@ def _series(folder: Path, measurement: Measurement, workload: Workload) -> Itera
         one.to_spec() for one in workload.entries
     ]:
         problems.append(f"{records.SERIES} asks other queries")
-    words = f"{len(periods.published)} publications of what {records.SERIES} authorized; no row beyond them"
+    made = counted(len(periods.published), "publication")
+    words = f"{made} of what {records.SERIES} authorized; no row beyond them"
     yield from settled("series", words, problems)
 
 
