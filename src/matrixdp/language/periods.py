@@ -212,7 +212,7 @@ def changes(group: Group, domain: Domain, over: str) -> ProductGroup:
             continue
         known = spans.first.tolist()
         earlier = ((dates.year_before(code) if over == "year" else code - 1, code) for code in known)
-        pairs = tuple((before, code) for before, code in earlier if before in known)
+        pairs = tuple((before, code) for before, code in earlier if before is not None and before in known)
         if not pairs:
             expected = f"a table with periods that are a {over if over == 'year' else dates.by} apart"
             raise WorkloadError.at(("over",), repr(group.name), expected, code="wrong-size")
