@@ -61,7 +61,8 @@ SLOW = ("python.md", "tutorial.md")
 def test_pages_run_where_only_what_they_say_is_installed(page: Path, tmp_path: Path) -> None:
     """Guides are followed with their files and commands."""
     (tmp_path / "examples").mkdir()
-    shutil.copy(BUNDLED, tmp_path / "examples")
+    for table in BUNDLED.parent.glob("*.parquet"):
+        shutil.copy(table, tmp_path / "examples")
     done = followed(page, tmp_path)
     assert done.returncode == 0, done.stderr
     printed = settled(done.stdout)

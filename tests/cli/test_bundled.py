@@ -60,3 +60,19 @@ def test_a_release_of_the_bundled_table_under_pure_privacy(tmp_path: Path):
     assert abs(answers.iloc[0]["estimate"] - 17_000) < 4_000
     assert mdp.load_release(out).statement.pure_epsilon == guarantees["pure DP"]["epsilon"]
     run("answer", out, "product: {visits: {ranges: [[0, 4]]}}")
+
+
+def test_the_bundled_series_is_published(tmp_path: Path):
+    out, table = tmp_path / "series", EXAMPLES / "interviews.parquet"
+    run("series", "start", EXAMPLES / "interviews.yaml", "--out", out)
+    run("series", "publish", out, "--data", table, "--through", "2024-12")
+    quarters = {
+        "product": {"month": {"ranges": [[f"2024-{m:02}", f"2024-{m + 2:02}"] for m in (1, 4, 7, 10)]}}
+    }
+    rows = mdp.load_release(out).answer(quarters).to_pylist()
+    dates = pq.read_table(table)["date"].to_pylist()
+    true = [
+        sum(day.year == 2024 and (day.month - 1) // 3 == quarter for day in dates) for quarter in range(4)
+    ]
+    assert len(rows) == 4
+    assert all(abs(row["estimate"] - t) < 7 * row["stddev"] for row, t in zip(rows, true, strict=True))

@@ -17,6 +17,7 @@ from tests.refusals import Refusal, numbered
 Rejected = dict[tuple[str, str], list[Any]]
 
 DOMAIN = Domain({"sex": ["female", "male"], "age": range(115), "income": {"edges": [0, 1e4]}, "code": 40})
+YEAR = {"from": "2025-01-01", "to": "2025-12-31"}
 COUNTY = {"categories": ["Kings", "Orange"], "levels": {"state": {"NY": ["Kings"], "CA": ["Orange"]}}}
 COUNTIES = Domain({"county": COUNTY, "age": 3, "pay": {"size": 3, "null": "none"}})
 ALL = d.Level("l", (("all", (0, 1)),))
@@ -96,6 +97,12 @@ SPECS: Rejected = {
     ("wrong-type", "a.from"): [{"from": "2013-02-30", "to": "2013-12-31", "by": "day"},
         {"from": datetime(2013, 1, 1), "to": "2013-01-31", "by": "day"}],
     ("out-of-range", "a.to"): [{"from": "2013-02-01", "to": "2013-01-31", "by": "day"}],
+    ("out-of-range", "a.levels[1]"): [YEAR | {"by": "quarter", "levels": ["year", "month"]}],
+    ("out-of-range", "a.levels[0]"): [YEAR | {"by": "week", "levels": ["month"]},
+        YEAR | {"by": "day", "levels": ["day"]}, YEAR | {"by": "hour", "levels": ["day"]}],
+    ("duplicate", "a.levels[1]"): [YEAR | {"by": "day", "levels": ["year", "year"]}],
+    ("unknown-name", "a.levels[0]"): [YEAR | {"by": "day", "levels": ["quater"]}],
+    ("wrong-type", "a.levels"): [YEAR | {"by": "day", "levels": 3}],
     ("unknown-name", "a.by"): [{"from": "2013-02-01", "to": "2013-01-31", "by": "moth"}],
     ("unknown-name", "a.labels['24']"): [{"by": "hour", "labels": {24: "x"}}],
     ("wrong-type", "a.type"): [{"categories": ["1"], "type": None}, {"min": 0, "max": 3, "type": "text"},

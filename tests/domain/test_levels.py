@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec
+from matrixdp.domain import Categorical, Codebook, Domain, attribute_from_spec, encode_value
 from matrixdp.pictures.plots import axes_of
 from matrixdp.queries import ProductGroup, Workload
 
@@ -100,3 +100,23 @@ def test_missing_values_are_missing_in_the_level_too():
     assert joined.level("part").groups == (("in", (0,)), ("abroad", (1, 2)))
     listed = attribute_from_spec("x", spec | {"levels": {"part": {"in": ["a"], "out": ["b", "abroad"]}}})
     assert listed.level("part").groups == (("in", (0,)), ("out", (1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("by", "level"),
+    [
+        *(("day", level) for level in ("week", "month", "quarter", "year")),
+        *(("month", level) for level in ("quarter", "year")),
+        ("quarter", "year"),
+    ],
+)
+def test_levels_of_dates_are_coarser_units(by: str, level: str) -> None:
+    ends = {"from": "2023-11-30", "to": "2025-05-02"}  # a leap year between, the first and last values cut
+    fine = attribute_from_spec("a", {**ends, "by": by, "null": "none", "levels": [level]})
+    coarse = attribute_from_spec("a", {**ends, "by": level, "null": "none"})
+    groups = fine.level(level).groups
+    assert [value for value, _ in groups] == [coarse.label(code) for code in coarse.all_codes]
+    found = {code: place for place, (_, codes) in enumerate(groups) for code in codes}
+    for day in np.arange("2023-11-30", "2025-05-03", dtype="datetime64[D]").tolist():
+        assert found[encode_value(fine, day)] == encode_value(coarse, day)
+    assert attribute_from_spec("a", fine.to_spec()) == fine

@@ -383,6 +383,9 @@ PERIODS = {"day": 0, "week": 52, "month": 12, "quarter": 4, "year": 1}
 _FOREVER = {"weekday": 7, "hour": 24}
 """The units whose values come again, so that they need no first and last day, and how many there are."""
 
+COARSER = {"day": ("week", "month", "quarter", "year"), "month": ("quarter", "year"), "quarter": ("year",)}
+"""The units whose values are made of whole ones of a finer unit; weeks end in the middle of months."""
+
 UNITS = (*_CALENDAR, *_FOREVER)
 """What one value can be."""
 
@@ -509,6 +512,37 @@ class Dates(Attribute):
     def years(self) -> list[int]:
         """The calendar year of each value, of weeks that of ISO 8601; none for units that come again."""
         return [int(str(self._value(code))[:4]) for code in range(len(self._counted)) if self.by in PERIODS]
+
+    def with_levels(self, levels: Mapping[str, object] | tuple[str, ...]) -> Self:
+        """Return the attribute with levels besides its own; a coarser unit, such as quarter, makes one.
+
+        Raises
+        ------
+        DomainError
+            If a unit is not coarser, or a level does not have every value of the attribute exactly once.
+
+        Examples
+        --------
+        >>> month = Dates("month", "2024-12-01", "2025-02-28", by="month").with_levels(("year",))
+        >>> month.level("year").groups
+        (('2024', (0,)), ('2025', (1, 2)))
+        """
+        if not isinstance(levels, Mapping):
+            with within(self.name, "levels"):
+                levels = dict(zip(levels, each(self._in_units, levels), strict=True))
+        return super().with_levels(levels)
+
+    def _in_units(self, unit: str) -> dict[str, list[object]]:
+        """Return the values that are in each value of a coarser unit."""
+        coarser = COARSER.get(self.by, ())
+        if unit not in coarser:
+            expected = " or ".join(coarser) or "a mapping from names to levels"
+            raise DomainError.at((), unit, f"{expected} beside by: {self.by}", code="out-of-range")
+        own, found = Dates(self.name, self.first, self.last, unit), dict[str, list[object]]()
+        places = np.searchsorted(own.ends.low, self.ends.low, side="right") - 1
+        for code, place in enumerate(places.tolist()):
+            found.setdefault(own.label(place), []).append(self._value(code))
+        return found
 
     def year_before(self, code: int) -> int | None:
         """Return the code of the same period of the year before; None where there is none.

@@ -22,7 +22,7 @@ from matrixdp.domain.derived import derived_attribute, derived_schema, is_derive
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
 from matrixdp.domain.rules import INTEGER, NUMBER, TYPES, canonical_text, integer_of, number_of, wrong_value
 from matrixdp.errors import DomainError, within
-from matrixdp.forms import ListOf, MappingOf, OneOf, OrFile, RecordForm, Verbatim, key, record
+from matrixdp.forms import AnyOf, ListOf, MappingOf, OneOf, OrFile, RecordForm, Verbatim, key, record
 from matrixdp.texts import TEXT, Described
 
 # Public files with values: lists of categories, and tables that say which value stands for which.
@@ -252,6 +252,8 @@ def _day(written: object) -> str | None:
 _DAY = replace(_TEXT_OF_DAY, accept=_day)
 _CLIP = forms.flag()
 _CASE = OneOf(("match", "ignore"))
+_UNIT_LEVELS = ListOf(OneOf(UNITS), "a list of units", once="each unit once")
+_DATED_LEVELS: forms.Form[Any] = AnyOf(((lambda said: isinstance(said, list | tuple), _UNIT_LEVELS),), LEVELS)
 _OF_INTEGERS = _only("integer", "the values from min to max are integers")
 _OF_CODES = _only("integer", "codes are integers")
 _OF_NUMBERS = _only("number", "bins and amounts are made of numbers")
@@ -390,6 +392,7 @@ class DatesForm(AttributeForm):
     first: str | None = key(_DAY, name="from", default=None)
     last: str | None = key(_DAY, name="to", default=None)
     by: str = key(OneOf(UNITS), missing=f"what one value is: {', '.join(UNITS)}")
+    levels: Any = key(_DATED_LEVELS, default={}, about="coarser units, such as quarter, or lists of values")
     clip: bool = key(_CLIP, default=False, about="count days before `from` and after `to` as these")
     time_zone: str | None = key(
         forms.text("a time zone, such as America/Chicago"),
