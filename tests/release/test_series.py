@@ -336,3 +336,10 @@ def test_a_series_has_a_model_when_it_has_ended(tmp_path: Path):
         with pytest.raises(MatrixDPError) as caught:
             release.model(components=2, steps=50)
         assert caught.value.code == "not-yet"
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_first_publication_has_a_page(tmp_path: Path):
+    series = start(tmp_path)
+    series.publish(TABLE, "2025-01")
+    assert mdp.report_release(series.folder).startswith("<!doctype html>")

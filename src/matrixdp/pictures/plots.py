@@ -157,7 +157,8 @@ class Axis:
     @property
     def continuous(self) -> bool:
         """Whether a line is drawn along it, rather than a row for each place."""
-        return self.kind == "cumulative" or (self.ordered and (bool(self.days) or self.size > _MOST_BARS))
+        dated = bool(self.days) and self.size > 1  # a single day is a point
+        return self.kind == "cumulative" or (self.ordered and (dated or self.size > _MOST_BARS))
 
 
 def axes_of(domain: Domain, group: Group, say: Words = ENGLISH) -> tuple[Axis, ...]:
