@@ -10,6 +10,7 @@ from page_engines import engines_page
 from page_gaps import gaps
 from page_model import model_page
 from page_other import random_page, workloads_page
+from page_over_time import over_time_page
 from page_privbayes import privbayes_section
 from page_published import published_page, summary
 from pictures import scaling_page
@@ -24,6 +25,7 @@ _TABLES = tuple(table.name for table in TABLES)
 _ENGINES = ("engines", "engines-large")
 _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
 _COA = ("coa-convergence", "coa-sweeps", "coa-steps", "coa-step-8192")
+_SERIES = ("series-errors", "series-marginals", "series-publication")
 _CHECKS = ("gaps", "dense-ratios", "installed")
 _QUANTITIES = tuple(paper.quantities_part for paper in PAPERS)
 _OTHER = (
@@ -36,6 +38,7 @@ _OTHER = (
     *_COA,
     *_ENGINES,
     *_MODELS,
+    *_SERIES,
 )
 
 
@@ -54,6 +57,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
         _write(out / "random-workloads.md", random_page(done["sweeps"]))
     if "scaling" in done:
         _write(out / "scaling.md", scaling_page(done["scaling"], out))
+    if all(name in done for name in _SERIES):
+        _write(out / "releases-over-time.md", over_time_page(*[done[name] for name in _SERIES]))
     if any(name in done for name in _ENGINES):
         _write(out / "engines.md", engines_page([done[name] for name in _ENGINES if name in done]))
     if any(name in done for name in _MODELS):
@@ -88,6 +93,8 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "- [Other workloads](other-workloads.md): every mechanism on ranges, prefixes and marginals",
         "- [Random workloads](random-workloads.md): every mechanism on WDiscrete, WRange, WRelated and "
         "WMarginal",
+        "- [Releases over time](releases-over-time.md): series compared with independent releases, a tree "
+        "and the optimum",
         "- [Scaling](scaling.md): seconds of selection as pictures",
         "- [Engines](engines.md): seconds and memory of counting, compared with hand-written SQL",
         "- [Models](models.md): non-negative, consistent answers compared with the true ones",

@@ -165,6 +165,9 @@ PARTS = [
     Part("coa-step-8192", "the same at n = 8,192", ["redrawn.py", "steps", "--size", "8192"], large=True),
     Part("privbayes", "PrivBayes on Adult, epsilon 1", ["privbayes.py"], adult=True),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
+    Part("series-errors", "series of releases over time alone", ["over_time.py", "errors"]),
+    Part("series-marginals", "series of Adult's marginals by month", ["over_time.py", "marginals"]),
+    Part("series-publication", "one publication of a series", ["over_time.py", "publication"], alone=True),
     Part("engines", "one table counted in every engine, a million rows", ["engines.py"], alone=True),
     Part(
         "engines-large",
