@@ -58,7 +58,7 @@ COARSE = {"age": 17, "fnlwgt": 10, "capital-gain": 10, "capital-loss": 10, "hour
 CASES = ("bundled", "adult-coarse", "adult-whole", "adult-pairs")
 
 
-def _adult(path: Path, coarse: bool) -> tuple[dict[str, NDArray[np.int64]], mdp.Domain]:
+def read_adult(path: Path, coarse: bool) -> tuple[dict[str, NDArray[np.int64]], mdp.Domain]:
     header = path.read_text(encoding="utf-8").partition("\n")[0].split(",")
     columns = np.loadtxt(path, dtype=np.int64, delimiter=",", skiprows=1).T
     values = dict(zip(header, columns, strict=True))
@@ -75,7 +75,7 @@ def _case(name: str, adult: Path | None) -> tuple[object, Workload, mdp.OutOfDom
         given = mdp.load_specification(HERE.parent / "examples" / "randhie.yaml")
         return HERE.parent / "examples" / "randhie.parquet", given.workload, given.out_of_domain
     assert adult is not None, "give the path of adult.csv by --adult"
-    table, domain = _adult(adult, name == "adult-coarse")
+    table, domain = read_adult(adult, name == "adult-coarse")
     if name == "adult-coarse":
         return table, Workload(domain, mdp.marginals([0, 1, 2, 3])), mdp.OutOfDomain.drop()
     if name == "adult-pairs":
