@@ -13,6 +13,7 @@ from page_other import random_page, workloads_page
 from page_over_time import over_time_page
 from page_privbayes import privbayes_section
 from page_published import published_page, summary
+from page_rounds import rounds_page
 from pictures import scaling_page
 from published import PAPERS, TABLES, Paper
 from values import ended, missed, plain, table
@@ -35,6 +36,7 @@ _OTHER = (
     "sweeps",
     "scaling",
     "privbayes",
+    "rounds",
     *_COA,
     *_ENGINES,
     *_MODELS,
@@ -63,6 +65,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
         _write(out / "engines.md", engines_page([done[name] for name in _ENGINES if name in done]))
     if any(name in done for name in _MODELS):
         _write(out / "models.md", model_page([done[name] for name in _MODELS if name in done]))
+    if "rounds" in done:
+        _write(out / "rounds.md", rounds_page(done["rounds"]))
     _write(out / "index.md", _index(known, done))
 
 
@@ -98,6 +102,7 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "- [Scaling](scaling.md): seconds of selection as pictures",
         "- [Engines](engines.md): seconds and memory of counting, compared with hand-written SQL",
         "- [Models](models.md): non-negative, consistent answers compared with the true ones",
+        "- [One round or two](rounds.md): whether a second round, planned from the answers of a first, pays",
         "",
         *summary(PAPERS, done),
         *_timed(timed),

@@ -1,4 +1,4 @@
-"""Would a second round, planned from the noisy answers of the first, pay? One round beside two on skewed tables.
+"""Would a second round, planned from the noisy answers of the first, pay? One round beside two.
 
     python benchmarks/rounds.py --adult adult.csv
 
@@ -60,7 +60,7 @@ class Marginals:
         self.counts: list[Counts] = [(own.ravel(), np.ones(own.size)) for own in tables.values()]
 
     def plan(self, weights: Array, budget: float, first: Array | float = 0.0) -> Array:
-        """Return the precisions of residuals of the least weighted variance, at least those of a first round."""
+        """Return the precisions of residuals with the least weighted variance, none below a first round's."""
         asked, first = self.shares.T @ weights, np.broadcast_to(first, self.costs.shape)
         total, free = budget + self.costs @ first, np.ones(len(self.costs), dtype=bool)
         while True:
