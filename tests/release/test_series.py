@@ -85,6 +85,41 @@ def test_figures_are_never_revised(tmp_path: Path, privacy: dict[str, float]):
     assert len(earlier) == 2 * 6 + 2 * 6 + 2 * 4 + 2 + 2
 
 
+def over_attributes(sizes: tuple[int, ...], *entries: dict[str, Any]) -> dict[str, Any]:
+    """Return what to ask of three more attributes, in every month and cumulatively."""
+    others = {name: {"min": 0, "max": size - 1} for name, size in zip("abc", sizes, strict=True)}
+    return {
+        "domain": {"month": SPEC["domain"]["month"], **others},
+        "workload": [
+            {"product": {"month": month, **entry}} for entry in entries for month in ("identity", "prefix")
+        ],
+        "series": {"attribute": "month"},
+    }
+
+
+TWO = over_attributes((3, 3, 3), {"a": "identity"}, {"b": "prefix"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "privacy"),
+    [("split", TWO, {"rho": 0.5}), ("pooled", TWO, {"epsilon": 1})],
+)
+def test_every_kind_of_plan_keeps_its_figures(
+    tmp_path: Path, kind: str, asked: dict[str, Any], privacy: dict[str, float]
+):
+    series = mdp.Series.start({**asked, "privacy": privacy}, tmp_path / "series")
+    assert series.begun.plan.kind == kind
+    values = np.random.default_rng(3).integers(0, 3, (3, len(TABLE["month"])))
+    table = {"month": TABLE["month"], **dict(zip("abc", values, strict=True))}
+    earlier: dict[tuple[Any, ...], tuple[float, ...]] = {}
+    for month in MONTHS[::2] + MONTHS[-1:]:
+        series.publish(table, month)
+        now = published(series.folder)
+        assert {key: now[key] for key in earlier} == earlier
+        assert len(now) > len(earlier)
+        earlier = now
+
+
 def test_answers_are_right(tmp_path: Path):
     series = start(tmp_path, {"rho": 1e6})
     for month in ("2025-02", "2025-06"):
