@@ -61,7 +61,7 @@ def test_intervals_hold(tmp_path: Path, privacy: dict[str, float]):
         hits = asked.setdefault(f"{row['group']}: {row['month']}", [])
         hits.append(bool(row["lower"] <= truth <= row["upper"]))
     assert len(asked) == 6 + 6 + 4 + 5 + 2
-    least, most = binom.ppf([CHANCE, 1 - CHANCE], STRATA, CONFIDENCE)
+    least, most = (binom.ppf(chance, STRATA, CONFIDENCE) for chance in (CHANCE, 1 - CHANCE))
     for question, hits in asked.items():
         assert len(hits) == STRATA
         assert least <= sum(hits) <= most, question
