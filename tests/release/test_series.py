@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import shutil
 from collections.abc import Hashable
 from pathlib import Path
@@ -378,3 +379,18 @@ def test_a_first_publication_has_a_page(tmp_path: Path):
     series = start(tmp_path)
     series.publish(TABLE, "2025-01")
     assert mdp.report_release(series.folder).startswith("<!doctype html>")
+
+
+def test_the_page_says_what_is_new(tmp_path: Path):
+    series = start(tmp_path, {"rho": 1e4})
+    rows = [one[:7] != "2025-02" or place % 2 == 0 for place, one in enumerate(TABLE["month"])]
+    fewer = {name: [one for one, kept in zip(own, rows, strict=True) if kept] for name, own in TABLE.items()}
+    for month in MONTHS[:2]:
+        series.publish(fewer, month)
+    page = mdp.report_release(series.folder)
+    assert "New in this publication: through 2025-02" in page
+    assert "2025-01 to 2025-02" in page
+    assert "New figures: 4." in page
+    assert "Periods left: 4." in page
+    found = [float(one) for one in re.findall(r"<dd>down ([\d.]+) ± ", page)]
+    assert found == pytest.approx([5, 5], abs=0.1)

@@ -28,7 +28,7 @@ from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
 from matrixdp.report import tables
 from matrixdp.report.accuracy import Accuracies, accuracies
-from matrixdp.report.tables import Shown, data_address, key_figures, shown_tables
+from matrixdp.report.tables import Shown, data_address, key_figures, news, shown_tables
 from matrixdp.storage.archive import plain_content
 from matrixdp.texts import Words
 from matrixdp.verification.explain import explanation
@@ -145,6 +145,7 @@ def report_release(
         shown=shown,
         left_out=len(release.tables) - len(shown),
         keys=key_figures(shown),
+        news=news(release, presentation),
         told=_told(release, title, name, say),
         notes=attribute_notes(release.domain, say),
         pictures=_pictures(shown, maps or {}, say),
@@ -249,6 +250,10 @@ def _told(release: Release, title: str | None, name: str, say: Words) -> dict[st
     told = dict.fromkeys(_TOLD, "") | {"title": name} | release.told
     days = (own for own in release.domain if isinstance(own, Dates) and own.by not in ("weekday", "hour"))
     spans = {(own.first, own.last) for own in days}
+    if release.series is not None and not told["period"]:
+        name, published = release.series
+        ends = (release.domain[name].label(code) for code in (0, published[-1] - 1))
+        told["period"] = say("range", low=next(ends), high=next(ends))
     if len(spans) == 1 and not told["period"]:
         low, high = (say.day(day) for day in spans.pop() if day is not None)
         told["period"] = say("range", low=low, high=high)

@@ -6,9 +6,10 @@ import base64
 import io
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.csv as pacsv
 
 from matrixdp import queries
 from matrixdp.answers.cross_table import CrossTable, default_cross_table
+from matrixdp.answers.intervals import decimals_of
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import (
     QUALITY,
@@ -27,6 +29,8 @@ from matrixdp.answers.quality import (
 )
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
 from matrixdp.display import printable
+from matrixdp.errors import WorkloadError
+from matrixdp.language.periods import known_after
 from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axes_of
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.releases.release import Release
@@ -290,3 +294,81 @@ def _cumulated(group: Group) -> tuple[str, tuple[str, ...]] | None:
         else:
             return None
     return (along[0], tuple(others)) if len(along) == 1 else None
+
+
+# Series: what the last publication brought.
+
+#: Tables whose changes are listed, and the most rows of each.
+_MOST_CHANGED, _MOST_CHANGES = 6, 12
+
+
+@final
+@dataclass(frozen=True)
+class News:
+    """What is new in the last publication of a series.
+
+    Attributes
+    ----------
+    through : str
+        The last period that is published.
+    answers : int
+        How many answers are new.
+    left : int
+        How many periods are left.
+    changes : tuple of (str, tuple of (str, str))
+        For each table by period its title, and what changed: of what, and how much.
+    """
+
+    through: str
+    answers: int
+    left: int
+    changes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+def news(release: Release, presentation: Presentation) -> News | None:
+    """Return what the last publication of a series brought; None of a release that is no series."""
+    if release.series is None:
+        return None
+    name, published = release.series
+    attribute = release.domain[name]
+    before = published[-2] if len(published) > 1 else 0
+    new = 0
+    for group in release.workload:
+        known = known_after(group, name, attribute.size)
+        new += round(group.queries * float(np.mean(known >= before)))
+    found = []
+    for one in release.tables:
+        for over in ("period", "year"):
+            with suppress(WorkloadError):
+                rows = tuple(_changes(release, one, over, presentation))
+                found += [(one.title, rows)] * bool(rows)
+    through, left = attribute.label(published[-1] - 1), attribute.size - published[-1]
+    return News(through, new, left, tuple(found[:_MOST_CHANGED]))
+
+
+def _changes(
+    release: Release, one: PublishedTable, over: Literal["period", "year"], presentation: Presentation
+) -> Iterator[tuple[str, str]]:
+    """Yield how the counts of the last period of a table changed, where these are few."""
+    assert release.series is not None
+    name, published = release.series
+    last = release.domain[name].label(published[-1] - 1)
+    table = release.changes(one, over)
+    rows = [row for row in table.to_pylist() if str(row[name]).startswith(f"{last} ")]
+    if len(rows) > _MOST_CHANGES:
+        return
+    least = min((row["stddev"] for row in rows), default=0.0)
+    for row in rows:
+        half, unit, digits = (row["upper"] - row["lower"]) / 2, one.measures, decimals_of(least)
+        texts = [
+            presentation.text(
+                float(presentation.shown(np.array([value]), kind, unit, digits)[0]), unit, digits
+            )
+            for value, kind in ((abs(row["estimate"]), "estimate"), (half, "upper"))
+        ]
+        direction = "no_change" if not row["clear"] else "up" if row["estimate"] > 0 else "down"
+        if direction == "no_change" and presentation.suppress_above is not None:
+            direction = "no_figure"
+        keys = [str(row[own]) for own in table.column_names if own in release.domain and own != name]
+        of = ", ".join([str(row[name]), *(key for key in keys if key != "None")])
+        yield printable(of), presentation.say(direction, change=texts[0], margin=texts[1])
