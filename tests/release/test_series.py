@@ -394,3 +394,11 @@ def test_the_page_says_what_is_new(tmp_path: Path):
     assert "Periods left: 4." in page
     found = [float(one) for one in re.findall(r"<dd>down ([\d.]+) ± ", page)]
     assert found == pytest.approx([5, 5], abs=0.1)
+
+
+def test_a_series_replaces_nothing(tmp_path: Path):
+    start(tmp_path)
+    with pytest.raises(MatrixDPError) as caught:
+        start(tmp_path)
+    assert caught.value.code == "file-exists"
+    assert "force" not in str(caught.value)

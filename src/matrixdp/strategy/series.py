@@ -165,6 +165,9 @@ class Series:
         debited = specification.ledger if ledger is None else ledger
         if debited is not None and not isinstance(debited, Ledger):
             debited = Ledger.open(debited)
+        if is_release(whole_path(out)) or is_series(whole_path(out)):
+            told = "found a release or a series; expected a new folder: what is there is never replaced"
+            raise StorageError(f"{out}: {told}", "file-exists")
         with transaction(out, keep=True) as run:
             strategy = select_over_time(specification.workload, rule.attribute, budget, noise, progress)
             if before_debit is not None:
