@@ -99,11 +99,17 @@ def over_attributes(sizes: tuple[int, ...], *entries: dict[str, Any]) -> dict[st
 
 
 TWO = over_attributes((3, 3, 3), {"a": "identity"}, {"b": "prefix"})
+THREE = over_attributes(
+    (16, 4, 4),
+    {"a": "identity"},
+    {"a": "prefix", "b": "identity", "c": "prefix"},
+    {"b": "prefix", "c": "identity"},
+)
 
 
 @pytest.mark.parametrize(
     ("kind", "asked", "privacy"),
-    [("split", TWO, {"rho": 0.5}), ("pooled", TWO, {"epsilon": 1})],
+    [("split", TWO, {"rho": 0.5}), ("pooled", TWO, {"epsilon": 1}), ("direct", THREE, {"epsilon": 1})],
 )
 def test_every_kind_of_plan_keeps_its_figures(
     tmp_path: Path, kind: str, asked: dict[str, Any], privacy: dict[str, float]

@@ -74,7 +74,8 @@ class Intervals:
         """
         if self.noise.stable:
             return self.noise.largest_quantile(self.confidence)
-        exact = self._exact(group)
+        # a series grows beyond the limits of exact distributions, and its intervals may not change
+        exact = None if self.analysis.through is not None else self._exact(group)
         self.bounded |= exact is None
         return self.noise.largest_quantile(self.confidence) if exact is None else exact
 

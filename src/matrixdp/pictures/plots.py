@@ -20,7 +20,7 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import SpecificationError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan import Plan
-from matrixdp.queries import AllRanges, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
+from matrixdp.queries import AllRanges, Chosen, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
 from matrixdp.selection.selection import Selection
 from matrixdp.texts import ENGLISH, Words
 
@@ -183,6 +183,12 @@ def axes_of(domain: Domain, group: Group, say: Words = ENGLISH) -> tuple[Axis, .
 
 
 def _axis(attribute: Attribute, predicates: Predicates, say: Words) -> Axis:
+    if isinstance(predicates, Chosen):
+        whole = _axis(attribute, predicates.predicates, say)
+        if whole.kind != "ranges":
+            labels = tuple(whole.labels[place] for place in predicates.positions)
+            days = tuple(whole.days[place] for place in predicates.positions if whole.days)
+            return replace(whole, labels=labels, days=days)
     names = tuple(attribute.label(code) for code in range(attribute.size))
     unit = attribute.told.get("unit", "")
     title = f"{attribute.title} ({unit})" if unit else attribute.title
@@ -426,6 +432,7 @@ def mark(axis: XAxis | YAxis, inches: float, *, dates: bool = False) -> None:
     if dates:
         calendar: Any = days  # without types of its own
         locator = calendar.AutoDateLocator(minticks=2, maxticks=max(3, int(inches / 0.55)))
+        locator.intervald[calendar.MONTHLY] = [1, 2, 3, 4, 6, 12]  # or nothing fits just below two years
         axis.set_major_locator(locator)
         axis.set_major_formatter(calendar.ConciseDateFormatter(locator))
         axis.get_offset_text().set(color=INK, fontsize=9)
