@@ -394,6 +394,33 @@ def record(folder: Path) -> Case:
     return case
 
 
+@target(lambda: [bytes([place, 200, 1, 7]) for place in range(8)])
+def series(folder: Path) -> Case:
+    """Series whose series.json is changed, or what began it; one that opens says when its answers come."""
+    asked = {
+        "domain": {"year": {"from": "2001-01-01", "to": "2003-12-31", "by": "year"}, "sex": ["f", "m"]},
+        "workload": [{"marginals": [["year", "sex"]]}, {"product": {"year": "prefix"}}],
+        "series": "year",
+        "privacy": {"rho": 0.5},
+    }
+    out = mdp.Series.start(asked, folder / "series").folder
+    written, begun = ((out / name).read_bytes() for name in ("series.json", "series.mdp"))
+    members = members_of(begun)
+
+    def case(data: bytes) -> None:
+        recipe = Recipe(data)
+        way = recipe.below(256)
+        text = recipe.rest() if way == 0 else mutated_json(written, recipe) if way % 4 else written
+        file = altered(members, recipe) if way and way % 4 == 0 else begun
+        write_files(out, {"series.json": text, "series.mdp": file})
+        found = mdp.Series.open(out)
+        check_cost(found.begun)
+        hold(not any(values.any() for values in found.begun.values), "a row that was measured at the start")
+        hold(found.schedule().num_rows == len(found.workload), "a table that is not in the schedule")
+
+    return case
+
+
 @target(lambda: [bytes([place, 200, 1, 7]) for place in range(12)])
 def signed_release(folder: Path) -> Case:
     """Signed releases with any file changed: verified with the key, what was changed never holds."""

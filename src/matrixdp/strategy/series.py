@@ -25,7 +25,7 @@ from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release
 from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD
-from matrixdp.releases.schema import Request
+from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.transaction import (
     adopt,
     check_follows,
@@ -215,6 +215,8 @@ class Series:
             written = json.loads((place / SERIES_RECORD).read_bytes())
             known = (written["format"], written["format_version"]) == (_FORMAT, _VERSION)
             request = Request.model_validate(written["request"])
+            checked_origin(request.origin)
+            Publication.read(request.publication)
             quoted = bool(written["quoted_newlines"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             known = False
