@@ -43,12 +43,13 @@ def read_counts(
     table: object,
     domain: Domain,
     marginals: Sequence[tuple[str, ...]],
-    rule: OutOfDomain,
+    out_of_domain: OutOfDomain | None,
     mechanism: str,
     table_name: str | None = None,
     unit: Unit | None = None,
 ) -> dict[tuple[str, ...], Integers]:
     """Return how many records are in each cell of marginals, cut to `MOST_RECORDS`."""
+    rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     if rule.counts:
         expected = f"no counts: the mechanism {mechanism} does not measure how many records are out of domain"
         raise PrivacyError.at(("out_of_domain", "count"), "counts of records", expected)

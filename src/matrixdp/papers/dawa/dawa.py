@@ -231,10 +231,9 @@ def dawa(
     ready = prepared(workload, budget, share)
     authorization = authorize(Cost(ready.first + ready.second, LAPLACE), budget)
     random = random_source(seed_not_private)
-    rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     assumptions = table_assumptions(table, workload, table_name)
-    asked = (ready.questions.attribute,)
-    counts = read_counts(table, workload.domain, [asked], rule, "dawa", table_name, budget.unit)
+    domain, asked, unit = workload.domain, (ready.questions.attribute,), budget.unit
+    counts = read_counts(table, domain, [asked], out_of_domain, "dawa", table_name, unit)
     partition, cells = ready.run(counts[asked], random)
     estimates = ready.questions.answers(cells)
     return DawaRelease(workload, partition, cells, estimates, authorization, random.private, assumptions)

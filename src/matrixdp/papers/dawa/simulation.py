@@ -17,15 +17,13 @@ from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.dawa.dawa import prepared
 from matrixdp.papers.door import read_counts
-from matrixdp.papers.simulating import check_simulations, simulated
+from matrixdp.papers.simulating import DEFAULT_SIMULATIONS, check_simulations, simulated
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
-__all__ = ["DEFAULT_SIMULATIONS", "DawaSimulation", "simulate"]
+__all__ = ["DawaSimulation", "simulate"]
 
 Array = NDArray[np.float64]
-
-DEFAULT_SIMULATIONS = 20
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ def simulate(
     check_simulations(simulations)
     ready = prepared(workload, budget)
     questions = ready.questions
-    rule, asked = OutOfDomain.drop() if out_of_domain is None else out_of_domain, (questions.attribute,)
-    counts = read_counts(public_table, workload.domain, [asked], rule, "dawa", table_name, budget.unit)[asked]
+    domain, asked, unit = workload.domain, (questions.attribute,), budget.unit
+    counts = read_counts(public_table, domain, [asked], out_of_domain, "dawa", table_name, unit)[asked]
     random = random_source(seed)
     buckets = 0
 

@@ -270,9 +270,8 @@ def private_counts(
     table: object, ready: PrivBayes, rule: OutOfDomain | None, table_name: str | None, budget: Budget
 ) -> PrivateCounts:
     """Return what reads a table."""
-    dropped = OutOfDomain.drop() if rule is None else rule
     given: Callable[..., Mapping[Marginal, Integers]] = partial(read_counts, table, ready.workload.domain)
-    return PrivateCounts(lambda asked: given(asked, dropped, "privbayes", table_name, budget.unit))
+    return PrivateCounts(lambda asked: given(asked, rule, "privbayes", table_name, budget.unit))
 
 
 def privbayes(

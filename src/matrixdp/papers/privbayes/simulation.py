@@ -16,15 +16,13 @@ from matrixdp.measure.measurement import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.privbayes.mechanism import prepared, private_counts
-from matrixdp.papers.simulating import check_simulations, simulated
+from matrixdp.papers.simulating import DEFAULT_SIMULATIONS, check_simulations, simulated
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
-__all__ = ["DEFAULT_SIMULATIONS", "PrivBayesSimulation", "simulate"]
+__all__ = ["PrivBayesSimulation", "simulate"]
 
 Array = NDArray[np.float64]
-
-DEFAULT_SIMULATIONS = 20
 
 
 @dataclass(frozen=True)
