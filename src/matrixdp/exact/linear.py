@@ -123,3 +123,15 @@ def inverse_root(gram: Array, known: int = 0) -> Array:
     if kept.sum() < known:
         raise np.linalg.LinAlgError("a Gram matrix has a lower rank than it should")
     return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T * scale)
+
+
+def numbered(rows: Array) -> NDArray[np.intp]:
+    """Return a number for each row, in the order of the first of each: equal rows have the same.
+
+    Examples
+    --------
+    >>> numbered(np.array([[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]])).tolist()
+    [0, 1, 0]
+    """
+    known: dict[bytes, int] = {}
+    return np.array([known.setdefault(row.tobytes(), len(known)) for row in np.ascontiguousarray(rows)])

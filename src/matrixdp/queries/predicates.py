@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.exact.linear import numbered
 
 # Arrays of real numbers, checked and copied.
 
@@ -287,9 +288,7 @@ class Predicates(ABC):
         """
         if self.count(size) * size > _BLOCK:
             return None
-        known: dict[bytes, int] = {}
-        columns = np.ascontiguousarray(self.rows(size).T)
-        return np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
+        return numbered(self.rows(size).T)
 
     def _columns(self, size: int) -> Iterator[Array]:
         """Yield the columns of the matrix, as many at a time as memory is meant to hold."""

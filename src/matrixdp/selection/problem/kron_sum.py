@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import along, kronecker
+from matrixdp.exact.linear import along, kronecker, numbered
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.queries.predicates import alike_in_all
@@ -87,9 +87,7 @@ class WrittenQueries:
         """For each axis the number of each value: values that no query tells apart have the same."""
         found = []
         for axis, size in enumerate(self.sizes, 1):
-            slices = np.ascontiguousarray(np.moveaxis(self.tensor, axis, 0)).reshape(size, -1)
-            known: dict[bytes, int] = {}
-            found.append(np.array([known.setdefault(one.tobytes(), len(known)) for one in slices]))
+            found.append(numbered(np.moveaxis(self.tensor, axis, 0).reshape(size, -1)))
         return tuple(found)
 
     def over(self, groups: tuple[NDArray[np.intp], ...]) -> Array:
