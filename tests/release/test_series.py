@@ -23,17 +23,7 @@ from tests.release.stopping import hidden, kill
 MONTHS = [f"2025-{month:02}" for month in range(1, 7)]
 SPEC: dict[str, Any] = {
     "domain": {
-        "month": {
-            "from": "2025-01-01",
-            "to": "2025-06-30",
-            "by": "month",
-            "levels": {
-                "quarter": {
-                    "2025-Q1": {"range": ["2025-01", "2025-03"]},
-                    "2025-Q2": {"range": ["2025-04", "2025-06"]},
-                }
-            },
-        },
+        "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month", "levels": ["quarter"]},
         "sex": ["f", "m"],
     },
     "workload": [

@@ -20,17 +20,7 @@ MONTHS = [f"2025-{month:02}" for month in range(1, 7)]
 OVER_TIME: list[Any] = ["identity", "prefix", {"sliding": 3}, {"change": 1}, {"level": "quarter"}]
 SPEC: dict[str, Any] = {
     "domain": {
-        "month": {
-            "from": "2025-01-01",
-            "to": "2025-06-30",
-            "by": "month",
-            "levels": {
-                "quarter": {
-                    "2025-Q1": {"range": ["2025-01", "2025-03"]},
-                    "2025-Q2": {"range": ["2025-04", "2025-06"]},
-                }
-            },
-        },
+        "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month", "levels": ["quarter"]},
         "stratum": {"min": 0, "max": STRATA - 1},
     },
     "workload": [{"product": {"month": kind, "stratum": "identity"}} for kind in OVER_TIME],

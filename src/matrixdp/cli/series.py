@@ -16,6 +16,7 @@ from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.cli.release import PassphraseFile, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
 from matrixdp.display import counted
+from matrixdp.language.periods import queries_known
 
 series = typer.Typer(
     name="series",
@@ -114,12 +115,13 @@ def publish(
     if found.published == before:
         say(f"{through} was published before; nothing was measured.")
         return
-    published = release.answers.column("published").to_pylist()
-    new = sum(one == found.published[-1] for one in published)
+    assert release.series is not None
+    answers, (_, numbers) = release.workload.queries, release.series
+    new = answers - queries_known(release.workload, found.attribute, numbers[-2] if numbers[1:] else 0)
     print_facts(
         {
             "published": f"through {found.published[-1]}",
-            "answers": f"{len(published):,}, of which {new:,} are new: {folder / 'new.csv'}",
+            "answers": f"{answers:,}, of which {new:,} are new: {folder / 'new.csv'}",
             "more": f"matrixdp show {folder}; matrixdp report {folder}",
         }
     )

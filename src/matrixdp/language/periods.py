@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import final
 
@@ -61,6 +61,24 @@ def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
         return _last_of(group.predicates[axis], size)
     others = tuple(1 + place for place in range(len(group.sizes)) if place != axis)
     return Spans.of_rows((group.rows().reshape(-1, *group.sizes) != 0).any(axis=others)).last
+
+
+def queries_known(groups: Iterable[Group], attribute: Attribute, periods: int) -> int:
+    """Return how many queries are known when so many periods are over.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
+    >>> workload = Workload(domain, product(sex="identity", month={"sliding": 3}), product(sex="identity"))
+    >>> [queries_known(workload, domain["month"], periods) for periods in (2, 3, 6)]
+    [0, 2, 10]
+    """
+    total = 0
+    for group in groups:
+        known = known_after(group, attribute.name, attribute.size)
+        total += group.queries // len(known) * int((known < periods).sum())
+    return total
 
 
 def schedule(group: Group, attribute: str, size: int) -> tuple[int, ...]:

@@ -449,20 +449,25 @@ class Periods:
             found = f"{list(self.published)}"
             raise PrivacyError.at(("series", "published"), found, f"increasing numbers up to {size}")
         for part in plan.parts:
-            places = [i for i, own in enumerate(part.blocks) if own.attributes == (self.attribute,)]
-            ordered = bool(places) and part.blocks[places[0]].matrix.lower_triangular
-            weights = part.multipliers
+            axis, weights = self._axis(part), part.multipliers
+            ordered = axis is not None and part.blocks[axis].matrix.lower_triangular
             # weights that change over time would tie it to other attributes
-            if not ordered or (weights is not None and np.ptp(weights, axis=places[0]).any()):
+            if not ordered or (weights is not None and np.ptp(weights, axis=axis).any()):
                 found = f"part {part.attributes}: rows that need later periods"
                 raise PrivacyError(f"{found}; expected a strategy that was selected for a series")
 
     def due(self, part: Part, through: int) -> NDArray[np.bool_]:
         """Return which rows of a part, flat, end at periods after those measured, up to so many."""
-        axis = next(i for i, block in enumerate(part.blocks) if block.attributes == (self.attribute,))
+        axis = self._axis(part)
+        assert axis is not None  # as checked
         ends = np.arange(part.shape[axis])
         asked = (self.through <= ends) & (ends < through)
         return np.broadcast_to(asked.reshape([-1, *[1] * (len(part.shape) - axis - 1)]), part.shape).ravel()
+
+    def _axis(self, part: Part) -> int | None:
+        """Return which block of a part is over the periods alone, if one is."""
+        names = [block.attributes for block in part.blocks]
+        return names.index((self.attribute,)) if (self.attribute,) in names else None
 
 
 @dataclass(frozen=True, eq=False)

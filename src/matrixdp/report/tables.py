@@ -30,7 +30,7 @@ from matrixdp.answers.quality import (
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
 from matrixdp.display import printable
 from matrixdp.errors import WorkloadError
-from matrixdp.language.periods import known_after
+from matrixdp.language.periods import queries_known
 from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axes_of
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.releases.release import Release
@@ -332,10 +332,7 @@ def news(release: Release, presentation: Presentation) -> News | None:
     name, published = release.series
     attribute = release.domain[name]
     before = published[-2] if len(published) > 1 else 0
-    new = 0
-    for group in release.workload:
-        known = known_after(group, name, attribute.size)
-        new += round(group.queries * float(np.mean(known >= before)))
+    new = release.workload.queries - queries_known(release.workload, attribute, before)
     found = []
     for one in release.tables:
         for over in ("period", "year"):

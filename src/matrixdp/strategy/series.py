@@ -10,14 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, final
 
-import numpy as np
 import pyarrow as pa
 
 from matrixdp.answers.inference import check_confidence
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.domain import Attribute
 from matrixdp.errors import SpecificationError, StorageError, within
-from matrixdp.language.periods import known_after, schedule_in_words, workload_through
+from matrixdp.language.periods import known_after, queries_known, schedule_in_words, workload_through
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
 from matrixdp.measure.measurement import Measurement, begin, proceed
@@ -114,7 +113,6 @@ class Series:
         confidence: float = 0.95,
         csv: bool = False,
         seed_not_private: bool = False,
-        before_debit: Callable[[Budget], None] | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Select a strategy for a whole series, spend its budget, and write the folder of the series.
@@ -140,8 +138,6 @@ class Series:
         seed_not_private : bool
             Whether publications are to draw noise from seeds. THE RESULT IS NOT PRIVATE, and says so; no
             ledger is debited.
-        before_debit : callable, optional
-            Is called with the budget, before anything is spent.
         progress : callable, optional
             Is called with what is being done and, where it is known, the share of it that is done.
 
@@ -170,8 +166,6 @@ class Series:
             raise StorageError(f"{out}: {told}", "file-exists")
         with transaction(out, keep=True) as run:
             strategy = select_over_time(specification.workload, rule.attribute, budget, noise, progress)
-            if before_debit is not None:
-                before_debit(budget)
             begun = begin(
                 strategy.selection.plan,
                 rule.attribute,
@@ -370,7 +364,7 @@ class Series:
                 {
                     "table": group.name,
                     "queries": group.queries,
-                    "published": round(group.queries * float(np.mean(known < through))),
+                    "published": queries_known([group], self.attribute, through),
                     "next": self.attribute.label(int(later.min())) if later.size else None,
                     "comes": schedule_in_words(group, self.attribute),
                     "stddev": analysis.group(group).largest ** 0.5,
