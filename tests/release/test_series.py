@@ -398,3 +398,14 @@ def test_a_series_replaces_nothing(tmp_path: Path):
         start(tmp_path)
     assert caught.value.code == "file-exists"
     assert "force" not in str(caught.value)
+
+
+def test_only_a_series_takes_the_name_of_its_column(tmp_path: Path):
+    named = mdp.Workload(mdp.Domain({"published": ["no", "yes"]}), mdp.marginals(1))
+    release = mdp.select(named).measure({"published": ["no"]}, mdp.Budget(rho=0.5)).reconstruct()
+    assert "published" in release.answers.column_names
+    domain = {"month": SPEC["domain"]["month"], "published": ["no", "yes"]}
+    asked = [{"marginals": [["month", "published"]]}]
+    series = mdp.Series.start({**SPEC, "domain": domain, "workload": asked}, tmp_path / "series")
+    found = series.publish({"month": TABLE["month"], "published": ["no", "yes"] * 60}, "2025-01").answers
+    assert {"published", "published_attribute"} <= {*found.column_names}

@@ -202,7 +202,7 @@ class AnswerColumns:
 
     def _schema(self, heads: dict[str, str], titles: dict[str, str]) -> pa.Schema:
         """Name the columns of the attributes, and return all columns."""
-        taken = {"group", "query", PUBLISHED, *FIGURES}
+        taken = {"group", "query", *FIGURES, *([] if self._series is None else [PUBLISHED])}
         for name, column in heads.items():
             while column in taken or (column != heads[name] and column in heads.values()):
                 column += "_attribute"
