@@ -1,6 +1,7 @@
 """What the code of papers rejects: arguments of families, and what its mechanisms cannot do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from types import SimpleNamespace
@@ -11,13 +12,13 @@ import workload_families as families
 from workload_families import relative_error
 
 import matrixdp as mdp
-from matrixdp.domain import OutOfDomain
 from matrixdp.measure.measurement import NoiseScale
 from matrixdp.mechanisms import factor_of
 from matrixdp.noise import GAUSSIAN, LAPLACE, SeededSource
 from matrixdp.papers import door, privbayes
 from matrixdp.papers.dawa import simulate
 from matrixdp.papers.dawa.partition import Partition
+from matrixdp.papers.dawa.tree import greedy_tree
 from matrixdp.papers.matrix_programs import sensitivity_factor
 from matrixdp.papers.privbayes import network
 from tests.refusals import Refusal
@@ -44,8 +45,9 @@ def call(function, *arguments, **options):
 
 def without_noise() -> None:
     mechanism = dawa.prepared(LINE, ONE)
+    tree = greedy_tree(mechanism.gram, np.array([4, 4]))
     with lowered({"lattice_scale": lambda *given: NoiseScale(Fraction(1), -4, LAPLACE)}):
-        mechanism.sums(Partition(np.array([0, 4, 8])), np.arange(8), SeededSource(1))
+        mechanism.sums(tree, np.arange(2), SeededSource(1))
 
 
 def without_noise_in_families() -> None:
@@ -56,8 +58,9 @@ def without_noise_in_families() -> None:
 
 
 def without_a_marginal() -> None:
-    with lowered({"open_source": lambda *given, **named: SimpleNamespace(marginals=lambda *own: [])}):
-        door.read_counts({}, LINE.domain, [("a",)], OutOfDomain.drop(), "dawa")
+    opened = door.Asked("dawa", LINE.domain, ("a",), ONE).open({"a": [1]})
+    silent: Any = SimpleNamespace(marginals=lambda *own: [])
+    replace(opened, source=silent).counts([("a",)])
 
 
 #: By the code of the error, and its place where one is named.

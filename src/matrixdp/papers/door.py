@@ -5,30 +5,33 @@ Releases of every other mechanism go through `matrixdp.measure.measurement.measu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import PrivacyError, SourceError
+from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError
 from matrixdp.exact import IntegerTensor
-from matrixdp.measure.measurement import SCALE_BITS, Authorization, NoiseScale, noisy
+from matrixdp.ledger import Ledger, Reservation
+from matrixdp.measure.measurement import SCALE_BITS, Authorization, NoiseScale, authorize, debit, noisy
 from matrixdp.measure.statement import PrivacyStatement, statement
-from matrixdp.noise import LAPLACE, RandomSource
-from matrixdp.privacy import Clause, Unit
-from matrixdp.queries import Workload
-from matrixdp.sources import open_source
+from matrixdp.noise import LAPLACE, Cost, RandomSource
+from matrixdp.privacy import Budget, Clause
+from matrixdp.sources import Source, open_source
 
 __all__ = [
     "MOST_RECORDS",
+    "Asked",
+    "OpenTable",
     "lattice_scale",
     "noisy_quotients",
     "paid_statement",
-    "read_counts",
-    "table_assumptions",
+    "paid_table",
 ]
 
 Integers = NDArray[np.int64]
@@ -39,37 +42,114 @@ MOST_RECORDS = 2**33
 _BITS = 32
 
 
-def read_counts(
-    table: object,
-    domain: Domain,
-    marginals: Sequence[tuple[str, ...]],
-    out_of_domain: OutOfDomain | None,
-    mechanism: str,
-    table_name: str | None = None,
-    unit: Unit | None = None,
-) -> dict[tuple[str, ...], Integers]:
-    """Return how many records are in each cell of marginals, cut to `MOST_RECORDS`."""
-    rule = OutOfDomain.drop() if out_of_domain is None else out_of_domain
-    if rule.counts:
-        expected = f"no counts: the mechanism {mechanism} does not measure how many records are out of domain"
-        raise PrivacyError.at(("out_of_domain", "count"), "counts of records", expected)
-    for attribute in {name for marginal in marginals for name in marginal}:
-        if domain[attribute].divided:
-            expected = "an attribute with values of its own, such as {edges: [0, 1000, 5000]}"
-            raise PrivacyError.at(("domain", attribute), "an amount", expected, code="not-supported")
-    source = open_source(table, table_name=table_name)
-    found = {
-        marginal: np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
-        for marginal, counts in source.marginals(domain, list(marginals), rule, unit)
-    }
-    if set(marginals) - set(found):
-        raise SourceError("the source did not return the marginal that was asked for")
-    return found
+@dataclass(frozen=True)
+class Asked:
+    """What a mechanism asks of a table.
+
+    Attributes
+    ----------
+    mechanism : str
+    domain : Domain
+    attributes : tuple of str
+        Those that are counted.
+    budget : Budget
+    out_of_domain : OutOfDomain, optional
+        None drops such records.
+    table_name : str, optional
+    """
+
+    mechanism: str
+    domain: Domain
+    attributes: tuple[str, ...]
+    budget: Budget
+    out_of_domain: OutOfDomain | None = None
+    table_name: str | None = None
+
+    def open(self, table: object) -> OpenTable:
+        """Return a table that has all that is asked, by the names and types of its columns.
+
+        No record is read.
+        """
+        rule = OutOfDomain.drop() if self.out_of_domain is None else self.out_of_domain
+        if rule.counts:
+            told = f"the mechanism {self.mechanism} does not measure how many records are out of domain"
+            expected = f"no counts: {told}"
+            raise PrivacyError.at(("out_of_domain", "count"), "counts of records", expected)
+        for attribute in self.attributes:
+            if self.domain[attribute].divided:
+                expected = "an attribute with values of its own, such as {edges: [0, 1000, 5000]}"
+                raise PrivacyError.at(("domain", attribute), "an amount", expected, code="not-supported")
+        source = open_source(table, table_name=self.table_name)
+        source.check(self.domain, rule, self.budget.unit)
+        return OpenTable(self, source, rule, source.assumptions(self.domain))
 
 
-def table_assumptions(table: object, workload: Workload, table_name: str | None = None) -> tuple[str, ...]:
-    """Return what the promise assumes of a table; no record of it is read."""
-    return open_source(table, table_name=table_name).assumptions(workload.domain)
+@dataclass(frozen=True)
+class OpenTable:
+    """A table of which no record was read yet.
+
+    Attributes
+    ----------
+    asked : Asked
+    source : Source
+    rule : OutOfDomain
+    assumptions : tuple of str
+        What the promise assumes of it.
+    """
+
+    asked: Asked
+    source: Source
+    rule: OutOfDomain
+    assumptions: tuple[str, ...]
+
+    def counts(self, marginals: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], Integers]:
+        """Return how many records are in each cell of marginals, cut to `MOST_RECORDS`."""
+        domain, unit = self.asked.domain, self.asked.budget.unit
+        found = {
+            marginal: np.minimum(np.asarray(counts, dtype=np.int64), MOST_RECORDS)
+            for marginal, counts in self.source.marginals(domain, list(marginals), self.rule, unit)
+        }
+        if set(marginals) - set(found):
+            raise SourceError("the source did not return the marginal that was asked for")
+        return found
+
+
+@contextmanager
+def paid_table(
+    table: object, asked: Asked, cost: Cost, ledger: Ledger | str | os.PathLike[str] | None, private: bool
+) -> Iterator[tuple[OpenTable, Authorization]]:
+    """Open a table whose whole cost is authorized, and debited to the ledger, before any record is read.
+
+    With seeded noise no ledger is debited.
+
+    Raises
+    ------
+    PrivacyError
+        If the ledger has less left. Before the table is opened, or before any record is read.
+    StorageError
+        If the ledger cannot be read or written. Before any record is read.
+    SourceError
+        If the table has not what is asked for. Before the debit.
+    """
+    if not private:
+        ledger = None
+    elif isinstance(ledger, str | os.PathLike):
+        ledger = Ledger.open(ledger)
+    authorization = authorize(cost, asked.budget, ledger)
+    opened = asked.open(table)
+    reservation: Reservation | None = None
+    try:
+        if ledger is not None:
+            authorization, reservation = debit(authorization, ledger, None)
+        yield opened, authorization
+    except BaseException as error:
+        if reservation is not None:
+            error.add_note(SafeNote(reservation.note))
+        elif ledger is not None and not isinstance(error, MatrixDPError):
+            # an interrupt that came as the debit was made
+            listed = f"`matrixdp ledger show {ledger.path}` lists what counts as spent"
+            error.add_note(SafeNote(f"The ledger {ledger.path} may have been debited; {listed}"))
+        raise
 
 
 def lattice_scale(sensitivity: Fraction | int, epsilon: Fraction, least: int, most: int) -> NoiseScale:
@@ -99,7 +179,8 @@ def paid_statement(
     authorization: Authorization, private: bool, assumptions: tuple[str, ...], chosen: str
 ) -> PrivacyStatement:
     """Return the promise of a mechanism that chose something from the data, which its cost includes."""
-    promise = statement(authorization.cost, authorization.budget, private=private, assumptions=assumptions)
+    cost, budget, ledger = authorization.cost, authorization.budget, authorization.ledger
+    promise = statement(cost, budget, private=private, assumptions=assumptions, ledger=ledger)
     text = "The domain, the workload and the budget were chosen without looking at the data"
     paid = Clause("chosen-without-data", f"{text}; {chosen} chosen from the data, and the cost includes it.")
     return replace(promise, assumed=tuple(paid if own.id == paid.id else own for own in promise.assumed))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.domain import OutOfDomain
 from matrixdp.noise import SeededSource
 from matrixdp.papers.dawa import dawa, simulate
 from matrixdp.papers.dawa.dawa import cost_change, prepared
 from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
-from matrixdp.papers.door import MOST_RECORDS, lattice_scale, noisy_quotients, read_counts
+from matrixdp.papers.dawa.tree import greedy_tree
+from matrixdp.papers.door import MOST_RECORDS, Asked, lattice_scale, noisy_quotients
 from matrixdp.sources.base import INFERRED
 
 ONE = mdp.Budget(epsilon=1)
@@ -137,8 +137,8 @@ def test_a_release_says_what_it_costs_and_holds_the_answers():
 def test_counts_are_cut_to_a_public_bound(monkeypatch: pytest.MonkeyPatch):
     assert MOST_RECORDS == 2**33
     monkeypatch.setattr("matrixdp.papers.door.MOST_RECORDS", 5)
-    counts = read_counts(table([3, 9, 5]), about(3).domain, [("a",)], OutOfDomain.drop(), "dawa")
-    assert counts["a",].tolist() == [3, 5, 5]
+    opened = Asked("dawa", about(3).domain, ("a",), ONE).open(table([3, 9, 5]))
+    assert opened.counts([("a",)])["a",].tolist() == [3, 5, 5]
 
 
 def test_the_largest_tables_do_not_overflow():
@@ -148,7 +148,8 @@ def test_the_largest_tables_do_not_overflow():
     partition = ready.partition(counts, SeededSource(0))
     assert partition.buckets == 4096
     wide = Partition(np.arange(0, 4097, 64))
-    estimated = ready.sums(wide, np.full(4096, MOST_RECORDS), SeededSource(1))
+    tree, sums = greedy_tree(ready.gram, wide.lengths), wide.sums(np.full(4096, MOST_RECORDS))
+    estimated = ready.sums(tree, sums, SeededSource(1))
     assert estimated == pytest.approx(64 * MOST_RECORDS, abs=1.0)
 
 
@@ -193,11 +194,9 @@ def test_weights_and_totals_count():
 def test_records_of_one_person_beyond_the_bound_are_not_counted():
     workload = about(3)
     people = {"a": [0, 0, 0, 1, 2], "person": ["ann", "ann", "ann", "ben", "cy"]}
-    counts = [
-        read_counts(people, workload.domain, [("a",)], OutOfDomain.drop(), "dawa", unit=unit)["a",].tolist()
-        for unit in (None, mdp.Unit(records=2), mdp.Unit(records=2, id="person"))
-    ]
-    assert counts == [[3, 1, 1], [3, 1, 1], [2, 1, 1]]
+    for unit, expected in ((mdp.Unit(records=2), [3, 1, 1]), (mdp.Unit(2, "person"), [2, 1, 1])):
+        asked = Asked("dawa", workload.domain, ("a",), mdp.Budget(epsilon=1, unit=unit))
+        assert asked.open(people).counts([("a",)])["a",].tolist() == expected
     budget = mdp.Budget(epsilon=2000, unit=mdp.Unit(records=2, id="person"))
     release = dawa(workload, people, budget)
     np.testing.assert_allclose(release.cells, [2, 1, 1], atol=0.5)

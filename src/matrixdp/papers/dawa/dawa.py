@@ -40,6 +40,7 @@ All noise is drawn and rounded exactly; docs/noise.md has the proof.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -48,7 +49,8 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError
-from matrixdp.measure.measurement import Authorization, authorize, random_source
+from matrixdp.ledger import Ledger
+from matrixdp.measure.measurement import Authorization, NoiseScale, random_source
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.papers.dawa.partition import (
@@ -59,14 +61,9 @@ from matrixdp.papers.dawa.partition import (
     least_cost_partition,
 )
 from matrixdp.papers.dawa.questions import Questions, questions_of
-from matrixdp.papers.dawa.tree import greedy_tree
-from matrixdp.papers.door import (
-    lattice_scale,
-    noisy_quotients,
-    paid_statement,
-    read_counts,
-    table_assumptions,
-)
+from matrixdp.papers.dawa.tree import WeightedTree, greedy_tree
+from matrixdp.papers.door import Asked, lattice_scale, noisy_quotients, paid_statement, paid_table
+from matrixdp.papers.spending import Spent
 from matrixdp.privacy import Budget
 from matrixdp.privacy.conversions import Number, exact_positive
 from matrixdp.queries import Workload
@@ -113,29 +110,48 @@ class Dawa:
         Li, Hay, Miklau, Wang: A data- and workload-aware algorithm for range queries under differential
         privacy, PVLDB 2014, section 3. The module says what differs, and proves privacy.
         """
-        power = lattice_scale(COST_SENSITIVITY, self.first, _LEAST_POWER, _MOST_POWER).power
         costs = []
-        for length in bucket_lengths(self.questions.cells):
-            scale = lattice_scale(cost_change(length) + COST_SENSITIVITY, self.first, power, power)
+        for length, scale in self.interval_scales().items():
             charge = float(1 / self.second) + _CHARGE * float(scale.exact)
             exact = deviations(counts, length)
             rounded = noisy_quotients(exact, length.bit_length() - 1, scale, random)
-            costs.append(rounded + round(charge * 2.0**-power))
+            costs.append(rounded + round(charge * 2.0**-scale.power))
         return least_cost_partition(costs)
 
-    def sums(self, partition: Partition, counts: Integers, random: RandomSource) -> Array:
-        """Return estimates of the buckets, shape (k,): stage 2, which costs `second`."""
-        tree = greedy_tree(self.gram, partition.lengths)
+    def interval_scales(self) -> dict[int, NoiseScale]:
+        """Return the noise on the costs of intervals, by their length; all of one step."""
+        power = lattice_scale(COST_SENSITIVITY, self.first, _LEAST_POWER, _MOST_POWER).power
+        return {
+            length: lattice_scale(cost_change(length) + COST_SENSITIVITY, self.first, power, power)
+            for length in bucket_lengths(self.questions.cells)
+        }
+
+    def tree_scale(self, tree: WeightedTree) -> NoiseScale:
+        """Return the noise on the sums of a tree."""
         scale = lattice_scale(tree.sensitivity, self.second, -2, 20)
         if not tree.sensitivity / scale.exact <= self.second:
             raise PrivacyError("dawa: the noise is too small for its share of the budget")
-        measured = noisy_quotients(tree.answers(partition.sums(counts)), 0, scale, random)
+        return scale
+
+    def sums(self, tree: WeightedTree, sums: Integers, random: RandomSource) -> Array:
+        """Return estimates of the buckets, shape (k,), from their counts: stage 2, which costs `second`."""
+        scale = self.tree_scale(tree)
+        measured = noisy_quotients(tree.answers(sums), 0, scale, random)
         return tree.estimate(np.ldexp(measured.astype(np.float64), scale.power))
 
-    def run(self, counts: Integers, random: RandomSource) -> tuple[Partition, Array]:
-        """Return the partition, and estimates of all cells, shape (n,)."""
+    def run(self, counts: Integers, random: RandomSource) -> tuple[Partition, WeightedTree, Array]:
+        """Return the partition, the tree that was measured, and estimates of all cells, shape (n,)."""
         partition = self.partition(counts, random)
-        return partition, partition.spread(self.sums(partition, counts, random))
+        tree = greedy_tree(self.gram, partition.lengths)
+        return partition, tree, partition.spread(self.sums(tree, partition.sums(counts), random))
+
+    def spent(self, tree: WeightedTree) -> tuple[Spent, ...]:
+        """Return what both stages spend."""
+        first = [
+            Spent("partition", cost_change(length) + COST_SENSITIVITY, scale.exact)
+            for length, scale in self.interval_scales().items()
+        ]
+        return (*first, Spent("tree", Fraction(tree.sensitivity), self.tree_scale(tree).exact))
 
 
 def cost_change(length: int) -> Fraction:
@@ -180,8 +196,12 @@ class DawaRelease:
     estimates : ndarray, shape (queries,)
         Answers to the workload, in its order. They come without standard errors: their errors depend on the
         table, which must not be told.
+    tree : WeightedTree
+        Which sums of buckets were measured, with which weights.
+    spent : tuple of Spent
+        The exact sensitivity and scale of all noise, from which the cost can be computed again.
     authorization : Authorization
-        What was authorized before the table was read: the whole budget.
+        What was authorized, and debited to a ledger, before any record was read: the whole budget.
     private : bool
         False if the noise was seeded: then nothing is protected.
     assumptions : tuple of str
@@ -192,6 +212,8 @@ class DawaRelease:
     partition: Partition
     cells: Array
     estimates: Array
+    tree: WeightedTree
+    spent: tuple[Spent, ...]
     authorization: Authorization
     private: bool
     assumptions: tuple[str, ...] = ()
@@ -212,8 +234,11 @@ def dawa(
     out_of_domain: OutOfDomain | None = None,
     share: Number = DEFAULT_SHARE,
     seed_not_private: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
 ) -> DawaRelease:
     """Run DAWA on a table, which spends the whole budget.
+
+    A ledger is debited with all of it before any record is read, but not where the noise is seeded.
 
     References
     ----------
@@ -229,11 +254,12 @@ def dawa(
     ((64,), 1.0)
     """
     ready = prepared(workload, budget, share)
-    authorization = authorize(Cost(ready.first + ready.second, LAPLACE), budget)
     random = random_source(seed_not_private)
-    assumptions = table_assumptions(table, workload, table_name)
-    domain, asked, unit = workload.domain, (ready.questions.attribute,), budget.unit
-    counts = read_counts(table, domain, [asked], out_of_domain, "dawa", table_name, unit)
-    partition, cells = ready.run(counts[asked], random)
-    estimates = ready.questions.answers(cells)
-    return DawaRelease(workload, partition, cells, estimates, authorization, random.private, assumptions)
+    attribute = ready.questions.attribute
+    asked = Asked("dawa", workload.domain, (attribute,), budget, out_of_domain, table_name)
+    cost = Cost(ready.first + ready.second, LAPLACE)
+    with paid_table(table, asked, cost, ledger, random.private) as (opened, authorization):
+        partition, tree, cells = ready.run(opened.counts([(attribute,)])[attribute,], random)
+        estimates, spent = ready.questions.answers(cells), ready.spent(tree)
+    known = authorization, random.private, opened.assumptions
+    return DawaRelease(workload, partition, cells, estimates, tree, spent, *known)

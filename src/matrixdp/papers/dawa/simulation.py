@@ -16,7 +16,7 @@ from matrixdp.measure.measurement import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
 from matrixdp.papers.dawa.dawa import prepared
-from matrixdp.papers.door import read_counts
+from matrixdp.papers.door import Asked
 from matrixdp.papers.simulating import DEFAULT_SIMULATIONS, check_simulations, simulated
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -69,14 +69,15 @@ def simulate(
     check_simulations(simulations)
     ready = prepared(workload, budget)
     questions = ready.questions
-    domain, asked, unit = workload.domain, (questions.attribute,), budget.unit
-    counts = read_counts(public_table, domain, [asked], out_of_domain, "dawa", table_name, unit)[asked]
+    attributes = (questions.attribute,)
+    asked = Asked("dawa", workload.domain, attributes, budget, out_of_domain, table_name)
+    counts = asked.open(public_table).counts([attributes])[attributes]
     random = random_source(seed)
     buckets = 0
 
     def answers() -> Array:
         nonlocal buckets
-        partition, cells = ready.run(counts, random)
+        partition, _, cells = ready.run(counts, random)
         buckets += partition.buckets
         return questions.answers(cells)
 

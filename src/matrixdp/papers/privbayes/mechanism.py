@@ -27,10 +27,10 @@ With one attribute nothing is chosen, and the share of the network goes to the m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -39,16 +39,11 @@ from numpy.typing import NDArray
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
 from matrixdp.forms import unknown_name
-from matrixdp.measure.measurement import Authorization, authorize, maximal_marginals, random_source
+from matrixdp.ledger import Ledger
+from matrixdp.measure.measurement import Authorization, maximal_marginals, random_source
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
-from matrixdp.papers.door import (
-    lattice_scale,
-    noisy_quotients,
-    paid_statement,
-    read_counts,
-    table_assumptions,
-)
+from matrixdp.papers.door import Asked, lattice_scale, noisy_quotients, paid_statement, paid_table
 from matrixdp.papers.privbayes.network import (
     MOST_CELLS,
     Family,
@@ -58,6 +53,7 @@ from matrixdp.papers.privbayes.network import (
     maximal_sets,
 )
 from matrixdp.papers.privbayes.scores import SCORES
+from matrixdp.papers.spending import Spent
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
@@ -121,6 +117,7 @@ class PrivBayes:
         counts.fetch([(), *((name,) for name in self.sizes)])  # what cannot be read at all stops before noise
         scale = lattice_scale(1, self.count, *_POWERS)
         (found,) = noisy_quotients(counts.of(()).ravel(), 0, scale, random)
+        counts.spent.append(Spent("records", Fraction(1), scale.exact))
         return max(math.ldexp(int(found), scale.power), 1.0)
 
     def most_cells(self, records: float) -> int:
@@ -172,6 +169,7 @@ class PrivBayes:
         scale = lattice_scale(len(measured), self.marginals, *_POWERS)
         if not len(measured) / scale.exact <= self.marginals:
             raise PrivacyError("privbayes: the noise is too small for its share of the budget")
+        counts.spent.append(Spent("marginals", Fraction(len(measured)), scale.exact))
         found: dict[Marginal, Array] = {}
         for holder, held in measured.items():
             exact = counts.of(holder)
@@ -244,8 +242,10 @@ class PrivBayesRelease:
     sampled : bool
         Whether some answers are counts of records drawn from the network, as exact ones would have taken too
         large tables.
+    spent : tuple of Spent
+        The exact sensitivity and scale of all noise and choices, from which the cost can be computed again.
     authorization : Authorization
-        What was authorized before the table was read: the whole budget.
+        What was authorized, and debited to a ledger, before any record was read: the whole budget.
     private : bool
         False if the noise was seeded: then nothing is protected.
     assumptions : tuple of str
@@ -256,6 +256,7 @@ class PrivBayesRelease:
     network: Network
     estimates: Array
     sampled: bool
+    spent: tuple[Spent, ...]
     authorization: Authorization
     private: bool
     assumptions: tuple[str, ...] = ()
@@ -264,14 +265,6 @@ class PrivBayesRelease:
     def privacy(self) -> PrivacyStatement:
         """The promise in words and figures."""
         return paid_statement(self.authorization, self.private, self.assumptions, "the network was")
-
-
-def private_counts(
-    table: object, ready: PrivBayes, rule: OutOfDomain | None, table_name: str | None, budget: Budget
-) -> PrivateCounts:
-    """Return what reads a table."""
-    given: Callable[..., Mapping[Marginal, Integers]] = partial(read_counts, table, ready.workload.domain)
-    return PrivateCounts(lambda asked: given(asked, rule, "privbayes", table_name, budget.unit))
 
 
 def privbayes(
@@ -283,8 +276,11 @@ def privbayes(
     out_of_domain: OutOfDomain | None = None,
     score: str | None = None,
     seed_not_private: int | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
 ) -> PrivBayesRelease:
     """Run PrivBayes on a table, which spends the whole budget.
+
+    A ledger is debited with all of it before any record is read, but not where the noise is seeded.
 
     References
     ----------
@@ -301,9 +297,12 @@ def privbayes(
     ((6,), False, 1.0)
     """
     ready = prepared(workload, budget, score)
-    authorization = authorize(Cost(ready.count + ready.network + ready.marginals, LAPLACE), budget)
     random = random_source(seed_not_private)
-    assumptions = table_assumptions(table, workload, table_name)
-    network = ready.run(private_counts(table, ready, out_of_domain, table_name, budget), random)
-    estimates, sampled = network.answers(workload, random)
-    return PrivBayesRelease(workload, network, estimates, sampled, authorization, random.private, assumptions)
+    asked = Asked("privbayes", workload.domain, tuple(ready.sizes), budget, out_of_domain, table_name)
+    cost = Cost(ready.count + ready.network + ready.marginals, LAPLACE)
+    with paid_table(table, asked, cost, ledger, random.private) as (opened, authorization):
+        counts = PrivateCounts(opened.counts)
+        network = ready.run(counts, random)
+        estimates, sampled = network.answers(workload, random)
+    known = authorization, random.private, opened.assumptions
+    return PrivBayesRelease(workload, network, estimates, sampled, tuple(counts.spent), *known)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.noise import RandomSource, choose, uniform
 from matrixdp.papers.privbayes.scores import Score
+from matrixdp.papers.spending import Spent
 from matrixdp.queries import Workload
 
 __all__ = ["MOST_CELLS", "Family", "Network", "PrivateCounts", "greedy_families", "maximal_sets"]
@@ -68,12 +69,18 @@ class PrivateCounts:
     ----------
     read : callable
         From marginals to their counts, each of the shape of the marginal.
+
+    Attributes
+    ----------
+    spent : list of Spent
+        What was drawn from them so far.
     """
 
     def __init__(self, read: Callable[[Sequence[Marginal]], Mapping[Marginal, Integers]]) -> None:
         self._read = read
         self._held: dict[Marginal, Integers] = {}
         self._scores: dict[Family, int] = {}
+        self.spent: list[Spent] = []
 
     def fetch(self, marginals: Sequence[Marginal]) -> None:
         """Read marginals that were not read before."""
@@ -128,7 +135,9 @@ def greedy_families(
         scores = [counts.score(family, score) for family in candidates]
         cells = max(math.prod(sizes[name] for name in (child, *own)) for child, own in candidates)
         share = epsilon / (len(names) - 1)
-        child, parents = candidates[choose(scores, score.sensitivity(cells), share, random)]
+        sensitivity = score.sensitivity(cells)
+        child, parents = candidates[choose(scores, sensitivity, share, random)]
+        counts.spent.append(Spent(f"choice of {child}", Fraction(sensitivity), sensitivity / share))
         chosen[child] = parents
     return list(chosen.items())
 

@@ -15,7 +15,9 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.measure.measurement import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
-from matrixdp.papers.privbayes.mechanism import prepared, private_counts
+from matrixdp.papers.door import Asked
+from matrixdp.papers.privbayes.mechanism import prepared
+from matrixdp.papers.privbayes.network import PrivateCounts
 from matrixdp.papers.simulating import DEFAULT_SIMULATIONS, check_simulations, simulated
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -71,7 +73,8 @@ def simulate(
     """
     check_simulations(simulations)
     ready = prepared(workload, budget, score)
-    counts = private_counts(public_table, ready, out_of_domain, table_name, budget)
+    asked = Asked("privbayes", workload.domain, tuple(ready.sizes), budget, out_of_domain, table_name)
+    counts = PrivateCounts(asked.open(public_table).counts)
     counts.fetch([group.attributes for group in workload])
     exact = [group.answers(counts.of(group.attributes).astype(np.float64)).ravel() for group in workload]
     random = random_source(seed)
