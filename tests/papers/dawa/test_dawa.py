@@ -45,6 +45,18 @@ def test_scales_are_rounded_up_and_changes_of_costs_are_whole_steps(epsilon: Fra
         assert (change / Fraction(2) ** scale.power).denominator == 1
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1), Fraction(5000)])
+def test_one_step_of_noise_divides_what_one_record_changes(epsilon: Fraction):
+    """The proof needs it of D_m for every length m, and of D."""
+    scales = prepared(about(64), mdp.Budget(epsilon=epsilon)).interval_scales()
+    assert list(scales) == [1, 2, 4, 8, 16, 32, 64]
+    assert len({scale.power for scale in scales.values()}) == 1
+    for length, scale in scales.items():
+        for change in (cost_change(length), Fraction(COST_SENSITIVITY)):
+            assert 2 - Fraction(2, length) <= cost_change(length) <= COST_SENSITIVITY == 2
+            assert (change / Fraction(2) ** scale.power).denominator == 1
+
+
 @pytest.mark.parametrize("shift", [0, 3, 12])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(3000)])
 def test_noise_is_laplace_around_the_exact_value(shift: int, epsilon: Fraction):

@@ -16,6 +16,7 @@ from matrixdp.papers.privbayes import privbayes, simulate
 from matrixdp.papers.privbayes.mechanism import prepared
 from matrixdp.papers.privbayes.network import PrivateCounts
 from matrixdp.sources.base import INFERRED
+from tests.noise.exact import FALSE_ALARM
 
 ONE = mdp.Budget(epsilon=1)
 MIXED = mdp.Workload(
@@ -183,6 +184,25 @@ def test_neighbours_are_told_apart_no_better_than_the_budget_allows(marginals: F
         high = np.where(m < runs, stats.beta.ppf(1 - 1e-6, m + 1, np.maximum(runs - m, 1)), 1.0)
         found &= bool((low <= math.exp(epsilon) * high).all())
     assert found == kept
+
+
+def test_the_noise_is_that_of_the_proof():
+    """Of both steps that add noise; the false-alarm rate of each comparison is `FALSE_ALARM`.
+
+    Many records: nothing is cut off at 0, so that the noise of a cell follows from its share.
+    """
+    sizes, records = {"a": 3000, "b": 2, "c": 5}, 2**33
+    workload = mdp.Workload(mdp.Domain({name: range(size) for name, size in sizes.items()}), mdp.marginals(1))
+    ready, source = prepared(workload, ONE), SeededSource(7)
+    tables: dict[tuple[str, ...], np.ndarray] = {(): np.array(1000)}
+    tables |= {(name,): np.full(size, records // size) for name, size in sizes.items()}
+    counts = PrivateCounts(lambda asked: {own: tables[own] for own in asked})
+    found = np.array([ready.noisy_records(counts, source) for _ in range(3000)]) - 1000
+    assert stats.kstest(found, stats.laplace(scale=20).cdf).pvalue > FALSE_ALARM
+    shares = ready.measured(counts, [("a", ()), ("b", ()), ("c", ())], source)[0]
+    errors = (shares - shares.mean()) / shares.mean() * (records // 3000)
+    scale = 3 / float(ready.marginals)  # three tables
+    assert stats.kstest(errors - np.median(errors), stats.laplace(scale=scale).cdf).pvalue > FALSE_ALARM
 
 
 def test_records_of_one_person_beyond_the_bound_are_not_counted():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from matrixdp.papers.door import MOST_RECORDS
 from matrixdp.papers.privbayes.scores import SCORES, STEPS
 
 SMALL = st.lists(st.lists(st.integers(0, 40), min_size=4, max_size=4), min_size=2, max_size=2).map(np.array)
@@ -100,6 +101,23 @@ def test_a_change_of_mutual_information_grows_with_the_table():
         change = SCORES["I"].of(more) - SCORES["I"].of(table)
         assert change / STEPS == pytest.approx(math.log(n) + 1, abs=0.1)
         assert change <= SCORES["I"].sensitivity(4)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (15, 17), (31, 33)])
+def test_the_largest_tables_change_by_no_more_than_they_are_said_to(shape: tuple[int, int]):
+    """The further record has new values, and all other cells as many records as are counted.
+
+    With 2^m - 1 cells nothing of the bound is to spare: it has a bit for each factor 2 of the records.
+    """
+    table = np.full(shape, MOST_RECORDS)
+    table[0], table[:, 0] = 0, 0
+    more = table.copy()
+    more[0, 0] = 1
+    for name in ("R", "I"):
+        change = abs(SCORES[name].of(more) - SCORES[name].of(table))
+        assert change <= SCORES[name].sensitivity(table.size)
+        if name == "I" and table.size > 4:
+            assert change > 0.99 * SCORES["I"].sensitivity(table.size)
 
 
 def test_the_largest_tables_do_not_overflow():
