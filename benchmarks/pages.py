@@ -11,7 +11,7 @@ from page_gaps import gaps
 from page_model import model_page
 from page_other import random_page, workloads_page
 from page_over_time import over_time_page
-from page_privbayes import privbayes_section
+from page_privbayes import made_up_section, privbayes_section
 from page_published import published_page, summary
 from page_rounds import rounds_page
 from pictures import scaling_page
@@ -36,6 +36,7 @@ _OTHER = (
     "sweeps",
     "scaling",
     "privbayes",
+    "made-up",
     "rounds",
     *_COA,
     *_ENGINES,
@@ -52,6 +53,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
         sections = coa_sections(done, out) if paper.name == "coa" else []
         if paper.name == "hdmm-conference" and "privbayes" in done:
             sections = privbayes_section(done["privbayes"])
+            if "made-up" in done:
+                sections += made_up_section(done["made-up"])
         _write(out / f"{paper.name}.md", published_page(paper, done, sections))
     if "other-workloads" in done:
         _write(out / "other-workloads.md", workloads_page(done["other-workloads"]))

@@ -164,6 +164,7 @@ PARTS = [
     Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
     Part("coa-step-8192", "the same at n = 8,192", ["redrawn.py", "steps", "--size", "8192"], large=True),
     Part("privbayes", "PrivBayes on Adult, epsilon 1", ["privbayes.py"], adult=True),
+    Part("made-up", "PrivBayes and DAWA on tables that are made up, epsilon 1", ["privbayes.py"]),
     Part("rounds", "one round of marginals or two", ["rounds.py"], adult=True),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
     Part("series-errors", "series of releases over time alone", ["over_time.py", "errors"]),
