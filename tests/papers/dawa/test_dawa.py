@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from matrixdp.papers.dawa.partition import COST_SENSITIVITY, Partition
 from matrixdp.papers.dawa.tree import greedy_tree
 from matrixdp.papers.door import MOST_RECORDS, Asked, lattice_scale, noisy_quotients
 from matrixdp.sources.base import INFERRED
+from tests.papers.neighbours import promise_kept
 
 ONE = mdp.Budget(epsilon=1)
 
@@ -123,6 +125,33 @@ def test_partitions_are_drawn_as_the_model_says():
     found = np.bincount(drawn, minlength=len(FOUR)) / runs
     assert found == pytest.approx(expected, abs=4 * 0.5 / math.sqrt(runs))
     assert (expected > 0.05).sum() >= 3
+
+
+@pytest.mark.parametrize("overspent", [None, "first", "second"])
+def test_neighbours_are_told_apart_no_better_than_the_budget_allows(overspent: str | None):
+    """Whole runs on two tables that differ by one record.
+
+    Events are the number of buckets, with what the answer of the cell with that record is at most, or above.
+    Noise of either stage for a larger epsilon than was paid for is found.
+    """
+    epsilon, runs = 2.0, 3_000
+    ready = prepared(about(2, "identity"), mdp.Budget(epsilon=epsilon))
+    if overspent == "first":
+        ready = replace(ready, first=Fraction(14))
+    elif overspent == "second":
+        ready = replace(ready, second=Fraction(7))
+
+    def events(record: int, seed: int) -> np.ndarray:
+        source, counts = SeededSource(seed), np.array([record, 0])
+        drawn = [ready.run(counts, source) for _ in range(runs)]
+        buckets = np.array([partition.buckets for partition, _, _ in drawn])
+        below = np.array([cells[0] for _, _, cells in drawn])[:, None] <= np.arange(-2, 5) / 4
+        split = (buckets == 2)[:, None]
+        return np.concatenate(
+            [(own & side).sum(axis=0) for own in (split, ~split) for side in (below, ~below)]
+        )
+
+    assert promise_kept(events(0, 1), events(1, 2), runs, epsilon) == (overspent is None)
 
 
 def test_a_release_says_what_it_costs_and_holds_the_answers():

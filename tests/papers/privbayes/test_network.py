@@ -13,6 +13,7 @@ from scipy import stats
 
 import matrixdp as mdp
 from matrixdp.noise import SeededSource
+from matrixdp.papers.door import MOST_RECORDS
 from matrixdp.papers.privbayes import network as networks
 from matrixdp.papers.privbayes.network import Network, PrivateCounts, greedy_families, maximal_sets
 from matrixdp.papers.privbayes.scores import SCORES, STEPS
@@ -91,6 +92,19 @@ def test_answers_are_drawn_where_elimination_takes_too_much(monkeypatch: pytest.
     assert sampled
     # six standard deviations of a count of 50,000 records
     assert np.abs(drawn - 500 * exact).max() < 6 * math.sqrt(50_000) / 2
+
+
+def test_sums_of_counts_are_cut_and_each_score_is_kept_apart():
+    joint = np.full((2, 3, 4), MOST_RECORDS)
+    joint[1, 2] = 7
+    counts = held("abc", joint)
+    assert counts.of(("b", "a")).tolist() == [[MOST_RECORDS] * 2] * 2 + [[MOST_RECORDS, 28]]
+    assert counts.of(()) == MOST_RECORDS
+    counts = held("ab", np.array([[9, 1], [2, 5]]))
+    family = ("a", ("b",))
+    scores = {name: counts.score(family, SCORES[name]) for name in SCORES}
+    assert len(set(scores.values())) == 3
+    assert all(counts.score(family, SCORES[name]) == score for name, score in scores.items())
 
 
 def test_the_best_families_are_found_where_epsilon_is_large():

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.noise import RandomSource, choose, uniform
+from matrixdp.papers.door import MOST_RECORDS
 from matrixdp.papers.privbayes.scores import Score
 from matrixdp.papers.spending import Spent
 from matrixdp.queries import Workload
@@ -79,7 +80,7 @@ class PrivateCounts:
     def __init__(self, read: Callable[[Sequence[Marginal]], Mapping[Marginal, Integers]]) -> None:
         self._read = read
         self._held: dict[Marginal, Integers] = {}
-        self._scores: dict[Family, int] = {}
+        self._scores: dict[tuple[Family, Score], int] = {}
         self.spent: list[Spent] = []
 
     def fetch(self, marginals: Sequence[Marginal]) -> None:
@@ -89,20 +90,24 @@ class PrivateCounts:
             self._held.update(self._read(missing))
 
     def of(self, attributes: Marginal) -> Integers:
-        """Return the counts of a marginal within one that was read, its axes in the order given."""
+        """Return the counts of a marginal within one that was read, its axes in the order given.
+
+        They are cut to `MOST_RECORDS` as those that were read: sensitivities of scores rest on it.
+        """
         wanted = set(attributes)
         holder = min((own for own in self._held if wanted <= set(own)), key=lambda own: self._held[own].size)
         axes = tuple(axis for axis, name in enumerate(holder) if name not in wanted)
         kept = [name for name in holder if name in wanted]
-        return np.asarray(self._held[holder].sum(axis=axes).transpose([kept.index(n) for n in attributes]))
+        counts = np.minimum(self._held[holder].sum(axis=axes), MOST_RECORDS)
+        return np.asarray(counts.transpose([kept.index(name) for name in attributes]))
 
     def score(self, family: Family, score: Score) -> int:
         """Return the score of a family."""
-        if family not in self._scores:
+        if (family, score) not in self._scores:
             child, parents = family
             joint = self.of((child, *parents))
-            self._scores[family] = score.of(joint.reshape(len(joint), -1))
-        return self._scores[family]
+            self._scores[family, score] = score.of(joint.reshape(len(joint), -1))
+        return self._scores[family, score]
 
 
 def greedy_families(
