@@ -16,6 +16,7 @@ from page_published import published_page, summary
 from page_rounds import rounds_page
 from pictures import scaling_page
 from published import PAPERS, TABLES, Paper
+from rounds import TABLES as ROUNDS_TABLES
 from values import ended, missed, plain, table
 
 __all__ = ["write_pages"]
@@ -27,6 +28,12 @@ _ENGINES = ("engines", "engines-large")
 _MODELS = ("model-bundled", "model-coarse", "model-coarse-small", "model-whole", "model-pairs")
 _COA = ("coa-convergence", "coa-sweeps", "coa-steps", "coa-step-8192")
 _SERIES = ("series-errors", "series-marginals", "series-publication")
+_ROUNDS = (
+    "rounds",
+    *(f"rounds-model-{name.lower()}" for name in ROUNDS_TABLES),
+    *(f"peers-{name.lower()}" for name in ROUNDS_TABLES),
+    "rounds-cells",
+)
 _CHECKS = ("gaps", "dense-ratios", "installed")
 _QUANTITIES = tuple(paper.quantities_part for paper in PAPERS)
 _OTHER = (
@@ -37,7 +44,7 @@ _OTHER = (
     "scaling",
     "privbayes",
     "made-up",
-    "rounds",
+    *_ROUNDS,
     *_COA,
     *_ENGINES,
     *_MODELS,
@@ -69,7 +76,7 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
     if any(name in done for name in _MODELS):
         _write(out / "models.md", model_page([done[name] for name in _MODELS if name in done]))
     if "rounds" in done:
-        _write(out / "rounds.md", rounds_page(done["rounds"]))
+        _write(out / "rounds.md", rounds_page({name: done[name] for name in _ROUNDS if name in done}))
     _write(out / "index.md", _index(known, done))
 
 
@@ -105,7 +112,8 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "- [Scaling](scaling.md): seconds of selection as pictures",
         "- [Engines](engines.md): seconds and memory of counting, compared with hand-written SQL",
         "- [Models](models.md): non-negative, consistent answers compared with the true ones",
-        "- [One round or two](rounds.md): whether a second round, planned from the answers of a first, pays",
+        "- [One round or two](rounds.md): whether a second round, planned from the answers of a first, pays; "
+        "AIM and MWEM+PGM compared with one round",
         "",
         *summary(PAPERS, done),
         *_timed(timed),

@@ -7,6 +7,7 @@
     python benchmarks/run.py --quick             the cheap figures again: do they agree with results.json?
     python benchmarks/run.py --texts             write the figures of results.json into README and docs
     python benchmarks/run.py --adult FILE        with the parts that need UCI Adult, which is not part of this
+    python benchmarks/run.py --mechanisms DIR    with AIM and MWEM+PGM, from a checkout of private-pgm
     python benchmarks/run.py --list
     python benchmarks/run.py --pages             the pages and pictures again, from results.json
 
@@ -37,6 +38,7 @@ from harness import end_all, figures_of, machine, measured
 from pages import write_pages
 from published import PAPERS, TABLES
 from quick import measured_again
+from rounds import TABLES as ROUNDS_TABLES
 from values import ended, missed, rounded
 
 HERE = Path(__file__).parent
@@ -60,6 +62,8 @@ class Part:
         Seconds of processor time after which it is stopped, each of its processes for itself.
     adult : bool
         Whether it needs the file that ``--adult`` names.
+    mechanisms : bool
+        Whether it needs the folder that ``--mechanisms`` names.
     large : bool
         Whether it runs only where it is asked for by its whole name: it would take too much of an hour.
     alone : bool
@@ -74,6 +78,7 @@ class Part:
     peak_mb: float | None = None
     patience: float = 1800.0
     adult: bool = False
+    mechanisms: bool = False
     large: bool = False
     alone: bool = False
 
@@ -166,6 +171,26 @@ PARTS = [
     Part("privbayes", "PrivBayes on Adult, epsilon 1", ["privbayes.py"], adult=True),
     Part("made-up", "PrivBayes and DAWA on tables that are made up, epsilon 1", ["privbayes.py"]),
     Part("rounds", "one round of marginals or two", ["rounds.py"], adult=True),
+    *(
+        Part(
+            f"peers-{name.lower()}",
+            f"{name}: one round, AIM and MWEM+PGM",
+            ["peers.py", name],
+            adult=True,
+            mechanisms=True,
+        )
+        for name in ROUNDS_TABLES
+    ),
+    *(
+        Part(
+            f"rounds-model-{name.lower()}",
+            f"{name}: one round or two for the model",
+            ["model_rounds.py", name],
+            adult=True,
+        )
+        for name in ROUNDS_TABLES
+    ),
+    Part("rounds-cells", "weights of cells and merged categories", ["cell_weights.py"]),
     Part("scaling", "seconds against n, d and the number of queries", ["scaling.py"]),
     Part("series-errors", "series of releases over time alone", ["over_time.py", "errors"]),
     Part("series-marginals", "series of Adult's marginals by month", ["over_time.py", "marginals"]),
@@ -201,9 +226,25 @@ PARTS = [
 ]
 
 
-def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Files:
+    """What is no part of this repository: UCI Adult, and the mechanisms of private-pgm."""
+
+    adult: Path | None = None
+    mechanisms: Path | None = None
+
+    def missing(self, part: Part) -> bool:
+        """Return whether a part needs what is not given."""
+        return (part.adult and self.adult is None) or (part.mechanisms and self.mechanisms is None)
+
+    def arguments(self, part: Part) -> list[str]:
+        adult = ["--adult", str(self.adult)] if part.adult else []
+        return adult + (["--mechanisms", str(self.mechanisms)] if part.mechanisms else [])
+
+
+def run_part(part: Part, given: Files) -> dict[str, Any]:
     """Run one part and return its figures."""
-    files = ["--adult", str(adult)] if part.adult else []
+    files = given.arguments(part)
     command = [sys.executable, str(HERE / part.command[0]), *part.command[1:], *files]
     usage = measured(command, part.patience, threads=None if part.alone else 1)
     result: dict[str, Any] = {
@@ -227,16 +268,16 @@ def run_part(part: Part, adult: Path | None) -> dict[str, Any]:
 
 
 def _all_run(
-    chosen: list[Part], adult: Path | None, jobs: int, before: dict[str, dict[str, Any]]
+    chosen: list[Part], files: Files, jobs: int, before: dict[str, dict[str, Any]]
 ) -> Generator[tuple[Part, dict[str, Any]]]:
     """Run parts, first those that have to be alone, then several at a time, the longest first."""
     for part in chosen:
         if part.alone or jobs == 1:
-            yield part, rounded(run_part(part, adult))
+            yield part, rounded(run_part(part, files))
     pool = ThreadPoolExecutor(jobs)
     together = [part for part in chosen if not part.alone and jobs > 1]
     together.sort(key=lambda part: -before.get(part.name, {}).get("cpu_seconds", math.inf))
-    running = {pool.submit(run_part, part, adult): part for part in together}
+    running = {pool.submit(run_part, part, files): part for part in together}
     try:
         for done in as_completed(running):
             yield running[done], rounded(done.result())
@@ -261,6 +302,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="parts at a time (2)")
     parser.add_argument("--adult", type=Path, metavar="FILE", help="UCI Adult, coded from 0; see model.py")
     parser.add_argument("--out", type=Path, default=HERE.parent / "docs" / "benchmarks", metavar="DIR")
+    parser.add_argument("--mechanisms", type=Path, metavar="DIR", help="private-pgm's; see peers.py")
     given = parser.parse_args()
     exact = [part for part in PARTS if part.name == given.only]
     chosen = exact or [part for part in PARTS if given.only in part.name and not part.large]
@@ -278,9 +320,13 @@ def main() -> None:
         return
     if given.adult is not None and not given.adult.is_file():
         sys.exit(f"--adult: there is no file {given.adult}")
+    if given.mechanisms is not None and not given.mechanisms.is_dir():
+        sys.exit(f"--mechanisms: there is no folder {given.mechanisms}")
     given.out.mkdir(parents=True, exist_ok=True)
     results = _kept(path)
-    stopped = not given.pages and _measure(chosen, given.adult, given.jobs, results, path)
+    stopped = not given.pages and _measure(
+        chosen, Files(given.adult, given.mechanisms), given.jobs, results, path
+    )
     try:
         write_pages(given.out, list(results.values()))
     except Exception:  # noqa: BLE001 - whatever it is, the results are worth an hour
@@ -294,16 +340,17 @@ def main() -> None:
 
 
 def _measure(
-    chosen: list[Part], adult: Path | None, jobs: int, results: dict[str, dict[str, Any]], path: Path
+    chosen: list[Part], files: Files, jobs: int, results: dict[str, dict[str, Any]], path: Path
 ) -> bool:
     """Run parts and keep the results of each as it ends; return whether that was interrupted."""
-    without = [part.name for part in chosen if part.adult and adult is None]
+    without = [part.name for part in chosen if files.missing(part)]
     if without:
-        print(f"left out without --adult FILE: {', '.join(without)}{_older(without, results)}", flush=True)
+        kept = f"{', '.join(without)}{_older(without, results)}"
+        print(f"left out without --adult FILE or --mechanisms DIR: {kept}", flush=True)
     todo = [part for part in chosen if part.name not in without]
     left = [part.name for part in todo]
     try:
-        with closing(_all_run(todo, adult, jobs, dict(results))) as runs:
+        with closing(_all_run(todo, files, jobs, dict(results))) as runs:
             for part, fresh in runs:
                 left.remove(part.name)
                 took = f"{ended(fresh['status'])}, {fresh['cpu_seconds']:.1f} s, {fresh['peak_mb']:.0f} MB"
