@@ -233,9 +233,13 @@ class Files:
     adult: Path | None = None
     mechanisms: Path | None = None
 
-    def missing(self, part: Part) -> bool:
-        """Return whether a part needs what is not given."""
-        return (part.adult and self.adult is None) or (part.mechanisms and self.mechanisms is None)
+    def missing(self, part: Part) -> list[str]:
+        """Return the options that a part needs and that are not given."""
+        needed = {
+            "--adult FILE": part.adult and self.adult is None,
+            "--mechanisms DIR": part.mechanisms and self.mechanisms is None,
+        }
+        return [option for option, lacks in needed.items() if lacks]
 
     def arguments(self, part: Part) -> list[str]:
         adult = ["--adult", str(self.adult)] if part.adult else []
@@ -343,11 +347,13 @@ def _measure(
     chosen: list[Part], files: Files, jobs: int, results: dict[str, dict[str, Any]], path: Path
 ) -> bool:
     """Run parts and keep the results of each as it ends; return whether that was interrupted."""
-    without = [part.name for part in chosen if files.missing(part)]
-    if without:
-        kept = f"{', '.join(without)}{_older(without, results)}"
-        print(f"left out without --adult FILE or --mechanisms DIR: {kept}", flush=True)
-    todo = [part for part in chosen if part.name not in without]
+    without: dict[str, list[str]] = {}
+    for part in chosen:
+        for option in files.missing(part)[:1]:
+            without.setdefault(option, []).append(part.name)
+    for option, names in without.items():
+        print(f"left out without {option}: {', '.join(names)}{_older(names, results)}", flush=True)
+    todo = [part for part in chosen if not files.missing(part)]
     left = [part.name for part in todo]
     try:
         with closing(_all_run(todo, files, jobs, dict(results))) as runs:

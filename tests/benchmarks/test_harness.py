@@ -74,3 +74,8 @@ def test_a_part_without_its_file_is_left_out_and_named(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "left out without --adult FILE: model-whole\n")
     done = subprocess.run([*command, "--adult", "none.csv"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "--adult: there is no file none.csv\n")
+    peers = [*command[:2], "--only", "peers-fair", "--out", str(tmp_path), "--adult", __file__]
+    done = subprocess.run(peers, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "left out without --mechanisms DIR: peers-fair\n")
+    done = subprocess.run([*peers, "--mechanisms", "none"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "--mechanisms: there is no folder none\n")
