@@ -38,6 +38,9 @@ Counts of records out of domain are rows of their own. A record in the domain mo
 count; one out of it moves at most all n such counts by 1 each, and no part. So the cost is the larger of the
 above and n / b^p, b being their scale.
 
+A release in two rounds plans the second, which measures some of the same marginals again, from noisy answers to
+the first; its cost is bounded before. The costs of such rounds, each as above, add up.
+
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
 """
 
@@ -352,7 +355,6 @@ def measured(header, matrices, arrays, p):
     """Return how many parts there are of each (s_k, b_k), and the number of rows of all."""
     parts, noise = header["plan"]["parts"], header["noise"]
     known, found, rows = {}, Counter(), 0
-    unused = set(range(len(matrices)))
     if not parts or len(parts) != len(noise):
         raise ValueError("there is not one scale of noise for each part")
     for part, (steps, power) in zip(parts, noise):
@@ -366,7 +368,6 @@ def measured(header, matrices, arrays, p):
         blocks = [matrices[place] for place in places]
         if factors is not None and arrays[factors][1] != "<i8":
             raise ValueError("row multipliers are not integers")
-        unused.difference_update(places)
         if key not in known:  # many parts are alike
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
         scale = exact(steps) * Fraction(2) ** power
@@ -374,8 +375,6 @@ def measured(header, matrices, arrays, p):
             raise ValueError("a part is measured without noise, or measures nothing")
         found[known[key], scale] += 1
         rows += math.prod(block.rows for block in blocks)
-    if unused:
-        raise ValueError("no part measures one of the matrices")
     return found, rows
 
 
@@ -622,6 +621,35 @@ def counted(header, p):
     return len(names) * Fraction(math.ceil(2**160 / scale**p), 2**160), scale
 
 
+def rounds(header):
+    """Return the header with the parts of the first round alone, one on each marginal, and of the second."""
+    parts, noise = header["plan"]["parts"], header["noise"]
+    marginals = [tuple(sorted(i for positions, _ in part["blocks"] for i in positions)) for part in parts]
+    begun = len(set(marginals))
+    again = marginals[begun:]
+    if len(set(marginals[:begun])) != begun or len(set(again)) != len(again) or not again:
+        raise ValueError("a round measures a marginal twice, or the second measures none")
+    for mine in (slice(begun), slice(begun, None)):
+        yield {**header, "plan": {**header["plan"], "parts": parts[mine]}, "noise": noise[mine]}
+
+
+def bounds(header, matrices, arrays, p, outside):
+    """Return bounds of what a record costs that is added, removed or replaced, the last one the least.
+
+    The first is that of versions which took the removal of two records for a replacement.
+    """
+    parts, _ = measured(header, matrices, arrays, p)
+    # every s_k / b_k^p is rounded up to a multiple of 2^-160
+    total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
+    costs = [max(Fraction(total, 2**160), outside)]
+    if header["authorization"]["budget"]["neighbours"] == "replace":
+        for one, two in replacement(header, matrices, arrays, p):
+            # by one out of domain, or by another
+            between = max(Fraction(one, 2**160) + outside, Fraction(two, 2**160))
+            costs.append(min(between / 2**p, costs[0]))
+    return costs
+
+
 def checks(folder):
     """Check a release, one line for each fact."""
     header, arrays = read_archive(folder / "measurement.mdp")
@@ -629,17 +657,19 @@ def checks(folder):
     p = {"gaussian": 2, "laplace": 1}[noise]
     matrices = [Block(form, arrays) for form in header["plan"]["matrices"]]
     parts, rows = measured(header, matrices, arrays, p)
-    # every s_k / b_k^p is rounded up to a multiple of 2^-160
-    total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
+    if len({place for part in header["plan"]["parts"] for _, place in part["blocks"]}) < len(matrices):
+        raise ValueError("no part measures one of the matrices")
     outside, scale_outside = counted(header, p)
-    costs = [max(Fraction(total, 2**160), outside)]  # earlier versions took it for a replacement, too
-    if record["budget"]["neighbours"] == "replace":
-        for one, two in replacement(header, matrices, arrays, p):
-            # by one out of domain, or by another
-            between = max(Fraction(one, 2**160) + outside, Fraction(two, 2**160))
-            costs.append(min(between / 2**p, costs[0]))
-    cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
-    yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
+    if header["plan"]["kind"] == "rounds":  # the whole budget is authorized before the second is planned
+        first, second = rounds(header)
+        spent = bounds(first, matrices, arrays, p, outside)[-1]
+        spent += bounds(second, matrices, arrays, p, Fraction(0))[-1]
+        cost = exact(record["cost"])
+        yield spent <= cost, f"both rounds together cost {float(spent):.9g}, of {float(cost):.9g} = {cost}"
+    else:
+        costs = bounds(header, matrices, arrays, p, outside)
+        cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
+        yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}

@@ -1,6 +1,8 @@
 """The mechanisms of private-pgm are told the marginals that mbi itself would give."""
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +17,8 @@ def test_marginals_are_those_of_mbi() -> None:
 
 
 def marginals_are_those_of_mbi() -> None:
-    import jax
-    import mbi
-
+    jax: Any = import_module("jax")
+    mbi: Any = import_module("mbi")
     jax.config.update("jax_enable_x64", True)
     sizes = {"a": 3, "b": 2, "c": 4, "d": 2, "e": 3}
     domain = mbi.Domain(list(sizes), list(sizes.values()))

@@ -12,7 +12,7 @@ from matrixdp.measure.measurement import measure
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Axis, Evidence, Likelihood
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plan import Block, Direct, Part, Rounds
 from matrixdp.sources import open_source
 from matrixdp.testing import dense_measurement
 from tests.plan.test_plans import DOMAIN, PAIR, plans
@@ -49,14 +49,18 @@ PLANS = {f"{kind} {noise}": plan for noise in (GAUSSIAN, LAPLACE) for kind, plan
 def test_losses_are_those_of_the_dense_matrices(plan):
     measurement = measured(plan)
     evidence = fitted_to(measurement)
-    pairs = [(p, s, v) for p, s, v in zip(plan.parts, measurement.scales, measurement.values, strict=True)]
-    pairs = [pair for pair in pairs if pair[0].attributes]
+    answered = list(zip(plan.parts, measurement.scales, measurement.values, strict=True))
+    together = plan.positions.values() if isinstance(plan, Rounds) else [[i] for i in range(len(answered))]
+    pairs = [[answered[place] for place in places] for places in together]
+    pairs = [answers for answers in pairs if answers[0][0].attributes]
     first, second = RANDOM.dirichlet(np.ones(24), 2).reshape(2, *DOMAIN.shape) * 60
-    for part, (own, scale, values) in zip(evidence.parts, pairs, strict=True):
-        rows = dense_measurement(own, DOMAIN)
+    for part, answers in zip(evidence.parts, pairs, strict=True):
 
-        def loss(table, rows=rows, scale=scale, values=values):
-            return ((rows @ table.ravel() - values) ** 2).sum() / scale.variance / 2
+        def loss(table, answers=answers):
+            off = [(dense_measurement(own, DOMAIN) @ table.ravel() - values) for own, _, values in answers]
+            return sum(
+                (o**2).sum() / scale.variance / 2 for o, (_, scale, _) in zip(off, answers, strict=True)
+            )
 
         held = [cells(part, table) for table in (first, second)]
         found = [part.loss(own) for own in held]

@@ -9,7 +9,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
-from matrixdp.plan import PLAN_KINDS, Block, Direct, Joint, Local, Part, Plan, Pooled, Split, Union
+from matrixdp.plan import PLAN_KINDS, Block, Direct, Joint, Local, Part, Plan, Pooled, Rounds, Split, Union
 from matrixdp.plan.split import residual_weights
 from matrixdp.testing import check_plan, dense_measurement
 
@@ -54,6 +54,12 @@ def plans(noise):
     return {
         "direct": at_unit_cost(Direct, [tall], noise),
         "split": at_unit_cost(Split, [total, centered, identity(("b",), 2.0)], noise, weights=weights),
+        "rounds": at_unit_cost(
+            Rounds,
+            [total, centered, identity(("b",), 2.0), replace(centered, variance=7.0), identity(("b",), 5.0)],
+            noise,
+            weights=weights,
+        ),
         "pooled": at_unit_cost(Pooled, pooled, noise),
         "local": at_unit_cost(Local, local, noise),
         "union": at_unit_cost(Union, union, noise),
@@ -74,6 +80,7 @@ WORKLOADS = {
 }
 
 
+WORKLOADS["rounds"] = WORKLOADS["split"]
 WORKLOADS |= dict.fromkeys(
     ("pooled", "local", "joint"),
     mdp.Workload(

@@ -30,6 +30,11 @@ _FATES = {
     "skipped": "leave it out",
     "too large": "leave it out: too large",
 }
+#: What the errors of a strategy say of one that is measured in rounds: half of the budget doubles variances.
+_IN_ROUNDS = (
+    "2: the errors above are those of one round; the second is planned from noisy answers to the first, to "
+    "publish more counts, and no standard error will be above sqrt(2) times the one shown"
+)
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
 
@@ -129,9 +134,8 @@ def select(
             asked = written.workload, written.series.attribute
             strategy = select_over_time(*asked, budget, noise, reporter.stage)
         elif strategy_file is None:
-            strategy = mdp.select(
-                written.workload, mechanism=mechanism, progress=reporter.stage, **how, **options
-            )
+            asking: dict[str, Any] = {"progress": reporter.stage, "rounds": written.rounds}
+            strategy = mdp.select(written.workload, mechanism=mechanism, **asking, **how, **options)
         else:
             if mechanism != "auto" or options:
                 found = "a strategy beside --mechanism, its options or --certify"
@@ -151,6 +155,8 @@ def select(
         strategy.save(save)
     if picture is not None:
         strategy.plot(budget).savefig(picture, dpi=150)
+    if written.rounds > 1:
+        figures["rounds"] = written.rounds
     if written.series is not None:
         figures["answers_come"] = schedules(written.workload, written.series.attribute)
     if as_json:
@@ -245,6 +251,8 @@ def _show(
         "unit": console.unit_in_words(budget.unit),
         "time, memory": f"{number('seconds')} s, {number('peak_memory_mb')} MB",
     }
+    if "rounds" in figures:
+        facts["rounds"] = _IN_ROUNDS
     if "ledger" in figures:
         facts["ledger"] = figures["ledger"]["says"]
     if save is not None:

@@ -21,7 +21,8 @@ from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
-from matrixdp.plan import Analysis, Estimates, Part, Plan
+from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
+from matrixdp.plan.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget, Clause
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source
@@ -403,13 +404,23 @@ def measured_cost(
 ) -> Cost:
     """Return the exact cost of a measurement, the plan and its counts together; see `plan_cost`.
 
+    Of rounds it is the sum of what each costs: the second is planned from noisy answers to the first.
+
     Raises
     ------
     PrivacyError
         If a part has no noise or no sensitivity, or noise of another kind than the plan's.
     """
-    return plan_cost(plan, scales, neighbours, None if counts is None else counts.cost)
+    outside = None if counts is None else counts.cost
+    if not isinstance(plan, Rounds):
+        return plan_cost(plan, scales, neighbours, outside)
+    begun = len(plan.begun)
+    first = plan_cost(plan.first, scales[:begun], neighbours, outside)
+    return Cost(first.value + plan_cost(plan.second, scales[begun:], neighbours).value, plan.noise)
 
+
+#: Returns what is measured again, given the plan of the first round, its noise variances and its estimates.
+SecondRound = Callable[[Split, Sequence[float], Estimates], Split]
 
 #: Is told what follows from the plan and the budget alone, before any record is counted; nothing after.
 _LOG = logging.getLogger(__name__)
@@ -518,6 +529,16 @@ class Measurement:
             analysis.through = (self.periods.attribute, self.periods.through)
         return analysis
 
+    @cached_property
+    def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:
+        """The parts with the variances of their noisy answers, and these; of rounds their averages."""
+        variances = [scale.variance for scale in self.scales]
+        if not isinstance(self.plan, Rounds):
+            return tuple(zip(self.plan.parts, variances, self.values, strict=True))
+        averages = self.plan.averages(variances)
+        known = [variance for variance, _ in averages], averaged(averages, self.values)
+        return tuple(zip(self.plan.begun, *known, strict=True))
+
     @property
     def whole(self) -> bool:
         """Whether all of the plan is measured: of a series, every period."""
@@ -560,6 +581,7 @@ class Measurement:
             ledger=authorization.ledger,
             counted=self.out_of_domain_counts is not None,
             reading={own.name: own.reading for own in self.plan.domain if own.reading},
+            rounds=isinstance(self.plan, Rounds),
         )
 
 
@@ -584,6 +606,23 @@ def maximal_marginals(marginals: Iterable[tuple[str, ...]]) -> dict[tuple[str, .
                 holders.setdefault(name, []).append(holder)
         chosen[holder].append(marginal)
     return chosen
+
+
+def as_authorized(
+    authorization: Authorization,
+    plan: Plan,
+    scales: tuple[NoiseScale, ...],
+    counts: OutOfDomainCounts | None = None,
+) -> bool:
+    """Return whether a measurement costs what was authorized: of rounds, at most that.
+
+    What the second round costs is not known to the last digit when the whole budget is authorized.
+    """
+    cost = measured_cost(plan, scales, counts, authorization.budget.neighbours)
+    if isinstance(plan, Rounds):
+        return cost <= authorization.cost
+    # earlier versions charged a replacement what removing two records costs
+    return authorization.cost in (cost, measured_cost(plan, scales, counts))
 
 
 def random_source(seed_not_private: int | None) -> RandomSource:
@@ -616,6 +655,7 @@ def measure(
     release: Path | None = None,
     before_noise: Callable[[], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    second: SecondRound | None = None,
 ) -> Measurement:
     """Measure a plan on a table: the only step that reads data.
 
@@ -629,6 +669,9 @@ def measure(
     and says so, and no ledger is debited. ``release`` is where the release will go, for the ledger.
     ``before_noise`` is called once, before any noise is drawn: what it raises ends the measurement, and no
     noise was drawn. ``progress`` is called with the number of parts measured and the number of all.
+
+    With ``second`` the plan is measured with half of the budget. From its noisy answers ``second`` plans what
+    is measured with the rest, of the table as it then is; the whole budget is authorized before the first.
 
     Raises
     ------
@@ -652,7 +695,8 @@ def measure(
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     between, number = budget.neighbours, len(rules.counts)
     allowed = plan.noise.cost(budget)
-    scales, cost = calibrate(plan, allowed, max_records, between, counted=number > 0)
+    share = allowed if second is None else Cost(allowed.value * FIRST_SHARE, plan.noise)
+    scales, cost = calibrate(plan, share, max_records, between, counted=number > 0)
     counted = None
     if number:
         # what the plan leaves them, so that its cost is the cost of both
@@ -660,7 +704,7 @@ def measure(
         cost = plan_cost(plan, scales, between, counts_cost(counted, number))
     random = random_source(seed_not_private)
     debited = ledger if random.private else None
-    authorization = authorize(cost, budget, debited)
+    authorization = authorize(cost if second is None else allowed, budget, debited)
     groups = maximal_marginals(plan.positions)
     # what the table cannot answer at all is refused here, and costs nothing
     marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
@@ -677,6 +721,10 @@ def measure(
             plan, scales, groups, marginals, max_records, random, before_noise, progress
         )
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
+        known = random.private, max_records, rules, assumptions, reservation, counts
+        measured = Measurement(plan, scales, values, authorization, *known)
+        if second is not None:
+            measured = _measured_again(measured, second, cost, source, random, progress)
     except BaseException as error:
         if reservation is not None:
             error.add_note(SafeNote(reservation.note))
@@ -685,8 +733,31 @@ def measure(
             listed = f"`matrixdp ledger show {debited.path}` lists what counts as spent"
             error.add_note(SafeNote(f"The ledger {debited.path} may have been debited; {listed}"))
         raise
-    known = random.private, max_records, rules, assumptions, reservation, counts
-    return Measurement(plan, scales, values, authorization, *known)
+    return measured
+
+
+def _measured_again(
+    first: Measurement,
+    second: SecondRound,
+    cost: Cost,
+    source: Source,
+    random: RandomSource,
+    progress: Callable[[int, int], None] | None,
+) -> Measurement:
+    """Measure a second round, planned from the noisy answers of the first, with what the first left."""
+    begun, budget = first.plan, first.authorization.budget
+    assert isinstance(begun, Split)  # as checked by whoever plans
+    noise = [scale.variance for scale in first.scales]
+    plan = second(begun, noise, first.estimates)
+    left = Cost(first.authorization.cost.value - cost.value, plan.noise)
+    scales, _ = calibrate(plan, left, first.max_records, budget.neighbours)
+    both, every = Rounds.of(begun, plan), (*first.scales, *scales)
+    if not as_authorized(first.authorization, both, every, first.out_of_domain_counts):
+        raise PrivacyError("rounds: the second costs more than the first left of the budget")
+    groups = maximal_marginals(plan.positions)
+    marginals = source.marginals(plan.domain, list(groups), first.out_of_domain, budget.unit)
+    values, _ = _noisy_answers(plan, scales, groups, marginals, first.max_records, random, None, progress)
+    return replace(first, plan=both, scales=every, values=(*first.values, *values))
 
 
 # Series: authorized and debited once, measured row by row.

@@ -43,6 +43,11 @@ _ASSUMED = (
         {"bits": 16_384},
     ),
 )
+_ROUNDS = Clause(
+    "rounds",
+    "How the noise of the second round of measurements is shared out follows from the noisy answers of the "
+    "first, and from nothing else of the data. The promise holds for both rounds together.",
+)
 _SIDE_CHANNELS = Clause(
     "side-channels",
     "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
@@ -77,6 +82,8 @@ class PrivacyStatement:
         Whether the numbers of records out of domain were measured too.
     reading : mapping of str to str
         How attributes count numbers beyond their ends, and other rules of reading, in sentences.
+    rounds : bool
+        Whether a second round of measurements was planned from the noisy answers of the first.
     """
 
     private: bool
@@ -89,6 +96,7 @@ class PrivacyStatement:
     ledger: LedgerEntry | None = None
     counted: bool = False
     reading: Mapping[str, str] = field(default_factory=dict)
+    rounds: bool = False
 
     @property
     def neighbours(self) -> str:
@@ -134,6 +142,8 @@ class PrivacyStatement:
     def covered(self) -> tuple[Clause, ...]:
         """What the promise covers."""
         promised = [_POST_PROCESSING, _out_of_domain(self.counted, self.reading), _EXACT_ARITHMETIC]
+        if self.rounds:
+            promised.append(_ROUNDS)
         if self.ledger is not None:
             parameters = {"dataset": self.ledger.dataset, "total": exact_text(self.ledger.total)}
             promised.append(Clause("ledger", _together(self.ledger), parameters))
@@ -357,6 +367,7 @@ def statement(
     ledger: LedgerEntry | None = None,
     counted: bool = False,
     reading: Mapping[str, str] | None = None,
+    rounds: bool = False,
 ) -> PrivacyStatement:
     """State what a release promises.
 
@@ -376,6 +387,8 @@ def statement(
         Whether the numbers of records out of domain were measured too.
     reading : mapping of str to str, optional
         How attributes count numbers beyond their ends, and other rules of reading, in sentences.
+    rounds : bool
+        Whether a second round of measurements was planned from the noisy answers of the first.
 
     Returns
     -------
@@ -406,5 +419,5 @@ def statement(
         raise PrivacyError.at(("private",), f"a {type(private).__name__}", "True or False", code="wrong-type")
     checked_cost(cost, budget)
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
-    known = promised, _ASSUMED, assumptions, ledger, counted, reading or {}
+    known = promised, _ASSUMED, assumptions, ledger, counted, reading or {}, rounds
     return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

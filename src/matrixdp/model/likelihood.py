@@ -441,14 +441,13 @@ class Evidence:
         (90.0, [('sex',)])
         """
         check_ended(measurement)
-        domain, parts = measurement.plan.domain, measurement.plan.parts
-        cells = sum(domain.cells(cells_of(domain, part.attributes)[0]) for part in parts)
+        domain, answered = measurement.plan.domain, measurement.answered
+        cells = sum(domain.cells(cells_of(domain, part.attributes)[0]) for part, _, _ in answered)
         if cells > MAX_CELLS:
             found = f"the measured marginals have {cells} cells"
             raise TooLargeError(f"{found}; a model is fitted to at most {MAX_CELLS}")
         axes: Axes = {}
-        measured = zip(parts, measurement.scales, measurement.values, strict=True)
-        made = [Likelihood.of(part, own.variance, values, domain, axes) for part, own, values in measured]
+        made = [Likelihood.of(part, variance, values, domain, axes) for part, variance, values in answered]
         known = Constraints(domain) if constraints is None else constraints
         total = _estimated_total(measurement) if known.total is None else known.total
         estimates = {name: _answers(measurement, (name,), Identity()) for name in free_attributes(domain)}
@@ -545,9 +544,9 @@ def check_ended(measurement: Measurement) -> None:
 
 def _estimated_total(measurement: Measurement) -> float:
     """Return the estimated number of records, above 0; refuse where it does not follow."""
-    precise = np.argsort([own.variance for own in measurement.scales], kind="stable")
+    precise = np.argsort([variance for _, variance, _ in measurement.answered], kind="stable")
     # a marginal may have been measured by itself: its cells sum to the total
-    for names in ((), *(measurement.plan.parts[place].attributes for place in precise)):
+    for names in ((), *(measurement.answered[place][0].attributes for place in precise)):
         found = _answers(measurement, names, Total())
         if found is not None:
             return max(float(found[0]), _LEAST_TOTAL)

@@ -59,11 +59,10 @@ def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
         raise UnsupportedQueryError(
             "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)", "missing-library"
         ) from None
-    domain, parts = measurement.plan.domain, measurement.plan.parts
-    made = []
-    for part, scale, values in zip(parts, measurement.scales, measurement.values, strict=True):
+    domain, made = measurement.plan.domain, []
+    for part, variance, values in measurement.answered:
         cells = part.multipliers is None and part.listed == part.attributes
         cells = cells and all(block.matrix.kind == "identity" for block in part.blocks)
         query = {} if cells else {"query": measured_query(part, domain)}
-        made.append(mbi.LinearMeasurement(values, part.attributes, math.sqrt(scale.variance), **query))
+        made.append(mbi.LinearMeasurement(values, part.attributes, math.sqrt(variance), **query))
     return mbi.Domain(domain.names, domain.shape), made  # type: ignore[arg-type, unused-ignore]

@@ -4,6 +4,7 @@ from matrixdp.plan.joint import Joint
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.plan import PLAN_KINDS, Analysis, Estimates, GroupError, Plan
 from matrixdp.plan.pooled import Pooled
+from matrixdp.plan.rounds import Rounds
 from matrixdp.plan.split import Direct, Split, SplitAnalysis, TableAnalysis, residual_weights
 from matrixdp.plan.union import Local, Union, UnionAnalysis
 
@@ -19,6 +20,7 @@ __all__ = [
     "Part",
     "Plan",
     "Pooled",
+    "Rounds",
     "Split",
     "SplitAnalysis",
     "TableAnalysis",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import combinations_with_replacement
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -228,32 +228,48 @@ class PieceAnalysis(Analysis):
         for _, place, pieces in self._row_pieces(group.attributes, group.rows()):
             if place is not None:
                 part = self.parts[place]
-                if part.rows * len(pieces) > most:
+                shares = self.variables(place)
+                if part.rows * len(pieces) * len(shares) > most:
                     return None
-                found.append(self.noise[place] * self._measured_rows(part, pieces) ** 2)
+                terms = self.noise[place] * self._measured_rows(part, pieces) ** 2
+                found += [share * terms for share in shares]
         return np.concatenate(found, axis=1)
+
+    def variables(self, _place: int) -> Sequence[float]:
+        """Return the shares in a part's variance of the variables that its noise consists of: of one."""
+        return (1.0,)
 
     # ---- groups --------------------------------------------------------------------------------
 
     def variances(self, group: Group) -> Array:
         if group.queries > MAX_VARIANCES:
             raise TooLargeError(f"{group.name}: {group.queries} variances would be formed at once")
+        total = np.zeros(group.queries)
+        for _, own in self._variances_by_part(group):
+            total += own
+        return np.maximum(total, 0.0) if isinstance(group, DenseGroup) else total
+
+    def by_part(self, group: Group) -> dict[int, float]:
+        """Return how much each part adds to the sum of the variances, by the place of the part."""
+        return {place: float(own.sum()) for place, own in self._variances_by_part(group)}
+
+    def _variances_by_part(self, group: Group) -> Iterator[tuple[int, Array]]:
+        """Yield the place of each part that answers a group, and what it adds to the variances, flat."""
         group = self.asked(group)
         products = self._products_of(group)
         if not products:
             self.check_support(group)
-            pieces = self._row_pieces(group.attributes, group.rows())
-            own = [self._row_covariances(p, rows, rows, True) for _, p, rows in pieces if p is not None]
-            return np.asarray(np.sum([np.zeros(group.queries), *own], axis=0))
-        total = np.zeros(products[0][1].counts)
+            for _, place, rows in self._row_pieces(group.attributes, group.rows()):
+                if place is not None:
+                    yield place, self._row_covariances(place, rows, rows, True)
+            return
         for kept, place in self.pieces(group.attributes):
             if place is not None:
+                added: Any = 0.0
                 for (sign, left), (other, right) in combinations_with_replacement(products, 2):
                     factor = sign * other if left is right else 2.0 * sign * other
-                    total += factor * self._product_covariances(place, kept, left, right)
-        if isinstance(group, DenseGroup):
-            return group.arranged(np.maximum(total, 0.0))
-        return total.ravel()
+                    added = added + factor * self._product_covariances(place, kept, left, right)
+                yield place, group.arranged(added) if isinstance(group, DenseGroup) else added.ravel()
 
     def _product_covariances(
         self, place: int, kept: tuple[str, ...], left: ProductGroup, right: ProductGroup

@@ -231,6 +231,11 @@ class WrittenSpecification(Record):
     series: SeriesRule | None = key(
         _SeriesForm(), default=None, about="publish period by period, all under one budget", blank=False
     )
+    rounds: int = key(
+        forms.whole("1 or 2", least=1, most=2),
+        default=1,
+        about="2 plans half of the budget from noisy answers to the first half, to publish more counts",
+    )
     targets: Mapping[str, float] | None = key(
         MappingOf(
             forms.number("a finite number above 0, in records", above=0),

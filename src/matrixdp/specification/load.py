@@ -263,6 +263,8 @@ class Specification:
         What readers are told of a release.
     series : SeriesRule or None
         The attribute whose values are the periods of a series; None for a release.
+    rounds : {1, 2}
+        In how many rounds the table is measured.
     document : dict
         The same as plain values for JSON, with arrays as lists; `load_specification` reads it.
     files : frozenset of path
@@ -286,6 +288,7 @@ class Specification:
     structural_zeros: tuple[ImpossibleBox, ...]
     publication: Publication
     series: SeriesRule | None
+    rounds: int
     document: Mapping[str, object]
     files: frozenset[Path]
 
@@ -535,6 +538,7 @@ def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule
             "add_remove in a series",
         ),
         (written.invariants, ("invariants",), "invariants beside series", "none"),
+        (written.rounds > 1, ("rounds",), "2 beside series", "1"),
     ):
         if said:
             raise SpecificationError.at(place, found, expected, code="not-supported")
@@ -555,6 +559,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
+    if targets and written.rounds > 1:
+        expected = "1 beside targets: what they cost is known before the first round"
+        raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
     if written.series is not None:
         _check_series(written, written.series.attribute, domain, rule)
     document = written.to_spec() | {"domain": domain.to_spec(), "out_of_domain": rule.to_spec(domain)}
@@ -586,6 +593,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         structural_zeros=structural_zeros,
         publication=written.publication,
         series=written.series,
+        rounds=written.rounds,
         document=document,
         files=frozenset(files),
     )

@@ -28,7 +28,7 @@ from matrixdp.measure.measurement import (
     NoiseScale,
     OutOfDomainCounts,
     Periods,
-    measured_cost,
+    as_authorized,
 )
 from matrixdp.noise import Cost, Noise, noise_named
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
@@ -408,9 +408,7 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         archive.require(said, "it does not say whether it is private, or for how many records")
         scales = tuple(_read_scale(form, plan.noise, archive) for form in header["noise"])
         archive.require(len(scales) == len(plan.parts), "its noise does not fit its strategy")
-        # earlier versions charged a replacement what removing two records costs
-        either = {authorization.budget.neighbours, "add_remove"}
-        if authorization.cost not in [measured_cost(plan, scales, counts, one) for one in either]:
+        if not as_authorized(authorization, plan, scales, counts):
             raise archive.damaged("its strategy costs more or less than it says")
         ends = np.cumsum([part.rows for part in plan.parts])
         steps = archive.array(header["values"], (int(ends[-1]),))

@@ -159,6 +159,9 @@ def release(
         debited.check_any(reference, possible_noises(noise, reference, mechanism)[0])
     if isinstance(table, str | os.PathLike):
         specification.check_table(table)
+    if specification.rounds > 1 and strategy is not None:
+        expected = "1 beside a strategy, or no strategy: it is selected for rounds"
+        raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
     source = open_source(table, table_name=table_name, quoted_newlines=specification.quoted_newlines)
     source.check(specification.domain, specification.out_of_domain, specification.unit)
     with ExitStack() as stack:
@@ -175,6 +178,7 @@ def release(
                 objective=objective,
                 targets=specification.targets or None,
                 progress=progress,
+                rounds=specification.rounds,
                 **(options or {}),
             )
         elif not isinstance(strategy, Strategy):
@@ -203,6 +207,7 @@ def release(
             release=out,
             before_noise=spend,
             progress=counter("measuring", progress),
+            rounds=specification.rounds,
         )
         found = measured.reconstruct(
             specification.workload, confidence, expect, publication=specification.publication

@@ -16,12 +16,22 @@ import numpy as np
 from matrixdp.answers.questions import Question, advised, covariance
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, WorkloadError, each, within
+from matrixdp.errors import (
+    MatrixDPError,
+    PrivacyError,
+    SpecificationError,
+    TooLargeError,
+    WorkloadError,
+    each,
+    within,
+)
 from matrixdp.exact.resources import one_blas_thread
+from matrixdp.forms import describe_value
 from matrixdp.language import dense
 from matrixdp.ledger import Ledger
 from matrixdp.measure.measurement import Measurement, authorize, measure
-from matrixdp.noise import Noise, noise_named
+from matrixdp.noise import GAUSSIAN, Noise, noise_named
+from matrixdp.plan import Rounds
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number
@@ -32,6 +42,7 @@ from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
 from matrixdp.selection.explain import Explanation, explain, part_methods
 from matrixdp.selection.noise_choice import interval, noises_for
+from matrixdp.selection.rounds import check_rounds, second_round
 from matrixdp.selection.selection import Candidate, Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
@@ -44,6 +55,7 @@ if TYPE_CHECKING:
 
     from matrixdp.releases import Release
 
+_ROUNDS = "measured in two rounds, the second for counts that can be published"
 _FIGURES = {
     "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
     "max": "largest weighted variance at privacy cost 1",
@@ -259,7 +271,7 @@ class Strategy(Displayed):
         return Explanation(chosen.noise.name, candidates, parts)
 
     @property
-    def origin(self) -> dict[str, object]:
+    def origin(self) -> dict[str, Any]:
         """How it was chosen, as plain values: mechanism, reason, certificate."""
         certificate = self.selection.certificate
         return {
@@ -484,6 +496,7 @@ class Strategy(Displayed):
         release: str | os.PathLike[str] | None = None,
         before_noise: Callable[[], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
+        rounds: int = 1,
     ) -> MeasuredStrategy:
         """Measure a table: the one step that reads data, and spends the whole budget.
 
@@ -516,6 +529,10 @@ class Strategy(Displayed):
             Is called once, before any noise is drawn; what it raises ends the measurement.
         progress : callable, optional
             Is called with the number of parts measured and of all.
+        rounds : {1, 2}
+            With 2, half of the budget is spent first; its noisy answers decide how the rest is shared out, so
+            that more counts have a standard error below a third of them. The table is read twice. Gaussian
+            noise only.
 
         Returns
         -------
@@ -531,8 +548,13 @@ class Strategy(Displayed):
             If the ledger cannot be read or written. Before any record is counted.
         SourceError
             If the table cannot be read.
+        SpecificationError
+            If the strategy cannot be measured in rounds.
         """
         self.check_budget(budget, None if seed_not_private is not None else ledger)
+        _check_rounds(rounds)
+        if rounds == 2:
+            check_rounds(self.selection.plan)
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
             with within("out_of_domain"):
@@ -550,6 +572,7 @@ class Strategy(Displayed):
                 release=None if release is None else Path(release),
                 before_noise=before_noise,
                 progress=progress,
+                second=partial(second_round, workload=self.workload) if rounds == 2 else None,
             )
         return MeasuredStrategy(self, measurement)
 
@@ -651,9 +674,15 @@ class MeasuredStrategy(Displayed):
         from matrixdp.releases import Release
 
         asked = self.strategy.workload if workload is None else workload
-        return Release(
-            self.measurement, asked, confidence, self.strategy.origin, expect, publication=publication
-        )
+        origin = self.strategy.origin
+        if isinstance(self.measurement.plan, Rounds):
+            if asked is not self.strategy.workload:
+                expected = "the workload of the strategy: the second round was planned for it"
+                raise WorkloadError.at(("workload",), "another workload", expected, code="conflict")
+            # the second round has another aim: what is known of the loss is that of the first alone
+            said = {name: own for name, own in origin["certificate"].items() if name not in ("loss", "gap")}
+            origin |= {"reason": _ROUNDS, "certificate": said | {"gap": None}}
+        return Release(self.measurement, asked, confidence, origin, expect, publication=publication)
 
     def _lines(self) -> tuple[str, str]:
         from matrixdp.releases.release import NOT_PRIVATE
@@ -664,6 +693,11 @@ class MeasuredStrategy(Displayed):
 
     def _preview(self) -> Preview:
         return self.strategy._preview()
+
+
+def _check_rounds(rounds: object) -> None:
+    if type(rounds) is not int or rounds not in (1, 2):
+        raise SpecificationError.at(("rounds",), describe_value(rounds), "1 or 2", code="out-of-range")
 
 
 def _check(asked: object, budget: object, domain: Domain | None = None) -> None:
@@ -747,6 +781,7 @@ def select(
     targets: Mapping[str, float] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
     certify: bool = False,
+    rounds: int = 1,
     **options: object,
 ) -> Strategy:
     """Choose a strategy for a workload, without the data.
@@ -778,6 +813,9 @@ def select(
         Is called with what is being done and, where it is known, the share that is done.
     certify : bool
         Take longer for a higher lower bound in the certificate.
+    rounds : {1, 2}
+        With 2, choose one that `Strategy.measure` can measure in two rounds: one part on each of several
+        marginals, with Gaussian noise.
     **options : object
         Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product"
         or "fast") for the decomposition, and others. ``auto`` takes those of the mechanisms that it tries.
@@ -793,6 +831,8 @@ def select(
         If the mechanism is unknown, does not have an option, or cannot serve the workload.
     TooLargeError
         If it would need more cells than it can hold.
+    SpecificationError
+        If the workload cannot be measured in two rounds, or would lose by them.
 
     Examples
     --------
@@ -804,9 +844,10 @@ def select(
     """
     _check(workload, budget)
     check_mechanism(mechanism, options)
+    _check_rounds(rounds)
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
-    goal = partial(select_strategy, workload, mechanism=mechanism, objective=objective, targets=targets)
+    goal = partial(select_strategy, workload, objective=objective, targets=targets)
     selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify)
     selections: list[Selection] = []
     for kind in noises:
@@ -814,8 +855,13 @@ def select(
         if selections and tried and _hopeless(kind, selections[0], budget):
             reason = f"a quick trial of {kind.title} noise gave wider intervals"
             continue
-        selections.append(selected(noise=kind, **options))
-    return Strategy(*preferred(selections, reason, budget, targets))
+        # of mechanisms with one part on each marginal this errs least
+        split = rounds == 2 and mechanism == "auto" and kind is GAUSSIAN
+        selections.append(selected(noise=kind, mechanism="residual" if split else mechanism, **options))
+    strategy = Strategy(*preferred(selections, reason, budget, targets))
+    if rounds == 2:
+        check_rounds(strategy.selection.plan)
+    return strategy
 
 
 def explain_choice(

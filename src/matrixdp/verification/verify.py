@@ -26,12 +26,19 @@ from matrixdp.errors import Path as JsonPath
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
-from matrixdp.measure.measurement import Authorization, Measurement, Periods, measured_cost
+from matrixdp.measure.measurement import (
+    Authorization,
+    Measurement,
+    Periods,
+    as_authorized,
+    measured_cost,
+)
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
 from matrixdp.model.folder import MODEL_FILES, answers_schema
 from matrixdp.model.model import tests_of
+from matrixdp.plan import Rounds
 from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
 from matrixdp.releases import record as records
@@ -39,6 +46,7 @@ from matrixdp.releases.files import expected_in, privacy_mark
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import refuse_leftover
+from matrixdp.selection.rounds import second_round
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 from matrixdp.texts import Publication
@@ -524,6 +532,8 @@ _SENTENCES = {
 }
 #: In standard errors, how far the total that is computed again may lie from what is written.
 _NEAR = 1e-10
+#: How far, relative to it, the noise of the other round may lie from what is computed again.
+_ROUNDS = 1e-6
 _SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", "record", "ledger")
 #: What the files cannot show.
 _BEYOND = (
@@ -634,6 +644,8 @@ def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Pro
     yield from _cost(measurement)
     if measurement.periods is not None:
         yield from _series(folder, measurement, workload)
+    if isinstance(measurement.plan, Rounds):
+        yield from _rounds(measurement, workload)
     private = measurement.private
     words = "said everywhere to be private" if private else "SEEDED, NOT PRIVATE, and said so everywhere"
     yield from settled("private", words, _flags(record, private))
@@ -784,14 +796,14 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
     cost = measured_cost(*measured, authorization.budget.neighbours)
     allowed = cost.noise.cost(authorization.budget)
     problems = []
-    # earlier versions charged a replacement what removing two records costs
-    if authorization.cost not in (cost, measured_cost(*measured)):
+    if not as_authorized(authorization, *measured):
         problems.append(f"recomputed it is {cost.value}; {authorization.cost.value} was authorized")
     if not cost <= allowed:
         problems.append(f"it is above {allowed.value}, which is what {authorization.budget!r} allows")
     share = float(cost.value / allowed.value)
+    as_said = "within what was authorized" if isinstance(measurement.plan, Rounds) else "as authorized"
     words = (
-        f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, as authorized, and "
+        f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, {as_said}, and "
         f"{share:.6%} of what {authorization.budget!r} allows"
     )
     yield from settled("cost", words, problems)
@@ -816,6 +828,28 @@ def _series(folder: Path, measurement: Measurement, workload: Workload) -> Itera
     made = counted(len(periods.published), "publication")
     words = f"{made} of what {records.SERIES} authorized; no row beyond them"
     yield from settled("series", words, problems)
+
+
+def _rounds(measurement: Measurement, workload: Workload) -> Iterator[Finding]:
+    """Plan the second round again from the noisy answers of the first, and compare its noise."""
+    plan = measurement.plan
+    assert isinstance(plan, Rounds)
+    begun = len(plan.begun)
+    noise = [scale.variance for scale in measurement.scales]
+    try:
+        estimates = plan.first.analysed(noise[:begun]).estimates(measurement.values[:begun])
+        again = second_round(plan.first, noise[:begun], estimates, workload)
+    except MatrixDPError as error:
+        yield Finding("rounds", "failed", f"no second round follows from the first ({error})")
+        return
+    follows = {part.attributes: part.variance for part in again.parts}
+    said = dict(zip((part.attributes for part in plan.parts[begun:]), noise[begun:], strict=True))
+    ratios = [said[names] / follows[names] for names in said.keys() & follows]
+    problems = []
+    if said.keys() != follows.keys() or max(ratios) > min(ratios) * (1.0 + _ROUNDS):
+        problems.append("the second round has other noise than follows from the answers of the first")
+    words = f"{len(said)} of {begun} parts measured again, with the noise that the first round leads to"
+    yield from settled("rounds", words, problems)
 
 
 def _flags(record: Mapping[str, Any], private: bool) -> Iterator[str]:

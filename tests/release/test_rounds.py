@@ -1,0 +1,277 @@
+"""Rounds: the second follows from noisy answers to the first, and both keep to one budget."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import SourceError
+from matrixdp.measure.measurement import Measurement, NoiseScale
+from matrixdp.plan import Rounds
+from matrixdp.sources.memory import ArraysSource
+from matrixdp.storage.formats import load_measurement, save_measurement
+from matrixdp.testing import dense_measurement
+from tests.forging import forge_measurement
+from tests.test_verify_cost import verifier
+
+SIZES = {"a": 12, "b": 6, "c": 3}
+SPEC: dict[str, Any] = {
+    "domain": {name: {"min": 0, "max": size - 1} for name, size in SIZES.items()},
+    "workload": [{"marginals": [0, 1, 2]}],
+    "privacy": {"rho": 0.05},
+    "rounds": 2,
+}
+RANDOM = np.random.default_rng(4)
+TABLE = {name: np.minimum(RANDOM.geometric(0.3, 3000) - 1, size - 1) for name, size in SIZES.items()}
+#: The last record is out of domain.
+ONE_OUT = {**TABLE, "a": np.append(TABLE["a"][1:], 99)}
+BUDGETS: list[dict[str, Any]] = [
+    {"rho": 0.05},
+    {"mu": 0.5, "neighbours": "replace"},
+    {"epsilon": 0.1, "delta": 1e-9},
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("rounds") / "out"
+    mdp.release(SPEC, place, table=TABLE)
+    return place
+
+
+def outcome(folder: Path, subject: str) -> str:
+    return {own.subject: own.outcome for own in mdp.verify_release(folder).findings}[subject]
+
+
+def false_of(folder: Path) -> list[str]:
+    """Return what the program that shares no code with this package finds false."""
+    return [words for holds, words in verifier.checks(folder) if holds is False]
+
+
+def workload() -> mdp.Workload:
+    return mdp.load_specification(SPEC).workload
+
+
+def test_a_release_in_rounds_holds(folder: Path) -> None:
+    assert mdp.verify_release(folder).holds
+    assert outcome(folder, "rounds") == "ok"
+    assert false_of(folder) == []
+    release = mdp.load_release(folder)
+    assert "rounds" in [clause.id for clause in release.statement.covered]
+    assert len(release.warnings) == 1
+    record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    # the bound is on what one round can reach, and the loss would be that of the first
+    assert "loss" not in record["strategy"]["certificate"]
+    assert record["strategy"]["certificate"]["gap"] is None
+
+
+def test_a_file_holds_all_of_both_rounds(folder: Path, tmp_path: Path) -> None:
+    measurement, asked = load_measurement(folder / "measurement.mdp")
+    save_measurement(tmp_path / "again.mdp", measurement, asked)
+    again, _ = load_measurement(tmp_path / "again.mdp")
+    for group in asked:
+        np.testing.assert_array_equal(again.estimates.answers(group), measurement.estimates.answers(group))
+        np.testing.assert_array_equal(again.analysis.variances(group), measurement.analysis.variances(group))
+
+
+def gram_of(plan: Rounds, scales: tuple[NoiseScale, ...], places: slice) -> Any:
+    """Return the columns of some parts, in units of the noise, times each other: in fractions."""
+    found: Any = 0
+    for part, scale in zip(plan.parts[places], scales[places], strict=True):
+        rows = np.round(dense_measurement(part, plan.domain)).astype(int)
+        found = found + (rows.T @ rows).astype(object) / scale.exact**2
+    return found
+
+
+@pytest.mark.parametrize("privacy", BUDGETS, ids=str)
+@pytest.mark.parametrize("rule", [{}, {"count": True}], ids=["drop", "count"])
+def test_both_rounds_keep_to_the_budget(privacy: dict[str, Any], rule: Any, tmp_path: Path) -> None:
+    specification = {**SPEC, "privacy": privacy, "out_of_domain": rule}
+    made = mdp.release(specification, tmp_path / "out", table=ONE_OUT, noise="gaussian")
+    measurement = made.measurement
+    plan, scales, budget = measurement.plan, measurement.scales, measurement.authorization.budget
+    assert isinstance(plan, Rounds)
+    begun = len(plan.begun)
+    assert len(plan.parts) > begun > 1
+    allowed = plan.noise.cost(budget).value
+    assert measurement.authorization.cost.value == allowed
+    outside = Fraction(0)
+    if counts := measurement.out_of_domain_counts:
+        outside = len(counts.attributes) / counts.scale.exact**2
+    spent = []
+    for places, out in ((slice(begun), outside), (slice(begun, None), Fraction(0))):
+        gram = gram_of(plan, scales, places)
+        alone = np.diag(gram)
+        if budget.neighbours == "add_remove":
+            spent.append(max(max(alone), out))
+        else:
+            apart = (alone[:, None] + alone - 2 * gram).max()
+            spent.append(max(max(alone) + out, apart) / 4)
+    assert all(0.4999 * allowed < own <= 0.5001 * allowed for own in spent)
+    assert 0.9999 * allowed < sum(spent) <= allowed
+    assert mdp.verify_release(tmp_path / "out").holds
+    assert false_of(tmp_path / "out") == []
+
+
+def test_no_error_is_above_that_of_half_the_budget() -> None:
+    budget = mdp.Budget(rho=0.05)
+    strategy = mdp.select(workload(), budget=budget, rounds=2)
+    found = strategy.measure(TABLE, budget, seed_not_private=1, rounds=2).measurement
+    for group in workload():
+        one = strategy.selection.analysis.variances(group) / 0.1
+        assert (found.analysis.variances(group) <= 2.0001 * one).all()
+        assert (found.analysis.variances(group) >= 0.49 * one).all()
+
+
+def test_rounds_publish_more_counts_where_many_are_small() -> None:
+    """What is asked of the attribute of 500 values, by others, is too fine for this budget."""
+    sizes = {"a": 500, "b": 8, "c": 8, "d": 8}
+    random = np.random.default_rng(2)
+    table = {name: np.minimum(random.geometric(0.35, 20_000) - 1, 7) for name in sizes}
+    table["a"] = random.integers(0, 500, 20_000)
+    asked = mdp.Workload(mdp.Domain(sizes), mdp.marginals([1, 2]))
+    budget = mdp.Budget(rho=0.02)
+    strategy = mdp.select(asked, budget=budget, rounds=2)
+
+    def publishable(measurement: Measurement) -> int:
+        count = 0
+        for group in asked:
+            held, shape = np.zeros(group.queries), [sizes[name] for name in group.attributes]
+            np.add.at(held, np.ravel_multi_index([table[name] for name in group.attributes], shape), 1)
+            count += int((3 * np.sqrt(measurement.analysis.variances(group)) < held).sum())
+        return count
+
+    one, two = (
+        [
+            publishable(strategy.measure(table, budget, seed_not_private=s, rounds=rounds).measurement)
+            for s in range(3)
+        ]
+        for rounds in (1, 2)
+    )
+    assert min(two) > 1.5 * max(one)
+
+
+@pytest.mark.slow
+def test_intervals_cover_although_the_second_round_follows_from_the_first() -> None:
+    """Over 300 runs, false alarm: five standard deviations; a tenth of a standard error is what is said."""
+    runs, budget = 300, mdp.Budget(rho=0.01)
+    strategy = mdp.select(workload(), budget=budget, rounds=2)
+    off: list[Any] = []
+    for seed in range(runs):
+        found = strategy.measure(TABLE, budget, seed_not_private=seed, rounds=2).measurement
+        row = []
+        for group in workload():
+            held, shape = np.zeros(group.queries), [SIZES[name] for name in group.attributes]
+            places = np.ravel_multi_index([TABLE[name] for name in group.attributes], shape) if shape else 0
+            np.add.at(held, places, 1 if shape else 3000)
+            row.append((found.estimates.answers(group) - held) / np.sqrt(found.analysis.variances(group)))
+        off.append(np.concatenate(row))
+    bias = np.mean(off, axis=0)
+    assert abs(bias).max() < 0.1 + 5 / math.sqrt(runs)
+    assert math.sqrt(max(0.0, float((bias**2).mean()) - 1 / runs)) < 0.1
+    assert 0.93 < (np.abs(off) < 1.96).mean() < 0.97
+
+
+# What is forged.
+
+
+def scale_of(place: int, factor: Fraction) -> Callable[[dict[str, Any], dict[str, bytes]], None]:
+    def change(header: dict[str, Any], _: dict[str, bytes]) -> None:
+        steps, power = header["noise"][place]
+        header["noise"][place] = [str(Fraction(round(Fraction(steps) * factor * 2**40), 2**40)), power]
+
+    return change
+
+
+def without_second(header: dict[str, Any], _: dict[str, bytes]) -> None:
+    header["plan"]["parts"] = header["plan"]["parts"][:6]
+    header["noise"] = header["noise"][:6]
+
+
+def test_noise_that_does_not_follow_from_the_first_round_is_found(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "out")
+    forge_measurement(tmp_path / "out", scale_of(-1, Fraction(1001, 1000)))
+    assert outcome(tmp_path / "out", "measurement") == "ok"
+    assert outcome(tmp_path / "out", "rounds") == "failed"
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_less_noise_than_was_paid_for_is_found(folder: Path, tmp_path: Path, place: int) -> None:
+    shutil.copytree(folder, tmp_path / "out")
+    forge_measurement(tmp_path / "out", scale_of(place, Fraction(999, 1000)))
+    assert not mdp.verify_release(tmp_path / "out").holds
+    assert false_of(tmp_path / "out") != []
+
+
+def test_a_round_that_is_cut_off_is_found(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "out")
+    forge_measurement(tmp_path / "out", without_second)
+    assert outcome(tmp_path / "out", "measurement") == "failed"
+
+
+# What is spent when something stops between the rounds.
+
+
+def test_a_ledger_is_debited_for_both_rounds_before_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matrixdp.measure import measurement
+
+    path = tmp_path / "ledger"
+    mdp.Ledger.create(path, "people", mdp.Budget(rho=0.06))
+    order: list[str] = []
+    drawn = measurement._noisy_answers
+
+    def noted(*given: Any) -> Any:
+        left = mdp.Ledger.open(path).left
+        assert left is not None
+        order.append(f"drawn with {float(left.rho or 0):.3f} left")
+        return drawn(*given)
+
+    monkeypatch.setattr(measurement, "_noisy_answers", noted)
+    mdp.release(SPEC, table=TABLE, ledger=path)
+    assert order == ["drawn with 0.010 left"] * 2
+    with pytest.raises(mdp.PrivacyError):
+        mdp.release(SPEC, table=TABLE, ledger=path)
+    assert len(order) == 2
+
+
+def test_a_stop_between_the_rounds_spends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    count = ArraysSource.count
+
+    def once(self: ArraysSource, request: Any) -> Any:
+        reads.append(1)
+        if len(reads) > 1:
+            raise SourceError("the table is gone")
+        return count(self, request)
+
+    mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=0.06))
+    monkeypatch.setattr(ArraysSource, "count", once)
+    with pytest.raises(SourceError) as caught:
+        mdp.release(SPEC, tmp_path / "out", table=TABLE, ledger=tmp_path / "ledger")
+    assert len(reads) == 2
+    assert any("spent" in note for note in caught.value.__notes__)
+    left = mdp.Ledger.open(tmp_path / "ledger").left
+    assert left is not None
+    assert float(left.rho or 0) < 0.0101
+    assert not (tmp_path / "out").exists()
+
+
+# Models and exports take both rounds.
+
+
+def test_a_model_is_fitted_to_both_rounds(folder: Path) -> None:
+    release = mdp.load_release(folder)
+    model = release.model()
+    for name, size in SIZES.items():
+        shares = np.bincount(TABLE[name], minlength=size) / 3000
+        found = np.asarray(model.answer(mdp.marginals([[name]])).to_pandas()["estimate"])
+        assert np.abs(found / 3000 - shares).max() < 0.1
