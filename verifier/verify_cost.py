@@ -38,8 +38,8 @@ Counts of records out of domain are rows of their own. A record in the domain mo
 count; one out of it moves at most all n such counts by 1 each, and no part. So the cost is the larger of the
 above and n / b^p, b being their scale.
 
-A release in two rounds plans the second, which measures some of the same marginals again, from noisy answers to
-the first; its cost is bounded before. The costs of such rounds, each as above, add up.
+A release in two rounds plans the second, which measures some of the same marginals again, from noisy answers
+to the first; its cost is bounded before. The costs of such rounds, each as above, add up.
 
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
 """
