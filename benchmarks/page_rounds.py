@@ -165,7 +165,10 @@ def _peers(parts: list[dict[str, Any]]) -> list[str]:
     if not parts:
         return []
     lines = ["## Beside AIM and MWEM+PGM", "", *[line for text in _PEERS for line in (text, "")]]
-    head = ["marginals", "epsilon", "answers", "RMSE", "L1", "relative", "within a third", "seconds"]
+    head = [
+        "marginals", "epsilon", "answers", "RMSE", "L1", "relative", "within a third", "CV below a third",
+        "seconds",
+    ]  # fmt: skip
     for part in parts:
         rows = [cells for row in part["figures"]["rows"] for cells in _methods(row)]
         lines += [f"### {part['figures']['table']}", "", *table(head, rows, left=3), ""]
@@ -177,7 +180,9 @@ def _methods(row: dict[str, Any]) -> Iterator[list[str]]:
         if name in row["methods"]:
             own = row["methods"][name]
             figures = [plain(own[key], 3) for key in ("rmse", "l1", "relative")]
-            yield [*_asked(row), title, *figures, f"{100 * own['within']:.1f}%", plain(own["seconds"], 2)]
+            share = f"{100 * own['share']:.1f}%" if "share" in own else ""
+            within = f"{100 * own['within']:.1f}%"
+            yield [*_asked(row), title, *figures, within, share, plain(own["seconds"], 2)]
 
 
 def _cells(part: dict[str, Any] | None) -> list[str]:

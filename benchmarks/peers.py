@@ -1,4 +1,4 @@
-"""Marginals answered by one round, its model, and by AIM and MWEM+PGM of private-pgm: errors on real tables.
+"""Errors of marginals on real tables: one round and two, their models, AIM and MWEM+PGM of private-pgm.
 
     python benchmarks/peers.py bundled --adult adult.csv --mechanisms private-pgm/mechanisms
 
@@ -23,11 +23,12 @@ import numpy as np
 from harness import emit
 from mechanisms_of_pgm import MECHANISMS, run_mechanism
 from numpy.typing import NDArray
-from rounds import DELTA, EPSILONS, TABLES, tables_of
+from rounds import CV, DELTA, EPSILONS, TABLES, tables_of
 
 import matrixdp as mdp
 from matrixdp.model.likelihood import Evidence
 from matrixdp.model.mixture_fit import choose
+from matrixdp.plan import Analysis
 from matrixdp.queries import ProductGroup
 from matrixdp.sources import open_source
 
@@ -81,29 +82,36 @@ def judged(answers: Callable[[Names], Array], truth: dict[Names, Array]) -> dict
 def own_rows(
     table: Codes, domain: mdp.Domain, truth: dict[Names, Array], epsilon: float
 ) -> dict[str, dict[str, float]]:
-    """Return the errors of one round, by its unbiased answers and by its model, and of sized weights."""
+    """Return the errors of one round and of two, by unbiased answers and by models, and of sized weights."""
     budget = mdp.Budget(epsilon=epsilon, delta=DELTA)
     rows = {}
-    for kind, power in (("one round", 0.0), ("one round, sized", 0.25)):
+    for kind, power, rounds in (("one round", 0.0, 1), ("one round, sized", 0.25, 1), ("two rounds", 0.0, 2)):
         entries = [mdp.marginals([list(names)], weight=own.size**power) for names, own in truth.items()]
         workload = mdp.Workload(domain, *entries)
         started = time.process_time()
-        release = mdp.select(workload).measure(table, budget, seed_not_private=SEED)
-        estimates = release.measurement.estimates
+        strategy = mdp.select(workload, rounds=rounds)
+        measured = strategy.measure(table, budget, seed_not_private=SEED, rounds=rounds).measurement
         groups = {own.attributes: own for own in workload if isinstance(own, ProductGroup)}
-
-        def unbiased(names: Names, estimates: Any = estimates, groups: Any = groups) -> Array:
-            return np.asarray(estimates.answers(groups[names]))
-
-        rows[kind] = judged(unbiased, truth) | {"seconds": time.process_time() - started}
+        answers = {names: measured.estimates.answers(groups[names]) for names in truth}
+        rows[kind] = judged(answers.__getitem__, truth) | {
+            "share": _publishable(measured.analysis, groups, truth),
+            "seconds": time.process_time() - started,
+        }
         if not power:
             started = time.process_time()
-            chosen = choose(Evidence.of(release.measurement))
-            rows["one round, mixture"] = judged(chosen.mixture.marginal, truth) | {
+            chosen = choose(Evidence.of(measured))
+            rows[f"{kind}, mixture"] = judged(chosen.mixture.marginal, truth) | {
                 "seconds": time.process_time() - started,
                 "accepted": chosen.tests.accepted,
             }
     return rows
+
+
+def _publishable(analysis: Analysis, groups: dict[Names, ProductGroup], truth: dict[Names, Array]) -> float:
+    """Return the share of non-empty cells whose standard error is below a third of their count."""
+    held = np.concatenate([own.ravel() for own in truth.values()])
+    errors = np.sqrt(np.concatenate([analysis.variances(groups[names]) for names in truth]))
+    return float((errors < held / CV)[held > 0].mean())
 
 
 def _settings(name: str, attributes: int) -> dict[str, Any]:

@@ -197,6 +197,10 @@ _SERIES = [
     ("not-supported", "targets", 8, "series: month\n", "series: month\ntargets: {all: 10}\n"),
     ("not-supported", "invariants", 8, "series: month\n",
      "series: month\ninvariants: [{marginals: 0, counts: 50}]\n"),
+    ("not-supported", "rounds", 8, "series: month\n", "series: month\nrounds: 2\n"),
+    ("wrong-type", "rounds", 7, "series: month", "rounds: true"),
+    ("out-of-range", "rounds", 7, "series: month", "rounds: 3"),
+    ("conflict", "rounds", 8, "series: month", "targets: {all: 10}\nrounds: 2"),
 ]  # fmt: skip
 
 

@@ -76,6 +76,40 @@ _STRATEGIES: list[tuple[str, str, Callable[..., Any]]] = [
     ("workload", "", lambda: mdp.select("a")),
     ("workload", "", lambda: mdp.Workload(_DOMAIN, [_SEX])),
 ]
+_MARGINALS = mdp.Workload(_DOMAIN, _ALL)
+_RHO, _ADDED = mdp.Budget(rho=1), {"sex": ["male"], "age": [1]}
+_SPECIFIED = {"domain": _DOMAIN.to_spec(), "workload": [{"marginals": [0, 1]}], "privacy": {"rho": 1}}
+
+
+def in_rounds(workload: mdp.Workload = _MARGINALS, **asked: Any) -> Callable[[], object]:
+    return lambda: mdp.select(workload, rounds=2, **asked)
+
+
+def of_a_strategy(folder: Path) -> None:
+    in_rounds()().save(folder / "strategy.mdp")
+    told = {**_SPECIFIED, "rounds": 2}
+    mdp.release(told, table=Unread(), strategy=folder / "strategy.mdp")
+
+
+def answering_another() -> None:
+    measured = mdp.select(_MARGINALS, rounds=2).measure(_ADDED, _RHO, rounds=2)
+    measured.reconstruct(mdp.Workload(_DOMAIN, _SEX))
+
+
+_ROUNDS: list[tuple[str, str, Callable[..., Any]]] = [
+    *(
+        ("out-of-range", "rounds", calling(mdp.select, _MARGINALS, rounds=rounds))
+        for rounds in (0, True, "2")
+    ),
+    ("out-of-range", "rounds", lambda: in_rounds()().measure(Unread(), _RHO, rounds=3)),
+    ("conflict", "rounds", in_rounds(noise="laplace")),
+    ("conflict", "rounds", in_rounds(budget=mdp.Budget(epsilon=1))),
+    ("not-supported", "rounds", in_rounds(mechanism="dense")),
+    ("not-supported", "rounds", in_rounds(mdp.Workload(_DOMAIN, mdp.marginals(0)))),
+    ("not-supported", "rounds", lambda: mdp.select(_PREFIXES).measure(Unread(), _RHO, rounds=2)),
+    ("conflict", "rounds", of_a_strategy),
+    ("conflict", "workload", answering_another),
+]
 _OWN: list[tuple[str, str, Callable[..., Any]]] = [
     ("workload", "matrix", made(["sex", "age"], _HALVES)),
     ("workload", "matrix", made("age", _NAN)),
@@ -98,4 +132,8 @@ _OWN: list[tuple[str, str, Callable[..., Any]]] = [
     ("empty", "strategy", given("strategy: []\n")),
 ]
 
-REFUSALS: list[Refusal] = [*numbered("strategy", _STRATEGIES), *numbered("own", _OWN)]
+REFUSALS: list[Refusal] = [
+    *numbered("strategy", _STRATEGIES),
+    *numbered("rounds", _ROUNDS),
+    *numbered("own", _OWN),
+]

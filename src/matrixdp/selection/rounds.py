@@ -57,7 +57,8 @@ def check_rounds(plan: Plan) -> Split:
         expected = "1, which errs less, or Gaussian noise: a budget in rho or mu, or --noise gaussian"
         raise SpecificationError.at(("rounds",), f"2 with {plan.noise} noise", expected, code="conflict")
     if not isinstance(plan, Split) or len(plan.parts) < 2:
-        found = f"2 with a strategy that measures {plan.words}"
+        measured = "one marginal" if isinstance(plan, Split) else plan.words
+        found = f"2 with a strategy that measures {measured}"
         expected = "a workload of several marginals, or rounds: 1"
         raise SpecificationError.at(("rounds",), found, expected, code="not-supported")
     return plan

@@ -560,7 +560,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
     if targets and written.rounds > 1:
-        expected = "1 beside targets: what they cost is known before the first round"
+        expected = "1 beside targets, whose errors must be known before anything is measured"
         raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
     if written.series is not None:
         _check_series(written, written.series.attribute, domain, rule)

@@ -160,7 +160,7 @@ def release(
     if isinstance(table, str | os.PathLike):
         specification.check_table(table)
     if specification.rounds > 1 and strategy is not None:
-        expected = "1 beside a strategy, or no strategy: it is selected for rounds"
+        expected = "1, or no strategy of your own: rounds select one for the workload"
         raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
     source = open_source(table, table_name=table_name, quoted_newlines=specification.quoted_newlines)
     source.check(specification.domain, specification.out_of_domain, specification.unit)
