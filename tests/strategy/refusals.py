@@ -81,7 +81,7 @@ _RHO, _ADDED = mdp.Budget(rho=1), {"sex": ["male"], "age": [1]}
 _SPECIFIED = {"domain": _DOMAIN.to_spec(), "workload": [{"marginals": [0, 1]}], "privacy": {"rho": 1}}
 
 
-def in_rounds(workload: mdp.Workload = _MARGINALS, **asked: Any) -> Callable[[], object]:
+def in_rounds(workload: mdp.Workload = _MARGINALS, **asked: Any) -> Callable[[], mdp.Strategy]:
     return lambda: mdp.select(workload, rounds=2, **asked)
 
 
