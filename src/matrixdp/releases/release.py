@@ -51,7 +51,7 @@ from matrixdp.language.entries import one_group
 from matrixdp.language.periods import changes
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
-from matrixdp.plan import Analysis, Rounds
+from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
@@ -74,10 +74,6 @@ if TYPE_CHECKING:
     from matrixdp.model import Model
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded"
-_ROUNDS = (
-    "measured in two rounds: the noise of the second follows from noisy answers to the first. Estimates are "
-    "unbiased but for this choice, which moves them by a tenth of their standard error at most in our tests"
-)
 #: Answers to larger groups are not computed for a glance.
 _MOST_QUERIES = 100_000
 
@@ -300,15 +296,10 @@ class Release(Displayed):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader should know: what looks like a mistake in the domain or in delta, and of rounds."""
+        """What looks like a mistake: of the table's domain, and of the budget's delta; in sentences."""
         bound = self.measurement.max_records
         declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
-        rounds = (_ROUNDS,) if isinstance(self.measurement.plan, Rounds) else ()
-        return (
-            *self.size.warnings,
-            *delta_warnings(self.measurement.authorization.budget, declared),
-            *rounds,
-        )
+        return (*self.size.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
 
     @property
     def analysis(self) -> Analysis:

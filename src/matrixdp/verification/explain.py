@@ -15,6 +15,7 @@ from matrixdp.display import about, above, printable
 from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure.measurement import Measurement
+from matrixdp.plan import Rounds
 from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
 from matrixdp.releases.release import Release, load_release
 from matrixdp.selection.registry import MECHANISMS
@@ -366,7 +367,9 @@ def _cost(release: Release) -> Iterator[Block]:
     between = cost.value * budget.moved**norm
     power = "m" if norm == 1 else "m^2"
     first = "cost, the sum over all parts, each rounded up in the 160th binary digit"
-    if budget.neighbours == "replace":
+    if isinstance(release.measurement.plan, Rounds):
+        first = "cost that both rounds together may have"
+    elif budget.neighbours == "replace":
         first = f"cost, {'half' if norm == 1 else 'a quarter'} of what replacing one record costs at most"
     rows = [
         (first, about(cost.value)),
