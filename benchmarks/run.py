@@ -176,6 +176,7 @@ PARTS = [
             f"peers-{name.lower()}",
             f"{name}: one round, AIM and MWEM+PGM",
             ["peers.py", name],
+            patience=5400,
             adult=True,
             mechanisms=True,
         )
