@@ -77,6 +77,7 @@ _STRATEGIES: list[tuple[str, str, Callable[..., Any]]] = [
     ("workload", "", lambda: mdp.Workload(_DOMAIN, [_SEX])),
 ]
 _MARGINALS = mdp.Workload(_DOMAIN, _ALL)
+_WIDE = mdp.Domain({"a": 100, "b": 100})
 _RHO, _ADDED = mdp.Budget(rho=1), {"sex": ["male"], "age": [1]}
 _SPECIFIED = {"domain": _DOMAIN.to_spec(), "workload": [{"marginals": [0, 1]}], "privacy": {"rho": 1}}
 
@@ -107,6 +108,7 @@ _ROUNDS: list[tuple[str, str, Callable[..., Any]]] = [
     ("not-supported", "rounds", in_rounds(mechanism="dense")),
     ("not-supported", "rounds", in_rounds(mdp.Workload(_DOMAIN, mdp.marginals(0)))),
     ("not-supported", "rounds", lambda: mdp.select(_PREFIXES).measure(Unread(), _RHO, rounds=2)),
+    ("too-large", "rounds", in_rounds(mdp.Workload(_WIDE, mdp.kway([1, 2], "range")))),
     ("conflict", "rounds", of_a_strategy),
     ("conflict", "workload", answering_another),
 ]

@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import SpecificationError
+from matrixdp.errors import SpecificationError, TooLargeError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Estimates, Plan, Split
@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 #: A cell can be published where its count is this many standard errors.
 CV = 3.0
+#: All answers to a group are looked at.
+_MOST_QUERIES = 20_000_000
 #: A part is measured again where that adds this share of its precision at least.
 _LEAST = 1e-6
 #: Cells of a group that are looked at: its quantiles where it has more; points of the grid of counts.
@@ -38,19 +40,19 @@ _WIDTHS, _STEPS_AT_WIDTH = (2.0, 1.5, 1.0, 0.7, 0.5, 0.35, 0.25), 15
 _EDGES = np.linspace(-2.0, 20.0, 221)
 #: Relative weights do not fall below this; what is no divisor otherwise.
 _FLOOR, _TINY = 1e-12, 1e-300
-#: Weights have so many steps between powers of two: their search ends alike on every processor.
-_GRID = 1024
 #: The search starts from groups weighted by these powers of their queries.
 _POWERS = (-1.0, 0.0, 1.0)
 
 
-def check_rounds(plan: Plan) -> Split:
-    """Return a plan that can be measured in rounds, or say why it cannot.
+def check_rounds(plan: Plan, workload: Workload) -> None:
+    """Reject a plan, or a workload, that cannot be measured in rounds.
 
     Raises
     ------
     SpecificationError
-        If it does not measure several marginals, one part on each, with Gaussian noise.
+        If the plan does not measure several marginals, one part on each, with Gaussian noise.
+    TooLargeError
+        If the answers to a group are too many to look at.
     """
     if plan.noise is not GAUSSIAN:
         # averaging halves the variance, and half of epsilon makes it larger by more than that
@@ -61,7 +63,10 @@ def check_rounds(plan: Plan) -> Split:
         found = f"2 with a strategy that measures {measured}"
         expected = "a workload of several marginals, or rounds: 1"
         raise SpecificationError.at(("rounds",), found, expected, code="not-supported")
-    return plan
+    for group in workload:
+        if group.queries > _MOST_QUERIES:
+            found = f"2 with {group.queries:,} queries in {group.name}"
+            raise TooLargeError.at(("rounds",), found, f"at most {_MOST_QUERIES:,} in a group, or rounds: 1")
 
 
 def second_round(plan: Split, noise: Sequence[float], estimates: Estimates, workload: Workload) -> Split:
@@ -184,7 +189,7 @@ class _Problem:
         above = held.sum(axis=1, keepdims=True) - np.cumsum(held, axis=1) + held / 2
         best, most = 2.0 * self.begun, -math.inf
         for power in _POWERS:
-            weights = _on_grid(self.queries ** (1.0 + power))
+            weights = self.queries ** (1.0 + power)
             found = self.optimum(weights)
             for width in np.repeat(_WIDTHS, _STEPS_AT_WIDTH):
                 limits = np.log(self.errors(found))
@@ -196,14 +201,9 @@ class _Problem:
                 step = 1.0 / (1.0 + np.exp(np.clip((limits[:, None] - middles) / width, -500.0, 500.0)))
                 slope = (held * step * (1.0 - step)).sum(axis=1) / np.exp(2.0 * limits)
                 slope = slope / max(slope.max(), _TINY) + _FLOOR
-                weights = _on_grid(np.sqrt((weights / weights.max() + _FLOOR) * slope))
+                weights = np.sqrt((weights / weights.max() + _FLOOR) * slope)
                 found = self.optimum(weights)
         return best
-
-
-def _on_grid(weights: Array) -> Array:
-    """Return weights rounded to powers of 2^(1/1024), lest a rounding error grow from step to step."""
-    return np.asarray(np.exp2(np.round(np.log2(weights) * _GRID) / _GRID))
 
 
 def _counts(noisy: Array, error: float) -> tuple[Array, Array]:

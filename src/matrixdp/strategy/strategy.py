@@ -554,7 +554,7 @@ class Strategy(Displayed):
         self.check_budget(budget, None if seed_not_private is not None else ledger)
         _check_rounds(rounds)
         if rounds == 2:
-            check_rounds(self.selection.plan)
+            check_rounds(self.selection.plan, self.workload)
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
             with within("out_of_domain"):
@@ -860,7 +860,7 @@ def select(
         selections.append(selected(noise=kind, mechanism="residual" if split else mechanism, **options))
     strategy = Strategy(*preferred(selections, reason, budget, targets))
     if rounds == 2:
-        check_rounds(strategy.selection.plan)
+        check_rounds(strategy.selection.plan, workload)
     return strategy
 
 
