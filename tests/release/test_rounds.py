@@ -2,7 +2,11 @@
 
 import json
 import math
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -263,6 +267,35 @@ def test_a_stop_between_the_rounds_spends_all(tmp_path: Path, monkeypatch: pytes
     assert left is not None
     assert float(left.rho or 0) < 0.0101
     assert not (tmp_path / "out").exists()
+
+
+KILLED = """
+import os, signal
+from matrixdp.measure import measurement
+measurement._measured_again = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+import matrixdp as mdp
+from tests.release.test_rounds import SPEC, TABLE
+mdp.release(SPEC, "out", table=TABLE, ledger="ledger")
+"""
+
+
+def test_a_kill_between_the_rounds_draws_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=0.11))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == -signal.SIGKILL
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(mdp.StorageError) as caught:
+        mdp.release(SPEC, "out", table=TABLE, ledger="ledger")
+    assert caught.value.code == "already-spent"
+    [settled] = mdp.recover_ledger("ledger")
+    assert settled.state == "abandoned"
+    mdp.release(SPEC, "out", table=TABLE, ledger="ledger")
+    left = mdp.Ledger.open("ledger").left
+    assert left is not None
+    assert 0.0099 < float(left.rho or 0) <= 0.01
 
 
 # Models and exports take both rounds.

@@ -75,6 +75,12 @@ release s.yaml --mechanism identity --out again --force --seed-not-private 1
 2: release s.yaml --mechanism identity --out other --data TABLES
 2: release s.yaml --mechanism identity --out other --data TABLES/t.csv --table people
 release s.yaml --mechanism identity --out other --max-answers 0
+select r.yaml
+release r.yaml --out rounds
+2: release r.yaml --out rounds --mechanism identity --force
+show rounds
+verify rounds
+explain rounds
 """,
     "answer": """
 answer out 'marginals: [[sex, age]]'
@@ -106,6 +112,9 @@ show out --export tables
 STOPPED release s.yaml --mechanism identity --out stopped
 recover stopped
 answer stopped 'marginals: [1]'
+STOPPED release r.yaml --out halted
+recover halted
+verify halted
 """,
     "model": MODELLED,
     "synthesize": f"""{MODELLED}
@@ -171,6 +180,7 @@ def world(world: World) -> World:
     path = READERS["csv"][0](texts(table()), world.tables)
     (world.work / "s.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}")
     (world.work / "y.yaml").write_text(YEARS)
+    (world.work / "r.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}rounds: 2\n")
     # names of columns are what `draft` is there to print, so that no canary stands among these
     names, records = path.read_bytes().split(b"\n", 1)
     named = b",".join(b"c%d" % place for place in range(names.count(b",") + 1))
