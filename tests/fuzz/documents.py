@@ -124,21 +124,24 @@ def strategies() -> tuple[bytes, ...]:
 
 @cache
 def releases() -> tuple[Mapping[str, bytes], ...]:
-    """Return the files of a release of each noise, and of one that was seeded."""
+    """Return the files of a release of each noise, of one that was seeded, and of one in two rounds."""
     table = {"sex": ["male", "female", "male"], "age": [3, 1, 99], "code": [0, 1, 1]}
     text = "domain: {sex: [male, female], age: 4, code: 2}\nworkload: [marginals: [1, 2], kway: 2]\n"
     wide = load_specification(text).workload
     small = mdp.Workload(mdp.Domain({"age": 10}), mdp.marginals(1), mdp.product(age="prefix"))
     made: list[dict[str, bytes]] = []
     with tempfile.TemporaryDirectory() as folder:
-        for workload, noise, budget, seed in (
-            (wide, "gaussian", mdp.Budget(rho=0.5), None),
-            (small, "laplace", mdp.Budget(epsilon=1, neighbours="replace"), None),
-            (small, "gaussian", mdp.Budget(epsilon=1, delta=1e-6), 1),
+        for workload, noise, budget, seed, rounds in (
+            (wide, "gaussian", mdp.Budget(rho=0.5), None, 1),
+            (small, "laplace", mdp.Budget(epsilon=1, neighbours="replace"), None, 1),
+            (small, "gaussian", mdp.Budget(epsilon=1, delta=1e-6), 1, 1),
+            (wide, "gaussian", mdp.Budget(rho=0.5), None, 2),
         ):
-            strategy = mdp.select(workload, noise=noise, budget=budget)
+            strategy = mdp.select(workload, noise=noise, budget=budget, rounds=rounds)
             rule = mdp.OutOfDomain({"age": 3})
-            measured = strategy.measure(table, budget, out_of_domain=rule, seed_not_private=seed)
+            measured = strategy.measure(
+                table, budget, out_of_domain=rule, seed_not_private=seed, rounds=rounds
+            )
             out = mdp.save_release(measured.reconstruct(), Path(folder, str(len(made))))
             made.append({path.name: path.read_bytes() for path in out.iterdir()})
     return tuple(made)
