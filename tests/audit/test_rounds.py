@@ -29,6 +29,8 @@ from tests.audit.test_costs import honours, random_budget
 
 #: How many times each of the two tables is measured, and the probability that a correct program fails a test.
 RUNS, ALARM = 100, 1e-7
+#: Random releases whose costs are recomputed from their files.
+RELEASES = 12
 MU = 6.0
 SIZES = {"a": 4, "b": 3, "c": 2}
 RANDOM = np.random.default_rng(11)
@@ -100,7 +102,7 @@ def rounds_of(found: ReadFile) -> list[ReadFile]:
     ]
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(RELEASES))
 def test_costs_of_both_rounds_follow_from_the_file(number: int, tmp_path: Path) -> None:
     rng = np.random.default_rng([5, number])
     budget = random_budget(rng, GAUSSIAN)
@@ -141,3 +143,9 @@ def test_costs_of_both_rounds_follow_from_the_file(number: int, tmp_path: Path) 
 
 
 _GIVEN = ("rho", "mu", "epsilon", "delta", "neighbours")
+
+
+def test_the_constants_are_on_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    assert f"{RUNS} times on each of two tables" in page
+    assert f"of {RELEASES} random releases" in page
