@@ -51,6 +51,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     if as_json:
         told = {"valid": True, "attributes": len(domain), "cells": cells, **asdict(expected)}
         told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": advice(written)}
+        told["rounds"] = written.rounds
         if written.series is not None:
             told["answers_come"] = schedules(written.workload, written.series.attribute)
         typer.echo(json.dumps(told | {"data": found, "ledger": debited, "suggestions": shorter}))
@@ -68,6 +69,8 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         "privacy": _promise(written, privacy),
         "unit": unit_in_words(written.unit),
     }
+    if written.rounds > 1:
+        facts["rounds"] = "2; the second is planned from the noisy answers to the first"
     if debited is not None:
         facts["ledger"] = debited["says"]
     warn(advice(written))
