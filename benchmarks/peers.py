@@ -88,7 +88,7 @@ def own_rows(
         workload = mdp.Workload(domain, *entries)
         started = time.process_time()
         strategy = mdp.select(workload, rounds=rounds)
-        measured = strategy.measure(table, budget, seed_not_private=SEED, rounds=rounds).measurement
+        measured = strategy.measure(table, budget, seed_not_private=SEED).measurement
         groups = {own.attributes: own for own in workload if isinstance(own, ProductGroup)}
         answers = {names: measured.estimates.answers(groups[names]) for names in truth}
         rows[kind] = judged(answers.__getitem__, truth) | {

@@ -193,7 +193,7 @@ def _plans(
         seen = [(x, np.ones(len(x))) for x in own.noisy(first, np.random.default_rng(seed))]
         found = own.for_relative(seen, floor, (1 - FIRST) * budget, first)
         relative.append(own.judged(own.errors(found), floor))
-        measured = strategy.measure(table, asked, seed_not_private=seed, rounds=2, out_of_domain=rules)
+        measured = strategy.measure(table, asked, seed_not_private=seed, out_of_domain=rules)
         analysis = measured.measurement.analysis
         errors = np.sqrt([float(analysis.variances(group)[0]) for group in workload])
         share.append(own.judged(errors, floor))

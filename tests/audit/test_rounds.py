@@ -52,7 +52,7 @@ def statistics(table: dict[str, Any]) -> Iterator[float]:
     person = np.ravel_multi_index(PERSON, list(SIZES.values()))
     matrices = {p.attributes: dense_measurement(p, workload.domain) for p in strategy.selection.plan.parts}
     for _ in range(RUNS):
-        found = strategy.measure(table, mdp.Budget(mu=MU), rounds=2).measurement
+        found = strategy.measure(table, mdp.Budget(mu=MU)).measurement
         assert isinstance(found.plan, Rounds)
         moved: Any = 0.0
         length: Any = 0.0

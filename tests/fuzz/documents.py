@@ -139,9 +139,7 @@ def releases() -> tuple[Mapping[str, bytes], ...]:
         ):
             strategy = mdp.select(workload, noise=noise, budget=budget, rounds=rounds)
             rule = mdp.OutOfDomain({"age": 3})
-            measured = strategy.measure(
-                table, budget, out_of_domain=rule, seed_not_private=seed, rounds=rounds
-            )
+            measured = strategy.measure(table, budget, out_of_domain=rule, seed_not_private=seed)
             out = mdp.save_release(measured.reconstruct(), Path(folder, str(len(made))))
             made.append({path.name: path.read_bytes() for path in out.iterdir()})
     return tuple(made)

@@ -201,6 +201,7 @@ _SERIES = [
     ("wrong-type", "rounds", 7, "series: month", "rounds: true"),
     ("out-of-range", "rounds", 7, "series: month", "rounds: 3"),
     ("conflict", "rounds", 8, "series: month", "targets: {all: 10}\nrounds: 2"),
+    ("conflict", "rounds", 7, "{rho: 0.5}\nseries: month", "{epsilon: 1}\nrounds: 2"),
 ]  # fmt: skip
 
 

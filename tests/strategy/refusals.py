@@ -1,6 +1,7 @@
 # mypy: disable-error-code="arg-type"
 """What strategies refuse: budgets, arguments, other workloads, and matrices and parts of one's own."""
 
+import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
@@ -86,15 +87,24 @@ def in_rounds(workload: mdp.Workload = _MARGINALS, **asked: Any) -> Callable[[],
     return lambda: mdp.select(workload, rounds=2, **asked)
 
 
-def of_a_strategy(folder: Path) -> None:
-    in_rounds()().save(folder / "strategy.mdp")
-    told = {**_SPECIFIED, "rounds": 2}
-    mdp.release(told, table=Unread(), strategy=folder / "strategy.mdp")
+def with_a_strategy(strategy: Callable[[], mdp.Strategy], rounds: int) -> Callable[[Path], object]:
+    def attempt(folder: Path) -> None:
+        strategy().save(folder / "strategy.mdp")
+        told = {**_SPECIFIED, "rounds": rounds}
+        mdp.release(told, table=_ADDED, strategy=folder / "strategy.mdp")
+
+    return attempt
 
 
 def answering_another() -> None:
-    measured = mdp.select(_MARGINALS, rounds=2).measure(_ADDED, _RHO, rounds=2)
+    measured = in_rounds()().measure(_ADDED, _RHO)
     measured.reconstruct(mdp.Workload(_DOMAIN, _SEX))
+
+
+def relabelled() -> None:
+    strategy = mdp.select(_PREFIXES)
+    selection = dataclasses.replace(strategy.selection, rounds=2)
+    mdp.Strategy(selection).measure(Unread(), _RHO)
 
 
 _ROUNDS: list[tuple[str, str, Callable[..., Any]]] = [
@@ -102,14 +112,16 @@ _ROUNDS: list[tuple[str, str, Callable[..., Any]]] = [
         ("out-of-range", "rounds", calling(mdp.select, _MARGINALS, rounds=rounds))
         for rounds in (0, True, "2")
     ),
-    ("out-of-range", "rounds", lambda: in_rounds()().measure(Unread(), _RHO, rounds=3)),
+    ("conflict", "rounds", in_rounds(targets={"all": 9})),
     ("conflict", "rounds", in_rounds(noise="laplace")),
     ("conflict", "rounds", in_rounds(budget=mdp.Budget(epsilon=1))),
     ("not-supported", "rounds", in_rounds(mechanism="dense")),
     ("not-supported", "rounds", in_rounds(mdp.Workload(_DOMAIN, mdp.marginals(0)))),
-    ("not-supported", "rounds", lambda: mdp.select(_PREFIXES).measure(Unread(), _RHO, rounds=2)),
+    ("not-supported", "rounds", relabelled),
     ("too-large", "rounds", in_rounds(mdp.Workload(_WIDE, mdp.kway([1, 2], "range")))),
-    ("conflict", "rounds", of_a_strategy),
+    ("conflict", "rounds", with_a_strategy(in_rounds(), 1)),
+    ("conflict", "rounds", with_a_strategy(lambda: mdp.select(_MARGINALS), 2)),
+    ("conflict", "workload", with_a_strategy(in_rounds(mdp.Workload(_DOMAIN, mdp.marginals([0, 1, 2]))), 2)),
     ("conflict", "workload", answering_another),
 ]
 _OWN: list[tuple[str, str, Callable[..., Any]]] = [

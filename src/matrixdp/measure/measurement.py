@@ -422,6 +422,8 @@ def measured_cost(
 #: Returns what is measured again, given the plan of the first round, its noise variances and its estimates.
 SecondRound = Callable[[Split, Sequence[float], Estimates], Split]
 
+#: The share of a budget that two rounds may spend.
+_NEARLY = 1 - Fraction(1, 2**40)
 #: Is told what follows from the plan and the budget alone, before any record is counted; nothing after.
 _LOG = logging.getLogger(__name__)
 
@@ -695,7 +697,11 @@ def measure(
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     between, number = budget.neighbours, len(rules.counts)
     allowed = plan.noise.cost(budget)
-    share = allowed if second is None else Cost(allowed.value * FIRST_SHARE, plan.noise)
+    share = allowed
+    if second is not None:
+        # a little less than the budget, lest figures that are rounded up exceed it
+        allowed = Cost(allowed.value * _NEARLY, plan.noise)
+        share = Cost(allowed.value * FIRST_SHARE, plan.noise)
     scales, cost = calibrate(plan, share, max_records, between, counted=number > 0)
     counted = None
     if number:

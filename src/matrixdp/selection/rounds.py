@@ -44,8 +44,17 @@ _FLOOR, _TINY = 1e-12, 1e-300
 _POWERS = (-1.0, 0.0, 1.0)
 
 
-def check_rounds(plan: Plan, workload: Workload) -> None:
+def check_rounds(plan: Plan, workload: Workload, noise_reason: str = "") -> None:
     """Reject a plan, or a workload, that cannot be measured in rounds.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is measured first.
+    workload : Workload
+        Its counts are to be published.
+    noise_reason : str
+        Why the plan has its noise.
 
     Raises
     ------
@@ -56,17 +65,18 @@ def check_rounds(plan: Plan, workload: Workload) -> None:
     """
     if plan.noise is not GAUSSIAN:
         # averaging halves the variance, and half of epsilon makes it larger by more than that
-        expected = "1, which errs less, or Gaussian noise: a budget in rho or mu, or --noise gaussian"
-        raise SpecificationError.at(("rounds",), f"2 with {plan.noise} noise", expected, code="conflict")
+        found = f"2 with {plan.noise} noise" + (f" ({noise_reason})" if noise_reason else "")
+        expected = "1, or Gaussian noise: `noise` gaussian, which needs a delta, rho or mu in the budget"
+        raise SpecificationError.at(("rounds",), found, expected, code="conflict")
     if not isinstance(plan, Split) or len(plan.parts) < 2:
         measured = "one marginal" if isinstance(plan, Split) else plan.words
         found = f"2 with a strategy that measures {measured}"
-        expected = "a workload of several marginals, or rounds: 1"
+        expected = "one part for each of several marginals, as residual, querysmasher and fourier have; or 1"
         raise SpecificationError.at(("rounds",), found, expected, code="not-supported")
     for group in workload:
         if group.queries > _MOST_QUERIES:
             found = f"2 with {group.queries:,} queries in {group.name}"
-            raise TooLargeError.at(("rounds",), found, f"at most {_MOST_QUERIES:,} in a group, or rounds: 1")
+            raise TooLargeError.at(("rounds",), found, f"at most {_MOST_QUERIES:,} in a group, or 1")
 
 
 def second_round(plan: Split, noise: Sequence[float], estimates: Estimates, workload: Workload) -> Split:

@@ -95,6 +95,8 @@ class Selection:
         about the largest ratio of variance to squared target, which is the least budget.
     candidates : tuple of Candidate
         The mechanisms that were considered, the chosen one first; empty where a file does not say.
+    rounds : {1, 2}
+        In how many rounds the plan is measured.
     """
 
     workload: Workload
@@ -106,6 +108,7 @@ class Selection:
     objective: str = "sum"
     targets: Mapping[str, float] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = ()
+    rounds: int = 1
 
     @property
     def noise(self) -> Noise:

@@ -569,6 +569,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     budget = ledger = least = None
     if privacy is not None:
         budget, ledger = privacy.budget(unit), privacy.ledger
+        if written.rounds > 1 and budget is not None and budget.kind == "pure":
+            expected = "1 beside epsilon alone: two rounds need Gaussian noise, and so a delta, rho or mu"
+            raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
         least = privacy.least_budget(unit) if targets else None
         if budget is not None:
             exact = {name: said for name, said in budget.as_dict().items() if name != "unit"}

@@ -314,6 +314,7 @@ def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
                 "reason": selection.reason,
                 "certificate": asdict(selection.certificate),
                 "candidates": [asdict(one) for one in selection.candidates],
+                **({} if selection.rounds == 1 else {"rounds": selection.rounds}),
             }
         )
 
@@ -333,6 +334,8 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
         bound = None if bound is None else _number(bound, archive)
         known = header["neighbours"] in ("add_remove", "replace") and header["objective"] in ("sum", "max")
         archive.require(known, "its neighbours or its objective are unknown")
+        rounds = header.get("rounds", 1)
+        archive.require(type(rounds) is int and rounds in (1, 2), "its number of rounds is unknown")
         selection = Selection(
             workload=workload,
             plan=plan,
@@ -343,6 +346,7 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
             objective=header["objective"],
             targets={name: _number(target, archive) for name, target in header["targets"].items()},
             candidates=tuple(_read_candidate(one, archive) for one in header.get("candidates", [])),
+            rounds=rounds,
         )
         return charged(selection)  # earlier versions did not scale the plan to its neighbours
 

@@ -159,9 +159,6 @@ def release(
         debited.check_any(reference, possible_noises(noise, reference, mechanism)[0])
     if isinstance(table, str | os.PathLike):
         specification.check_table(table)
-    if specification.rounds > 1 and strategy is not None:
-        expected = "1, or no strategy of your own: rounds select one for the workload"
-        raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
     source = open_source(table, table_name=table_name, quoted_newlines=specification.quoted_newlines)
     source.check(specification.domain, specification.out_of_domain, specification.unit)
     with ExitStack() as stack:
@@ -186,6 +183,12 @@ def release(
             if strategy.workload.domain != specification.domain:
                 told = "found a strategy for another domain than that of the specification"
                 raise StorageError(f"{path}: {told}", "domain-mismatch")
+        if strategy.selection.rounds != specification.rounds:
+            asked, expected = str(specification.rounds), f"{strategy.selection.rounds}, as the strategy"
+            raise SpecificationError.at(("rounds",), asked, expected, code="conflict")
+        if specification.rounds > 1 and not strategy.answers_alike(specification.workload):
+            expected = "the workload of the strategy, for which it is measured in two rounds"
+            raise SpecificationError.at(("workload",), "another workload", expected, code="conflict")
         _check_questions(strategy, specification, expect)
         budget = reference
         if specification.least is not None:
@@ -207,7 +210,6 @@ def release(
             release=out,
             before_noise=spend,
             progress=counter("measuring", progress),
-            rounds=specification.rounds,
         )
         found = measured.reconstruct(
             specification.workload, confidence, expect, publication=specification.publication

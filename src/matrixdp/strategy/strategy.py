@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Rational
 from pathlib import Path
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 
     from matrixdp.releases import Release
 
-_ROUNDS = "measured in two rounds, the second for counts that can be published"
+_ROUNDS = "measured in two rounds, the second to publish more counts"
+_BY_DEFAULT = "the default for two rounds"
 _FIGURES = {
     "sum": "weighted total squared error at privacy cost 1, before rounding to integers",
     "max": "largest weighted variance at privacy cost 1",
@@ -453,6 +454,20 @@ class Strategy(Displayed):
             for group in workload:
                 analysis.check_support(group)
 
+    def answers_alike(self, workload: Workload) -> bool:
+        """Return whether a workload is the one that the strategy was selected for, or says the same.
+
+        Parameters
+        ----------
+        workload : Workload
+            What will be asked.
+        """
+        own = self.workload
+        return workload is own or (
+            workload.domain == own.domain
+            and [entry.to_spec() for entry in workload.entries] == [entry.to_spec() for entry in own.entries]
+        )
+
     def check_budget(self, budget: Budget, ledger: Ledger | None = None) -> None:
         """Check that the strategy's noise can honour a budget, and a ledger has it left; no data are needed.
 
@@ -496,7 +511,6 @@ class Strategy(Displayed):
         release: str | os.PathLike[str] | None = None,
         before_noise: Callable[[], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
-        rounds: int = 1,
     ) -> MeasuredStrategy:
         """Measure a table: the one step that reads data, and spends the whole budget.
 
@@ -529,11 +543,6 @@ class Strategy(Displayed):
             Is called once, before any noise is drawn; what it raises ends the measurement.
         progress : callable, optional
             Is called with the number of parts measured and of all.
-        rounds : {1, 2}
-            With 2, half of the budget is spent first; its noisy answers decide how the rest is shared out, so
-            that more counts have a standard error below a third of them. The table is read twice. Gaussian
-            noise only.
-
         Returns
         -------
         MeasuredStrategy
@@ -549,11 +558,11 @@ class Strategy(Displayed):
         SourceError
             If the table cannot be read.
         SpecificationError
-            If the strategy cannot be measured in rounds.
+            If a file says that the strategy is measured in two rounds, and it cannot be.
         """
         self.check_budget(budget, None if seed_not_private is not None else ledger)
-        _check_rounds(rounds)
-        if rounds == 2:
+        in_rounds = self.selection.rounds == 2
+        if in_rounds:
             check_rounds(self.selection.plan, self.workload)
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
@@ -572,7 +581,7 @@ class Strategy(Displayed):
                 release=None if release is None else Path(release),
                 before_noise=before_noise,
                 progress=progress,
-                second=partial(second_round, workload=self.workload) if rounds == 2 else None,
+                second=partial(second_round, workload=self.workload) if in_rounds else None,
             )
         return MeasuredStrategy(self, measurement)
 
@@ -676,7 +685,7 @@ class MeasuredStrategy(Displayed):
         asked = self.strategy.workload if workload is None else workload
         origin = self.strategy.origin
         if isinstance(self.measurement.plan, Rounds):
-            if asked is not self.strategy.workload:
+            if not self.strategy.answers_alike(asked):
                 expected = "the workload of the strategy: the second round was planned for it"
                 raise WorkloadError.at(("workload",), "another workload", expected, code="conflict")
             # the second round has another aim: what is known of the loss is that of the first alone
@@ -693,11 +702,6 @@ class MeasuredStrategy(Displayed):
 
     def _preview(self) -> Preview:
         return self.strategy._preview()
-
-
-def _check_rounds(rounds: object) -> None:
-    if type(rounds) is not int or rounds not in (1, 2):
-        raise SpecificationError.at(("rounds",), describe_value(rounds), "1 or 2", code="out-of-range")
 
 
 def _check(asked: object, budget: object, domain: Domain | None = None) -> None:
@@ -814,8 +818,9 @@ def select(
     certify : bool
         Take longer for a higher lower bound in the certificate.
     rounds : {1, 2}
-        With 2, choose one that `Strategy.measure` can measure in two rounds: one part on each of several
-        marginals, with Gaussian noise.
+        With 2, `Strategy.measure` spends half of the budget first. The noisy answers decide how the rest is
+        shared out, so that more counts have a standard error below a third of them. The strategy has one part
+        on each of several marginals, and Gaussian noise.
     **options : object
         Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product"
         or "fast") for the decomposition, and others. ``auto`` takes those of the mechanisms that it tries.
@@ -844,7 +849,10 @@ def select(
     """
     _check(workload, budget)
     check_mechanism(mechanism, options)
-    _check_rounds(rounds)
+    if type(rounds) is not int or rounds not in (1, 2):
+        raise SpecificationError.at(("rounds",), describe_value(rounds), "1 or 2", code="out-of-range")
+    if rounds == 2 and targets:
+        raise SpecificationError.at(("rounds",), "2", "1 beside targets", code="conflict")
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     goal = partial(select_strategy, workload, objective=objective, targets=targets)
@@ -857,11 +865,13 @@ def select(
             continue
         # of mechanisms with one part on each marginal this errs least
         split = rounds == 2 and mechanism == "auto" and kind is GAUSSIAN
-        selections.append(selected(noise=kind, mechanism="residual" if split else mechanism, **options))
-    strategy = Strategy(*preferred(selections, reason, budget, targets))
-    if rounds == 2:
-        check_rounds(strategy.selection.plan, workload)
-    return strategy
+        found = selected(noise=kind, mechanism="residual" if split else mechanism, **options)
+        selections.append(replace(found, reason=_BY_DEFAULT) if split else found)
+    best, reason = preferred(selections, reason, budget, targets)
+    if rounds == 1:
+        return Strategy(best, reason)
+    check_rounds(best.plan, workload, reason)
+    return Strategy(replace(best, rounds=rounds), reason)
 
 
 def explain_choice(
