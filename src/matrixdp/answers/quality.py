@@ -45,6 +45,17 @@ def grades(estimates: Sequence[float | None], stddevs: Sequence[float | None]) -
     ]
 
 
+def reliable(estimates: Array, variances: Array) -> int:
+    """Return how many figures have one of the letters of `GRADES`: a standard error of at most a third.
+
+    Examples
+    --------
+    >>> reliable(np.array([1000.0, 30.0, 3.0, -2.0]), np.array([144.0, 81.0, 81.0, 81.0]))
+    2
+    """
+    return int((np.sqrt(variances) <= GRADES[-1][1] * np.abs(estimates)).sum())
+
+
 def _variation(estimate: float | None, stddev: float | None) -> float | None:
     """Return the coefficient of variation of a figure; None where it has no standard error."""
     if estimate is None or stddev is None or not math.isfinite(stddev) or math.isnan(estimate):

@@ -24,7 +24,16 @@ from typer import Option
 import matrixdp as mdp
 from matrixdp.cli.app import JsonOption, explained, guarded, wrong
 from matrixdp.cli.console import peak_memory_mb, say, selection_figures, unit_in_words
-from matrixdp.cli.options import PICTURES, PictureOption, Spec, check_output, noise_name, with_budget
+from matrixdp.cli.options import (
+    PICTURES,
+    PictureOption,
+    Spec,
+    check_output,
+    noise_name,
+    one_round,
+    warn,
+    with_budget,
+)
 from matrixdp.cli.tables import Column, console, print_columns, table_of
 from matrixdp.display import figure
 from matrixdp.errors import SpecificationError
@@ -81,6 +90,7 @@ def compare(
     table is never read; a table that is given as --public-table is, and must be public.
     """
     written, budget = with_budget(spec)
+    warn(one_round(written))
     pairs = [(name, own) for name in named(mechanisms) for own in _noises(noise, budget)]
     check_output("--picture", picture, endings=PICTURES)
     if public_table is not None:

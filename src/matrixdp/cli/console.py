@@ -16,6 +16,7 @@ import typer
 
 import matrixdp as mdp
 from matrixdp.display import counted, printable
+from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language import schedules
 from matrixdp.measure.statement import REFERENCE_DELTA, statement
 from matrixdp.noise import Noise
@@ -26,6 +27,8 @@ from matrixdp.specification import Specification
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from matrixdp.answers.publication import PublishedTable
 
 
 NOT_PRIVATE = "NOT PRIVATE: the noise was seeded. Do not release this output."
@@ -211,6 +214,22 @@ def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:
         rmse, largest = math.sqrt(error.total / group.queries / cost), math.sqrt(error.largest / cost)
         rows.append(Row(group.name, group.attributes, group.queries, rmse, largest, target))
     return rows
+
+
+#: Answers to larger groups are not computed to say how many are reliable.
+_MOST_JUDGED = 1_000_000
+
+
+def reliable_rows(release: mdp.Release, table: PublishedTable) -> int | None:
+    """Return how many answers of a table of counts are reliable; None for others, and for very large ones."""
+    from matrixdp.answers.quality import reliable
+
+    group = table.group
+    if group is None or group.queries > _MOST_JUDGED or not release.measurement.whole:
+        return None
+    with one_blas_thread():
+        answers = release.measurement.estimates.answers(group)
+        return reliable(answers, release.analysis.variances(group))
 
 
 def counts_records(group: Group) -> bool:

@@ -194,6 +194,11 @@ def _domain_warnings(domain: Domain) -> Iterator[str]:
             yield f"domain: {names} read one column, {column!r}, {told}"
 
 
+def one_round(written: Specification) -> tuple[str, ...]:
+    """Return, where a specification has two rounds, that a comparison is about one."""
+    return ("rounds: 2 takes residual by default; this compares one round",) * (written.rounds > 1)
+
+
 def warn(sentences: Iterable[str]) -> None:
     """Print sentences, such as likely mistakes, to stderr."""
     for sentence in sentences:

@@ -156,6 +156,7 @@ def _show_table(
 
 def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
     from matrixdp.answers.publication import table_errors
+    from matrixdp.cli.console import reliable_rows
     from matrixdp.cli.tables import Column, console, print_columns
 
     listed = (*release.tables, *(release.helpers if helpers else ()))
@@ -163,9 +164,11 @@ def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
     errors = [table_errors(one, release.analysis) for one in listed[:limit]]
     figures = {
         "rows": [f"{one.rows:,}" for one in listed[:limit]],
-        "standard error (RMS)": ["-" if own is None else figure(own[0]) for own in errors],
-        "largest": ["-" if own is None else figure(own[1]) for own in errors],
+        "RMSE": ["-" if own is None else figure(own[0]) for own in errors],
+        "largest stddev": ["-" if own is None else figure(own[1]) for own in errors],
     }
+    counted = [reliable_rows(release, one) for one in listed[:limit]]
+    figures["reliable"] = ["-" if own is None else f"{own:,}" for own in counted]
     columns = [Column("table", [printable(one.title) for one in listed[:limit]])]
     columns += [Column(head, texts, number=True, whole=True) for head, texts in figures.items()]
     columns.append(Column("unit", [printable(one.unit) for one in listed[:limit]]))
@@ -175,6 +178,8 @@ def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
     for one in listed[:limit]:
         if one.statistic is not None and one.statistic.refusal is not None:
             typer.echo(f"{printable(one.title)}: {printable(str(one.statistic.refusal))}", err=True)
+    if any(own is not None for own in counted):
+        say("Reliable rows have a standard error of at most a third of their estimate (letters A to C).")
     say(release.statement.text)
     if release.size.total is not None:
         typer.echo(f"Records in the domain: {release.size.total}.")

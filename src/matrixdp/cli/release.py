@@ -11,7 +11,7 @@ from typer import Argument, Option
 import matrixdp as mdp
 from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption, guarded, wrong
-from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
+from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, reliable_rows, say
 from matrixdp.errors import SafeNote
 
 PassphraseFile = Annotated[
@@ -242,6 +242,10 @@ def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
         "more answers": f"matrixdp answer {out} QUERY, free of further budget",
     }
     noisy = f"(released, with noise; {100 * result.confidence:g}% confidence)"
+    judged = [(reliable_rows(result, one), one.rows) for one in result.tables] if queries <= _SMALL else []
+    if known := [(own, rows) for own, rows in judged if own is not None]:
+        good, rows = (sum(column) for column in zip(*known, strict=True))
+        facts["reliable"] = f"{good:,} of {rows:,} counts have a standard error of at most a third of them"
     if result.size.total is not None:
         facts["records"] = f"{result.size.total} in the domain {noisy}"
     for name, found in result.out_of_domain_counts.items():

@@ -16,7 +16,7 @@ from matrixdp.cli import console
 from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
-from matrixdp.display import figure
+from matrixdp.display import counted, figure
 from matrixdp.language import schedules
 from matrixdp.specification import load_given
 
@@ -32,8 +32,8 @@ _FATES = {
 }
 #: What the errors of a strategy say of one that is measured in rounds: half of the budget doubles variances.
 _IN_ROUNDS = (
-    "2: the errors above are those of one round; the second is planned from noisy answers to the first, to "
-    "publish more counts, and no standard error will be above sqrt(2) times the one shown"
+    "2: the errors above are those of one round; the second is planned from the noisy answers to the first, "
+    "to publish more counts. Standard errors may grow, by at most a factor of sqrt(2)"
 )
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
@@ -118,6 +118,7 @@ def select(
         budget = reference
     given.warn(given.advice(written))
     if explain_choice:
+        given.warn(given.one_round(written))
         if strategy_file is not None:
             raise wrong("--explain-choice", "a strategy that is given", "one that is selected", "conflict")
         options.pop("certify", None)  # it only raises the bound
@@ -230,13 +231,14 @@ def _show(
     counts = [row for row, group in zip(rows, workload, strict=True) if console.counts_records(group)]
     mixed = len(counts) < len(rows)  # sums have the unit of their attribute
     if mixed:
-        counted = console.joined("counts", counts)
-        rmse, largest = (f"{figure(value)} of the counts" for value in (counted.rmse, counted.max_stddev))
+        all_counts = console.joined("counts", counts)
+        errors = all_counts.rmse, all_counts.max_stddev
+        rmse, largest = (f"{figure(value)} of the counts" for value in errors)
         bound = bound if gap is None or targets else f"gap {gap:.2g} in weighted squared error"
     facts = {
         "mechanism": f"{strategy.mechanism} ({figures['reason']})",
         "noise": f"{strategy.noise} ({strategy.noise_reason})",
-        "queries": f"{workload.queries:,} in {len(workload):,} groups",
+        "queries": f"{workload.queries:,} in {counted(len(workload), 'group')}",
     }
     if targets:
         facts["targets"] = f"met; the largest ratio of stddev to target is {number('target_ratio')}"

@@ -14,7 +14,7 @@ from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.console import print_facts, print_schedules, privacy_figures, unit_in_words
 from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import DatabaseTable, Spec, advice, warn
-from matrixdp.display import figure, listed
+from matrixdp.display import counted, figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
 from matrixdp.language import schedules
@@ -59,7 +59,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     times = in_words(expected.select_seconds), in_words(expected.release_seconds)
     facts = {
         "domain": f"{len(domain)} attributes, {cells:{',' if cells < 10**12 else '.2e'}} cells",
-        "workload": f"{expected.queries:,} queries in {expected.groups:,} groups",
+        "workload": f"{counted(expected.queries, 'query', 'queries')} in {counted(expected.groups, 'group')}",
         "marginals": f"{expected.marginals:,}, the largest of {expected.largest_marginal:,} cells",
         "to measure": f"about {expected.counted_cells:,} rows",
         "largest group": f"{expected.largest_group:,} queries",

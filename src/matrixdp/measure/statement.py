@@ -43,6 +43,14 @@ _ASSUMED = (
         {"bits": 16_384},
     ),
 )
+_ASSUMED_OF_ROUNDS = (
+    Clause(
+        "chosen-without-data",
+        "The domain, the workload, the budget and the strategy of the first round were chosen without "
+        "looking at the data.",
+    ),
+    *_ASSUMED[1:],
+)
 _ROUNDS = Clause(
     "rounds",
     "The noise of the second round of measurements follows from the noisy answers to the first, and from "
@@ -425,5 +433,6 @@ def statement(
         raise PrivacyError.at(("private",), f"a {type(private).__name__}", "True or False", code="wrong-type")
     checked_cost(cost, budget)
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
-    known = promised, _ASSUMED, assumptions, ledger, counted, reading or {}, rounds
+    assumed = _ASSUMED_OF_ROUNDS if rounds else _ASSUMED
+    known = promised, assumed, assumptions, ledger, counted, reading or {}, rounds
     return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from matrixdp import queries
 from matrixdp.domain import Domain
 from matrixdp.noise import Noise
+from matrixdp.plan import Rounds
 from matrixdp.queries import DenseGroup, Group, Predicates, Workload
 from matrixdp.releases.release import Release
 from matrixdp.selection.bounds.lower_bound import svd_bound_workload
@@ -74,6 +75,8 @@ class Accuracies:
         What the selection made least, and its certificate is about: RMSE, or a key of the words.
     gap : str or None
         By how many percent that may be above the least possible.
+    rounds : bool
+        Whether a second round made more counts publishable, at the expense of these errors.
     """
 
     rows: Sequence[Accuracy]
@@ -83,6 +86,7 @@ class Accuracies:
     exact: bool
     aim: str
     gap: str | None
+    rounds: bool
 
 
 def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
@@ -109,7 +113,8 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
     if found is not None:
         straight = math.sqrt(noise.variance_factor * found[0] ** (2 / noise.norm) / scale)
     exact = found is not None and found[1] and budget.neighbours == "add_remove"
-    return Accuracies(rows, together, len(called), straight, exact, aim(release), _gap(release))
+    said = aim(release), _gap(release), isinstance(release.measurement.plan, Rounds)
+    return Accuracies(rows, together, len(called), straight, exact, *said)
 
 
 def _gap(release: Release) -> str | None:

@@ -538,7 +538,7 @@ def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule
             "add_remove in a series",
         ),
         (written.invariants, ("invariants",), "invariants beside series", "none"),
-        (written.rounds > 1, ("rounds",), "2 beside series", "1"),
+        (written.rounds > 1, ("rounds",), "2 beside series", "1, as a series measures each period once"),
     ):
         if said:
             raise SpecificationError.at(place, found, expected, code="not-supported")

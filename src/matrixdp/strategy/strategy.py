@@ -543,6 +543,7 @@ class Strategy(Displayed):
             Is called once, before any noise is drawn; what it raises ends the measurement.
         progress : callable, optional
             Is called with the number of parts measured and of all.
+
         Returns
         -------
         MeasuredStrategy

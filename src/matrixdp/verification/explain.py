@@ -96,6 +96,8 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
     costs = [_cost_of(kind, norm) for kind in kinds]
     total = sum(costs, Fraction(0))
     ordered = [kinds[i] for i in sorted(range(len(kinds)), key=lambda i: costs[i], reverse=True)]
+    plan = measurement.plan
+    again = frozenset(map(id, plan.parts[len(plan.begun) :] if isinstance(plan, Rounds) else ()))
     computed = "The sensitivity of a Kronecker product is the product of those of its matrices."
     if any(kind.first.multipliers is not None for kind in kinds):
         computed += (
@@ -114,7 +116,7 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
     if len(matrices) > _MOST:
         yield f"{len(matrices) - _MOST:,} more matrices are in the file of the measurement."
     heads = ("parts", "on", "measured", "rows of each", "s", "b, exact", "variance of a row", "cost of each")
-    yield Table((*heads, "of the cost"), list(_rows(ordered[:_MOST], norm, total)))
+    yield Table((*heads, "of the cost"), list(_rows(ordered[:_MOST], norm, total, again)))
     if rest := ordered[_MOST:]:
         share = sum((_cost_of(kind, norm) for kind in rest), Fraction(0)) / total
         count = sum(len(kind.parts) for kind in rest)
@@ -129,9 +131,14 @@ def _how(matrix: MeasuredMatrix) -> str:
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 
-def _rows(kinds: list[PartKind], norm: int, total: Fraction) -> Iterator[tuple[str, ...]]:
+def _rows(
+    kinds: list[PartKind], norm: int, total: Fraction, again: frozenset[int]
+) -> Iterator[tuple[str, ...]]:
     for kind in kinds:
-        names = [_line(", ".join(part.attributes) or "the total") for part in kind.parts[:_NAMED]]
+        names = [
+            _line((", ".join(part.attributes) or "the total") + " (round 2)" * (id(part) in again))
+            for part in kind.parts[:_NAMED]
+        ]
         more = len(kind.parts) - _NAMED
         product = " (x) ".join(f"M{place + 1}" for place in kind.matrices) or "1"
         cost = _cost_of(kind, norm)
@@ -308,9 +315,12 @@ def _asked(release: Release, record: Mapping[str, Any]) -> Iterator[Block]:
 
 def _strategy(release: Release) -> Iterator[Block]:
     origin = release.origin
+    how = "it was chosen without the data"
+    if isinstance(release.measurement.plan, Rounds):
+        how = "the first round was chosen without the data, and the second from the noisy answers to it"
     yield (
         "No privacy rests on this section: the cost below is computed from what was measured, however it "
-        "was chosen, as long as it was chosen without the data."
+        f"was chosen, as long as {how}."
     )
     names = ("mechanism", "reason", "objective")
     rows = [(name, _line(origin[name], 300)) for name in names if name in origin]
