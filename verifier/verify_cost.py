@@ -662,10 +662,11 @@ def checks(folder):
     outside, scale_outside = counted(header, p)
     if header["plan"]["kind"] == "rounds":  # the whole budget is authorized before the second is planned
         first, second = rounds(header)
-        spent = bounds(first, matrices, arrays, p, outside)[-1]
-        spent += bounds(second, matrices, arrays, p, Fraction(0))[-1]
+        one = bounds(first, matrices, arrays, p, outside)[-1]
+        two = bounds(second, matrices, arrays, p, Fraction(0))[-1]
         cost = exact(record["cost"])
-        yield spent <= cost, f"both rounds together cost {float(spent):.9g}, of {float(cost):.9g} = {cost}"
+        words = f"the rounds cost {float(one):.9g} and {float(two):.9g}"
+        yield one + two <= cost, f"{words}, together at most {float(cost):.9g} = {cost}"
     else:
         costs = bounds(header, matrices, arrays, p, outside)
         cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import SourceError
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Rounds
+from matrixdp.selection.rounds import SecondRound
 from matrixdp.sources.memory import ArraysSource
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import dense_measurement
@@ -190,6 +190,20 @@ def test_intervals_cover_although_the_second_round_follows_from_the_first() -> N
 # What is forged.
 
 
+@pytest.mark.parametrize("places", [slice(7), slice(7, None)], ids=["first", "second"])
+def test_a_round_that_does_not_cost_half_is_found(folder: Path, tmp_path: Path, places: slice) -> None:
+    """A smaller cost is within what was authorized, but the release is not what it says."""
+
+    def cheaper(header: dict[str, Any], _: dict[str, bytes]) -> None:
+        for own in range(len(header["noise"]))[places]:
+            scale_of(own, Fraction(11, 10))(header, {})
+
+    shutil.copytree(folder, tmp_path / "out")
+    forge_measurement(tmp_path / "out", cheaper)
+    assert outcome(tmp_path / "out", "measurement") == "ok"
+    assert outcome(tmp_path / "out", "rounds") == "failed"
+
+
 def scale_of(place: int, factor: Fraction) -> Callable[[dict[str, Any], dict[str, bytes]], None]:
     def change(header: dict[str, Any], _: dict[str, bytes]) -> None:
         steps, power = header["noise"][place]
@@ -199,8 +213,8 @@ def scale_of(place: int, factor: Fraction) -> Callable[[dict[str, Any], dict[str
 
 
 def without_second(header: dict[str, Any], _: dict[str, bytes]) -> None:
-    header["plan"]["parts"] = header["plan"]["parts"][:6]
-    header["noise"] = header["noise"][:6]
+    header["plan"]["parts"] = header["plan"]["parts"][:7]
+    header["noise"] = header["noise"][:7]
 
 
 def test_noise_that_does_not_follow_from_the_first_round_is_found(folder: Path, tmp_path: Path) -> None:
@@ -215,7 +229,7 @@ def test_less_noise_than_was_paid_for_is_found(folder: Path, tmp_path: Path, pla
     shutil.copytree(folder, tmp_path / "out")
     forge_measurement(tmp_path / "out", scale_of(place, Fraction(999, 1000)))
     assert outcome(tmp_path / "out", "measurement") == "failed"
-    assert any("both rounds" in words for words in false_of(tmp_path / "out"))
+    assert any("the rounds cost" in words for words in false_of(tmp_path / "out"))
 
 
 def test_a_round_that_is_cut_off_is_found(folder: Path, tmp_path: Path) -> None:
@@ -251,26 +265,61 @@ def test_a_ledger_is_debited_for_both_rounds_before_the_first(
     assert len(order) == 2
 
 
-def test_a_stop_between_the_rounds_spends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both rounds are of the same records, whatever becomes of the table meanwhile."""
     reads: list[int] = []
     count = ArraysSource.count
 
-    def once(self: ArraysSource, request: Any) -> Any:
+    def noted(self: ArraysSource, request: Any) -> Any:
         reads.append(1)
-        if len(reads) > 1:
-            raise SourceError("the table is gone")
         return count(self, request)
 
+    monkeypatch.setattr(ArraysSource, "count", noted)
+    mdp.release(SPEC, table=TABLE)
+    assert len(reads) == 1
+
+
+def test_a_stop_between_the_rounds_spends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
     mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=0.06))
-    monkeypatch.setattr(ArraysSource, "count", once)
-    with pytest.raises(SourceError) as caught:
+    monkeypatch.setattr(SecondRound, "__call__", stopped)
+    with pytest.raises(KeyboardInterrupt) as caught:
         mdp.release(SPEC, tmp_path / "out", table=TABLE, ledger=tmp_path / "ledger")
-    assert len(reads) == 2
     assert any("spent" in note for note in caught.value.__notes__)
     left = mdp.Ledger.open(tmp_path / "ledger").left
     assert left is not None
-    assert float(left.rho or 0) < 0.0101
+    assert float(left.rho or 0) == pytest.approx(0.01)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("weight", [1e160, 1e-300])
+@pytest.mark.filterwarnings("error")
+def test_extreme_weights_and_empty_groups_fail_nothing_after_the_first_round(
+    weight: float, tmp_path: Path
+) -> None:
+    asked = [
+        {"marginals": [1, 2]},
+        {"dense": np.zeros((3, 6)).tolist(), "attributes": ["b"], "weight": weight},
+        {"product": {"a": {"matrix": (np.tri(12) * 1e-200).tolist()}}},
+    ]
+    mdp.release({**SPEC, "workload": asked}, tmp_path / "out", table={name: [] for name in SIZES})
+    assert mdp.verify_release(tmp_path / "out").holds
+
+
+def test_a_range_that_a_second_round_could_leave_is_rejected_before_the_first() -> None:
+    specification = {
+        "domain": {"a": {"min": 0, "max": 499}, "b": {"min": 0, "max": 7}},
+        "workload": [{"marginals": [1, 2]}],
+        "privacy": {"mu": 65536},
+        "rounds": 2,
+    }
+    table = {"a": np.arange(500), "b": np.arange(500) % 8}
+    with pytest.raises(mdp.PrivacyError) as caught:
+        mdp.release(specification, table=table)
+    assert caught.value.code == "out-of-range"
+    assert not getattr(caught.value, "__notes__", [])
 
 
 KILLED = """

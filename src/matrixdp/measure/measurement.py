@@ -411,16 +411,26 @@ def measured_cost(
     PrivacyError
         If a part has no noise or no sensitivity, or noise of another kind than the plan's.
     """
-    outside = None if counts is None else counts.cost
-    if not isinstance(plan, Rounds):
-        return plan_cost(plan, scales, neighbours, outside)
+    if isinstance(plan, Rounds):
+        first, second = rounds_cost(plan, scales, counts, neighbours)
+        return Cost(first.value + second.value, plan.noise)
+    return plan_cost(plan, scales, neighbours, None if counts is None else counts.cost)
+
+
+def rounds_cost(
+    plan: Rounds,
+    scales: tuple[NoiseScale, ...],
+    counts: OutOfDomainCounts | None,
+    neighbours: str = "add_remove",
+) -> tuple[Cost, Cost]:
+    """Return the exact costs of the two rounds; the first measures counts of records out of domain, too."""
     begun = len(plan.begun)
-    first = plan_cost(plan.first, scales[:begun], neighbours, outside)
-    return Cost(first.value + plan_cost(plan.second, scales[begun:], neighbours).value, plan.noise)
+    first = plan_cost(plan.first, scales[:begun], neighbours, None if counts is None else counts.cost)
+    return first, plan_cost(plan.second, scales[begun:], neighbours)
 
 
-#: Returns what is measured again, given the plan of the first round, its noise variances and its estimates.
-SecondRound = Callable[[Split, Sequence[float], Estimates], Split]
+#: Returns what is measured again, given the noise variances of the first round and its estimates.
+SecondRound = Callable[[Sequence[float], Estimates], Split]
 
 #: The share of a budget that two rounds may spend.
 _NEARLY = 1 - Fraction(1, 2**40)
@@ -673,7 +683,8 @@ def measure(
     noise was drawn. ``progress`` is called with the number of parts measured and the number of all.
 
     With ``second`` the plan is measured with half of the budget. From its noisy answers ``second`` plans what
-    is measured with the rest, of the table as it then is; the whole budget is authorized before the first.
+    is measured with the rest, of the same counts: all of them are held meanwhile. The whole budget is
+    authorized before the first.
 
     Raises
     ------
@@ -702,6 +713,7 @@ def measure(
         # a little less than the budget, lest figures that are rounded up exceed it
         allowed = Cost(allowed.value * _NEARLY, plan.noise)
         share = Cost(allowed.value * FIRST_SHARE, plan.noise)
+        _check_alone(plan, allowed, max_records, between)
     scales, cost = calibrate(plan, share, max_records, between, counted=number > 0)
     counted = None
     if number:
@@ -723,6 +735,8 @@ def measure(
         _LOG.info("%s", authorization.note)
         if not random.private:
             _LOG.warning("NOT PRIVATE: the noise is seeded")
+        if second is not None:
+            marginals = iter(held := list(marginals))
         values, numbers = _noisy_answers(
             plan, scales, groups, marginals, max_records, random, before_noise, progress
         )
@@ -730,7 +744,7 @@ def measure(
         known = random.private, max_records, rules, assumptions, reservation, counts
         measured = Measurement(plan, scales, values, authorization, *known)
         if second is not None:
-            measured = _measured_again(measured, second, cost, source, random, progress)
+            measured = _measured_again(measured, second, cost, groups, held, random, progress)
     except BaseException as error:
         if reservation is not None:
             error.add_note(SafeNote(reservation.note))
@@ -742,27 +756,35 @@ def measure(
     return measured
 
 
+def _check_alone(plan: Plan, allowed: Cost, max_records: int, neighbours: str) -> None:
+    """Reject, before any noise, a budget at which a second round could leave the range of answers."""
+    whole = float(allowed.value) * (1 if neighbours == "add_remove" else 2**plan.noise.norm)
+    records = max(max_records, DEFAULT_MAX_RECORDS)
+    for part in plan.parts:
+        check_entries(_scale(part.at_cost(plan.noise), plan.noise, whole, 1.0), part.max_entry, records)
+
+
 def _measured_again(
     first: Measurement,
     second: SecondRound,
     cost: Cost,
-    source: Source,
+    groups: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
+    held: Sequence[Marginal],
     random: RandomSource,
     progress: Callable[[int, int], None] | None,
 ) -> Measurement:
     """Measure a second round, planned from the noisy answers of the first, with what the first left."""
     begun, budget = first.plan, first.authorization.budget
     assert isinstance(begun, Split)  # as checked by whoever plans
-    noise = [scale.variance for scale in first.scales]
-    plan = second(begun, noise, first.estimates)
+    plan = second([scale.variance for scale in first.scales], first.estimates)
     left = Cost(first.authorization.cost.value - cost.value, plan.noise)
     scales, _ = calibrate(plan, left, first.max_records, budget.neighbours)
     both, every = Rounds.of(begun, plan), (*first.scales, *scales)
     if not as_authorized(first.authorization, both, every, first.out_of_domain_counts):
         raise PrivacyError("rounds: the second costs more than the first left of the budget")
-    groups = maximal_marginals(plan.positions)
-    marginals = source.marginals(plan.domain, list(groups), first.out_of_domain, budget.unit)
-    values, _ = _noisy_answers(plan, scales, groups, marginals, first.max_records, random, None, progress)
+    again = {holder: [own for own in names if own in plan.positions] for holder, names in groups.items()}
+    marginals = [(holder, counts) for holder, counts in held if again.get(holder)]
+    values, _ = _noisy_answers(plan, scales, again, marginals, first.max_records, random, None, progress)
     return replace(first, plan=both, scales=every, values=(*first.values, *values))
 
 

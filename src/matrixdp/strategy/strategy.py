@@ -31,7 +31,7 @@ from matrixdp.language import dense
 from matrixdp.ledger import Ledger
 from matrixdp.measure.measurement import Measurement, authorize, measure
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
-from matrixdp.plan import Rounds
+from matrixdp.plan import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number
@@ -42,7 +42,7 @@ from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
 from matrixdp.selection.explain import Explanation, explain, part_methods
 from matrixdp.selection.noise_choice import interval, noises_for
-from matrixdp.selection.rounds import check_rounds, second_round
+from matrixdp.selection.rounds import SecondRound, check_rounds
 from matrixdp.selection.selection import Candidate, Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
@@ -562,9 +562,11 @@ class Strategy(Displayed):
             If a file says that the strategy is measured in two rounds, and it cannot be.
         """
         self.check_budget(budget, None if seed_not_private is not None else ledger)
-        in_rounds = self.selection.rounds == 2
-        if in_rounds:
-            check_rounds(self.selection.plan, self.workload)
+        second, plan = None, self.selection.plan
+        if self.selection.rounds == 2:
+            check_rounds(plan, self.workload)
+            assert isinstance(plan, Split)
+            second = SecondRound.of(plan, self.workload)
         rule = out_of_domain
         if not isinstance(rule, OutOfDomain):
             with within("out_of_domain"):
@@ -582,7 +584,7 @@ class Strategy(Displayed):
                 release=None if release is None else Path(release),
                 before_noise=before_noise,
                 progress=progress,
-                second=partial(second_round, workload=self.workload) if in_rounds else None,
+                second=second,
             )
         return MeasuredStrategy(self, measurement)
 

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, final
@@ -32,6 +33,7 @@ from matrixdp.measure.measurement import (
     Periods,
     as_authorized,
     measured_cost,
+    rounds_cost,
 )
 from matrixdp.model import Model
 from matrixdp.model.constraints import Constraints
@@ -46,7 +48,7 @@ from matrixdp.releases.files import expected_in, privacy_mark
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import refuse_leftover
-from matrixdp.selection.rounds import second_round
+from matrixdp.selection.rounds import SecondRound
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 from matrixdp.texts import Publication
@@ -532,6 +534,8 @@ _SENTENCES = {
 }
 #: In standard errors, how far the total that is computed again may lie from what is written.
 _NEAR = 1e-10
+#: By which share of its half of the budget a round may cost more or less.
+_SPLIT = Fraction(1, 10**6)
 #: How far, relative to it, the noise of the other round may lie from what is computed again.
 _ROUNDS = 1e-6
 _SUBJECTS = ("files", "measurement", "cost", "private", "statement", "answers", "record", "ledger")
@@ -838,7 +842,7 @@ def _rounds(measurement: Measurement, workload: Workload) -> Iterator[Finding]:
     noise = [scale.variance for scale in measurement.scales]
     try:
         estimates = plan.first.analysed(noise[:begun]).estimates(measurement.values[:begun])
-        again = second_round(plan.first, noise[:begun], estimates, workload)
+        again = SecondRound.of(plan.first, workload)(noise[:begun], estimates)
     except MatrixDPError as error:
         yield Finding("rounds", "failed", f"no second round follows from the first ({error})")
         return
@@ -847,8 +851,16 @@ def _rounds(measurement: Measurement, workload: Workload) -> Iterator[Finding]:
     ratios = [said[names] / follows[names] for names in said.keys() & follows]
     problems = []
     if said.keys() != follows.keys() or max(ratios) > min(ratios) * (1.0 + _ROUNDS):
-        problems.append("the second round has other noise than follows from the answers of the first")
-    words = f"{len(said)} of {begun} parts measured again, with the noise that the first round leads to"
+        problems.append("the second round has other noise than follows from the answers to the first")
+    outside = measurement.out_of_domain_counts
+    costs = rounds_cost(plan, measurement.scales, outside, measurement.authorization.budget.neighbours)
+    half = measurement.authorization.cost.value / 2
+    if not all((1 - _SPLIT) * half <= own.value <= half * (1 + _SPLIT) for own in costs):
+        problems.append("each round should cost half of what was authorized")
+    words = (
+        f"each costs half; {len(said)} of {begun} parts are measured again, with the noise that follows from "
+        "the answers to the first"
+    )
     yield from settled("rounds", words, problems)
 
 
