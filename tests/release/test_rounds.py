@@ -218,9 +218,20 @@ def without_second(header: dict[str, Any], _: dict[str, bytes]) -> None:
 
 
 def test_noise_that_does_not_follow_from_the_first_round_is_found(folder: Path, tmp_path: Path) -> None:
+    """Noise that is moved from one part to another, at the same cost."""
     shutil.copytree(folder, tmp_path / "out")
-    forge_measurement(tmp_path / "out", scale_of(-1, Fraction(1001, 1000)))
+    measurement, _ = load_measurement(folder / "measurement.mdp")
+    parts, scales = measurement.plan.parts[-2:], measurement.scales[-2:]
+    costs = [part.column_power_sum(2) / scale.exact**2 for part, scale in zip(parts, scales, strict=True)]
+    other = (costs[1] + costs[0] * (1 - Fraction(100, 101) ** 2)) / costs[1]
+
+    def moved(header: dict[str, Any], members: dict[str, bytes]) -> None:
+        scale_of(-2, Fraction(101, 100))(header, members)
+        scale_of(-1, Fraction(1 / math.sqrt(other)) * Fraction(10**9 + 1, 10**9))(header, members)
+
+    forge_measurement(tmp_path / "out", moved)
     assert outcome(tmp_path / "out", "measurement") == "ok"
+    assert outcome(tmp_path / "out", "cost") == "ok"
     assert outcome(tmp_path / "out", "rounds") == "failed"
 
 

@@ -453,7 +453,13 @@ def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> No
     scale = exact_number(steps)
     known = type(power) is int and abs(power) <= _POWERS and scale.denominator.bit_count() == 1
     archive.require(known, "a scale of its noise is no integer over a power of 2 in range")
-    return NoiseScale(scale, power, noise)
+    found = NoiseScale(scale, power, noise)
+    try:
+        finite = 0.0 < found.variance < math.inf
+    except OverflowError:
+        finite = False
+    archive.require(finite, "a scale of its noise has no finite variance")
+    return found
 
 
 def _write_counts(counts: OutOfDomainCounts) -> dict[str, object]:
