@@ -252,7 +252,7 @@ _IN_MEASUREMENTS: dict[str, tuple[Any, ...]] = {
     "noise": ([["1", 0]],),
     "noise/0": ([1], ["1/0", 0], ["5000", 0]),
     "noise/0/0": ("1e999999999", "1" * 5000, 4096, "1/3"),
-    "noise/0/1": (10**9,),
+    "noise/0/1": (10**9, 900),
     "private": ("yes",),
     "max_records": (0,),
     "out_of_domain": ({"age": 99},),
