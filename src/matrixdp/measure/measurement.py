@@ -430,7 +430,7 @@ def rounds_cost(
 
 
 #: Returns what is measured again, given the noise variances of the first round and its estimates.
-SecondRound = Callable[[Sequence[float], Estimates], Split]
+NextRound = Callable[[Sequence[float], Estimates], Split]
 
 #: The share of a budget that two rounds may spend.
 _NEARLY = 1 - Fraction(1, 2**40)
@@ -667,7 +667,7 @@ def measure(
     release: Path | None = None,
     before_noise: Callable[[], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
-    second: SecondRound | None = None,
+    second: NextRound | None = None,
 ) -> Measurement:
     """Measure a plan on a table: the only step that reads data.
 
@@ -766,7 +766,7 @@ def _check_alone(plan: Plan, allowed: Cost, max_records: int, neighbours: str) -
 
 def _measured_again(
     first: Measurement,
-    second: SecondRound,
+    second: NextRound,
     cost: Cost,
     groups: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
     held: Sequence[Marginal],
