@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import matrixdp as mdp
+from matrixdp.cli.app import app
 from matrixdp.measure.measurement import Measurement, NoiseScale
 from matrixdp.plan import Rounds
 from matrixdp.selection.rounds import SecondRound
@@ -362,7 +365,17 @@ def test_a_kill_between_the_rounds_draws_nothing_again(
     assert float(left.rho or 0) == pytest.approx(0.01)
 
 
-# Models and exports take both rounds.
+# What readers are told, and models.
+
+
+def test_show_says_how_many_counts_are_reliable(folder: Path) -> None:
+    told = CliRunner().invoke(app, ["show", str(folder)]).stdout
+    rows = [[cell.strip() for cell in line.split("│")] for line in told.splitlines() if "│" in line]
+    found = {row[1]: int(row[5]) for row in rows if row[5].isdigit()}
+    answers = pq.read_table(folder / "answers.parquet").to_pandas()
+    expected = answers["estimate"].abs() >= 3 * answers["stddev"]
+    assert sum(found.values()) == int(expected.sum())
+    assert found["c"] == 3
 
 
 def test_a_model_is_fitted_to_both_rounds(folder: Path) -> None:
