@@ -823,7 +823,7 @@ def select(
     rounds : {1, 2}
         With 2, `Strategy.measure` spends half of the budget first. The noisy answers decide how the rest is
         shared out, so that more counts have a standard error below a third of them. The strategy has one part
-        on each of several marginals, and Gaussian noise.
+        on each of several marginals, and Gaussian noise; the errors that it tells are those of one round.
     **options : object
         Of the mechanism: ``seed=1`` for searches, ``gap``, ``sub_solver`` ("auto", "optimum", "product"
         or "fast") for the decomposition, and others. ``auto`` takes those of the mechanisms that it tries.
