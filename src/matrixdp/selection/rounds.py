@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from matrixdp.errors import SpecificationError, TooLargeError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Estimates, Plan, Split
 from matrixdp.queries import Workload
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["SecondRound", "check_rounds"]
 
@@ -133,6 +135,8 @@ class SecondRound:
         workload : Workload
             Its counts are to be published.
         """
+        from scipy.sparse import csr_array  # takes long to load
+
         analysis = plan.analysed([1.0] * len(plan.parts))
         found = [analysis.by_part(group) for group in workload]
         ends = np.cumsum([0, *map(len, found)])
