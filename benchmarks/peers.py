@@ -23,13 +23,14 @@ import numpy as np
 from harness import emit
 from mechanisms_of_pgm import MECHANISMS, run_mechanism
 from numpy.typing import NDArray
-from rounds import CV, DELTA, EPSILONS, TABLES, tables_of
+from rounds import DELTA, EPSILONS, TABLES, tables_of
 
 import matrixdp as mdp
 from matrixdp.model.likelihood import Evidence
 from matrixdp.model.mixture_fit import choose
 from matrixdp.plan import Analysis
 from matrixdp.queries import ProductGroup
+from matrixdp.selection.rounds import CV
 from matrixdp.sources import open_source
 
 Array = NDArray[np.float64]

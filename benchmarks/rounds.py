@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
+from matrixdp.selection.rounds import CV
 from matrixdp.sources import open_source
 
 Array = NDArray[np.float64]
@@ -39,8 +40,6 @@ TABLES = ("Adult", "bundled", "fair")
 #: The share of the first round.
 FIRST = 0.5
 SEEDS = 5
-#: A cell can be published where its standard error is less than its count over this.
-CV = 3.0
 #: Where the bins of `affairs` in the table `fair` begin, but the first, which is 0 alone.
 AFFAIRS = (1e-9, 0.5, 1.0, 2.0, 5.0, 10.0)
 #: A sigmoid of log counts stands for the share of publishable cells, ever steeper; steps at each width.

@@ -17,11 +17,12 @@ from matrixdp.answers.table import BOUND, REMARKS, TITLE, figure_of, subject_of
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
+from matrixdp.selection.rounds import CV
 from matrixdp.texts import LARGEST_BASE, Publication, Words, words_in
 
 Array = NDArray[np.float64]
 
-GRADES = (("A", 0.05), ("B", 0.15), ("C", 1 / 3))
+GRADES = (("A", 0.05), ("B", 0.15), ("C", 1 / CV))
 """Letters with the largest coefficient of variation (standard error over estimate) that each stands for."""
 UNRELIABLE = "F"
 """The letter of figures beyond all grades, and what stands in place of a suppressed figure."""

@@ -79,6 +79,11 @@ class Rounds(Plan, kind="rounds"):
         return self.parts[: len(self.positions)]
 
     @property
+    def again(self) -> tuple[Part, ...]:
+        """The parts of the second round, at their share of the privacy cost."""
+        return self.parts[len(self.positions) :]
+
+    @property
     def first(self) -> Split:
         """The plan of the first round alone, at privacy cost 1."""
         return self._alone(self.begun, FIRST_SHARE)
@@ -86,7 +91,7 @@ class Rounds(Plan, kind="rounds"):
     @property
     def second(self) -> Split:
         """The plan of the second round alone, at privacy cost 1."""
-        return self._alone(self.parts[len(self.positions) :], 1 - FIRST_SHARE)
+        return self._alone(self.again, 1 - FIRST_SHARE)
 
     def _alone(self, parts: tuple[Part, ...], share: Fraction) -> Split:
         whole = (_at_share(part, self.noise, 1.0 / float(share)) for part in parts)

@@ -461,6 +461,18 @@ class Strategy(Displayed):
         ----------
         workload : Workload
             What will be asked.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"sex": 2, "age": 9})
+        >>> strategy = mdp.select(mdp.Workload(domain, mdp.marginals([1])))
+        >>> [strategy.answers_alike(mdp.Workload(domain, mdp.marginals([k]))) for k in (1, 2)]
+        [True, False]
         """
         own = self.workload
         return workload is own or (
@@ -681,7 +693,7 @@ class MeasuredStrategy(Displayed):
         Raises
         ------
         WorkloadError
-            If the workload is over another domain.
+            If the workload is over another domain, or is not the one that two rounds were planned for.
         """
         from matrixdp.releases import Release
 

@@ -97,7 +97,7 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
     total = sum(costs, Fraction(0))
     ordered = [kinds[i] for i in sorted(range(len(kinds)), key=lambda i: costs[i], reverse=True)]
     plan = measurement.plan
-    again = frozenset(map(id, plan.parts[len(plan.begun) :] if isinstance(plan, Rounds) else ()))
+    again = frozenset(map(id, plan.again if isinstance(plan, Rounds) else ()))
     computed = "The sensitivity of a Kronecker product is the product of those of its matrices."
     if any(kind.first.multipliers is not None for kind in kinds):
         computed += (

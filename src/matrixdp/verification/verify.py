@@ -847,7 +847,7 @@ def _rounds(measurement: Measurement, workload: Workload) -> Iterator[Finding]:
         yield Finding("rounds", "failed", f"no second round follows from the first ({error})")
         return
     follows = {part.attributes: part.variance for part in again.parts}
-    said = dict(zip((part.attributes for part in plan.parts[begun:]), noise[begun:], strict=True))
+    said = dict(zip((part.attributes for part in plan.again), noise[begun:], strict=True))
     ratios = [said[names] / follows[names] for names in said.keys() & follows]
     problems = []
     if said.keys() != follows.keys() or max(ratios) > min(ratios) * (1.0 + _ROUNDS):
