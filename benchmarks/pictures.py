@@ -75,7 +75,7 @@ def _canvas(path: Path, width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print(f"{path.name} is not drawn: pip install 'matrixdp[pictures]'", file=sys.stderr)
+        print(f"{path.name} is not drawn: pip install '.[pictures]'", file=sys.stderr)
         return None
     return Figure(figsize=(width, height), layout="constrained")
 

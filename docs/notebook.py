@@ -1,6 +1,6 @@
 """Write the tutorial as a notebook: ``python docs/notebook.py`` writes examples/tutorial.ipynb.
 
-The notebook has no outputs, and lies beside the table that it reads.
+Its outputs are those that the page shows. It lies beside the table that it reads.
 """
 
 import json
@@ -11,23 +11,23 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tutorial.md"
 NOTEBOOK = ROOT / "examples" / "tutorial.ipynb"
 
-_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: A block of Python, with the output that follows it.
+_BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!\w+:)(?:\.\./examples/)?([^)]*)\)")
 
 
 def notebook(page: str) -> str:
-    """Return the notebook that a page's text and blocks of Python are."""
+    """Return the notebook that a page's text, blocks of Python and their outputs are."""
     cells: list[dict[str, object]] = []
-    pieces = _BLOCK.split(page)
-    for place, piece in enumerate(pieces):
-        code = place % 2 == 1
-        text = piece.strip()
-        if not text:
-            continue
-        text = text.replace('"examples/', '"') if code else _LINK.sub(_from_examples, text)
-        cell: dict[str, object] = {"cell_type": "code" if code else "markdown", "id": f"cell-{len(cells)}"}
-        cell |= {"metadata": {}, "source": text.splitlines(keepends=True)}
-        cells.append(cell | ({"execution_count": None, "outputs": []} if code else {}))
+    texts, codes, shown = (_BLOCK.split(page)[start::3] for start in range(3))
+    for place, text in enumerate(texts):
+        if text.strip():
+            text = _LINK.sub(_from_examples, text).replace("`examples/", "`")
+            cells.append(_cell(len(cells), "markdown", text))
+        if (count := place + 1) <= len(codes):
+            code = codes[place].replace('"examples/', '"')
+            outputs = _outputs(code, count, shown[place])
+            cells.append(_cell(len(cells), "code", code, execution_count=count, outputs=outputs))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     whole = {
         "cells": cells,
@@ -36,6 +36,22 @@ def notebook(page: str) -> str:
         "nbformat_minor": 5,
     }
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cell(place: int, kind: str, text: str, **more: object) -> dict[str, object]:
+    source = text.strip().splitlines(keepends=True)
+    return {"cell_type": kind, "id": f"cell-{place}", "metadata": {}, "source": source, **more}
+
+
+def _outputs(code: str, count: int, text: str | None) -> list[dict[str, object]]:
+    """Return what a cell shows: what it prints, else the value of its last expression."""
+    if text is None:
+        return []
+    lines = text.rstrip("\n").splitlines(keepends=True)
+    if "print(" in code:
+        return [{"output_type": "stream", "name": "stdout", "text": lines}]
+    data = {"text/plain": lines}
+    return [{"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}]
 
 
 def _from_examples(found: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ package's dependencies nor to an extra or a package that the page said to instal
 
 from __future__ import annotations
 
+import ast
 import importlib.abc
 import re
 import shlex
@@ -18,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PART = re.compile(r"^```(yaml|sh|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_EXTRA = re.compile(r"matrixdp\[(\w+)\]")
+_EXTRA = re.compile(r"pip install '\.\[(\w+)\]'")
 _INSTALLED = re.compile(r"pip install ([\w-]+)")
 _OWNERS = metadata.packages_distributions()
 
@@ -56,6 +57,16 @@ class Missing(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
+def shown(code: str, page: Path, names: dict[str, object]) -> None:
+    """Run code as a notebook does: it shows the value of an expression at the end."""
+    *body, last = ast.parse(code).body
+    exec(compile(ast.Module(body, []), str(page), "exec"), names)  # noqa: S102
+    if not isinstance(last, ast.Expr):
+        exec(compile(ast.Module([last], []), str(page), "exec"), names)  # noqa: S102
+    elif (value := eval(compile(ast.Expression(last.value), str(page), "eval"), names)) is not None:  # noqa: S307
+        print(value)  # noqa: T201
+
+
 def main(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     missing = Missing()
@@ -71,7 +82,7 @@ def main(page: Path) -> None:
         missing.installed = installed(text[: found.start()])
         if kind == "python":
             # empty lines before the code make the line in a traceback that of the page
-            exec(compile("\n" * text.count("\n", 0, found.start(2)) + part, str(page), "exec"), names)  # noqa: S102
+            shown("\n" * text.count("\n", 0, found.start(2)) + part, page, names)
         elif kind == "yaml":
             if named := re.match(r"# ([\w-]+\.yaml)$", part.splitlines()[0]):
                 Path(named[1]).write_text(part, encoding="utf-8")

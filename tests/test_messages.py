@@ -44,8 +44,7 @@ def test_prose_is_made_of_the_parts() -> None:
     assert str(Problem((), "1", "2", position="line 3")) == "line 3: found 1; expected 2"
     problem = Problem(("a", 0, "b c"), "1", "2", ("x", "y"), "line 3")
     assert str(problem) == "a[0]['b c'] (line 3): found 1; expected 2; did you mean 'x' or 'y'?"
-    assert (problem.place, problem.suggestion) == ("a[0]['b c']", "x")
-    assert Problem((), "1", "2").suggestion is None
+    assert (problem.place, problem.suggestions) == ("a[0]['b c']", ("x", "y"))
 
 
 def test_errors_carry_their_problem() -> None:

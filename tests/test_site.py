@@ -1,6 +1,7 @@
 """The documentation as a site: pages, links and docstrings are well formed; the tutorial's notebook runs."""
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pygments.lexers import get_lexer_by_name
 
 import matrixdp as mdp
 
@@ -29,11 +31,24 @@ def maker() -> ModuleType:
 
 @pytest.mark.slow
 def test_the_site_is_made_without_warnings(tmp_path: Path) -> None:
-    """All but the writing of HTML, for which links, docstrings and contents are resolved."""
-
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "dummy", "docs"]
-    done = subprocess.run([*command, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    """By the command of `make site`."""
+    [line] = re.findall(
+        r"-m (sphinx .*) out/site$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    command = [sys.executable, "-m", *line.split(), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_fence_names_a_lexer() -> None:
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]
+    named = {
+        name
+        for page in pages
+        for name in re.findall(r"^ *```(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert {"python", "yaml"} <= named
+    assert all(get_lexer_by_name(name) for name in named)  # raises
 
 
 def test_every_public_name_is_in_the_reference() -> None:
@@ -48,6 +63,17 @@ def test_every_public_name_is_in_the_reference() -> None:
 def test_the_notebook_is_that_of_the_page(maker: ModuleType) -> None:
     written = maker.NOTEBOOK.read_text(encoding="utf-8")
     assert written == maker.notebook(maker.PAGE.read_text(encoding="utf-8")), "make notebook"
+
+
+def test_the_notebook_has_outputs_and_names_files_beside_it(maker: ModuleType) -> None:
+    cells = json.loads(maker.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    codes = [cell for cell in cells if cell["cell_type"] == "code"]
+    # a cell that only imports or assigns shows nothing
+    assert [cell["id"] for cell in codes if not cell["outputs"]] == []
+    text = "".join(line for cell in cells for line in cell["source"])
+    files = set(re.findall(r"[`\"]([\w/.-]+\.parquet)[`\"]", text))
+    assert files
+    assert [name for name in files if not (maker.NOTEBOOK.parent / name).exists()] == []
 
 
 def test_links_of_the_notebook_lead_to_files(maker: ModuleType) -> None:

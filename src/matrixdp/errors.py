@@ -137,6 +137,11 @@ def did_you_mean(suggestions: Iterable[str]) -> str:
     return f"; did you mean {names}?" if names else ""
 
 
+def with_extra(name: str) -> str:
+    """Return what a message expects where a library of an optional extra is missing."""
+    return f"an installation with it: pip install '.[{name}]' in a clone of matrixdp"
+
+
 @final
 @dataclass(frozen=True)
 class Problem:
@@ -171,11 +176,6 @@ class Problem:
     suggestions: tuple[str, ...] = ()
     position: str | None = None
     code: str | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def suggestion(self) -> str | None:
-        """The name that was most likely meant, if any."""
-        return self.suggestions[0] if self.suggestions else None
 
     @property
     def place(self) -> str:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar, dataclass_tr
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import MatrixDPError, Path, Problem, did_you_mean, each, placed, within
+from matrixdp.errors import MatrixDPError, Path, Problem, each, placed, within
 
 
 def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
@@ -35,20 +35,6 @@ def nearest(name: str, candidates: Iterable[str]) -> tuple[str, ...]:
         lowered = {candidate.lower(): candidate for candidate in names}
         close = [lowered[match] for match in get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
     return tuple(close)
-
-
-def closest(name: str, candidates: Iterable[str]) -> str:
-    """Return the end of a message: the names that are close to `name`, else the names that exist.
-
-    Examples
-    --------
-    >>> closest("aeg", ["age", "sex"])
-    "; did you mean 'age'?"
-    >>> closest("income", ["age", "sex"])
-    "; there are 'age', 'sex'"
-    """
-    names = list(candidates)
-    return did_you_mean(nearest(name, names)) or _listing(names)
 
 
 def is_unicode(text: str) -> bool:

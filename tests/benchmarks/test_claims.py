@@ -50,7 +50,7 @@ def test_another_figure_and_one_without_a_source_are_found(texts: Path) -> None:
     with (docs / "results.md").open("a", encoding="utf-8") as page:
         page.write("\nIt takes 3.5 seconds and 90 MB, half a minute less: RMSE 4.25 (gap 1e-4).\n")
         page.write("\n```python\nrelease.mean('age')  # 3 times as fast\n```\n")
-    change(docs / "installation.md", "| `matrixdp[types]` | |", "| `matrixdp[types]` | 12 |")
+    change(docs / "installation.md", "| `.[types]` | |", "| `.[types]` | 12 |")
     package = texts / "src" / "matrixdp"
     package.mkdir(parents=True)
     (package / "faster.py").write_text("# takes a third less\nsize, count = 5 % 3, '7 %'\n")

@@ -29,7 +29,7 @@ def test_every_figure_is_an_upper_bound(cost, neighbours):
     assert Fraction(promise.rho) >= between / 2
     least = epsilon_of(Fraction(promise.mu), 1e-6) * (1 - Fraction(1, 2**40))
     assert Fraction(promise.epsilon_at_reference_delta) >= least
-    rounded = promise.text.split("within the limits of ")[1].split("-GDP")[0]
+    rounded = promise.text.split("by no more than ")[1].split("-GDP")[0]
     assert Fraction(rounded) >= Fraction(repr(promise.mu))
 
 

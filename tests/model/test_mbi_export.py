@@ -60,5 +60,5 @@ def mbi_is_given_every_part_of_a_release(mechanism):
 def test_without_mbi_it_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "mbi", None)
     release = measured(DOMAIN, {"a": [0], "b": [0], "c": [0]}, mdp.marginals(1)).reconstruct()
-    with pytest.raises(UnsupportedQueryError, match=r"pip install 'matrixdp\[mbi\]'"):
+    with pytest.raises(UnsupportedQueryError, match=r"pip install '\.\[mbi\]'"):
         release.to_mbi()

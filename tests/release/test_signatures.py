@@ -107,7 +107,7 @@ def test_without_the_package_the_error_names_the_extra(tmp_path: Path, monkeypat
     monkeypatch.setattr(builtins, "__import__", without)
     uses = (mdp.make_keys, tmp_path / "other"), (mdp.SigningKey.load, private), (mdp.PublicKey.load, public)
     for function, path in uses:
-        assert "pip install 'matrixdp[signatures]'" in refused(function, path)
+        assert "pip install '.[signatures]'" in refused(function, path)
 
 
 def test_a_signed_release():

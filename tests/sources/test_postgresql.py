@@ -339,7 +339,7 @@ def test_without_a_driver_it_is_named(monkeypatch):
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(mdp.SourceError, match=r"pip install 'matrixdp\[postgresql\]'"):
+    with pytest.raises(mdp.SourceError, match=r"pip install '\.\[postgresql\]'"):
         opened().assumptions(DOMAIN)
 
 

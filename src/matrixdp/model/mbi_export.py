@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import UnsupportedQueryError
+from matrixdp.errors import UnsupportedQueryError, with_extra
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.likelihood import check_ended
 from matrixdp.plan import Part
@@ -57,7 +57,7 @@ def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
         import mbi
     except ImportError:
         raise UnsupportedQueryError(
-            "mbi is not installed: pip install 'matrixdp[mbi]' (which brings JAX)", "missing-library"
+            f"mbi is not installed; expected {with_extra('mbi')} (which brings JAX)", "missing-library"
         ) from None
     domain, made = measurement.plan.domain, []
     for part, variance, values in measurement.answered:

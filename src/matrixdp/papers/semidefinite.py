@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import NumericalError, WorkloadError
+from matrixdp.errors import NumericalError, WorkloadError, with_extra
 
 __all__ = ["NONE", "Program", "rank_direction"]
 
@@ -23,7 +23,7 @@ _SOLVED = ("Solved", "AlmostSolved")
 class Program:
     """A linear objective over variables, with linear inequalities and positive semidefinite matrices.
 
-    Solved by Clarabel, an interior-point solver (``pip install 'matrixdp[sdp]'``).
+    Solved by Clarabel, an interior-point solver.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class Program:
             import clarabel
         except ImportError:
             raise WorkloadError.at(
-                ("mechanism",), "no Clarabel", "an installation with it: pip install 'matrixdp[sdp]'"
+                ("mechanism",), "no Clarabel", with_extra("sdp"), code="missing-library"
             ) from None
         self._solver: Any = clarabel
         self.size = 0

@@ -1113,7 +1113,7 @@ class Release(Displayed):
         TooLargeError
             If the group has more than a million answers.
         SpecificationError
-            If matplotlib is not installed: ``pip install 'matrixdp[pictures]'``.
+            If matplotlib is not installed.
 
         Examples
         --------

@@ -18,7 +18,7 @@ from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import unique
-from matrixdp.errors import SpecificationError
+from matrixdp.errors import SpecificationError, with_extra
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
     Raises
     ------
     SpecificationError
-        If pysdmx is not installed: ``pip install 'matrixdp[sdmx]'``.
+        If pysdmx is not installed.
     """
     try:
         from pysdmx.io.xml.sdmx30.writer.structure import write as write_structure
     except ImportError:
-        expected = "an installation with it: pip install 'matrixdp[sdmx]'"
+        expected = with_extra("sdmx")
         raise SpecificationError.at(("format",), "no pysdmx", expected, code="missing-library") from None
     kept = [one for one in published if one.statistic is None or one.statistic.table is not None]
     places = [[*release.tables, *release.helpers].index(one) for one in kept]

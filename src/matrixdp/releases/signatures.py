@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, final
 
-from matrixdp.errors import SignatureError, StorageError, file_problem
+from matrixdp.errors import SignatureError, StorageError, file_problem, with_extra
 from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, SIGNATURE, read_record
 from matrixdp.storage.archive import entry, plain_content, write_durably
 
@@ -36,8 +36,8 @@ def _library() -> tuple[ModuleType, ModuleType]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise SignatureError(
-            "signatures need the package cryptography, which is not installed: pip install "
-            "'matrixdp[signatures]'"
+            f"the package cryptography is not installed; expected {with_extra('signatures')}",
+            "missing-library",
         ) from None
     return ed25519, serialization
 

@@ -15,7 +15,7 @@ from matrixdp.answers.intervals import decimals_by_subject
 from matrixdp.answers.publication import PublishedTable, attribute_notes, table_errors
 from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
 from matrixdp.answers.table import figure_of, heading, subject_of
-from matrixdp.errors import SpecificationError, TooLargeError
+from matrixdp.errors import SpecificationError, TooLargeError, with_extra
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
     Raises
     ------
     SpecificationError
-        If XlsxWriter is not installed: ``pip install 'matrixdp[excel]'``.
+        If XlsxWriter is not installed.
     TooLargeError
         If there are too many tables, or more rows than a sheet has.
     """
     try:
         import xlsxwriter
     except ImportError:
-        expected = "an installation with it: pip install 'matrixdp[excel]'"
+        expected = with_extra("excel")
         raise SpecificationError.at(("format",), "no XlsxWriter", expected, code="missing-library") from None
     if len(published) > MAX_TABLES:
         expected = f"at most {MAX_TABLES}, which have sheets; csv and parquet have no such limit"

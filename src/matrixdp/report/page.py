@@ -1,4 +1,4 @@
-"""A release as one page of HTML that needs nothing else: no network, no file beside it, and no script."""
+"""A release as one page of HTML that needs nothing else: no network and no file beside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from matrixdp.answers.publication import attribute_notes
 from matrixdp.answers.table import heading
 from matrixdp.display import figure, printable
 from matrixdp.domain.kinds import Dates
-from matrixdp.errors import SpecificationError
+from matrixdp.errors import SpecificationError, with_extra
 from matrixdp.pictures.areas import draw_areas, mapped
 from matrixdp.pictures.plots import DARK, NARROW, WIDE, Answered, draw_accuracies, draw_answers
 from matrixdp.releases.record import RECORD
@@ -115,7 +115,7 @@ def report_release(
     StorageError
         If the folder does not hold a release, or its files were damaged or altered.
     SpecificationError
-        If Jinja2 or matplotlib is not installed: ``pip install 'matrixdp[report]'``; or a map lacks areas.
+        If Jinja2 or matplotlib is not installed; or a map lacks areas.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def _environment(say: Words) -> Environment:
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import escape
     except ImportError:
-        expected = "an installation with it: pip install 'matrixdp[report]'"
+        expected = with_extra("report")
         raise SpecificationError.at(("report",), "no Jinja2", expected, code="missing-library") from None
     environment = Environment(
         autoescape=True,  # everything is escaped that is not marked as our own

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Amount, Domain
 from matrixdp.domain.rules import NUMERAL, Categories, IntegerRange, Kind, Listed, Numbers, Rule
-from matrixdp.errors import SourceError
+from matrixdp.errors import SourceError, with_extra
 from matrixdp.forms import shown
 from matrixdp.sources import base, sql
 from matrixdp.sources.sql import double, identifier, literal
@@ -376,7 +376,7 @@ class PostgreSQLSource(base.TableSource):
         try:
             from adbc_driver_postgresql import dbapi
         except ImportError:
-            needed = "reading postgresql:// needs a driver: pip install 'matrixdp[postgresql]'"
+            needed = f"the driver of postgresql:// is not installed; expected {with_extra('postgresql')}"
             raise SourceError(needed, code="missing-library") from None
         doing = f"connect to {self._where}"
         with ExitStack() as stack:

@@ -622,7 +622,7 @@ class Strategy(Displayed):
         PrivacyError
             If the strategy's noise cannot honour the budget.
         SpecificationError
-            If matplotlib is not installed: ``pip install 'matrixdp[pictures]'``.
+            If matplotlib is not installed.
 
         Examples
         --------
