@@ -1,1 +1,1 @@
-"""The commands: ``select``, ``release``, ``answer`` and ``validate``."""
+"""The commands of ``matrixdp``."""

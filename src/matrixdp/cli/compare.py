@@ -67,7 +67,7 @@ def compare(
             help="For all mechanisms together: half for auto, the rest for the others, the quickest first.",
         ),
     ] = 180.0,
-    time_limit_each: Annotated[float, Option(min=1.0, metavar="SECONDS", help="For each mechanism.")] = 60.0,
+    time_limit_each: Annotated[float, Option(min=1.0, metavar="SECONDS", help="Limit for each one.")] = 60.0,
     why: Annotated[bool, Option("--why", help="Say why mechanisms do not apply, or did not finish.")] = False,
     picture: PictureOption = None,
     public_table: Annotated[

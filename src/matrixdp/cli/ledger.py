@@ -63,7 +63,7 @@ def _total(text: str) -> dict[str, Any]:
 @guarded
 def init(
     path: _Ledger,
-    dataset: Annotated[str, Option(metavar="NAME", help="What the ledger is about.")],
+    dataset: Annotated[str, Option(metavar="NAME", help="Name of the dataset.")],
     total: Annotated[
         str, Option(metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}.")
     ],
@@ -73,7 +73,7 @@ def init(
         str | None, Option(metavar="COLUMN", help="The column that names the person, if any.")
     ] = None,
 ) -> None:
-    """Make the ledger of a dataset: a file that is not there yet.
+    """Create a ledger: a file that records what all releases of a dataset spend.
 
     Its total is what all releases that are debited to it may spend together, between the same neighbours and
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.

@@ -39,9 +39,9 @@ def model(
         ),
     ] = None,
     components: Annotated[
-        int | None, Option(min=1, help="Of each mixture that is fitted (default: as many as noise explains).")
+        int | None, Option(min=1, help="Components of each mixture (default: as many as noise explains).")
     ] = None,
-    steps: Annotated[int | None, Option(min=1, help="Of the fit of each mixture.")] = None,
+    steps: Annotated[int | None, Option(min=1, help="Steps of the fit of each mixture.")] = None,
     allow_poor_fit: Annotated[
         bool,
         Option(
@@ -155,7 +155,7 @@ def synthesize(
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write synthetic records of a model: tables counted on them are those of the model, rounded.
+    """Write synthetic records. Tables counted from them match the model's, rounded to whole numbers.
 
     No record belongs to a person, and none costs any budget. The records are biased as the model is, and how
     attributes relate that were not measured together is a guess of the model.

@@ -100,7 +100,7 @@ OptionOption = Annotated[
     ),
 ]
 CertifyOption = Annotated[bool, Option("--certify", help="Take longer for a higher lower bound.")]
-Confidence = Annotated[float | None, Option(help="Of the pointwise intervals (default: 0.95).")]
+Confidence = Annotated[float | None, Option(help="Confidence level of the intervals (default: 0.95).")]
 SuppressAbove = Annotated[
     float | None,
     Option(

@@ -84,7 +84,7 @@ def show(
         str,
         Option(
             metavar="csv|parquet|xlsx|sdmx|ddi",
-            help="What --export writes; xlsx is one Excel workbook, ddi the code book alone.",
+            help="Format of --export; xlsx is one Excel workbook, ddi the code book alone.",
         ),
     ] = "csv",
     helpers: Annotated[
@@ -488,7 +488,10 @@ def _map(text: str) -> tuple[str, str]:
 
 
 @guarded
-def explain(folder: ReleaseFolder, out: _ReportOut = None) -> None:
+def explain(
+    folder: ReleaseFolder,
+    out: Annotated[Path | None, Option(metavar="FILE", help="Where to write (default: stdout).")] = None,
+) -> None:
     """Print how a release came about: the same as `report --markdown`, which replaces this command."""
     _explain(folder, out, force=False)
 

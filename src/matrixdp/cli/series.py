@@ -27,7 +27,8 @@ series = typer.Typer(
 
 _Folder = Annotated[Path, Argument(metavar="DIR", help="The folder of the series.")]
 _Ledger = Annotated[
-    Path | None, Option(metavar="LEDGER", help="The ledger that is debited when the series starts.")
+    Path | None,
+    Option(metavar="LEDGER", help="The ledger; the series debits it once, when it starts."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Attributes whose values are listed categories."""
+"""The kinds of attributes: categories, integers, bins, codes and dates."""
 
 from __future__ import annotations
 

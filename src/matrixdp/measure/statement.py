@@ -176,16 +176,15 @@ class PrivacyStatement:
             )
         exact, budget = self.exact, self.budget
         mu, rho = f"{_up(exact.mu)}-GDP", f"{_up(exact.rho)}-zCDP"
-        figures = f"{mu}, which is {rho}"
         asked = _definition(budget) if budget.kind == "approx" else ""
         if exact.pure_epsilon is not None:
             # mu and rho both follow from epsilon; with Laplace noise neither follows from the other
-            pure = f"{_up(exact.pure_epsilon)}-differential privacy (pure: delta is 0)"
+            pure = f"{_up(exact.pure_epsilon)}-differential privacy (pure: delta is 0) allows"
             figures = f"{pure}, which implies " + (f"{asked}, {mu} and {rho}" if asked else f"{mu} and {rho}")
         elif asked:
-            figures = f"{asked}, from {figures}"
+            figures = f"{asked} allows, from {mu}, which is {rho}"
         else:
-            figures += f" and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
+            figures = f"{mu} allows, which is {rho} and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
         shown = "shown with noise, within the same limits" if self.counted else "not shown"
         rules = ""
         if self.reading:
@@ -200,7 +199,7 @@ class PrivacyStatement:
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {changed} changes the "
-            f"probability of any outcome only within the limits of {figures}. "
+            f"probability of any result by no more than {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
             f"It assumes {assumption}; records outside the declared domain are handled by a public "
             f"rule, and their number is {shown}.{rules}{together} It does not cover side channels such as "

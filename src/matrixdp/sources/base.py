@@ -184,7 +184,7 @@ class Request:
         return rules
 
 
-_NAMED = "names are compared letter by letter, and `column: name` is for attributes that are called otherwise"
+_NAMED = "names are case-sensitive; if the column has another name, write `column: NAME` under the attribute"
 
 
 def _expected(attribute: Attribute) -> str:
@@ -210,8 +210,8 @@ FAILED = "its engine failed on a record; let it read what may not parse as text"
 """What is told where the engine of such a table fails."""
 
 INFERRED = (
-    "The columns of the table have types that whoever made it chose: it is assumed that these, and what was "
-    "read into them, do not depend on any one record, as they may where a program inferred types from values."
+    "Assumption: the types of the columns were fixed in advance. If a program inferred them from the data, "
+    "one record could change a type, and the guarantee does not cover that."
 )
 """What is assumed of every table whose columns are not texts by its format."""
 
@@ -249,7 +249,7 @@ class Source(ABC):
         place of counts, the sums of what `Amount.weights` says of each record, as Python integers.
     derives_attributes : bool
         Whether `count` has counts of attributes that are derived from others: it reads `Domain.readings`, and
-        looks the codes of the others up by theirs (`matrixdp.sources.base`).
+        looks the codes of the others up by theirs.
     """
 
     bounds_contributions: ClassVar[bool] = False

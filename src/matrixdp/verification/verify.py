@@ -550,10 +550,9 @@ _BEYOND = (
     Finding(
         "origin",
         "not checked",
-        "what only the program that wrote it knew: how the strategy was chosen (mechanism, reason, "
-        "certificate), by which versions, when, and from what kind of table (what is assumed of it, whether "
-        "the records of a person were bounded); what the publisher tells readers and hides from them "
-        "(publication); and whether domain, workload and budget were chosen without the data",
+        "stated and not provable: how the strategy was chosen (mechanism, reason, certificate), software "
+        "versions, date, kind of table (assumptions, bounds on the records of a person), the publisher's "
+        "texts and display rules, and whether domain, workload and budget were chosen without the data",
     ),
 )
 
