@@ -41,9 +41,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 # Dependency groups came with pip 25.1.
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --upgrade "pip>=25.1"
-	$(PIP) install --quiet --editable . --group dev $(CONSTRAINTS)
+	$(PIP) install --quiet --editable . --group $* $(CONSTRAINTS)
 	@touch $@ $(VENV)/.installed
 
 # --force replaces an earlier release and refuses to touch any other folder.
@@ -116,10 +116,10 @@ benchmarks: $(VENV)/.installed-dev
 	if [ $$status -lt 128 ]; then $(BIN)/python benchmarks/run.py --texts; fi; exit $$status
 
 # Warnings are errors: a link that leads nowhere, a docstring that is not well formed, a page in no index.
-site: $(VENV)/.installed-dev
+site: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 
-notebook: $(VENV)/.installed-dev
+notebook: | $(BIN)/python
 	$(BIN)/python docs/notebook.py
 
 clean:

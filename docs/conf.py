@@ -28,6 +28,8 @@ napoleon_use_ivar = True
 napoleon_use_rtype = False
 
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["narrow.css"]
 html_title = f"matrixdp {version}"
 html_copy_source = False
 html_show_sphinx = False

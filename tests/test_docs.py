@@ -50,7 +50,7 @@ WITH_PYTHON = [
 ]
 SLOW = ("python.md", "tutorial.md")
 #: Pages that show what their code prints.
-SHOWING = [ROOT / "docs" / name for name in ("index.md", "tutorial.md")]
+SHOWING = [ROOT / "docs" / name for name in ("index.md", "tutorial.md", "howto/distinct-persons.md")]
 
 
 @pytest.mark.parametrize(

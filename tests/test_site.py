@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from pygments.lexers import get_lexer_by_name
+from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 
 import matrixdp as mdp
 
@@ -38,6 +38,8 @@ def test_the_site_is_made_without_warnings(tmp_path: Path) -> None:
     command = [sys.executable, "-m", *line.split(), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+    assert "_static/narrow.css" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert (tmp_path / "_static" / "narrow.css").exists()
 
 
 def test_every_fence_names_a_lexer() -> None:
