@@ -155,7 +155,7 @@ def _end(child: subprocess.Popen[str]) -> None:
     with suppress(psutil.NoSuchProcess):
         # the launcher ends with the program, which ends what it knows of, such as servers
         started = psutil.Process(child.pid).children(recursive=True)
-        for program in started[:1]:
+        for program in started[:1] or [child]:
             program.terminate()
         late = time.monotonic() + _LEAVE
         while time.monotonic() < late and any(map(lives, started)):

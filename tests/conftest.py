@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import hypothesis
 import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
@@ -15,6 +16,11 @@ from tests.limits import Override
 from tests.report.browser import BROWSER
 
 THREADS = threadpool_limits(limits=1, user_api="blas")
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ

@@ -39,7 +39,7 @@ def address() -> str:
         os.chown(folder, *user)
     _run(user, "initdb", "-D", folder / "data", "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync")
     options = _OPTIONS.format(folder=folder)
-    _run(user, "pg_ctl", "-D", folder / "data", "-w", "-o", options, "-l", folder / "log", "start")
+    _run(user, "pg_ctl", "-D", folder / "data", "-w", "-t", 600, "-o", options, "-l", folder / "log", "start")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     atexit.register(_run, user, "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop")
     return f"postgresql:///postgres?host={folder}&user=tester"

@@ -94,7 +94,7 @@ def test_the_notebook_runs(maker: ModuleType, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     notebook = nbformat.reads(maker.NOTEBOOK.read_text(encoding="utf-8"), as_version=4)
     nbformat.validate(notebook)
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=1200, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output for output in shown if output.get("name") == "stderr"]
     pages = [output["data"]["text/html"] for output in shown if "text/html" in output.get("data", {})]

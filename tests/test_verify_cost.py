@@ -70,7 +70,7 @@ def forged(released: Path, tmp_path: Path) -> Path:
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     # -I: neither this package nor the environment; -S: nothing that is installed
     command = [sys.executable, "-I", "-S", str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def test_it_runs_where_nothing_is_installed(released: Path, forged: Path) -> None:

@@ -20,16 +20,21 @@ small = measured([sys.executable, "-c", "pass"], 60)
 assert small.status == 0 and small.peak_mb < 100, small
 large = measured([sys.executable, "-c", "x = bytearray(150_000_000); print(len(x)); exit(1)"])
 assert large.status == 1 and large.output == "150000000\\n" and 150 < large.peak_mb < 190, large
+import harness, os, psutil
+
+harness.WIDE = 500  # other work on the machine may take nearly all of it
 busy = measured([sys.executable, "-c", "while True: pass"], 1)
 assert busy.status < 0 and 0.5 < busy.cpu_seconds < 2, busy
-import harness, psutil
 
-harness.WIDE, harness._LEAVE = 0.3, 0.3
-for first, status in ("", -15), ("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); ", -9):
-    waiting = first + "import subprocess; subprocess.run(['sleep', '61.7'])"
-    late = measured([sys.executable, "-c", waiting], 1)
-    assert late.status == status and late.seconds < 20 and late.peak_mb < 100, late
-left = [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == ["sleep", "61.7"]]
+harness.WIDE = 0  # before the program has begun
+assert measured(["sleep", "5"], 1).status < 0
+
+harness.WIDE, harness._LEAVE = 2, 0.3
+sleep = ["sleep", f"300.{os.getpid()}"]  # another run of the tests has its own
+for first, status in ("", -15), ("trap '' TERM; ", -9):
+    late = measured(["/bin/sh", "-c", f"{first}{' '.join(sleep)}; exit 0"], 1)
+    assert late.status == status and late.seconds < 200 and late.peak_mb < 100, late
+left = [one for one in psutil.process_iter(["cmdline"]) if one.info["cmdline"] == sleep]
 assert not left, left
 """
 
@@ -65,7 +70,7 @@ def test_an_interrupted_run_ends_what_it_began_and_says_so(tmp_path: Path) -> No
     run.terminate()
     assert run.communicate()[0] == "interrupted; not measured: mix-20-20\n"
     assert run.returncode == 130
-    assert psutil.wait_procs(begun, timeout=10)[1] == []
+    assert psutil.wait_procs(begun, timeout=120)[1] == []
 
 
 def test_a_part_without_its_file_is_left_out_and_named(tmp_path: Path) -> None:

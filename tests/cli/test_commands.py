@@ -4,7 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from dataclasses import fields
 from datetime import date
 from pathlib import Path
@@ -280,10 +279,8 @@ def loaded(*arguments: str) -> tuple[str, set[str]]:
 
 
 def test_help_is_light():
-    started = time.perf_counter()
     modules = python("import sys, matrixdp.cli.app; print(*sys.modules)").stdout.split()
     assert {"numpy", "scipy", "pyarrow", "duckdb", "pydantic", "rich"}.isdisjoint(modules)
-    assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize(

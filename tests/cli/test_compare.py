@@ -164,11 +164,11 @@ def test_the_quickest_proves_the_bound_where_auto_is_not_asked_for(monkeypatch: 
 
 def test_what_takes_too_long_or_dies_is_told():
     late = limited(partial(time.sleep, 60), 0.5, "too long")
-    assert (late["note"], late["unfinished"], late["seconds"] < 30) == ("too long", True, True)
-    assert limited(os.abort, 60.0, "too long") == {"note": "out of memory, or killed"}
-    failed = limited(partial(cast("Any", int), "a secret"), 60.0, "too long")
+    assert (late["note"], late["unfinished"], late["seconds"] < 50) == ("too long", True, True)
+    assert limited(os.abort, 600.0, "too long") == {"note": "out of memory, or killed"}
+    failed = limited(partial(cast("Any", int), "a secret"), 600.0, "too long")
     assert failed["note"].startswith("unexpected ValueError (")
-    assert limited(partial(dict, rmse=1.0), 60.0, "too long") == {"rmse": 1.0}
+    assert limited(partial(dict, rmse=1.0), 600.0, "too long") == {"rmse": 1.0}
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "200"])

@@ -45,7 +45,7 @@ def _in_a_fresh_process(code: str, **environment: str) -> list[list[int]]:
         env={**os.environ, "OMP_NUM_THREADS": "", "OPENBLAS_NUM_THREADS": "2", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -111,13 +111,13 @@ entered, left = threading.Event(), threading.Event()
 def second():
     with one_blas_thread():
         entered.set()
-        left.wait(60)
+        left.wait(600)
 other = threading.Thread(target=second)
 with one_blas_thread():
     other.start()
-    entered.wait(60)
+    entered.wait(600)
 left.set()
-other.join(60)
+other.join(600)
 look()
 with one_blas_thread():
     look()

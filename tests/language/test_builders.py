@@ -134,9 +134,9 @@ def test_kway_shares_predicates() -> None:
 
 def test_kway_is_fast() -> None:
     domain = mdp.Domain({f"a{number}": 50 for number in range(40)})
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(kway(3, "prefix").expand(domain)) == 9880
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 # product

@@ -181,12 +181,12 @@ def test_integers_are_exact_scales_and_no_samples_are_an_empty_array():
     assert GAUSSIAN.draw_rounded(Fraction(5), 0, source=SystemSource()).shape == (0,)
 
 
-def test_a_million_samples_a_second():
+def test_a_million_samples_in_a_second_of_processor_time():
     seconds = []
     for size in (1000, 1_000_000, 1_000_000, 1_000_000):
-        start = time.perf_counter()
+        start = time.process_time()
         GAUSSIAN.draw_rounded(Fraction(5000), size, source=SystemSource())
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
     assert min(seconds[1:]) < 1.0
 
 

@@ -152,7 +152,7 @@ def test_of_two_runs_at_once_one_is_rejected_and_reads_nothing(run, ledger: Ledg
 
     class Slow(Watched):
         def assumptions(self, domain) -> tuple[str, ...]:
-            together.wait(timeout=60)
+            together.wait(timeout=600)
             return ()
 
     def attempt(name: str) -> str:

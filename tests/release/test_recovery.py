@@ -257,4 +257,4 @@ def test_pipes_are_not_waited_for(home: Path, stopped: Path, name: str):
     os.mkfifo(home / "out" / "release.json")
     code = "import sys; from matrixdp.cli.app import app; app(sys.argv[1:])"
     for words in (("recover", home / "out"), ("release", home / "people.yaml", "--out", home / "out")):
-        subprocess.run([sys.executable, "-c", code, *map(str, words)], timeout=60, capture_output=True)
+        subprocess.run([sys.executable, "-c", code, *map(str, words)], timeout=600, capture_output=True)

@@ -63,7 +63,7 @@ print(copied(), [int(own) for _, own in begun], copied())
 
 def test_a_copy_of_the_process_counts_and_ends_also_in_the_midst_of_a_count():
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=600, check=True
     )
     assert done.stdout.split() == ["60", "[60]", "60"]
 
@@ -106,7 +106,7 @@ def test_nobody_else_can_open_what_is_spilled_and_the_next_run_removes_what_a_ki
     killed = [sys.executable, "-c", KILLED, str(table)]
     monkeypatch.setenv(MEMORY_LIMIT, "30MB")
     monkeypatch.setenv(THREADS, "1")
-    assert subprocess.run(killed, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert subprocess.run(killed, check=False, timeout=600).returncode == -signal.SIGKILL
     (left,) = temporary.iterdir()
     assert list(left.glob("*storage*"))
     assert stat.S_IMODE(left.stat().st_mode) == 0o700

@@ -137,6 +137,7 @@ def test_comparisons_show_it(package: Path):
     (package / "table.csv").write_text("sex,age\nmale,3\n")
     names = "identity,cells-and-totals,guess"
     result = run("compare", package / "spec.yaml", "--mechanisms", names, "--json",
+                 "--time-limit", 9999, "--time-limit-each", 9999,
                  "--public-table", package / "table.csv", "--simulations", 7)  # fmt: skip
     assert result.exit_code == 0, result.stderr
     rows = {row["mechanism"]: row for row in json.loads(result.stdout)["mechanisms"]}

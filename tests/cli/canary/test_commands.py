@@ -66,7 +66,7 @@ draft TABLES/named.csv --public-table public.csv
 select s.yaml --mechanism identity --save strategy.mdp --json
 select s.yaml --mechanism identity --all
 """,
-    "compare": "compare s.yaml --mechanisms identity --json",
+    "compare": "compare s.yaml --mechanisms identity --json --time-limit 9999 --time-limit-each 9999",
     "release": """
 release s.yaml --mechanism identity --out again --csv
 release s.yaml --mechanism identity --out again --force --seed-not-private 1
