@@ -132,6 +132,47 @@ class Lock:
 
 
 @contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder itself, which stays locked when it is renamed, for as long as a process replaces it.
+
+    Where there is none, or its file system has no such locks, nothing is locked.
+
+    Raises
+    ------
+    StorageError
+        If another process has locked it, or has replaced it meanwhile.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, folder_lock(Path(folder)):
+    ...     with folder_lock(Path(folder)):
+    ...         pass
+    Traceback (most recent call last):
+        ...
+    matrixdp.errors.StorageError: ...: another run is making a release there
+    """
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        yield
+        return
+    try:
+        free = True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            free = not isinstance(error, BlockingIOError)
+        if not free or not os.path.samestat(os.fstat(descriptor), folder.lstat()):
+            raise StorageError(f"{folder}: another run is making a release there", "already-spent")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def private_folder() -> Iterator[Path]:
     """Give a temporary folder that only this user can open, and remove it afterwards.
 

@@ -496,7 +496,9 @@ class Ledger:
             record = LedgerEntry(self.dataset, name, self.total, before.as_dict(), after.as_dict(), digest)
         return Reservation(self, record, run)
 
-    def advance(self, entry: str, state: str, measurement: str | None = None) -> None:
+    def advance(
+        self, entry: str, state: str, measurement: str | None = None, *, after: str | None = None
+    ) -> None:
         """Write down what became of an entry; its cost stays.
 
         Parameters
@@ -508,22 +510,26 @@ class Ledger:
             until its measurement is found after all.
         measurement : str, optional
             The SHA-256 of the file of the measurement: of the last one before the release, which is kept.
+        after : str, optional
+            Which measurement of a series it follows: the entry must still hold that one. It is compared and
+            replaced in one transaction, so that of two that follow the same one is rejected.
 
         Raises
         ------
         StorageError
-            If there is no such entry, it cannot come to that state, or the ledger cannot be written.
+            If there is no such entry, it cannot come to that state, it holds another measurement, or the
+            ledger cannot be written.
         """
         with session(self.path, self._driver, write=True) as found:
             old = self._named(entry, self._read(found))
             digest = measurement or old.measurement
             if (old.state, old.measurement) == (state, digest):
                 return
-            known_by = old.measurement if state != "measured" else None
-            if old.state not in _ADVANCES.get(state, ()) or (known_by or digest) != digest:
-                other = " with another measurement" if digest != old.measurement else ""
-                told = f"entry {entry} is {old.state}; it cannot come to be {state}{other}"
-                raise StorageError(f"{self.path}: {told}")
+            other = old.measurement not in (after, digest)
+            if other or old.state not in _ADVANCES.get(state, ()):
+                told = f"entry {entry} is {old.state}; it cannot come to be {state}"
+                told += " with that measurement: another run was faster" if other else ""
+                raise StorageError(f"{self.path}: {told}", "already-spent" if other else None)
             kept = _ABANDONED if state == "abandoned" else state
             found.rows("UPDATE entries SET state = ?, measurement = ? WHERE id = ?", kept, digest, entry)
 

@@ -23,14 +23,14 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from matrixdp.errors import MatrixDPError, SafeNote, StorageError
 from matrixdp.ledger import Entry, Ledger
 from matrixdp.ledger.database import clear_ended, running_path
-from matrixdp.locks import Lock, whole_path
+from matrixdp.locks import Lock, folder_lock, whole_path
 from matrixdp.measure.measurement import Measurement
 from matrixdp.privacy import Budget
 from matrixdp.releases.files import MAX_ANSWERS, Progress, complete_release
@@ -83,16 +83,27 @@ class Transaction:
     _spent: Budget | None = None
     _written: Release | None = None
 
-    def spend(self, budget: Budget, ledger: Ledger | None = None) -> None:
-        """Mark a budget as spent, and where it was debited, durably: before any noise is drawn."""
+    def spend(
+        self, budget: Budget, ledger: Ledger | None = None, entry: str | None = None, after: str | None = None
+    ) -> None:
+        """Mark a budget as spent, and where it was debited, durably: before any noise is drawn.
+
+        Of a series, `entry` is its debit and `after` the measurement that the publication goes on from. The
+        ledger then holds the digest of the mark, which nobody else's publication follows.
+        """
         if (self.folder / SPENT).exists():
             return
         debited = "" if ledger is None else f"{json.dumps(str(ledger.path))}\n"
-        write_durably(self.folder / SPENT, f"{budget!r}\n{debited}".encode())
+        claim = "" if entry is None else f"{json.dumps([after, str(self.folder)])}\n"
+        write_durably(self.folder / SPENT, f"{budget!r}\n{debited}{claim}".encode())
         try:
             sync_folder(self.folder.parent)
-        except BaseException:
-            (self.folder / SPENT).unlink(missing_ok=True)  # no noise was drawn yet
+            if ledger is not None and entry is not None:
+                ledger.advance(entry, "measured", digest(self.folder / SPENT), after=after)
+        except BaseException as error:
+            # no noise was drawn; what the ledger may hold stays, to be withdrawn
+            if entry is None or getattr(error, "code", None) == "already-spent":
+                (self.folder / SPENT).unlink(missing_ok=True)
             raise
         self._spent = budget
 
@@ -110,7 +121,12 @@ class Transaction:
             )
         # the mark may have gone with the folder: who called may have removed it
         budget = _spent_for(marked[0])[0] if marked else repr(self._spent)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if claim_of(self.folder)[0] is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        else:  # the ledger may hold the mark
+            for path in self.folder.iterdir():
+                if path.name != SPENT:
+                    path.unlink(missing_ok=True)
         if not marked and self._spent is None:
             return None
         whole = bool(marked) and marked[0] == target
@@ -266,9 +282,10 @@ def transaction(
     except (OSError, ValueError) as error:
         raise StorageError.unwritable(out, error) from None
     run = Transaction(partial)
-    lock: Lock | None = None
+    held = contextlib.ExitStack()
     try:
-        lock = Lock(partial / RUNNING)
+        held.enter_context(Lock(partial / RUNNING))
+        held.enter_context(folder_lock(target))
         if keep:
             _refuse_another_run(target, partial)
         yield run
@@ -290,8 +307,7 @@ def transaction(
             error.add_note(SafeNote(told))
         raise
     finally:
-        if lock is not None:
-            lock.free()
+        held.close()
     run.released(target)
 
 
@@ -499,6 +515,21 @@ def _spent_for(folder: Path) -> tuple[str, str]:
     return budget, f"recover {target_of(folder)}" if ledger is None else f"ledger recover {ledger}"
 
 
+def claim_of(folder: Path) -> tuple[str | None, str | None]:
+    """Return what the ledger holds while an unfinished publication has its period, and held before."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        return digest(folder / SPENT), json.loads(_held(folder / SPENT).splitlines()[2])[0]
+    return None, None
+
+
+def withdraw(folder: Path, ledger: Ledger | None, entry: str) -> None:
+    """Remove a publication that was stopped before its measurement was whole; its period is free again."""
+    claim, after = claim_of(folder)
+    if ledger is not None and claim is not None and ledger.entry(entry).measurement == claim:
+        ledger.advance(entry, "measured", after, after=claim)
+    remove_release(folder)
+
+
 def _spent_elsewhere(folder: Path, ledger: Path) -> bool:
     """Return whether what was spent for what is in an unfinished folder was not debited to a ledger."""
     try:
@@ -663,6 +694,9 @@ def _request(path: Path) -> Request:
 # What becomes of the entries of a ledger whose runs were stopped: released, or abandoned.
 
 
+_RUNS = "its run still goes on, and was left alone"
+
+
 @final
 @dataclass(frozen=True)
 class Recovered:
@@ -740,7 +774,7 @@ def _recover(ledger: Ledger, entry: Entry, force: bool, progress: Progress | Non
     try:
         lock = Lock(running_path(ledger.path, entry.id))
     except StorageError:
-        return Recovered(entry.id, entry.state, False, "its run still goes on, and was left alone")
+        return Recovered(entry.id, entry.state, False, _RUNS)
     with lock:
         entry = ledger.entry(entry.id)  # another recovery may have been faster
         if entry.state not in ("reserved", "measured"):
@@ -774,9 +808,14 @@ class _Recovery:
         if target is not None:
             places.append(target)
             folders.append(Path(noted))
-        removed = 0
+        removed, held = 0, self.entry.measurement
         for folder in dict.fromkeys(folders):
-            if not folder.is_dir() or folder.is_symlink() or Lock.is_held(folder / RUNNING):
+            if not folder.is_dir() or folder.is_symlink():
+                continue
+            claims = held is not None and claim_of(folder)[0] == held
+            if Lock.is_held(folder / RUNNING):
+                if claims:
+                    return Recovered(self.entry.id, self.entry.state, False, _RUNS)
                 continue
             try:
                 measurement = load_measurement(folder / MEASUREMENT)[0]
@@ -785,27 +824,28 @@ class _Recovery:
             if not self._names(measurement) if measurement else _spent_elsewhere(folder, self.ledger.path):
                 continue  # what belongs to another run stays
             place = target_of(folder)
-            if measurement is None or place is None or not self._owns(folder / MEASUREMENT, measurement):
-                remove_release(folder)
-                removed += 1
-                continue
-            return self._adopt(folder, place)
+            if measurement and place and self._owns(folder / MEASUREMENT, measurement, claims):
+                return self._adopt(folder, place, claims)
+            withdraw(folder, self.ledger, self.entry.id)
+            if claims:
+                return replace(self, entry=self.ledger.entry(self.entry.id)).settle(noted)
+            removed += 1
         for place in dict.fromkeys(places):
             if is_series(place) and self._goes_on(place):
                 return self._done(self.entry.state, f"its series goes on in {place}")
             if is_release(place) and self._in_place(place):
                 return self._done("released", f"its release was complete in {place}")
-        self.ledger.advance(self.entry.id, "abandoned")
+        self.ledger.advance(self.entry.id, "abandoned", held)
         left = "what its run had left was removed" if removed else "its run had left nothing"
         return self._done("abandoned", f"no measurement of it is whole; {left}; its budget counts as spent")
 
     def _done(self, state: str, says: str) -> Recovered:
         return Recovered(self.entry.id, state, True, says)
 
-    def _adopt(self, folder: Path, place: Path) -> Recovered:
+    def _adopt(self, folder: Path, place: Path, claims: bool) -> Recovered:
         try:
             with Lock(folder / RUNNING):
-                adopt(folder, place, self._claim, self.force, self.progress)
+                adopt(folder, place, lambda *known: self._claim(*known, claims), self.force, self.progress)
         except (MatrixDPError, OSError) as error:
             state = self.ledger.entry(self.entry.id).state
             says = f"its measurement is whole in {folder}, and no release was made of it: {error}"
@@ -842,19 +882,22 @@ class _Recovery:
     def _release(self, place: Path) -> None:
         self.ledger.advance(self.entry.id, "released", digest(place / MEASUREMENT))
 
-    def _claim(self, path: Path, measurement: Measurement) -> None:
+    def _claim(self, path: Path, measurement: Measurement, claims: bool = False) -> None:
         """Let the ledger say that a measurement is the one of this entry, before it is put in its place."""
-        if not self._owns(path, measurement):
+        if not self._owns(path, measurement, claims):
             raise StorageError(f"{path}: found another measurement than that of the entry {self.entry.id}")
-        self.ledger.advance(self.entry.id, "measured", digest(path))
+        self.ledger.advance(self.entry.id, "measured", digest(path), after=self.entry.measurement)
 
     def _names(self, measurement: Measurement) -> bool:
         """Return whether a measurement says that it is of this entry."""
         named = measurement.authorization.ledger
         return named is not None and named.entry == self.entry.id
 
-    def _owns(self, path: Path, measurement: Measurement) -> bool:
-        """Return whether this is the measurement of the entry: what was debited, with its noise."""
+    def _owns(self, path: Path, measurement: Measurement, claims: bool = False) -> bool:
+        """Return whether this is the measurement of the entry: what was debited, with its noise.
+
+        With `claims` the entry holds the mark that lies beside it.
+        """
         record, place = measurement.authorization, target_of(path.parent)
         digests = [None, digest(path)]
         if measurement.periods is not None and place is not None and is_series(place):
@@ -865,5 +908,5 @@ class _Recovery:
             and record.ledger is not None
             and record.ledger.digest == self.entry.digest
             and (record.cost, record.budget) == (self.entry.cost, self.entry.budget)
-            and self.entry.measurement in digests
+            and (claims or self.entry.measurement in digests)
         )

@@ -28,6 +28,7 @@ from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.transaction import (
     adopt,
     check_follows,
+    claim_of,
     copy_series,
     is_release,
     is_series,
@@ -36,6 +37,7 @@ from matrixdp.releases.transaction import (
     settle,
     transaction,
     unfinished,
+    withdraw,
 )
 from matrixdp.selection.registry import silent
 from matrixdp.selection.series import select_series
@@ -322,7 +324,8 @@ class Series:
                 told = "another publication was made meanwhile; nothing was measured"
                 raise StorageError(f"{self.folder}: {told}", "already-spent")
             copy_series(self.folder, run.folder)
-            spend = partial(run.spend, budget, book) if earlier.private else None
+            entry = None if book is None else self._entry
+            spend = partial(run.spend, budget, book, entry, begun_from) if earlier.private else None
             measured = proceed(
                 earlier,
                 source,
@@ -339,7 +342,7 @@ class Series:
             writing = counter("writing answers", progress)
             run.write(release, csv=asked.csv, max_answers=asked.max_answers, key=key, progress=writing)
             if book is not None:
-                self._advance(book, run.folder / MEASUREMENT)
+                self._advance(book, run.folder, claim_of(run.folder)[0])
         if book is not None and measured.whole:
             book.advance(self._entry, "released", str(digest(self.folder / MEASUREMENT)))
         return release
@@ -415,22 +418,27 @@ class Series:
                 "already-spent",
             )
 
-    def _advance(self, ledger: Ledger, path: Path) -> None:
-        ledger.advance(self._entry, "measured", str(digest(path)))
+    def _advance(self, ledger: Ledger, folder: Path, after: str | None) -> None:
+        try:
+            ledger.advance(self._entry, "measured", digest(folder / MEASUREMENT), after=after)
+        except StorageError as error:
+            if error.code == "already-spent":
+                remove_release(folder)  # nobody has seen it, and nobody should
+            raise
 
     def _settle(self, ledger: Ledger | None) -> None:
         """Complete a publication that was stopped after its measurement was whole; remove any other."""
         for folder in unfinished(self.folder):
             with _locked(folder):
                 if not (folder / MEASUREMENT).exists():
-                    remove_release(folder)
+                    withdraw(folder, ledger, "" if ledger is None else self._entry)
                     continue
-                if ledger is not None and ledger.entry(self._entry).measurement != digest(
-                    folder / MEASUREMENT
-                ):
+                held = None if ledger is None else ledger.entry(self._entry).measurement
+                if ledger is not None and held != digest(folder / MEASUREMENT):
                     check_follows(load_measurement(folder / MEASUREMENT)[0], self.folder)
-                    self._check_ledger(ledger, last_measured(self.folder))
-                    self._advance(ledger, folder / MEASUREMENT)
+                    if held != claim_of(folder)[0]:
+                        self._check_ledger(ledger, last_measured(self.folder))
+                    self._advance(ledger, folder, held)
                 adopt(folder, self.folder, lambda _path, _measurement: None, True, None)
         settle(self.folder)
 
