@@ -105,7 +105,7 @@ lock: $(VENV)/.installed-dev
 
 faults: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.ledger.faults 10000
-	MATRIXDP_STRIDE=1 $(BIN)/python -m pytest tests/release/test_ledger_recovery.py
+	MATRIXDP_STRIDE=1 $(BIN)/python -m pytest tests/release/test_ledger_recovery.py tests/release/test_series.py
 
 # Are the figures that are cheap to measure still those of docs/benchmarks/results.json?
 evidence: $(VENV)/.installed-dev

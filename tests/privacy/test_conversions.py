@@ -104,10 +104,10 @@ def test_extreme_parameters_keep_to_the_budget(epsilon, delta):
     assert delta_of(mu, epsilon) <= delta * SMALL
 
 
-def test_a_float_is_read_on_the_safe_side():
+def test_a_float_is_its_shortest_text_and_no_less_where_it_was_spent():
     assert exact_positive("x", 0.1) == Fraction(1, 10)
-    assert exact_positive("x", 0.1, larger=True) == Fraction(0.1)
-    assert exact_positive("x", 0.3) == Fraction(0.3) < Fraction(3, 10)
+    assert exact_positive("x", 0.1, larger=True) == Fraction(0.1) > Fraction(1, 10)
+    assert exact_positive("x", 0.3) == Fraction(3, 10)
     assert exact_positive("x", 0.3, larger=True) == Fraction(3, 10)
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Hashable
@@ -20,6 +21,8 @@ from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement
 from tests.release.stopping import hidden, kill
 
+#: `make faults` kills at every step.
+STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "3"))
 MONTHS = [f"2025-{month:02}" for month in range(1, 7)]
 SPEC: dict[str, Any] = {
     "domain": {
@@ -245,7 +248,7 @@ def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
     mdp.Series.open(home / "series").publish(home / "people.csv", "2025-01", ledger=ledger)
     first = published(home / "series")
 
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, bool]] = []
 
     def check(stopped: Path) -> Hashable:
         whole = [one for one in hidden(stopped) if (one / "measurement.mdp").exists()]
@@ -257,10 +260,20 @@ def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
                 continue
             if found.periods is not None and found.periods.through == 2:  # not the one that is replaced
                 drawn.append(found.values)
-        state = (len(drawn), len(mdp.Series.open(stopped / "series").published))
-        seen.append(state)
         book = mdp.Ledger.open(stopped / "ledger")
+        last = book.entries[0].measurement
+        claimed = last not in {archive.digest(one / "measurement.mdp") for one in (stopped / "series", *whole)}
+        state = (len(drawn), len(mdp.Series.open(stopped / "series").published), claimed)
+        seen.append(state)
+        copy = shutil.copytree(stopped / "series", stopped / "copy")
+        if claimed:  # only the folder that claimed the period may go on
+            rejected(copy, "2025-02", book)
+        if len(seen) % 2:
+            [entry] = mdp.recover_ledger(book)
+            assert entry.state == "measured"
         mdp.Series.open(stopped / "series").publish(stopped / "people.csv", "2025-02", ledger=book)
+        if state[1] == 1:
+            rejected(copy, "2025-02", book)
         now = published(stopped / "series")
         assert {key: now[key] for key in first} == first
         assert mdp.verify_release(stopped / "series", ledger=book).holds
@@ -272,9 +285,18 @@ def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
         return state
 
     words = ["series", "publish", "HOME/series", "--data", "HOME/people.csv", "--through", "2025-02"]
-    kill(home, "command", *words, "--ledger", "HOME/ledger", check=check, stride=3)
-    assert len(seen) > 20
-    assert {(0, 1), (1, 1), (0, 2)} <= {*seen}
+    kill(home, "command", *words, "--ledger", "HOME/ledger", check=check, stride=STRIDE)
+    assert len(seen) > 60 // STRIDE
+    assert {(0, 1, False), (0, 1, True), (1, 1, True), (0, 2, False)} <= {*seen}
+
+
+def rejected(folder: Path, through: str, ledger: mdp.Ledger) -> None:
+    before = ledger.entries
+    with pytest.raises(MatrixDPError) as caught:
+        mdp.Series.open(folder).publish(TABLE, through, ledger=ledger)
+    assert caught.value.code == "already-spent"
+    assert ledger.entries == before
+    assert not [one for one in hidden(folder.parent) if one.name.startswith(f".{folder.name}.")]
 
 
 def test_a_publication_beside_another_measures_nothing(tmp_path: Path, monkeypatch):

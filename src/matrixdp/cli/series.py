@@ -113,6 +113,7 @@ def publish(
         )
     if not release.private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
+    options.warn(release.size.warnings)
     if found.published == before:
         say(f"{through} was published before; nothing was measured.")
         return

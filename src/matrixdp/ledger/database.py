@@ -38,6 +38,8 @@ MEASURES: dict[str, tuple[Measure, ...]] = {
     "approx": ("squared_mu", "epsilon"),
 }
 _SMALLEST_EPSILON = Fraction(1, 10**12)
+#: Less than this share of a total is what roundings of noise leave, and is called nothing.
+_DUST = Fraction(1, 10**9)
 
 
 def in_words(parameters: Mapping[str, object], rounding: str | None = None) -> str:
@@ -155,12 +157,13 @@ class Account:
     def left(self) -> Budget | None:
         """The most that one further release may spend in the definition of the total; None for nothing.
 
-        Rounded down. For (epsilon, delta) the epsilon at the delta of the total, and with the noise that is
-        allowed most.
+        Rounded down; less than a billionth of the total is nothing. For (epsilon, delta) the epsilon at the
+        delta of the total, and with the noise that is allowed most.
         """
         total = self.total
         pairs = zip(self.sums, self.limits, strict=True)
-        first, *more = (max(limit - (limit if one is None else one), Fraction(0)) for one, limit in pairs)
+        rest = ((limit, limit - (limit if one is None else one)) for one, limit in pairs)
+        first, *more = (left if left > limit * _DUST else Fraction(0) for limit, left in rest)
         if total.kind == "approx" and total.delta is not None:
             return _budget(total, max(*more, _epsilon_below(first, total.delta)))
         return _budget(total, root_below(first) if total.kind == "mu" else first)

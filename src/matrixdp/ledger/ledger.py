@@ -409,8 +409,8 @@ class Ledger:
     def left(self) -> Budget | None:
         """The most that one further release may spend in the definition of the total; None for nothing.
 
-        Rounded down. For (epsilon, delta) the epsilon at the delta of the total, and with the noise that is
-        allowed most.
+        Rounded down; less than a billionth of the total is nothing. For (epsilon, delta) the epsilon at the
+        delta of the total, and with the noise that is allowed most.
         """
         return self.account.left
 
@@ -522,7 +522,7 @@ class Ledger:
         """
         with session(self.path, self._driver, write=True) as found:
             old = self._named(entry, self._read(found))
-            digest = measurement or old.measurement
+            digest = measurement if state == "measured" else measurement or old.measurement
             if (old.state, old.measurement) == (state, digest):
                 return
             other = old.measurement not in (after, digest)
@@ -618,8 +618,9 @@ class Reservation:
             self.run.end()
 
     def _advance(self, state: str, sha256: str) -> None:
-        if self.ledger.entry(self.record.entry).state != "released":
-            self.ledger.advance(self.record.entry, state, sha256)
+        held = self.ledger.entry(self.record.entry)
+        if held.state != "released":  # a second file of one measurement may take the place of the first
+            self.ledger.advance(held.id, state, sha256, after=held.measurement)
 
 
 def _terms(path: Path, found: Session) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,7 @@ from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
 from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
 from matrixdp.plan.rounds import FIRST_SHARE, averaged
-from matrixdp.privacy import Budget, Clause
+from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
@@ -594,6 +594,7 @@ class Measurement:
             counted=self.out_of_domain_counts is not None,
             reading={own.name: own.reading for own in self.plan.domain if own.reading},
             rounds=isinstance(self.plan, Rounds),
+            series=self.periods is not None,
         )
 
 
@@ -822,11 +823,8 @@ def begin(
     if private and ledger is not None:
         authorization, reservation = debit(authorization, ledger, folder)
     values = tuple(np.zeros(part.rows) for part in plan.parts)
-    assumptions = tuple(_assumed_over_time(budget))
-    return Measurement(
-        plan, scales, values, authorization, private, max_records, OutOfDomain.drop(), assumptions,
-        reservation, periods=periods,
-    )  # fmt: skip
+    known = private, max_records, OutOfDomain.drop()
+    return Measurement(plan, scales, values, authorization, *known, reservation=reservation, periods=periods)
 
 
 def proceed(
@@ -876,21 +874,6 @@ def proceed(
         reservation=None,
         periods=Periods(periods.attribute, (*periods.published, through)),
     )
-
-
-def _assumed_over_time(budget: Budget) -> Iterator[Clause]:
-    """Yield what the promise assumes of the tables of a series: see docs/privacy.md, theorem 7."""
-    yield Clause(
-        "fixed-periods",
-        "The period of a record does not change once it was in a table of the series. A record may come "
-        "late, change otherwise, or vanish: it counts in what is measured while it is in the table.",
-    )
-    if budget.unit.id is not None:
-        yield Clause(
-            "first-records-stay",
-            "The first records of each person in the order of the table stay the first: tables of the "
-            "series grow at their end.",
-        )
 
 
 def _noisy_answers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
@@ -351,6 +351,21 @@ def _up(value: Fraction) -> str:
     return f"{float(rounded):.4g}"
 
 
+def _over_time(unit: Unit) -> Iterator[Clause]:
+    """Yield what the promise assumes of the tables of a series: see docs/privacy.md, theorem 7."""
+    yield Clause(
+        "fixed-periods",
+        "The period of a record does not change once it was in a table of the series. A record may come "
+        "late, change otherwise, or vanish: it counts in what is measured while it is in the table.",
+    )
+    if unit.id is not None:
+        yield Clause(
+            "first-records-stay",
+            "The first records of each person in the order of the table stay the first: tables of the "
+            "series grow at their end.",
+        )
+
+
 def clauses(statement: PrivacyStatement) -> dict[str, list[Clause]]:
     """Return the conditions of a promise, by what they say: ``covered``, ``assumed`` or ``not_covered``.
 
@@ -381,6 +396,7 @@ def statement(
     counted: bool = False,
     reading: Mapping[str, str] | None = None,
     rounds: bool = False,
+    series: bool = False,
 ) -> PrivacyStatement:
     """State what a release promises.
 
@@ -402,6 +418,8 @@ def statement(
         How attributes count numbers beyond their ends, and other rules of reading, in sentences.
     rounds : bool
         Whether a second round of measurements was planned from the noisy answers of the first.
+    series : bool
+        Whether rows are measured at different times, whose tables are assumed to agree about the periods.
 
     Returns
     -------
@@ -433,5 +451,8 @@ def statement(
     checked_cost(cost, budget)
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
     assumed = _ASSUMED_OF_ROUNDS if rounds else _ASSUMED
-    known = promised, assumed, assumptions, ledger, counted, reading or {}, rounds
+    over_time = tuple(_over_time(budget.unit)) if series else ()
+    derived = {clause.id for clause in over_time}  # earlier versions kept these with the measurement too
+    of_table = (one for one in assumptions if Clause.of(one).id not in derived)
+    known = promised, assumed, (*over_time, *of_table), ledger, counted, reading or {}, rounds
     return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

@@ -17,7 +17,6 @@ from matrixdp.privacy.conversions import (
     bisect,
     exact_positive,
     float_above,
-    float_below,
     largest_mu,
     root_below,
 )
@@ -116,7 +115,7 @@ class Budget:
     """How much privacy may be spent: rho-zCDP, mu-GDP or (epsilon, delta), and between which tables.
 
     Every parameter is read as an exact rational number. A floating-point number stands for its shortest
-    decimal text or its binary value, whichever is smaller: 0.1 is at most one tenth.
+    decimal text, as in a specification: 0.1 is one tenth.
 
     Parameters
     ----------
@@ -284,9 +283,11 @@ class Budget:
 
 
 def _nearest(value: Fraction) -> float:
-    """Return the float64 nearest to a parameter, or the one below if the nearest would claim more."""
-    below, above = float_below(value), float_above(value)
-    return above if math.isfinite(above) and exact_positive("budget", above) <= value else below
+    """Return the float64 nearest to a parameter whose shortest decimal text claims no more."""
+    found = float_above(value)
+    while math.isinf(found) or Fraction(repr(found)) > value:
+        found = math.nextafter(found, 0.0)
+    return found
 
 
 # Sentences of a privacy statement, with identifiers and parameters for machines.

@@ -34,11 +34,11 @@ _ROOT_BITS = 80
 def exact_positive(
     name: str, value: object, *, below: int | None = None, zero: bool = False, larger: bool = False
 ) -> Fraction:
-    """Read a privacy parameter as an exact rational number, on the safe side.
+    """Read a privacy parameter as an exact rational number.
 
-    A binary floating-point number such as 0.1 stands for the smaller of its shortest decimal text (1/10)
-    and its binary value (a little more than 1/10), so that no budget is exceeded by a rounding; where
-    the parameter tells how much was spent, `larger` takes the larger of the two.
+    A binary floating-point number such as 0.1 stands for its shortest decimal text (1/10), as in a file; all
+    that is spent, promised and added up is this exact number. Where the parameter tells how much was spent,
+    `larger` takes the binary value (a little more than 1/10) if that is the larger of the two.
 
     ``name`` is what the message calls it, ``below`` an upper limit, itself excluded, and ``zero`` says
     whether 0 is allowed. Truth values, text and what is not finite are refused.
@@ -58,8 +58,8 @@ def exact_positive(
     elif isinstance(value, Decimal) and value.is_finite():
         exact = Fraction(value)
     elif isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
-        readings = Fraction(float(value)), Fraction(repr(float(value)))
-        exact = max(readings) if larger else min(readings)
+        exact = Fraction(repr(float(value)))
+        exact = max(exact, Fraction(float(value))) if larger else exact
     if exact < 0 or (exact == 0 and not zero) or (below is not None and exact >= below):
         least = "of at least 0" if zero else "above 0"
         expected = f"a finite number {least}" if below is None else f"a number {least} and below {below}"

@@ -169,7 +169,7 @@ class SizeCheck:
         Groups of which no answer can be told from noise, among those that were looked at: of at most 10,000
         queries, and 200,000 in all.
     counted : bool
-        Whether records out of domain were counted.
+        Whether records out of domain were counted, or, in a series, cannot be.
     contrasts : frozenset of str
         Groups whose queries add and subtract: nothing but noise is no sign of a mistake there.
 
@@ -271,7 +271,8 @@ def check_size(
     far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))
     contrasts = frozenset(group.name for group in groups if subtracts(group))
-    return SizeCheck(total, expect, far, quiet, measurement.out_of_domain_counts is not None, contrasts)
+    told = measurement.out_of_domain_counts is not None or measurement.periods is not None
+    return SizeCheck(total, expect, far, quiet, told, contrasts)
 
 
 # The files of a release.

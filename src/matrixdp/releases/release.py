@@ -49,6 +49,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.language.entries import one_group
 from matrixdp.language.periods import changes
+from matrixdp.locks import folder_lock
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
@@ -1531,15 +1532,16 @@ def sign_release(
     Raises
     ------
     StorageError
-        If the folder does not hold a whole release.
+        If the folder does not hold a whole release, or another one is taking its place.
     SignatureError
         If there is a signature already, or it cannot be written.
     """
     place = Path(folder)
     key = key if isinstance(key, SigningKey) else SigningKey.load(key)
-    load_release(place)
-    check_files(place, plain_content(place / RECORD))
-    path = place / SIGNATURE
-    if force:
-        path.unlink(missing_ok=True)
-    return write_signature(place, key)
+    with folder_lock(place.resolve()):  # what is checked is what is signed
+        load_release(place)
+        check_files(place, plain_content(place / RECORD))
+        path = place / SIGNATURE
+        if force:
+            path.unlink(missing_ok=True)
+        return write_signature(place, key)

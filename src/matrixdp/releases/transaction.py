@@ -24,6 +24,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -438,8 +439,8 @@ def unmark(folder: Path) -> None:
 
 def remove_release(folder: Path) -> None:
     """Remove the files of a release, and its folder if nothing else is in it."""
-    for partial in folder.glob(f".{MEASUREMENT}.*.partial"):
-        partial.unlink(missing_ok=True)
+    for path in folder.glob(f".{MEASUREMENT}.*.partial"):
+        path.unlink(missing_ok=True)
     for name in RELEASE_FILES:
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
@@ -845,12 +846,13 @@ class _Recovery:
     def _adopt(self, folder: Path, place: Path, claims: bool) -> Recovered:
         try:
             with Lock(folder / RUNNING):
-                adopt(folder, place, lambda *known: self._claim(*known, claims), self.force, self.progress)
+                check = partial(self._claim, claims=claims)
+                adopt(folder, place, check, self.force, self.progress)
         except (MatrixDPError, OSError) as error:
             state = self.ledger.entry(self.entry.id).state
             says = f"its measurement is whole in {folder}, and no release was made of it: {error}"
             return Recovered(self.entry.id, state, False, says)
-        if is_series(place) and self._goes_on(place):
+        if not load_measurement(place / MEASUREMENT)[0].whole:
             return self._done("measured", f"its measurement was whole: it is now published in {place}")
         self._release(place)
         return self._done("released", f"its measurement was whole: the release is now complete in {place}")

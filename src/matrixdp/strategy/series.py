@@ -22,8 +22,8 @@ from matrixdp.locks import Lock, whole_path
 from matrixdp.measure.measurement import Measurement, begin, proceed
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
-from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release
-from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD
+from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release, sign_release
+from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD, SIGNATURE
 from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.transaction import (
     adopt,
@@ -278,7 +278,7 @@ class Series:
         ledger : Ledger or path, optional
             The ledger that was debited when the series began; it must be named where there was one.
         key : SigningKey, optional
-            Signs the release.
+            Signs the release, also one that a publication which was stopped has left without a signature.
         seed_not_private : int, optional
             Where the series began without privacy: the seed of this publication.
         progress : callable, optional
@@ -287,7 +287,7 @@ class Series:
         Returns
         -------
         Release
-            Everything published so far.
+            Everything published so far. Its `warnings` tell, among others, that a table seems to be empty.
 
         Raises
         ------
@@ -314,6 +314,8 @@ class Series:
         assert earlier.periods is not None
         known = self.release
         if known is not None and number <= earlier.periods.through:
+            if key is not None and not (self.folder / SIGNATURE).exists():
+                sign_release(self.folder, key)
             return known
         workload = self._known(number)
         source = open_source(table, table_name=table_name, quoted_newlines=self.quoted_newlines)
@@ -413,8 +415,9 @@ class Series:
         if ledger.entry(self._entry).measurement != digest(last):
             raise StorageError(
                 f"{self.folder}: found another measurement than the last one that {ledger.path} knows. Is "
-                "this a backup? Measuring its periods again would cost their privacy twice: publish from the "
-                "folder that was published last",
+                "this a backup, or was it copied or moved while a publication ran? Measuring its periods "
+                "again would cost their privacy twice: publish from the folder that was published last, or "
+                "where the publication began",
                 "already-spent",
             )
 

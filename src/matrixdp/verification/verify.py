@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
@@ -27,6 +27,7 @@ from matrixdp.errors import Path as JsonPath
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
+from matrixdp.locks import whole_path
 from matrixdp.measure.measurement import (
     Authorization,
     Measurement,
@@ -47,7 +48,7 @@ from matrixdp.releases import record as records
 from matrixdp.releases.files import expected_in, privacy_mark
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
-from matrixdp.releases.transaction import refuse_leftover
+from matrixdp.releases.transaction import claim_of, refuse_leftover, unfinished
 from matrixdp.selection.rounds import SecondRound
 from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
@@ -457,9 +458,9 @@ _DURABLE = ("measured", "released")
 
 
 def check_ledger(
-    authorization: Authorization, sha256: object, path: str | os.PathLike[str] | None
+    authorization: Authorization, sha256: object, path: str | os.PathLike[str] | None, folder: Path
 ) -> Iterable[Finding]:
-    """Check that a ledger holds the debit of a measurement, given by the digest of its file."""
+    """Check that a ledger holds the debit of a measurement, given by the digest of its file in a folder."""
     named: LedgerEntry | None = authorization.ledger
     if path is None:
         words = "no ledger was used, so other releases about the same people add to the cost"
@@ -477,6 +478,9 @@ def check_ledger(
     if entry is None:
         return [Finding("ledger", "failed", f"it has no entry {named.entry}")]
     words = f"{ledger.dataset} holds the debit, entry {entry.number} of {len(entries)}: {entry.state}"
+    if (entry.measurement, sha256) in map(claim_of, unfinished(whole_path(folder))):
+        entry = replace(entry, measurement=str(sha256))
+        words += "; another publication goes on, or was stopped: publish again"
     return settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
 
 
@@ -653,7 +657,7 @@ def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Pro
     words = "said everywhere to be private" if private else "SEEDED, NOT PRIVATE, and said so everywhere"
     yield from settled("private", words, _flags(record, private))
     yield from _what_follows(folder, record, measurement, workload, actual, progress)
-    yield from check_ledger(measurement.authorization, actual[records.MEASUREMENT]["sha256"], ledger)
+    yield from check_ledger(measurement.authorization, actual[records.MEASUREMENT]["sha256"], ledger, folder)
 
 
 def _ended(*known: str) -> Iterator[Finding]:
