@@ -42,6 +42,15 @@ WORKLOAD = mdp.Workload(
     mdp.dense(np.tri(18), ["age", "code"]),
 )
 UNIT = mdp.Unit(records=3)
+SERIES: dict[str, Any] = {
+    "domain": {"month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}, "sex": ["f", "m"]},
+    "workload": [
+        {"product": {"month": ["identity", "prefix"], "sex": "identity"}},
+        {"marginals": [["month"]]},
+    ],
+    "series": {"attribute": "month"},
+    "privacy": {"rho": 0.5},
+}
 BUDGETS: dict[str, list[dict[str, Any]]] = {
     "gaussian": [{"epsilon": 1, "delta": 1e-6}, {"rho": 0.1}, {"mu": 0.7}],
     "laplace": [{"epsilon": 1}, {"epsilon": 0.3, "delta": 1e-9}, {"rho": 0.1}, {"mu": 0.7}],
@@ -419,6 +428,61 @@ def test_forged_measurements_are_found(forged: Path, change: Any, capsys: Any) -
     assert "FAILED" in capsys.readouterr().out
     with pytest.raises(StorageError):
         mdp.load_release(forged)
+
+
+def npy(values: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
+
+
+def over_month(header: dict[str, Any], part: int = 0) -> dict[str, Any]:
+    """Return the form of the matrix over the periods, which are the first attribute, of a part."""
+    (place,) = [place for positions, place in header["plan"]["parts"][part]["blocks"] if positions == [0]]
+    return header["plan"]["matrices"][place]
+
+
+def later_in_earlier(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    name = over_month(header)["entries"]
+    members[name] = npy(np.load(io.BytesIO(members[name]))[::-1].copy())
+
+
+def tied_to_another(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    header["plan"]["parts"][0]["blocks"][0][0] = [1]
+
+
+def factors_over_time(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    rows = len(np.load(io.BytesIO(members[over_month(header)["entries"]])))
+    header["plan"]["parts"][0]["multipliers"] = "factors.npy"
+    members["factors.npy"] = npy(np.arange(1, rows + 1, dtype="<i8"))
+
+
+def measured_too_early(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    values = np.load(io.BytesIO(members[header["values"]]))
+    values[-1] = 1
+    members[header["values"]] = npy(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (later_in_earlier, "lower triangular"),
+        (tied_to_another, "one block over month alone"),
+        (factors_over_time, "no row factor changes"),
+        (measured_too_early, "1 rows hold what is not measured yet"),
+        (lambda header, _: header["authorization"]["budget"].update(neighbours="replace"), "add or remove"),
+    ],
+)
+def test_a_forged_series_is_found(tmp_path: Path, change: Any, says: str) -> None:
+    series = mdp.Series.start(SERIES, tmp_path / "series")
+    series.publish({"month": ["2025-01-04"] * 9, "sex": ["f"] * 9}, "2025-01")
+    assert len([words for words in found(series.folder)[0] if words.startswith("a series")]) == 5
+    assert verifier.main([str(series.folder)]) == 0
+    forge_measurement(series.folder, change)
+    assert [says in words for words in found(series.folder)[1] if words.startswith("a series")] == [True]
+    assert verifier.main([str(series.folder)]) == 1
+    with pytest.raises(StorageError):
+        mdp.load_release(series.folder)
 
 
 def test_an_array_that_nothing_names_is_found(forged: Path) -> None:

@@ -41,6 +41,11 @@ above and n / b^p, b being their scale.
 A release in two rounds plans the second, which measures some of the same marginals again, from noisy answers
 to the first; its cost is bounded before. The costs of such rounds, each as above, add up.
 
+A series measures its rows one period after another. Its cost is the above, however a record comes, changes or
+vanishes meanwhile, if its period stays, neighbours add or remove records, and four conditions hold, which are
+checked: every part has one block over the periods alone; that block is lower triangular; the row factors do
+not change along it; and the rows of periods that are not measured yet are 0. docs/privacy.md has the proof.
+
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
 """
 
@@ -499,6 +504,47 @@ def replacement(header, matrices, arrays, p):
         )
 
 
+# ---- what a series measures by and by
+
+
+def over_time(header, matrices, arrays):
+    """Yield whether a series costs what its rows cost if they are measured at once."""
+    name, published = header["series"]["attribute"], header["series"]["published"]
+    at = [attribute[0] for attribute in header["workload"]["domain"]].index(name)
+    parts = header["plan"]["parts"]
+    alone = [[positions for positions, _ in part["blocks"]].count([at]) == 1 for part in parts]
+    yield all(alone), f"a series: every part has one block over {name} alone"
+    if not all(alone):
+        return
+    ordered = alike = True
+    values, later = iter(integers(arrays[header["values"]])), 0
+    for part in parts:
+        blocks = [matrices[place] for _, place in part["blocks"]]
+        place = [positions for positions, _ in part["blocks"]].index([at])
+        over = blocks[place]
+        inner = math.prod(block.rows for block in blocks[place + 1 :])
+        length = math.prod(block.rows for block in blocks)
+        through = ([0, *published])[-1]
+        ordered &= over.rows == over.columns and not any(
+            any(row[period + 1 :]) for period, row in enumerate(over.written())
+        )
+        if published != sorted(set(published)) or not 0 <= through <= over.columns:
+            raise ValueError("a series whose numbers of periods do not increase")
+        period = [row // inner % over.rows for row in range(length)]
+        later += sum(next(values) != 0 and period[row] >= through for row in range(length))
+        if part.get("multipliers") is not None:
+            factors = integers(arrays[part["multipliers"]])
+            alike &= all(factors[row] == factors[row - period[row] * inner] for row in range(length))
+    yield ordered, f"a series: every block over {name} is lower triangular"
+    yield alike, f"a series: no row factor changes over {name}"
+    yield (
+        not later,
+        f"a series: {later} rows hold what is not measured yet, after {len(published)} publications",
+    )
+    add_remove = header["authorization"]["budget"]["neighbours"] == "add_remove"
+    yield add_remove, "a series: neighbours add or remove a record"
+
+
 # ---- proved bounds of exponentials and of the normal tail
 
 
@@ -672,6 +718,8 @@ def checks(folder):
         cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
         yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
+    if header.get("series") is not None:
+        yield from over_time(header, matrices, arrays)
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}
     budget = {name: exact(text) for name, text in written.items()}

@@ -61,7 +61,7 @@ def test_what_is_left_can_be_spent_and_no_more(total, spent):
     left = account.left
     noises = [noise for noise in (GAUSSIAN, LAPLACE) if noise.honours(total)]
     name = total.kind if total.kind in ("rho", "mu") else "epsilon"
-    more: Any = total.given | {name: Fraction(1, 10**9)}
+    more: Any = total.given | {name: Fraction(1, 10**4)}  # above what roundings leave
     if left is not None:
         assert any(account.plus(noise.cost(left), left).within for noise in noises)
         more = left.given | {name: left.given[name] * (1 + Fraction(1, 10**12))}
@@ -144,3 +144,28 @@ def test_once_gaussian_a_pure_sum_is_gone():
     little = Budget(rho=1e-9)
     assert not whole.plus(GAUSSIAN.cost(little), little).within
     assert whole.left is None
+
+
+@pytest.mark.parametrize("total", TOTALS)
+def test_what_roundings_leave_is_nothing(total: Budget):
+    noise = LAPLACE if total.kind == "pure" else GAUSSIAN
+    for hair, nothing in ((10**11, True), (10**7, False)):
+        cost = Cost(noise.cost(total).value * (1 - Fraction(1, hair)), noise)
+        assert (Account.of(total, [(cost, total)]).left is None) == nothing
+
+
+@pytest.mark.parametrize(
+    ("total", "debits"),
+    [
+        (Budget(rho=0.3), [Budget(rho=0.1), Budget(rho=0.2)]),
+        (Budget(epsilon=0.3), [Budget(epsilon=0.1), Budget(epsilon=0.2)]),
+        (Budget(mu=math.sqrt(0.27)), [Budget(mu=0.3)] * 3),
+        (Budget(rho=0.1 + 0.2), [Budget(rho=0.1), Budget(rho=0.2)]),
+    ],
+)
+def test_floats_add_up_as_they_are_written(total: Budget, debits: list[Budget]):
+    noise = LAPLACE if total.kind == "pure" else GAUSSIAN
+    assert Account.of(total, [(noise.cost(one), one) for one in debits]).within
+    little: Any = {name: value / 10**6 for name, value in total.given.items()}
+    debits = [*debits, Budget(**little)]
+    assert not Account.of(total, [(noise.cost(one), one) for one in debits]).within

@@ -86,6 +86,22 @@ def test_states_are_in_order(ledger: Ledger, way: str, following: set[str]):
                 ledger.advance(entry, state, known)
 
 
+def test_a_measurement_follows_the_one_that_is_there(ledger: Ledger):
+    entry = ledger.reserve(COST, TENTH).record.entry
+    first, second, third = ("a" * 64, "b" * 64, "c" * 64)
+    ledger.advance(entry, "measured", first)
+    ledger.advance(entry, "measured", second, after=first)
+    for after in (first, None):
+        with pytest.raises(StorageError) as caught:
+            ledger.advance(entry, "measured", third, after=after)
+        assert caught.value.code == "already-spent"
+    with pytest.raises(StorageError):
+        ledger.advance(entry, "measured", None, after=second)  # a file that could not be read
+    with pytest.raises(StorageError):
+        ledger.advance(entry, "abandoned", first)
+    assert ledger.entry(entry).measurement == second
+
+
 #: The first entry once more, with another number, name, state and measurement.
 COPY = (
     "{} INTO entries SELECT {}, time, {}, noise, cost, budget, version, release, {}, digest "

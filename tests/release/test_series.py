@@ -5,7 +5,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
-from matrixdp.measure import measurement
+from matrixdp.measure import measurement, statement
+from matrixdp.measure.statement import clauses
+from matrixdp.privacy import Clause
 from matrixdp.sources import open_source
 from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement
-from tests.release.stopping import hidden, kill
+from tests.release.stopping import fail, hidden, kill, run
 
 #: `make faults` kills at every step.
 STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "3"))
@@ -262,7 +265,9 @@ def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
                 drawn.append(found.values)
         book = mdp.Ledger.open(stopped / "ledger")
         last = book.entries[0].measurement
-        claimed = last not in {archive.digest(one / "measurement.mdp") for one in (stopped / "series", *whole)}
+        claimed = last not in {
+            archive.digest(one / "measurement.mdp") for one in (stopped / "series", *whole)
+        }
         state = (len(drawn), len(mdp.Series.open(stopped / "series").published), claimed)
         seen.append(state)
         copy = shutil.copytree(stopped / "series", stopped / "copy")
@@ -290,12 +295,12 @@ def test_a_publication_that_is_killed_at_any_step(tmp_path: Path):
     assert {(0, 1, False), (0, 1, True), (1, 1, True), (0, 2, False)} <= {*seen}
 
 
-def rejected(folder: Path, through: str, ledger: mdp.Ledger) -> None:
-    before = ledger.entries
+def rejected(folder: Path, through: str, ledger: mdp.Ledger | None) -> None:
+    before = ledger and ledger.entries
     with pytest.raises(MatrixDPError) as caught:
         mdp.Series.open(folder).publish(TABLE, through, ledger=ledger)
     assert caught.value.code == "already-spent"
-    assert ledger.entries == before
+    assert (ledger and ledger.entries) == before
     assert not [one for one in hidden(folder.parent) if one.name.startswith(f".{folder.name}.")]
 
 
@@ -315,6 +320,158 @@ def test_a_publication_beside_another_measures_nothing(tmp_path: Path, monkeypat
     before = published(series.folder)
     series.publish(TABLE, "2025-03")
     assert before.items() <= published(series.folder).items()
+
+
+def within_noise(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> list[object]:
+    """Act once while the next publication has claimed its period and draws noise; list what is drawn."""
+    drawn: list[object] = []
+    real = measurement.noisy
+
+    def noisy(*given: Any, **named: Any) -> Any:
+        drawn.append(given)
+        if len(drawn) == 1:
+            act()
+        return real(*given, **named)
+
+    monkeypatch.setattr(measurement, "noisy", noisy)
+    return drawn
+
+
+def test_of_two_copies_at_once_one_draws_no_noise(tmp_path: Path, monkeypatch):
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=1))
+    series = start(tmp_path, ledger=ledger)
+    copy = mdp.Series.open(shutil.copytree(series.folder, tmp_path / "copy"))
+    place = "matrixdp.strategy.series.open_source"
+
+    def meanwhile(*given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(place, open_source)
+        copy.publish(TABLE, "2025-02", ledger=ledger)
+        del drawn[:]
+        return open_source(*given, **named)
+
+    monkeypatch.setattr(place, meanwhile)
+    drawn = within_noise(monkeypatch, lambda: None)
+    with pytest.raises(MatrixDPError) as caught:
+        series.publish(TABLE, "2025-02", ledger=ledger)
+    assert caught.value.code == "already-spent"
+    assert not drawn
+    assert not hidden(tmp_path)
+    assert mdp.verify_release(copy.folder, ledger=ledger).holds
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("ledgers", [True, False])
+def test_a_folder_that_is_published_from_is_nobody_elses(tmp_path: Path, monkeypatch, ledgers: bool):
+    """Neither under another name, nor by a link, nor as a copy that the ledger tells from it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    ledger = mdp.Ledger.create(home / "ledger", "people", mdp.Budget(rho=1)) if ledgers else None
+    series = start(home, ledger=ledger)
+    key = mdp.SigningKey.load(mdp.make_keys(tmp_path / "key")[0])
+    series.publish(TABLE, "2025-01", ledger=ledger)
+    (tmp_path / "link").symlink_to(home)
+
+    def others() -> None:
+        assert mdp.verify_release(series.folder, ledger=ledger).holds
+        if ledger is not None:
+            [entry] = mdp.recover_ledger(ledger)
+            assert (entry.state, entry.settled) == ("measured", False)
+            rejected(shutil.copytree(series.folder, home / "copy"), "2025-02", ledger)
+        rejected(series.folder.rename(home / "moved"), "2025-02", ledger)
+        (home / "moved").rename(series.folder)
+        with pytest.raises(MatrixDPError) as caught:
+            mdp.Series.open(tmp_path / "link" / "series").publish(TABLE, "2025-02", ledger=ledger)
+        assert caught.value.code == "already-spent"
+        with pytest.raises(MatrixDPError) as caught:
+            mdp.sign_release(series.folder, key)
+        assert caught.value.code == "already-spent"
+
+    drawn = within_noise(monkeypatch, others)
+    before = published(series.folder)
+    series.publish(TABLE, "2025-02", ledger=ledger)
+    assert len(drawn) == len(series.begun.plan.parts)
+    assert before.items() <= published(series.folder).items()
+    assert mdp.verify_release(series.folder, ledger=ledger).holds
+
+
+def test_what_is_claimed_elsewhere_meanwhile_is_thrown_away(tmp_path: Path, monkeypatch):
+    """A copy of all there is, made while a publication runs, can claim its period; then only it publishes."""
+    home = tmp_path / "home"
+    home.mkdir()
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=1))
+    series = start(home, ledger=ledger)
+    elsewhere = tmp_path / "elsewhere"
+
+    def claim() -> None:
+        shutil.copytree(home, elsewhere)
+        mdp.Series.open(elsewhere / "series").publish(TABLE, "2025-02", ledger=ledger)
+
+    within_noise(monkeypatch, claim)
+    with pytest.raises(MatrixDPError) as caught:
+        series.publish(TABLE, "2025-02", ledger=ledger)
+    assert caught.value.code == "already-spent"
+    assert not hidden(home)
+    assert not hidden(elsewhere)
+    rejected(series.folder, "2025-02", ledger)
+    assert mdp.verify_release(elsewhere / "series", ledger=ledger).holds
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+@pytest.mark.parametrize(
+    "place", ["releases.transaction.complete_release", "releases.transaction.save_measurement"]
+)
+def test_a_failed_publication_is_made_again_or_completed(
+    tmp_path: Path, monkeypatch, recovers: bool, place: str
+):
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(rho=1))
+    series = start(tmp_path, ledger=ledger)
+    private, public = mdp.make_keys(tmp_path / "key")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"matrixdp.{place}", fail)
+        with pytest.raises(OSError, match="No space left"):
+            series.publish(TABLE, "2025-01", ledger=ledger)
+    if recovers:
+        assert [one.state for one in mdp.recover_ledger(ledger)] == ["measured"]
+    series.publish(TABLE, "2025-01", ledger=ledger, key=mdp.SigningKey.load(private))
+    assert mdp.verify_release(series.folder, ledger=ledger, key=public).holds
+    series.publish(TABLE, "2025-02", ledger=ledger)
+    assert mdp.verify_release(series.folder, ledger=ledger).holds
+    assert not hidden(tmp_path)
+
+
+def test_a_publication_warns_of_an_empty_table(tmp_path: Path):
+    home_of(tmp_path)
+    (tmp_path / "home" / "people.csv").write_text("month,sex\n2025/01/04,f\n")
+    words = ["--data", tmp_path / "home" / "people.csv", "--through", "2025-01"]
+    told = run(
+        "series", "publish", tmp_path / "home" / "series", *words, "--ledger", tmp_path / "home" / "ledger"
+    )
+    assert told.exit_code == 0
+    assert "Warning: " in told.stderr
+    assert "out_of_domain" not in told.stderr  # a series cannot count them
+
+
+@pytest.mark.parametrize("unit", [mdp.Unit(), mdp.Unit(id="person")])
+def test_a_series_that_assumes_too_little_is_noticed(tmp_path: Path, monkeypatch, unit: mdp.Unit):
+    specification = {**SPEC, "unit": {"id": unit.id, "max_records": 1}} if unit.id else SPEC
+    table = {**TABLE, "person": [*range(120)]}
+    for name, writer in (("honest", statement._over_time), ("dishonest", lambda unit: iter(()))):
+        with monkeypatch.context() as patch:
+            patch.setattr(statement, "_over_time", writer)
+            series = mdp.Series.start(specification, tmp_path / name)
+            series.publish(table, "2025-01")
+        record = json.loads((series.folder / "release.json").read_text())
+        named = {one["id"] for one in record["privacy"]["assumed"]}
+        follows = {"fixed-periods", *(["first-records-stay"] if unit.id else [])}
+        assert named & {"fixed-periods", "first-records-stay"} == (follows if name == "honest" else set())
+        failed = {one.subject for one in mdp.verify_release(series.folder).failed}
+        assert failed == (set() if name == "honest" else {"statement"})
+
+
+def test_what_earlier_versions_kept_of_a_series_is_said_once(tmp_path: Path):
+    series = start(tmp_path)
+    earlier = replace(series.begun, assumptions=(Clause("fixed-periods", "Periods do not change."),))
+    assert clauses(earlier.statement) == clauses(series.begun.statement)
 
 
 @pytest.mark.parametrize("name", ["measurement.mdp", "series.mdp", "series.json", "new.csv"])

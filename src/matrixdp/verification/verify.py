@@ -478,7 +478,7 @@ def check_ledger(
     if entry is None:
         return [Finding("ledger", "failed", f"it has no entry {named.entry}")]
     words = f"{ledger.dataset} holds the debit, entry {entry.number} of {len(entries)}: {entry.state}"
-    if (entry.measurement, sha256) in map(claim_of, unfinished(whole_path(folder))):
+    if (entry.measurement, sha256) in [claim_of(one) for one in unfinished(whole_path(folder))]:
         entry = replace(entry, measurement=str(sha256))
         words += "; another publication goes on, or was stopped: publish again"
     return settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
