@@ -25,6 +25,7 @@ from matrixdp.measure.measurement import plan_cost
 from matrixdp.privacy import delta_of
 from matrixdp.privacy.conversions import epsilon_of_gdp
 from matrixdp.selection.registry import MECHANISMS, DataDependent
+from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import flip, forge_measurement, forge_record, put
 
@@ -463,6 +464,10 @@ def measured_too_early(header: dict[str, Any], members: dict[str, bytes]) -> Non
     members[header["values"]] = npy(values)
 
 
+def replaced(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    header["authorization"]["budget"].update(neighbours="replace", rho="2")  # twice as far
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -470,7 +475,7 @@ def measured_too_early(header: dict[str, Any], members: dict[str, bytes]) -> Non
         (tied_to_another, "one block over month alone"),
         (factors_over_time, "no row factor changes"),
         (measured_too_early, "1 rows hold what is not measured yet"),
-        (lambda header, _: header["authorization"]["budget"].update(neighbours="replace"), "add or remove"),
+        (replaced, "add or remove"),
     ],
 )
 def test_a_forged_series_is_found(tmp_path: Path, change: Any, says: str) -> None:
@@ -482,7 +487,7 @@ def test_a_forged_series_is_found(tmp_path: Path, change: Any, says: str) -> Non
     assert [says in words for words in found(series.folder)[1] if words.startswith("a series")] == [True]
     assert verifier.main([str(series.folder)]) == 1
     with pytest.raises(StorageError):
-        mdp.load_release(series.folder)
+        load_measurement(series.folder / "measurement.mdp")
 
 
 def test_an_array_that_nothing_names_is_found(forged: Path) -> None:

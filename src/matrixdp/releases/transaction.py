@@ -8,6 +8,12 @@
 6. written: the answers and the record stand beside it.
 7. released: the folder takes its place in one step, and the ledger says so.
 
+A publication of a series was debited when the series began. In 4 it claims its period instead: the ledger
+holds the digest of what was published last, and in one step it is compared and replaced by the digest of
+`spent.txt`, and in 5 by that of the new measurement. So no copy of the folder draws noise meanwhile. After a
+stop before 5 the mark beside the folder gives the claim up, and a new run begins; after 5 recovery goes on.
+A folder that is replaced is locked itself, whatever its name becomes.
+
 A stop before 3 leaves nothing. After 5 recovery goes on with 6, at no further cost. In between there is no
 measurement to recover: the debit is abandoned, and counts. Between 3 and 4 no noise was drawn, so a new run
 is not refused; it debits the ledger once more. No step ever takes a cost back.
@@ -811,12 +817,11 @@ class _Recovery:
             folders.append(Path(noted))
         removed, held = 0, self.entry.measurement
         for folder in dict.fromkeys(folders):
-            if not folder.is_dir() or folder.is_symlink():
-                continue
             claims = held is not None and claim_of(folder)[0] == held
-            if Lock.is_held(folder / RUNNING):
-                if claims:
-                    return Recovered(self.entry.id, self.entry.state, False, _RUNS)
+            running = Lock.is_held(folder / RUNNING)
+            if claims and running:
+                return Recovered(self.entry.id, self.entry.state, False, _RUNS)
+            if running or not folder.is_dir() or folder.is_symlink():
                 continue
             try:
                 measurement = load_measurement(folder / MEASUREMENT)[0]

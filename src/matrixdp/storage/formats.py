@@ -417,8 +417,8 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         ends = np.cumsum([part.rows for part in plan.parts])
         steps = archive.array(header["values"], (int(ends[-1]),))
         archive.require(steps.dtype.kind == "i", "its measurements are not whole lattice steps")
-        apart = header.get("series") is None or authorization.budget.neighbours == "add_remove"
-        archive.require(apart, "a series cannot promise replacements")
+        archive.require("series" not in header or authorization.budget.neighbours == "add_remove",
+                        "a series cannot promise replacements")  # fmt: skip
         values = tuple(
             np.ldexp(own.astype(np.float64), scale.power)
             for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
