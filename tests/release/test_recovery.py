@@ -1,6 +1,7 @@
 """What a stopped release measured becomes a release once, at no further cost, and nothing else does."""
 
 import errno
+import gc
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
+from matrixdp.cli.release import UNEXPECTED
 from matrixdp.errors import StorageError
 from matrixdp.locks import Lock
 from matrixdp.releases import record, transaction
@@ -44,6 +46,18 @@ def stopped(home: Path, stopped_home: Path) -> Path:
     (folder,) = hidden(home)
     assert {path.name for path in folder.iterdir()} == MARKS
     return folder
+
+
+def test_what_was_expected_and_signed_is_told_by_a_recovery(home: Path, monkeypatch):
+    words = ["--data", home / "people.csv", "--expect", "1000000"]
+    with monkeypatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_table", fail)
+        assert run("release", home / "people.yaml", "--out", home / "out", *words).exit_code == 1
+    gc.collect()
+    result = run("recover", home / "out")
+    assert result.exit_code == UNEXPECTED
+    assert "1,000,000 were expected" in result.stderr
+    assert "`matrixdp sign " in result.stdout
 
 
 def test_a_stopped_release_is_completed_as_it_was_asked_for(home: Path, stopped: Path):

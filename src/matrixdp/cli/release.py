@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -13,9 +13,6 @@ from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, reliable_rows, say
 from matrixdp.errors import SafeNote
-
-if TYPE_CHECKING:
-    from matrixdp.releases.record import SizeCheck
 
 PassphraseFile = Annotated[
     Path | None, Option(metavar="FILE", help="A file whose first line is the passphrase of the private key.")
@@ -37,8 +34,8 @@ def recover(
     with Reporter() as reporter:
         place = mdp.recover_release(folder, force=force, progress=reporter.counter("writing answers"))
     typer.echo(f"{place}: the release is complete ({_files(place)}); nothing more was spent.")
-    typer.echo(f"It is not signed; `matrixdp sign {place} --key KEY` signs it.")
-    _judge(mdp.load_release(place).size)
+    typer.echo(f"It is not signed: `matrixdp sign {place} --key KEY` signs it.")
+    _judge(mdp.load_release(place))
 
 
 def _files(folder: Path) -> str:
@@ -207,13 +204,13 @@ def release(
         told = spent if result.private else "Seeded noise"
         error.add_note(SafeNote(f"{told}. The release is whole in {out}"))
         raise
-    _judge(result.size)
+    _judge(result)
 
 
-def _judge(size: SizeCheck) -> None:
+def _judge(result: mdp.Release) -> None:
     """Print what looks wrong with a release, and end with another status where its size does."""
-    options.warn(size.warnings)
-    if size.agrees is False:
+    options.warn(result.size.warnings)
+    if result.size.agrees is False:
         raise typer.Exit(UNEXPECTED)
 
 
