@@ -22,11 +22,16 @@ named. No message quotes a value that was read from the data. An error that a us
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Self, TypeVar, final
+from functools import wraps
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import ParamSpec, Self, TypeVar, final
 
 DEBUG = "MATRIXDP_DEBUG"
 """Set in the environment, this lets be seen what is withheld otherwise, as it may quote the table."""
@@ -78,6 +83,7 @@ CODES = {
 A = TypeVar("A")
 B = TypeVar("B")
 E = TypeVar("E", bound="MatrixDPError")
+P = ParamSpec("P")
 #: Longer messages are cut in the middle: what they quote of an input stays an excerpt.
 _LONGEST_MESSAGE = 1_000
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
@@ -376,3 +382,69 @@ def within(*steps: str | int) -> Iterator[None]:
         yield
     except MatrixDPError as error:
         raise placed(error, *steps) from None
+
+
+# Tracebacks keep the local variables of every function that an error left, and so would keep exact counts:
+# error collectors, debuggers and notebooks show them.
+
+
+def withholding(function: Callable[P, B]) -> Callable[P, B]:
+    """Return a function that reads data, with errors that keep none of it.
+
+    The local variables of every function that it called are cleared in the traceback of an error, and in
+    those of its context and its causes. Functions among its arguments, such as ``progress``, keep theirs.
+    With `DEBUG` set nothing is cleared.
+
+    Examples
+    --------
+    >>> @withholding
+    ... def count(ages):
+    ...     return len(ages) / 0
+    >>> try:
+    ...     count([33, 61])
+    ... except ZeroDivisionError as error:
+    ...     [frame.f_locals for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+    {}
+    """
+
+    @wraps(function)
+    def door(*args: P.args, **kwargs: P.kwargs) -> B:
+        given = [*args, *kwargs.values()]
+        told = {own.__code__ for own in given if isinstance(own, FunctionType | MethodType)}
+        earlier = sys.exception()
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            del args, kwargs, given
+            if not os.environ.get(DEBUG):
+                _forget(error, told, earlier)
+            raise
+
+    return door
+
+
+def _forget(error: BaseException, told: set[CodeType], earlier: BaseException | None) -> None:
+    """Clear the frames of an error and of all that led to it since it began, but not of functions told."""
+    top, left, seen = error.__traceback__, [error], {id(earlier)}
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        for frame, _ in traceback.walk_tb(one.__traceback__):
+            if not _called_by(frame, told, top and top.tb_frame):
+                with suppress(RuntimeError):  # it still runs
+                    frame.clear()
+        if isinstance(one, AttributeError):
+            one.obj = None
+        nested = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        left += [own for own in (one.__context__, one.__cause__, *nested) if own is not None]
+
+
+def _called_by(frame: FrameType | None, told: set[CodeType], top: FrameType | None) -> bool:
+    """Return whether a frame is of functions, or of what they called, below the top."""
+    while frame is not None and frame is not top:
+        if frame.f_code in told:
+            return True
+        frame = frame.f_back
+    return False

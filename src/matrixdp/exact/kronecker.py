@@ -77,7 +77,7 @@ def _carry(pieces: list[Array], bits: int) -> list[Array]:
     return [*limbs, carry]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IntegerTensor:
     """Exact integers: ``sum(limbs[k] * 2**(k * bits))``, all limbs but the last in [0, 2^bits).
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError
+from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError, withholding
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
@@ -656,6 +656,7 @@ def noisy(
     return np.asarray(quotient + drawn)
 
 
+@withholding
 def measure(
     plan: Plan,
     source: Source,
@@ -827,6 +828,7 @@ def begin(
     return Measurement(plan, scales, values, authorization, *known, reservation=reservation, periods=periods)
 
 
+@withholding
 def proceed(
     earlier: Measurement,
     source: Source,

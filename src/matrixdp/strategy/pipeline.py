@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from matrixdp.answers.inference import check_confidence
-from matrixdp.errors import SpecificationError, StorageError
+from matrixdp.errors import SpecificationError, StorageError, withholding
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
 from matrixdp.privacy import Budget
@@ -24,6 +24,7 @@ from matrixdp.specification import Specification, load_specification
 from matrixdp.strategy.strategy import Strategy, meet_targets, possible_noises, select
 
 
+@withholding
 def release(
     specification: Specification | str | os.PathLike[str] | Mapping[str, Any],
     out: str | os.PathLike[str] | None = None,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from matrixdp.answers.inference import check_confidence
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.domain import Attribute
-from matrixdp.errors import SpecificationError, StorageError, within
+from matrixdp.errors import SpecificationError, StorageError, withholding, within
 from matrixdp.language.periods import known_after, queries_known, schedule_in_words, workload_through
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
@@ -250,6 +250,7 @@ class Series:
         assert periods is not None
         return tuple(self.attribute.label(number - 1) for number in periods.published)
 
+    @withholding
     def publish(
         self,
         table: object,

@@ -23,6 +23,7 @@ from matrixdp.errors import (
     TooLargeError,
     WorkloadError,
     each,
+    withholding,
     within,
 )
 from matrixdp.exact.resources import one_blas_thread
@@ -509,6 +510,7 @@ class Strategy(Displayed):
             )
         return self.selection.noise.error_scale(budget)
 
+    @withholding
     def measure(
         self,
         table: object,

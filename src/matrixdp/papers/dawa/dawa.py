@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import PrivacyError
+from matrixdp.errors import PrivacyError, withholding
 from matrixdp.ledger import Ledger
 from matrixdp.measure.measurement import Authorization, NoiseScale, random_source
 from matrixdp.measure.statement import PrivacyStatement
@@ -225,6 +225,7 @@ class DawaRelease:
         return paid_statement(self.authorization, self.private, self.assumptions, chosen)
 
 
+@withholding
 def dawa(
     workload: Workload,
     table: object,

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError, withholding
 from matrixdp.forms import unknown_name
 from matrixdp.ledger import Ledger
 from matrixdp.measure.measurement import Authorization, maximal_marginals, random_source
@@ -267,6 +267,7 @@ class PrivBayesRelease:
         return paid_statement(self.authorization, self.private, self.assumptions, "the network was")
 
 
+@withholding
 def privbayes(
     workload: Workload,
     table: object,
