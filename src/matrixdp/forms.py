@@ -237,14 +237,15 @@ def number(expected: str, above: float = -math.inf) -> Accepted[float]:
     return Accepted(expected, accept, {"type": "number"} | bound, (Real,))
 
 
-def text(expected: str) -> Accepted[str]:
-    """Return the form of text that is not empty."""
+def text(expected: str, most: int | None = None) -> Accepted[str]:
+    """Return the form of text that is not empty, and has at most so many characters."""
 
     def accept(written: object) -> str | None:
         good = isinstance(written, str) and written.strip() and is_unicode(written)
-        return str(written) if good else None
+        return str(written) if good and (most is None or len(str(written)) <= most) else None
 
-    return Accepted(expected, accept, {"type": "string", "minLength": 1, "pattern": r"\S"})
+    longest = {} if most is None else {"maxLength": most}
+    return Accepted(expected, accept, {"type": "string", "minLength": 1, **longest, "pattern": r"\S"})
 
 
 def scalar(expected: str) -> Accepted[str | bool | int | float]:

@@ -7,12 +7,12 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from string import Formatter
 from typing import final
 
 from matrixdp import forms
@@ -63,7 +63,8 @@ class Text(str):
         return dict(self.languages) or str(self)
 
 
-_ONE = forms.text("text that is not empty")
+_LONGEST_TEXT = 10_000
+_ONE = forms.text(f"text that is not empty, of at most {_LONGEST_TEXT:,} characters", most=_LONGEST_TEXT)
 _SEVERAL = MappingOf(_ONE, "a text, or {en: ..., fr: ...}", named="a language", least=1)
 
 
@@ -216,6 +217,10 @@ NO_PUBLICATION = Publication()
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = resources.files("matrixdp") / "words"
+#: A name in braces, and nothing else that `str.format` would evaluate, nor $, which begins a formula in a
+#: picture: catalogs come from anybody.
+_NAMED = re.compile(r"\{(\w+)\}")
+_LONGEST_WORDS = 1_000
 #: The catalogs of others, by their languages.
 _REGISTERED: dict[str, Mapping[str, str]] = {}
 
@@ -242,7 +247,7 @@ class Words:
     texts: Mapping[str, str]
 
     def __call__(self, name: str, **values: object) -> str:
-        return self.texts[name].format(**values)
+        return filled(self.texts[name], values)
 
     def counted(self, name: str, number: int) -> str:
         """Return a text about a number of things."""
@@ -251,6 +256,17 @@ class Words:
     def day(self, day: dt.date) -> str:
         """Return a day as people write it."""
         return self("day", day=day.day, month=self("months").split()[day.month - 1], year=day.year)
+
+
+def filled(text: str, values: Mapping[str, object], written: Callable[[object], str] = str) -> str:
+    """Return a text with values in place of their names in braces.
+
+    Examples
+    --------
+    >>> filled("{low} to {high}", {"low": 1, "high": 2})
+    '1 to 2'
+    """
+    return _NAMED.sub(lambda named: written(values[named[1]]), text)
 
 
 def _catalog(language: str) -> Mapping[str, str]:
@@ -279,8 +295,9 @@ def register_words(path: str | os.PathLike[str]) -> None:
     ----------
     path : str or path
         A TOML file that is called as its language: ``it.toml``. Each of its keys is one of
-        ``matrixdp/words/en.toml``, each value its text, with names in braces that the English text has. What
-        it leaves out stays as it is: English where the language is new.
+        ``matrixdp/words/en.toml``, each value its text: at most 1,000 characters, without $ and without
+        braces but for names that the English text has, as often at most. What it leaves out stays as it is:
+        English where the language is new.
 
     Raises
     ------
@@ -312,17 +329,13 @@ def register_words(path: str | os.PathLike[str]) -> None:
         own = (*place, name)
         if name not in english:
             raise SpecificationError(unknown_name(own, name, "a key of en.toml", english))
-        known = _named(english[name])
-        try:
-            if not isinstance(text, str) or not _named(text) <= known:
-                raise ValueError
-        except ValueError:
-            expected = f"a text with these names in braces alone: {', '.join(sorted(known)) or 'none'}"
-            raise SpecificationError.at(own, forms.describe_value(text), expected) from None
+        known = Counter(_NAMED.findall(english[name]))
+        short = isinstance(text, str) and len(text) <= _LONGEST_WORDS
+        if not short or not Counter(_NAMED.findall(text)) <= known or set("{}$") & {*_NAMED.sub("", text)}:
+            names = ", ".join(sorted(known.elements())) or "none"
+            expected = (
+                f"at most {_LONGEST_WORDS:,} characters, no $, and these names in braces alone: {names}"
+            )
+            raise SpecificationError.at(own, forms.describe_value(text), expected)
     _REGISTERED[file.stem] = found
     words_in.cache_clear()
-
-
-def _named(text: str) -> set[str]:
-    """Return the names in braces of a text."""
-    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}

@@ -1,6 +1,7 @@
 """Pictures show the figures that they are given, each in its place: answers, shares and errors."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,13 @@ def test_a_legend_has_every_name():
     odd = Axis("sex", ("_hidden", "$x$", "a\x1b[1mb"), "categories")
     (legend,) = drawn(answered(odd, AGE)).legends
     assert texts(legend.get_texts()) == ["\N{HAIR SPACE}_hidden", r"\$x\$", "a [1mb"]
+
+
+def test_a_unit_is_no_formula():
+    for own in (answered(SEX, AGE), answered(SEX)):
+        (axes,) = drawn(replace(own, unit="$x^")).axes
+        assert r"\$x^" in (axes.get_xlabel(), axes.get_ylabel())
+        axes.figure.canvas.draw()
 
 
 def test_a_heat_map_has_rows_columns_and_their_errors():

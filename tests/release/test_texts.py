@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
+from matrixdp.forms import FormError
 from matrixdp.specification import load_specification
+from matrixdp.texts import Text
 
 NASTY = ['=cmd()|"x", y', "line\nbreak", "<b>bold</b> & co", "شرطة"]
 TITLES = {"en": NASTY[0], "fr": NASTY[2], "ar": NASTY[3]}
@@ -154,6 +156,15 @@ def test_files_have_names_for_programs_and_titles_for_readers(folder: Path, tmp_
     schema = pq.read_schema(parquet / name.replace(".csv", ".parquet"))
     assert (schema.names[0], schema.field(0).metadata[b"title"]) == ("sex", b"Sexe")
     assert json.loads(schema.metadata[b"matrixdp"])["unit"] == "contrôles"
+
+
+def test_texts_have_a_limit() -> None:
+    for own in (10_000 * "é", {"en": "Sex", "fr": 10_000 * "x"}):
+        assert Text(own).to_spec() == own
+    for own in (10_001 * "é", {"en": "Sex", "fr": 10_001 * "x"}):
+        with pytest.raises(FormError) as caught:
+            Text(own)
+        assert caught.value.code == "wrong-type"
 
 
 def test_texts_come_back_as_they_were_written() -> None:

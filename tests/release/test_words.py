@@ -149,6 +149,13 @@ def test_an_office_hands_over_its_own_words(folder: Path, tmp_path: Path, regist
         ("it.toml", 'by = "{first.__class__} per {rest}"', "specification"),
         ("it.toml", 'total = "{}"', "specification"),
         ("it.toml", 'total = "{"', "specification"),
+        ("it.toml", 'total = "}"', "specification"),
+        ("it.toml", 'unit = "{unit:^400000000}"', "specification"),
+        ("it.toml", 'unit = "{unit:{unit.__class__}}"', "specification"),
+        ("it.toml", 'unit = "{unit!r}"', "specification"),
+        ("it.toml", 'unit = "{unit}{unit}"', "specification"),
+        ("it.toml", 'unit = "$x$ {unit}"', "specification"),
+        ("it.toml", f'unit = "{1001 * "x"}"', "specification"),
         ("italiano!.toml", 'total = "Totale"', "specification"),
         ("it.yaml", 'total = "Totale"', "specification"),
     ],
@@ -162,6 +169,17 @@ def test_a_catalog_that_is_none_is_rejected(
         mdp.register_words(tmp_path / name)
     assert caught.value.code == code
     assert texts.words_in("it").language == "en"
+
+
+def test_nothing_but_names_is_evaluated(folder: Path, registry: None) -> None:
+    """Not even in a catalog that was never checked."""
+    written = "{unit:^9} {unit.__class__} {unit!r} {unit}"
+    words = texts.Words("it", {**ENGLISH, "unit": written, "skip": "{skip.__class__:>30}"})
+    assert words("unit", unit="{number}") == "{unit:^9} {unit.__class__} {unit!r} {number}"
+    texts._REGISTERED["it"] = words.texts
+    page = report_release(folder, language="it")
+    assert "{unit:^9} {unit.__class__} {unit!r} records" in page
+    assert "{skip.__class__:&gt;30}" in page
 
 
 def test_files_for_readers_hold_no_formulas(tmp_path: Path) -> None:

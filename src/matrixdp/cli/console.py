@@ -95,7 +95,12 @@ class Reporter:
             if self._closed or not console.is_terminal:
                 return
             elapsed = [bars.TimeElapsedColumn()] * self._elapsed
-            columns = bars.SpinnerColumn(), bars.TextColumn("{task.description}"), bars.BarColumn(), *elapsed
+            columns = (
+                bars.SpinnerColumn(),
+                bars.TextColumn("{task.description}", markup=False),
+                bars.BarColumn(),
+                *elapsed,
+            )
             self._shown = bars.Progress(*columns, console=console, transient=True)
             self._shown.add_task(self._now[0], total=None)
             self._shown.start()

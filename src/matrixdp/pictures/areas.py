@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import unknown_name
-from matrixdp.pictures.plots import GRID, INK, WIDE, Answered, new_figure
+from matrixdp.pictures.plots import GRID, INK, WIDE, Answered, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,7 +208,7 @@ def draw_areas(areas: Areas, answered: Answered, width: float = WIDE) -> Figure:
         keys.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label=answered.say("not_shown")))
     figure.legend(
         handles=keys, loc="outside lower left", ncols=3 if width >= WIDE else 2, frameon=False,
-        fontsize=9, labelcolor=INK, title=answered.unit, title_fontsize=9, alignment="left",
+        fontsize=9, labelcolor=INK, title=plain(answered.unit), title_fontsize=9, alignment="left",
     ).get_title().set_color(INK)  # fmt: skip
     return figure
 

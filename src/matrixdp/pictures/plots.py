@@ -82,7 +82,7 @@ def rows_of(axes: Axes, labels: Sequence[str], unit: str, longest: int = _LONGES
     """Let axes have a row for each label, the first at the top, and along them what is counted in a unit."""
     axes.set_yticks(range(len(labels)), [shortened(label, longest) for label in labels])
     axes.invert_yaxis()
-    axes.set_xlabel(unit)
+    axes.set_xlabel(plain(unit))
     quiet(axes, grid="x")
 
 
@@ -96,7 +96,12 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     """
     line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
     short = line if len(line) <= longest else f"{line[: longest - 1]}…"
-    return short.replace("$", r"\$")
+    return plain(short)
+
+
+def plain(text: str) -> str:
+    """Return a text that is not read as a formula."""
+    return text.replace("$", r"\$")
 
 
 def label_places(labels: Sequence[str], most: int) -> tuple[list[int], list[str]]:
@@ -502,7 +507,7 @@ def _lines(answered: Answered, width: float) -> Figure:
     figure = new_figure(width, 3.6 if width >= WIDE else 3.2)
     axes = figure.add_subplot()
     drawn = _draw_lines(axes, along, figures, width - 1, answered.say)
-    axes.set_ylabel(answered.unit)
+    axes.set_ylabel(plain(answered.unit))
     if others:
         title = shortened(", ".join(axis.name for axis in others), 40)
         # a legend leaves out what begins with an underscore

@@ -30,7 +30,7 @@ from matrixdp.report import tables
 from matrixdp.report.accuracy import Accuracies, accuracies
 from matrixdp.report.tables import Shown, data_address, key_figures, news, shown_tables
 from matrixdp.storage.archive import plain_content
-from matrixdp.texts import Words
+from matrixdp.texts import Words, filled
 from matrixdp.verification.explain import explanation
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def report_release(
 def _environment(say: Words) -> Environment:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import escape
+        from markupsafe import Markup, escape
     except ImportError:
         expected = with_extra("report")
         raise SpecificationError.at(("report",), "no Jinja2", expected, code="missing-library") from None
@@ -185,7 +185,7 @@ def _environment(say: Words) -> Environment:
     )
     environment.filters |= {"printable": printable, "counted": "{:,}".format, "figure": _figure}
     environment.globals |= {
-        "w": lambda name, **values: escape(say.texts[name]).format(**values),
+        "w": lambda name, **values: Markup(filled(escape(say.texts[name]), values, escape)),  # noqa: S704
         "number_of": say.counted,
         "pictured_errors": lambda errors: _errors(errors, say),
     }
