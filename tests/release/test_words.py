@@ -182,6 +182,14 @@ def test_nothing_but_names_is_evaluated(folder: Path, registry: None) -> None:
     assert "{skip.__class__:&gt;30}" in page
 
 
+def test_what_is_put_into_words_is_escaped(tmp_path: Path) -> None:
+    spec = {"domain": {"a": 3}, "workload": [{"marginals": 1}], "privacy": {"rho": 1}}
+    mdp.release(spec | {"publication": {"unit": "<i>tests</i>"}}, tmp_path / "out", table={"a": [0, 1]})
+    page = report_release(tmp_path / "out")
+    assert "Unit: &lt;i&gt;tests&lt;/i&gt;" in page
+    assert "<i>" not in page
+
+
 def test_files_for_readers_hold_no_formulas(tmp_path: Path) -> None:
     labels = ["=1+1", "-5", "-cmd", "@SUM(A1)", "plain"]
     names = {"en": "=Kind", "fr": "+Sorte"}

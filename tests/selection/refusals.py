@@ -89,6 +89,10 @@ def aimed(**targets: Any) -> Callable[[], Any]:
     return lambda: mdp.select(mdp.Workload(DOMAIN, small), targets=targets)
 
 
+def aimed_at(targets: dict[str, float], *entries: Any) -> Callable[[], Any]:
+    return lambda: mdp.select(mdp.Workload(mdp.Domain({"a": range(4)}), *entries), targets=targets)
+
+
 def based(bases: Any, *entries, domain=DOMAIN) -> Callable[[], Any]:
     return asked("residualplanner-plus", *(entries or (mdp.kway(2, "prefix"),)), domain=domain, bases=bases)
 
@@ -192,6 +196,13 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     },
     ("empty", "targets"): {
         "no targets": aimed(),
+    },
+    ("not-supported", "targets.m"): {
+        "a target on a mean": aimed_at({"m": 0.2}, mdp.ask.mean("a", name="m")),
+        "a target on a median": aimed_at({"m": 0.2}, mdp.ask.quantile("a", 0.5, name="m")),
+    },
+    ("not-supported", "targets"): {
+        "a target on all of no counts": aimed_at({"all": 0.2}, mdp.ask.sum("a")),
     },
     ("unknown-name", "budget.least"): {
         "a budget of no kind": lambda: LeastBudget("sigma"),

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import LeastBudget
 from matrixdp.selection.auto import select
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.targets import targeted
+from matrixdp.specification import load_specification
 from matrixdp.strategy.strategy import meet_targets
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(12), "code": 5})
@@ -135,3 +137,87 @@ def test_the_least_budget_is_least_to_six_digits(neighbours, scale):
         ]
         smaller: dict[str, Any] = {kind: value * (1 - 1e-5)} | ({} if delta is None else {"delta": delta})
         assert noise.error_scale(mdp.Budget(**smaller, neighbours=neighbours)) < scale
+
+
+SPEC = {"sex": ["f", "m"], "age": {"size": 20}, "wage": {"amount": [0, 100_000]}}
+NUMBERS = mdp.Domain.from_spec(SPEC)
+
+
+def parsed(*entries: dict[str, Any]) -> mdp.Workload:
+    spec = {"domain": SPEC, "workload": list(entries)}
+    return load_specification(spec).workload
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"mean": "age", "by": ["sex"]},
+        {"mean": "wage"},
+        {"variance": "age"},
+        {"quantile": {"age": 0.5}},
+        {"quantiles": "age"},
+        {"share": {"marginals": [["sex"]]}},
+        {"ratio": {"numerator": {"marginals": [["age"]]}, "denominator": {"marginals": [0]}}},
+        {"difference": {"left": {"marginals": [["sex"]]}, "right": {"marginals": [["sex"]]}}},
+        {"sql": "SELECT sex, AVG(wage) FROM t GROUP BY sex"},
+        {"sql": "SELECT SUM(wage) / COUNT(*) FROM t"},
+    ],
+    ids=str,
+)
+def test_a_target_on_the_name_of_a_statistic_is_rejected(entry: dict[str, Any]):
+    """It would bound the counts and sums that the statistic is computed from, in other units."""
+    workload = parsed({**entry, "name": "n"}, {"marginals": [["sex"]]})
+    with pytest.raises(EntryError) as caught:
+        mdp.select(workload, targets={"n": 0.2})
+    assert (caught.value.code, caught.value.path) == ("not-supported", ("targets", "n"))
+    asked = [{**entry, "name": "n"}]
+    with pytest.raises(mdp.SpecificationError) as told:
+        load_specification(
+            {"domain": SPEC, "workload": asked, "targets": {"n": 0.2}, "privacy": {"minimize": "rho"}}
+        )
+    assert (told.value.code, told.value.path) == ("not-supported", ("targets", "n"))
+
+
+@pytest.mark.parametrize("entry", [{"sum": "wage"}, {"cdf": "age"}, {"top": {"age": 3}}], ids=str)
+def test_a_target_on_a_statistic_that_is_the_answer_to_its_group_bounds_it(entry: dict[str, Any]):
+    workload = parsed({**entry, "name": "n"})
+    strategy = mdp.select(workload, targets={"n": 7000.0})
+    budget = strategy.least_budget("mu")
+    assert max(largest(strategy, budget)) == pytest.approx(7000.0, rel=1e-4)
+
+
+def test_groups_of_a_statistic_have_targets_by_their_own_names():
+    workload = parsed({"mean": "age", "name": "n"})
+    names = [group.name for group in workload]
+    strategy = mdp.select(workload, targets={names[0]: 300.0, names[1]: 25.0})
+    found = largest(strategy, strategy.least_budget("mu"))
+    assert found[0] <= 300.0
+    assert found[1] <= 25.0
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("asked", [{"mean": "wage"}, {"sum": "wage"}, {"mean": "age"}], ids=str)
+def test_sums_without_a_target_cost_no_more_than_counts_do(noise: str, asked: dict[str, Any]):
+    kind = "rho" if noise == "gaussian" else "epsilon"
+
+    def least(*entries: dict[str, Any], target: str = "sex") -> float:
+        strategy = mdp.select(parsed(*entries), noise=noise, targets={target: 25.0})
+        return float(getattr(strategy.least_budget(kind), kind))
+
+    sexes = {"marginals": [["sex"]]}
+    for name in ("sex", "all"):
+        assert least(sexes, asked, target=name) < 3 * least(sexes, {"marginals": [["age"]]}, target=name)
+
+
+def test_counts_cost_nothing_beside_a_target_on_a_sum():
+    alone, both = (
+        mdp.select(parsed({"sum": "wage", "name": "s"}, *more), targets={"s": 1e6}).least_budget("mu")
+        for more in ([], [{"marginals": [["age"]]}])
+    )
+    assert float(both.mu) < 1.2 * float(alone.mu)
+
+
+def test_all_stands_for_no_sums():
+    with pytest.raises(EntryError) as caught:
+        mdp.select(parsed({"sum": "wage"}), targets={"all": 25.0})
+    assert (caught.value.code, caught.value.path) == ("not-supported", ("targets",))

@@ -21,7 +21,7 @@ from matrixdp.language import schedules
 from matrixdp.measure.statement import REFERENCE_DELTA, statement
 from matrixdp.noise import Noise
 from matrixdp.privacy import Budget, Unit
-from matrixdp.queries import Group, Labelled, Matrix, ProductGroup, Workload
+from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets
 from matrixdp.specification import Specification
 
@@ -235,13 +235,6 @@ def reliable_rows(release: mdp.Release, table: PublishedTable) -> int | None:
     with one_blas_thread():
         answers = release.measurement.estimates.answers(group)
         return reliable(answers, release.analysis.variances(group))
-
-
-def counts_records(group: Group) -> bool:
-    """Return whether the answers of a group are numbers of records, and no sums of an attribute's values."""
-    return not isinstance(group, ProductGroup) or not any(
-        isinstance(own, Labelled) and isinstance(own.predicates, Matrix) for own in group.predicates
-    )
 
 
 def print_schedules(written: Specification) -> None:

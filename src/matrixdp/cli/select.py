@@ -18,6 +18,7 @@ from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import counted, figure
 from matrixdp.language import schedules
+from matrixdp.queries.workload import largest_value
 from matrixdp.specification import load_given
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _show(
     bound = "none" if gap is None else f"{bound} (gap {gap:.2g} in squared error)"
     rmse = f"{number('rmse')} (before rounding to integers {number('rmse_before_rounding')})"
     largest = number("max_stddev")
-    counts = [row for row, group in zip(rows, workload, strict=True) if console.counts_records(group)]
+    counts = [row for row, group in zip(rows, workload, strict=True) if not largest_value(group)]
     mixed = len(counts) < len(rows)  # sums have the unit of their attribute
     if mixed:
         all_counts = console.joined("counts", counts)

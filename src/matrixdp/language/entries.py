@@ -56,6 +56,8 @@ class Entry(Described, ABC):
     error = EntryError
     whole: ClassVar[bool] = False
     """Whether the groups serve one purpose together, and none of them is of use without the others."""
+    direct: ClassVar[bool] = True
+    """Whether readers see the answers to the groups themselves, whose errors targets bound."""
 
     weight: float = key(WEIGHT, default=1.0)
     weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Protocol, Self
+
+import numpy as np
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, WorkloadError, placed, within
 from matrixdp.forms import FormError, as_written, describe_value, number, unknown_name
 from matrixdp.queries.groups import Group
+from matrixdp.queries.predicates import Matrix
+from matrixdp.queries.structured import Labelled
 
 
 class Entry(Protocol):
@@ -138,6 +143,21 @@ EVERY_GROUP = "all"
 _TARGET = number("a finite number above 0, in records", above=0)
 
 
+def largest_value(group: Group) -> float | None:
+    """Return the largest value that a group adds up, in absolute value; None if it counts records.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"age": range(20)}), mdp.mean("age"))
+    >>> [(group.name, largest_value(group)) for group in workload]
+    [('sum of age less 9.5', 9.5), ('total', None)]
+    """
+    sets = [own.predicates for own in getattr(group, "predicates", ()) if isinstance(own, Labelled)]
+    values = [float(np.abs(own.matrix).max()) for own in sets if isinstance(own, Matrix)]
+    return math.prod(values) if values else None
+
+
 def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[float | None]:
     """Return the target of every group, None for those without.
 
@@ -149,8 +169,11 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
     (['total', 'sex', 'age'], [None, None, 3.0])
     """
     places: dict[str, list[int]] = {}
+    computed: dict[str, range] = {}
     for entry, own in zip(workload.entries, workload.places, strict=True):
         name = getattr(entry, "name", None)
+        if name is not None and not getattr(entry, "direct", True):
+            computed[name] = own
         if name is not None and len(own) > 1:
             places.setdefault(name, []).extend(own)
         for place in own:
@@ -169,9 +192,19 @@ def group_targets(workload: Workload, targets: Mapping[str, float]) -> list[floa
             expected = f"a group's name as `select --all` shows it, the name of an entry, or {EVERY_GROUP}"
             told = "no query group of that name"
             raise EntryError(unknown_name(("targets", name), name, expected, places, told))
+        if name in computed:
+            of_it = [repr(workload.groups[place].name) for place in computed[name]]
+            expected = f"its groups, each with a standard error of its own: {', '.join(of_it)}"
+            expected = expected if len(of_it) > 1 else "an entry of counts, such as a cdf, or a sum"
+            raise EntryError.at(("targets", name), "a statistic", expected, code="not-supported")
         for place in places.get(name, []):
             known = found[place]
             found[place] = float(target) if known is None else min(known, float(target))
     if EVERY_GROUP in targets and EVERY_GROUP not in places:
-        found = [float(targets[EVERY_GROUP]) if target is None else target for target in found]
+        for place, group in enumerate(workload.groups):
+            if found[place] is None and largest_value(group) is None:
+                found[place] = float(targets[EVERY_GROUP])
+    if not any(found):
+        expected = "names of groups, as none counts records"
+        raise EntryError.at(("targets",), f"{EVERY_GROUP} alone", expected, code="not-supported")
     return found

@@ -10,7 +10,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
-from matrixdp.queries.workload import group_targets
+from matrixdp.queries.workload import group_targets, largest_value
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups
 
@@ -40,7 +40,8 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
 
     A group with target t has weight 1 / t^2, so that all targets are met at privacy cost 1 if the largest
     weighted variance is at most 1. Other groups count as if their target were `LIMITS.other_groups` times the
-    largest. Weights of the workload itself have no influence.
+    largest, and sums of values are compared in their largest value. Weights of the workload itself have no
+    influence.
 
     Examples
     --------
@@ -50,10 +51,11 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     [0.0025, 0.25]
     """
     found = group_targets(workload, targets)
-    loose = LIMITS.other_groups * max(target for target in found if target is not None)
+    units = [largest_value(group) or 1.0 for group in workload]
+    largest = max((target or 0.0) / unit for target, unit in zip(found, units, strict=True))
     groups = [
-        replace(group, weight=1.0 / (loose if target is None else target) ** 2, query_weights=None)
-        for group, target in zip(workload, found, strict=True)
+        replace(group, weight=(target or LIMITS.other_groups * largest * unit) ** -2.0, query_weights=None)
+        for group, target, unit in zip(workload, found, units, strict=True)
     ]
     return Workload(workload.domain, GivenGroups(tuple(groups)))
 

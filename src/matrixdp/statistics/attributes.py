@@ -177,6 +177,8 @@ _MOST_STRATA, _MOST_VALUES = 32, 500
 class CdfEntry(OfAttribute):
     """How many records, and which share of them, are at most each value of a numeric attribute."""
 
+    direct = True
+
     attribute: str = key(ATTRIBUTE, name="cdf")
 
     def called(self, attribute: str, say: Words) -> str:
@@ -339,6 +341,8 @@ def _middle(numbers: Array) -> float:
 class SumEntry(_OfNumbers):
     """The sum of an attribute of numbers, by the middles of bins."""
 
+    direct = True
+
     attribute: str = key(ATTRIBUTE, name="sum")
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
@@ -447,6 +451,8 @@ _MANY = forms.whole("a number of values, an integer of at least 1", least=1)
 @record
 class TopEntry(OfAttribute):
     """The values of an attribute that most records have."""
+
+    direct = True
 
     top: Mapping[str, int] = key(shared.OfOne(_MANY, "{city: 10}"))
 

@@ -373,6 +373,8 @@ def _over_cells(group: Group, coefficients: Array) -> Array:
 class SimultaneousEntry(OfEntries):
     """The answers to an entry with intervals that all hold at once."""
 
+    direct = True
+
     simultaneous: Entry = key(ENTRY)
 
     @property

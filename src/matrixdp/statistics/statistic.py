@@ -68,7 +68,7 @@ def symmetric(estimates: Array, deviations: Array, multiplier: float | Array) ->
 class StatisticEntry(Entry):
     """An entry that asks for a statistic of counts; it stands for the query groups that it is made of."""
 
-    whole = True
+    whole, direct = True, False
 
     @property
     @abstractmethod
