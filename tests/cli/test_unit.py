@@ -17,7 +17,7 @@ workload:
   - {product: {visits: prefix}, name: visits CDF}
 """
 PERSONS = "unit: {id: person, max_records: 2}\n"
-LARGE = "privacy: {mu: 1000}\n"
+LARGE, WEAK = "privacy: {mu: 1000}\n", "--accept-weak-privacy"
 RHO = "privacy: {rho: 0.5}\n"
 
 
@@ -38,7 +38,7 @@ def release(text: str, *options: object, status: int = 0):
 
 
 def test_a_release_counts_the_first_records_of_each_person():
-    told = release(PERSONS + LARGE).stdout
+    told = release(PERSONS + LARGE, WEAK).stdout
     table = pq.read_table("out/answers.parquet")
     # one record of ann, two of 7
     expected = {(None, None): 3, ("female", None): 1, ("male", None): 2, (None, "1"): 1, (None, "2"): 1}
@@ -61,12 +61,12 @@ def test_a_release_counts_the_first_records_of_each_person():
 
 
 def test_a_missing_id_is_named_before_anything_is_counted_or_spent():
-    done = release("unit: {id: patient, max_records: 2}\n" + LARGE, status=2)
+    done = release("unit: {id: patient, max_records: 2}\n" + LARGE, WEAK, status=2)
     assert "the table has no column 'patient'" in done.stderr
     assert "ann" not in done.stderr + done.stdout
     assert not Path("out").exists()
     Path("people.csv").write_text("sex,visits,person\n")
-    release(PERSONS + LARGE)
+    release(PERSONS + LARGE, WEAK)
 
 
 def test_figures_follow_the_unit():

@@ -194,6 +194,12 @@ def _domain_warnings(domain: Domain) -> Iterator[str]:
             yield f"domain: {names} read one column, {column!r}, {told}"
 
 
+AcceptWeak = Annotated[
+    bool,
+    Option("--accept-weak-privacy", help="Spend a budget above epsilon 10 or mu 3, a promise to nobody."),
+]
+
+
 def one_round(written: Specification) -> tuple[str, ...]:
     """Return, where a specification has two rounds, that a comparison is about one."""
     return ("rounds: 2 takes residual by default; this compares one round",) * (written.rounds > 1)

@@ -13,6 +13,7 @@ from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, reliable_rows, say
 from matrixdp.errors import SafeNote
+from matrixdp.privacy import weak_privacy
 
 PassphraseFile = Annotated[
     Path | None, Option(metavar="FILE", help="A file whose first line is the passphrase of the private key.")
@@ -146,6 +147,7 @@ def release(
             help="Draw the noise from a seed, to repeat a demonstration. THE RESULT IS NOT PRIVATE.",
         ),
     ] = None,
+    accept_weak_privacy: options.AcceptWeak = False,
 ) -> None:
     """Measure a table once and write the answer to every query.
 
@@ -170,6 +172,7 @@ def release(
         typer.echo(f"Seeded noise: {debited} is not debited.", err=True)
 
     def tell(budget: mdp.Budget) -> None:
+        options.warn(weak_privacy(budget))
         if written.targets:
             typer.echo(
                 f"The smallest budget that meets the targets, which is spent: {budget.words}", err=True
@@ -194,6 +197,7 @@ def release(
             key=key,
             force=force,
             seed_not_private=seed_not_private,
+            accept_weak_privacy=accept_weak_privacy,
             before_measuring=tell,
             progress=reporter.stage,
         )

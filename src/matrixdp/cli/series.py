@@ -17,6 +17,7 @@ from matrixdp.cli.release import PassphraseFile, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
 from matrixdp.display import counted
 from matrixdp.language.periods import queries_known
+from matrixdp.privacy import weak_privacy
 
 series = typer.Typer(
     name="series",
@@ -45,6 +46,7 @@ def start(
         bool,
         Option("--seeds-not-private", help="Publish with noise from seeds. THE RESULT IS NOT PRIVATE."),
     ] = False,
+    accept_weak_privacy: options.AcceptWeak = False,
 ) -> None:
     """Select a strategy for a whole series and spend its budget, once; no table is read.
 
@@ -62,8 +64,10 @@ def start(
             confidence=0.95 if confidence is None else confidence,
             csv=csv,
             seed_not_private=seeds_not_private,
+            accept_weak_privacy=accept_weak_privacy,
             progress=reporter.stage,
         )
+    options.warn(weak_privacy(made.begun.authorization.budget))
     if seeds_not_private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
     _print_schedule(made)

@@ -149,7 +149,7 @@ def largest_value(group: Group) -> float | None:
     Examples
     --------
     >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"age": range(20)}), mdp.mean("age"))
+    >>> workload = mdp.Workload(mdp.Domain({"age": range(20)}), mdp.ask.mean("age"))
     >>> [(group.name, largest_value(group)) for group in workload]
     [('sum of age less 9.5', 9.5), ('total', None)]
     """

@@ -53,7 +53,7 @@ from matrixdp.locks import folder_lock
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
-from matrixdp.privacy import delta_warnings
+from matrixdp.privacy import delta_warnings, weak_privacy
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
 from matrixdp.releases.files import check_record, expected_in, read_folder, write_tables
@@ -297,10 +297,11 @@ class Release(Displayed):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What looks like a mistake: of the table's domain, and of the budget's delta; in sentences."""
+        """What looks like a mistake: of the table's domain, and of the budget; in sentences."""
         bound = self.measurement.max_records
         declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
-        return (*self.size.warnings, *delta_warnings(self.measurement.authorization.budget, declared))
+        budget = self.measurement.authorization.budget
+        return (*self.size.warnings, *delta_warnings(budget, declared), *weak_privacy(budget))
 
     @property
     def analysis(self) -> Analysis:

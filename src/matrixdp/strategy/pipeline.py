@@ -15,7 +15,7 @@ from matrixdp.answers.inference import check_confidence
 from matrixdp.errors import SpecificationError, StorageError, withholding
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, check_strong
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
 from matrixdp.releases.release import check_expect
 from matrixdp.releases.transaction import transaction
@@ -44,6 +44,7 @@ def release(
     key: SigningKey | None = None,
     force: bool = False,
     seed_not_private: int | None = None,
+    accept_weak_privacy: bool = False,
     before_measuring: Callable[[Budget], None] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
 ) -> Release:
@@ -90,6 +91,8 @@ def release(
         Whether to replace an earlier release in `out`; that does not refund its budget.
     seed_not_private : int, optional
         Draw the noise from a seed. THE RESULT IS NOT PRIVATE, and says so; no ledger is debited.
+    accept_weak_privacy : bool
+        Whether to measure with a budget above epsilon 10 or mu 3, which hardly protects anybody.
     before_measuring : callable, optional
         Is called with the budget, before any record is counted; what it raises ends the run, and nothing is
         spent.
@@ -106,7 +109,8 @@ def release(
     SpecificationError
         If the specification or an option is wrong.
     PrivacyError
-        If the noise cannot honour the budget, or the ledger has less left. Nothing is spent.
+        If the noise cannot honour the budget, the ledger has less left, or the budget is above epsilon 10 or
+        mu 3 and that was not accepted. Nothing is spent.
     UnsupportedQueryError
         If the strategy does not determine a query. Nothing is spent.
     StorageError
@@ -145,6 +149,9 @@ def release(
     reference = specification.reference_budget
     if reference is None:
         raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
+    accepted = accept_weak_privacy or seed_not_private is not None
+    if specification.least is None:
+        check_strong(reference, accepted=accepted)
     if table is None:
         table, table_name = specification.data, specification.table
     if table is None:
@@ -195,6 +202,7 @@ def release(
         if specification.least is not None:
             least, targets = specification.least, specification.targets
             budget = meet_targets(strategy, targets, least, specification.workload)
+            check_strong(budget, accepted=accepted)
         if before_measuring is not None:
             before_measuring(budget)
         seeded = seed_not_private is not None

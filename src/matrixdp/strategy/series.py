@@ -20,7 +20,7 @@ from matrixdp.language.periods import known_after, queries_known, schedule_in_wo
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
 from matrixdp.measure.measurement import Measurement, begin, proceed
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, check_strong
 from matrixdp.queries import Workload
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release, sign_release
 from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD, SIGNATURE
@@ -115,6 +115,7 @@ class Series:
         confidence: float = 0.95,
         csv: bool = False,
         seed_not_private: bool = False,
+        accept_weak_privacy: bool = False,
         progress: Progress | None = None,
     ) -> Self:
         """Select a strategy for a whole series, spend its budget, and write the folder of the series.
@@ -140,6 +141,8 @@ class Series:
         seed_not_private : bool
             Whether publications are to draw noise from seeds. THE RESULT IS NOT PRIVATE, and says so; no
             ledger is debited.
+        accept_weak_privacy : bool
+            Whether to spend a budget above epsilon 10 or mu 3, which hardly protects anybody.
         progress : callable, optional
             Is called with what is being done and, where it is known, the share of it that is done.
 
@@ -148,7 +151,8 @@ class Series:
         SpecificationError
             If the specification is wrong, or has no series or no budget.
         PrivacyError
-            If the noise cannot honour the budget, or the ledger has less left. Nothing is spent.
+            If the noise cannot honour the budget, the ledger has less left, or the budget is above epsilon 10
+            or mu 3 and that was not accepted. Nothing is spent.
         StorageError
             If the folder holds something, or cannot be written.
         """
@@ -160,6 +164,7 @@ class Series:
             missing = "series" if rule is None else "privacy"
             expected = "the attribute whose values are the periods" if rule is None else "a budget"
             raise SpecificationError.at((missing,), "nothing", expected, code="missing-key")
+        check_strong(budget, accepted=accept_weak_privacy or seed_not_private)
         debited = specification.ledger if ledger is None else ledger
         if debited is not None and not isinstance(debited, Ledger):
             debited = Ledger.open(debited)
