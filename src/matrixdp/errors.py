@@ -425,26 +425,18 @@ def withholding(function: Callable[P, B]) -> Callable[P, B]:
 
 def _forget(error: BaseException, told: set[CodeType], earlier: BaseException | None) -> None:
     """Clear the frames of an error and of all that led to it since it began, but not of functions told."""
-    top, left, seen = error.__traceback__, [error], {id(earlier)}
+    left, seen, kept = [error], {id(earlier)}, set[FrameType | None]()
     while left:
         one = left.pop()
         if id(one) in seen:
             continue
         seen.add(id(one))
         for frame, _ in traceback.walk_tb(one.__traceback__):
-            if not _called_by(frame, told, top and top.tb_frame):
+            if frame.f_code in told or frame.f_back in kept:
+                kept.add(frame)
+            else:
                 with suppress(RuntimeError):  # it still runs
                     frame.clear()
         if isinstance(one, AttributeError):
             one.obj = None
-        nested = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-        left += [own for own in (one.__context__, one.__cause__, *nested) if own is not None]
-
-
-def _called_by(frame: FrameType | None, told: set[CodeType], top: FrameType | None) -> bool:
-    """Return whether a frame is of functions, or of what they called, below the top."""
-    while frame is not None and frame is not top:
-        if frame.f_code in told:
-            return True
-        frame = frame.f_back
-    return False
+        left += [own for own in (one.__context__, one.__cause__) if own is not None]

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 import matrixdp as mdp
-from matrixdp.privacy import weak_privacy
+from matrixdp.privacy.budget import weak_privacy
 from tests.cli.commands import figures, run, spec
 
 TEXT = "data: t.csv\ndomain: {sex: [f, m]}\nworkload: [{marginals: 1}]\n"
@@ -47,15 +47,12 @@ def test_how_often_a_guess_is_right(given: dict[str, Any], right: float):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{"epsilon": 10}, {"epsilon": 10, "delta": 1e-6}, {"mu": 3}, {"rho": 4.5}, {"rho": 1e-9}],
-    ids=str,
+    "given", [{"epsilon": 10}, {"epsilon": 10, "delta": 1e-6}, {"mu": 3}, {"rho": 4.5}], ids=str
 )
 def test_budgets_at_the_limit(given: dict[str, Any]):
     assert weak_privacy(mdp.Budget(**given)) == ()
-    assert weak_privacy(mdp.Budget(**{**given, next(iter(given)): 1.001 * given[next(iter(given))]})) or (
-        given == {"rho": 1e-9}
-    )
+    name = next(iter(given))
+    assert len(weak_privacy(mdp.Budget(**{**given, name: 1.001 * given[name]}))) == 1
 
 
 @pytest.mark.parametrize("privacy", WEAK)

@@ -95,12 +95,8 @@ class Reporter:
             if self._closed or not console.is_terminal:
                 return
             elapsed = [bars.TimeElapsedColumn()] * self._elapsed
-            columns = (
-                bars.SpinnerColumn(),
-                bars.TextColumn("{task.description}", markup=False),
-                bars.BarColumn(),
-                *elapsed,
-            )
+            said = bars.TextColumn("{task.description}", markup=False)
+            columns = bars.SpinnerColumn(), said, bars.BarColumn(), *elapsed
             self._shown = bars.Progress(*columns, console=console, transient=True)
             self._shown.add_task(self._now[0], total=None)
             self._shown.start()

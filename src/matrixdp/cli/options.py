@@ -23,7 +23,7 @@ from matrixdp.errors import Problem, SpecificationError, WorkloadError
 from matrixdp.forms import nearest
 from matrixdp.noise import NOISES
 from matrixdp.privacy import Budget, delta_warnings
-from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.queries import Entry
 from matrixdp.selection.registry import MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
@@ -158,11 +158,11 @@ def with_budget(path: Path) -> tuple[Specification, Budget]:
 
 
 def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
-    """Return likely mistakes in the domain, and in the delta of the budget, in sentences."""
+    """Return likely mistakes in the domain, and in the budget, in sentences."""
     budget = written.reference_budget
     declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
-    delta = () if budget is None else delta_warnings(budget, declared)
-    return (*_domain_warnings(written.domain), *_amounts(written), *delta)
+    own = () if budget is None else (*delta_warnings(budget, declared), *weak_privacy(budget))
+    return (*_domain_warnings(written.domain), *_amounts(written), *own)
 
 
 def _amounts(written: Specification) -> Iterator[str]:

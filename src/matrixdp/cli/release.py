@@ -13,7 +13,7 @@ from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, reliable_rows, say
 from matrixdp.errors import SafeNote
-from matrixdp.privacy import weak_privacy
+from matrixdp.privacy.budget import weak_privacy
 
 PassphraseFile = Annotated[
     Path | None, Option(metavar="FILE", help="A file whose first line is the passphrase of the private key.")
@@ -172,8 +172,8 @@ def release(
         typer.echo(f"Seeded noise: {debited} is not debited.", err=True)
 
     def tell(budget: mdp.Budget) -> None:
-        options.warn(weak_privacy(budget))
         if written.targets:
+            options.warn(weak_privacy(budget))
             typer.echo(
                 f"The smallest budget that meets the targets, which is spent: {budget.words}", err=True
             )

@@ -18,7 +18,7 @@ from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import counted, figure
 from matrixdp.language import schedules
-from matrixdp.privacy import weak_privacy
+from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
 from matrixdp.specification import load_given
 
@@ -150,8 +150,8 @@ def select(
         reporter.stage("analysing the error")
         if targets is not None and written.least is not None:
             budget = meet_targets(strategy, targets, written.least, written.workload)
+            given.warn(weak_privacy(budget))
         figures = console.selection_figures(strategy, budget)
-    given.warn(weak_privacy(budget))
     if written.ledger is not None:
         figures["ledger"] = has_left(written.ledger, budget, (strategy.selection.noise,))
     figures["seconds"] = time.perf_counter() - started

@@ -17,7 +17,7 @@ from matrixdp.cli.release import PassphraseFile, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
 from matrixdp.display import counted
 from matrixdp.language.periods import queries_known
-from matrixdp.privacy import weak_privacy
+from matrixdp.privacy.budget import weak_privacy
 
 series = typer.Typer(
     name="series",

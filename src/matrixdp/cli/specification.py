@@ -19,7 +19,6 @@ from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
 from matrixdp.language import schedules
 from matrixdp.noise import natural_noise
-from matrixdp.privacy import weak_privacy
 from matrixdp.sources import open_source
 from matrixdp.sources.formats import format_names
 from matrixdp.specification import Specification, load_specification, parse_yaml
@@ -49,12 +48,9 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         debited = has_left(written.ledger, None if written.targets else budget, noises, terms=asked)
     shorter = suggestions(written.workload, expected, all(noise.norm == 1 for noise in noises))
     cells = domain.cells()
-    # targets decide the budget, which `select` and `release` tell
-    weak = () if budget is None or written.targets else weak_privacy(budget)
-    warnings = (*advice(written), *weak)
     if as_json:
         told = {"valid": True, "attributes": len(domain), "cells": cells, **asdict(expected)}
-        told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": warnings}
+        told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": advice(written)}
         told["rounds"] = written.rounds
         if written.series is not None:
             told["answers_come"] = schedules(written.workload, written.series.attribute)
@@ -77,7 +73,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         facts["rounds"] = "2; the second is planned from the noisy answers to the first"
     if debited is not None:
         facts["ledger"] = debited["says"]
-    warn(warnings)
+    warn(advice(written))
     typer.secho(f"{spec}: valid", bold=True)
     print_facts(facts | {"data": found})
     print_schedules(written)

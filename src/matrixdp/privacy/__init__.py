@@ -1,14 +1,6 @@
 """Privacy budgets, and proved conversions between the definitions of differential privacy."""
 
-from matrixdp.privacy.budget import (
-    Budget,
-    Clause,
-    LeastBudget,
-    Unit,
-    check_strong,
-    delta_warnings,
-    weak_privacy,
-)
+from matrixdp.privacy.budget import Budget, Clause, LeastBudget, Unit, delta_warnings
 from matrixdp.privacy.conversions import delta_of, epsilon_of, mu_of_rho, rho_of_mu
 
 __all__ = [
@@ -16,11 +8,9 @@ __all__ = [
     "Clause",
     "LeastBudget",
     "Unit",
-    "check_strong",
     "delta_of",
     "delta_warnings",
     "epsilon_of",
     "mu_of_rho",
     "rho_of_mu",
-    "weak_privacy",
 ]

@@ -489,11 +489,12 @@ def delta_warnings(budget: Budget, records: int | None = None) -> tuple[str, ...
 
 
 _WEAK_EPSILON, _WEAK_MU = 10, 3
-_USUAL = f"at most epsilon {_WEAK_EPSILON} or mu {_WEAK_MU}"
 
 
 def weak_privacy(budget: Budget) -> tuple[str, ...]:
     """Return what a budget above epsilon 10 or mu 3 lets a reader guess, in a sentence.
+
+    How often the best guess is right, rounded up, follows from the definition.
 
     Examples
     --------
@@ -502,8 +503,17 @@ def weak_privacy(budget: Budget) -> tuple[str, ...]:
     >>> weak_privacy(Budget(mu=4))[0][:69]
     'mu 4, add_remove neighbours: a reader guesses right up to 98% of the '
     """
-    guess = _guess(budget)
-    return () if guess is None else (f"{budget.words}: {guess}; {_USUAL} is usual",)
+    epsilon = budget.epsilon
+    if epsilon is not None and epsilon > _WEAK_EPSILON:
+        right = 1.0 / (1.0 + math.exp(-float(min(epsilon, Fraction(700)))))
+    elif budget.kind == "pure" or budget.mu <= _WEAK_MU:
+        return ()
+    else:
+        right = NormalDist().cdf(float(min(budget.mu, Fraction(100))) / 2)
+    replaced = budget.neighbours == "replace"
+    what = "which of two records a person has" if replaced else "whether a person is in the table"
+    told = f"a reader guesses right up to {math.ceil(100 * right)}% of the time {what}"
+    return (f"{budget.words}: {told}; at most epsilon {_WEAK_EPSILON} or mu {_WEAK_MU} is usual",)
 
 
 def check_strong(budget: Budget, *, accepted: bool) -> None:
@@ -514,23 +524,9 @@ def check_strong(budget: Budget, *, accepted: bool) -> None:
     PrivacyError
         If it is.
     """
-    guess = None if accepted else _guess(budget)
-    if guess is not None:
-        expected = f"{_USUAL}, or --accept-weak-privacy (accept_weak_privacy=True in Python), as {guess}"
-        raise PrivacyError.at(("privacy",), budget.words, expected, code="out-of-range")
-
-
-def _guess(budget: Budget) -> str | None:
-    """Return how often the best guess is right by the definition of a weak budget, rounded up."""
-    if budget.epsilon is not None and budget.epsilon > _WEAK_EPSILON:
-        right = 1.0 / (1.0 + math.exp(-min(budget.epsilon, 700)))
-    elif budget.kind == "pure" or budget.mu <= _WEAK_MU:
-        return None
-    else:
-        right = NormalDist().cdf(float(min(budget.mu, 100)) / 2)
-    replaced = budget.neighbours == "replace"
-    what = "which of two records a person has" if replaced else "whether a person is in the table"
-    return f"a reader guesses right up to {math.ceil(100 * right)}% of the time {what}"
+    for told in () if accepted else weak_privacy(budget):
+        expected = "a smaller budget, or --accept-weak-privacy (accept_weak_privacy=True in Python)"
+        raise PrivacyError.at(("privacy",), told, expected, code="out-of-range")
 
 
 # Budgets as exact text: what is read back is the same budget to the last digit.

@@ -53,8 +53,8 @@ from matrixdp.locks import folder_lock
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
-from matrixdp.privacy import delta_warnings, weak_privacy
-from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS
+from matrixdp.privacy import delta_warnings
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS, weak_privacy
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
 from matrixdp.releases.files import check_record, expected_in, read_folder, write_tables
 from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size

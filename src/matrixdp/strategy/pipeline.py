@@ -15,7 +15,8 @@ from matrixdp.answers.inference import check_confidence
 from matrixdp.errors import SpecificationError, StorageError, withholding
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
-from matrixdp.privacy import Budget, check_strong
+from matrixdp.privacy import Budget
+from matrixdp.privacy.budget import check_strong
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
 from matrixdp.releases.release import check_expect
 from matrixdp.releases.transaction import transaction

@@ -20,7 +20,8 @@ from matrixdp.language.periods import known_after, queries_known, schedule_in_wo
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
 from matrixdp.measure.measurement import Measurement, begin, proceed
-from matrixdp.privacy import Budget, check_strong
+from matrixdp.privacy import Budget
+from matrixdp.privacy.budget import check_strong
 from matrixdp.queries import Workload
 from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release, sign_release
 from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD, SIGNATURE
