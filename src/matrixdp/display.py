@@ -6,6 +6,7 @@ All stay short however much the value holds, and whatever the names in it are.
 from __future__ import annotations
 
 import html
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,19 @@ MAX_ROWS = 20
 _LONGEST = 60
 _LONGEST_LINE = 120
 _RIGHT = ' style="text-align: right"'
+#: Marks without a width that words need: the soft hyphen, and what joins or parts letters.
+_IN_WORDS = "\u00ad\u200c\u200d"
+
+
+def harmless(mark: str) -> bool:
+    r"""Return whether a character is one to read: no control, no line end, and nothing that reorders text.
+
+    Examples
+    --------
+    >>> [harmless(mark) for mark in ("\u00a0", "\u3000", "\u00ad", "\x1b", "\u2028", "\u202e")]
+    [True, True, True, False, False, False]
+    """
+    return mark.isprintable() or unicodedata.category(mark) == "Zs" or mark in _IN_WORDS
 
 
 def shown_text(text: object, longest: int = _LONGEST) -> str:
@@ -29,7 +43,7 @@ def shown_text(text: object, longest: int = _LONGEST) -> str:
     """
     line = str(text)
     line = line if len(line) <= longest else f"{line[: longest - 3]}..."
-    return "".join(m if m.isprintable() else m.encode("unicode_escape").decode() for m in line)
+    return "".join(m if harmless(m) else m.encode("unicode_escape").decode() for m in line)
 
 
 def printable(text: str) -> str:
@@ -40,7 +54,7 @@ def printable(text: str) -> str:
     >>> printable("a" + chr(27) + "[1mb")
     'a\N{REPLACEMENT CHARACTER}[1mb'
     """
-    return "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
+    return "".join(mark if harmless(mark) else "\N{REPLACEMENT CHARACTER}" for mark in text)
 
 
 def figure(value: float | None, digits: int = 4) -> str:

@@ -15,6 +15,7 @@ from matrixdp.answers.intervals import decimals_by_subject
 from matrixdp.answers.publication import PublishedTable, attribute_notes, table_errors
 from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
 from matrixdp.answers.table import figure_of, heading, subject_of
+from matrixdp.display import harmless
 from matrixdp.errors import SpecificationError, TooLargeError, with_extra
 from matrixdp.texts import legal_xml
 
@@ -135,7 +136,7 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
 def _plain(title: str) -> str:
     """Return a title in letters that the name of a sheet can have."""
     plain = re.sub(r"[\[\]:*?/\\']+", " ", title)
-    return " ".join("".join(c for c in plain if c.isprintable()).split()) or "table"
+    return " ".join("".join(c for c in plain if harmless(c)).split()) or "table"
 
 
 def _sheets(release: Release, published: Sequence[PublishedTable], taken: set[str]) -> Iterator[_Sheet]:
