@@ -90,11 +90,14 @@ Row = list[tuple[object, float]]
 
 
 def shown(table: pa.Table) -> list[Row]:
-    """Return the rows of a result: each value, and six standard errors of it, or what floats need."""
+    """Return the rows of a result: each value, and six standard errors of it, or what floats need.
+
+    What is the same for every table has no standard error.
+    """
     names = [name for name in table.column_names if not name.endswith(("_stddev", "_lower", "_upper"))]
     errors = [f"{name}_stddev" for name in names]
     return [
-        [(row[name], 6.0 * row.get(error, 0.0) + 1e-9) for name, error in zip(names, errors, strict=True)]
+        [(row[name], 6.0 * (row.get(error) or 0.0) + 1e-9) for name, error in zip(names, errors, strict=True)]
         for row in table.to_pylist()
     ]
 

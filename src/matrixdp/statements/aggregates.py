@@ -81,17 +81,24 @@ OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
 """Arithmetic on aggregates and numbers."""
 
 
+def is_step(function: Function | None) -> bool:
+    """Return whether a function of one number has steps, which no error beside an estimate goes through."""
+    return function is not None and function is not np.positive and function not in _SMOOTH.values()
+
+
 def increasing(node: exp.Expr) -> Function | None:
     """Return the function that an expression applies to its first part, if it is one that never decreases."""
     beside = [part for part in node.iter_expressions() if part is not node.this]
     if isinstance(node, exp.Cast):
         return _CASTS.get(node.to.this.name)
+    signs = [-1 if isinstance(part, exp.Neg) else 1 for part in beside]
+    beside = [part.this if sign < 0 else part for part, sign in zip(beside, signs, strict=True)]
     if not all(isinstance(part, exp.Literal) for part in beside):
         return None
     if isinstance(node, exp.Coalesce | exp.Nullif):  # an estimate is never NULL, and as good as never 0
         return np.positive
     if isinstance(node, exp.Round) and beside:
-        decimals = min(int(number_of(beside[0].name)), 300)
+        decimals = signs[0] * min(int(number_of(beside[0].name)), 300)
         return lambda values: np.round(values, decimals)
     return None if beside else (_SMOOTH | _STEPS).get(type(node))
 
@@ -218,6 +225,7 @@ class Expression:
 
         A linear combination has a symmetric interval, a quotient of two that of Fieller, anything else that
         of the delta method. Functions that never decrease and are around it all are applied to both ends.
+        Where an end does not exist, neither do the interval and the standard error.
         """
         outer, inside = [], unwrapped(self.tree)
         while (function := increasing(inside)) is not None:
@@ -231,12 +239,12 @@ class Expression:
                 found = self._smooth(inside, inference, values, covariances)
             estimates, deviations, *ends = found.figures
             for function in reversed(outer):
-                step = _STEP * deviations
-                if function in _SMOOTH.values():  # those of rounded estimates stay what they were
-                    deviations = (function(estimates + step) - function(estimates - step)) / (2.0 * _STEP)
                 estimates, *ends = map(function, (estimates, *ends))
+                if function in _SMOOTH.values():  # those of rounded estimates stay what they were
+                    deviations = (ends[1] - ends[0]) / (2.0 * inference.multiplier)
         note = f"{found.note}; {self.note}" if self.note else found.note
-        return Known(np.array([estimates, deviations, *ends]), note, found.warnings)
+        errors = np.where(np.isfinite(ends).all(axis=0), [deviations, *ends], np.nan)
+        return Known(np.array([estimates, *errors]), note, found.warnings)
 
     def _moments(self, inference: Inference) -> tuple[Array, Array]:
         """Return the quantities of each query, shape (quantities, queries), and their covariances."""
@@ -282,20 +290,27 @@ class Expression:
         return Known(figures, _FIELLER, found.warnings)
 
     def _smooth(self, tree: exp.Expr, inference: Inference, values: Array, covariances: Array) -> Known:
-        """Return the figures of any other function of the quantities, by the delta method."""
+        """Return the figures of any other function of the quantities, by the delta method.
 
-        def asked(known: Array) -> Array:
+        It says nothing where the function does not change with the quantities.
+        """
+
+        def asked(known: Array, tree: exp.Expr = tree) -> Array:
             found = evaluated(tree, dict(zip(self.quantities, known, strict=True)), np.ones(known.shape[1]))
             return np.broadcast_to(found, known.shape[1:])
 
-        slopes = np.zeros_like(values)
-        for place, variance in enumerate(np.einsum("iir->ir", covariances)):
+        slopes, variances = np.zeros_like(values), np.einsum("iir->ir", covariances)
+        for place, variance in enumerate(variances):
             step = np.zeros_like(values)
             step[place] = _STEP * np.sqrt(variance)
             change = asked(values + step) - asked(values - step)
             slopes[place] = np.where(variance > 0, change / (2.0 * step[place]), 0.0)
         spread = np.einsum("ir,ijr,jr->r", slopes, covariances, slopes)
-        return _around(asked(values), np.sqrt(np.maximum(spread, 0.0)), inference.multiplier, _DELTA)
+        known = spread > 0
+        for root in tree.find_all(exp.Sqrt):  # at 0 it has no slope
+            known &= asked(values, root.this) > 0
+        deviations = np.where(known | (variances <= 0).all(axis=0), np.sqrt(np.maximum(spread, 0.0)), np.nan)
+        return _around(asked(values), deviations, inference.multiplier, _DELTA)
 
 
 def _around(estimates: Array, deviations: Array, multiplier: float, note: str) -> Known:

@@ -22,8 +22,10 @@ from matrixdp.statements.aggregates import (
     OPERATORS,
     Expression,
     Quantity,
+    aggregates,
     increasing,
     is_aggregate,
+    is_step,
     kind_of,
 )
 from matrixdp.statements.clauses import Groups, Item, items_of, table_name
@@ -95,6 +97,10 @@ class _Aggregate:
 _ARITHMETIC = (
     "arithmetic on aggregates and numbers: + - * /, POWER, ROUND, FLOOR, CEIL, SQRT, LN, EXP, CAST, and "
     "COALESCE or NULLIF with a number"
+)
+_OUTERMOST = (
+    "ROUND, FLOOR, CEIL or a CAST to integers around all arithmetic, as its steps leave no error to compute "
+    "with: `ROUND(AVG(x) + 1)`; tens are `ROUND(COUNT(*), -1)`"
 )
 
 
@@ -242,17 +248,21 @@ class _Translation:
                 lambda part: parts[part.name]() if isinstance(part, exp.Column) else part
             )
 
-        def over_quantities(part: exp.Expr) -> exp.Expr:
+        def over_quantities(part: exp.Expr, inner: bool = False) -> exp.Expr:
             plain = unwrapped(part)
             if is_aggregate(plain):
                 return formula(self._aggregate(plain))
             made, binary = plain.copy(), type(plain) in OPERATORS
             if isinstance(plain, exp.Literal) and math.isfinite(number_of(plain.name)):
                 return made
-            if not binary and not isinstance(plain, exp.Neg) and increasing(plain) is None:
+            function = increasing(plain)
+            if not binary and not isinstance(plain, exp.Neg) and function is None:
                 raise self.statement.unfit(plain, _ARITHMETIC)
+            if inner and is_step(function) and any(aggregates(plain)):
+                raise self.statement.unfit(plain, _OUTERMOST)
+            inner = inner or not (is_step(function) or function is np.positive)
             for operand in ("this", "expression") if binary else ("this",):
-                made.set(operand, over_quantities(plain.args[operand]))
+                made.set(operand, over_quantities(plain.args[operand], inner))
             return made
 
         made = over_quantities(node)
