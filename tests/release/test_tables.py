@@ -14,6 +14,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.answers.intervals import decimals_of, for_people, least_error
+from matrixdp.answers.titles import file_name
 from matrixdp.errors import TooLargeError
 from matrixdp.releases import files as tables_module
 
@@ -71,9 +72,17 @@ def test_intervals_are_rounded_outward_and_estimates_to_the_nearest() -> None:
 
 def test_names_of_files_keep_every_letter() -> None:
     taken: set[str] = set()
-    titles = ("Haushaltsgr\u00f6\u00dfe", "\u0141\u00f3d\u017a, \u00c6r\u00f8", "\u5e74\u9f84", "***")
-    made = [tables_module._file_name(title, taken) for title in titles]
-    assert made == ["haushaltsgrosse", "lodz-aero", "table", "table-2"]
+    kept = ["\u5e74\u9f62", "\u05d4\u05e9\u05db\u05dc\u05d4", "\u0438\u0439", "\u0915\u093f", "\u0663"]
+    plain = ["Haushaltsgr\u00f6\u00dfe", "\u0141\u00f3d\u017a, \u00c6r\u00f8", "e\u0301 \u0130", "***", "#"]
+    assert [file_name(title, taken) for title in (*kept, *plain, kept[0])] == [
+        *kept, "haushaltsgrosse", "lodz-aero", "e-i", "table", "table-2", f"{kept[0]}-2",
+    ]  # fmt: skip
+    assert len(file_name(kept[0] * 100, taken).encode()) <= 80
+
+
+@pytest.mark.parametrize("reserved", ["con", "PRN", "aux", "nul", "com1", "LPT9", "COM\u00b2"])
+def test_names_of_files_are_none_that_windows_keeps(reserved: str) -> None:
+    assert file_name(reserved, set()) == f"{reserved.casefold().replace(chr(178), '2')}-table"
 
 
 def test_every_group_has_a_file_of_its_own(csv: Path, release: mdp.Release) -> None:

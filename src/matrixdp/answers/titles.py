@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
+from unicodedata import category, normalize
 
 from matrixdp import queries
 from matrixdp.domain import Attribute, Domain
@@ -258,3 +260,38 @@ def _kind(predicates: Predicates, size: int, say: Words) -> str | None:
 def _listed(words: Sequence[str], say: Words) -> str:
     joined = f" {say('and')} "
     return joined.join(words) if len(words) < 3 else f"{', '.join(words[:-1])}{joined}{words[-1]}"
+
+
+# Names of files.
+
+#: Bytes of a name.
+_LONGEST_NAME = 80
+#: Latin letters that are not a plain one with a mark.
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+#: What Windows keeps for devices, whatever the ending.
+_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)\d")
+
+
+def file_name(title: str, taken: set[str]) -> str:
+    """Return a name of small letters, digits and hyphens that no other table has.
+
+    Latin letters are plain ones; those of other alphabets stay.
+
+    Examples
+    --------
+    >>> taken = set()
+    >>> [file_name(title, taken) for title in ("Größe (cm)", "groesse cm", "年齢", "con", "...")]
+    ['grosse-cm', 'groesse-cm', '年齢', 'con-table', 'table']
+    """
+    letters = normalize("NFC", title.casefold().translate(_LETTERS))
+    plain = (normalize("NFKD", mark).encode("ascii", "ignore").decode() or mark for mark in letters)
+    # vowels of some alphabets are marks; those beside Latin letters go
+    kept = re.sub(r"[\u0300-\u036f]", "", "".join(plain)).lower()
+    words = "".join(mark if category(mark)[0] in "LMN" else " " for mark in kept).split()
+    name = "-".join(words).encode()[:_LONGEST_NAME].decode(errors="ignore").strip("-") or "table"
+    name = f"{name}-table" if _RESERVED.fullmatch(name) else name
+    made = next(one for one in chain([name], (f"{name}-{i}" for i in count(2))) if one not in taken)
+    taken.add(made)
+    return made

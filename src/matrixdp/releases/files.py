@@ -6,12 +6,11 @@ import json
 import logging
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from fractions import Fraction
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +33,7 @@ from matrixdp.answers.table import (
     row_groups,
     without_formulas,
 )
-from matrixdp.answers.titles import unique
+from matrixdp.answers.titles import file_name, unique
 from matrixdp.errors import Path as Place
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.exact.resources import one_blas_thread
@@ -64,11 +63,6 @@ EXCEL, SDMX, DDI = "xlsx", "sdmx", "ddi"
 _TOGETHER = (EXCEL, SDMX, DDI)
 #: A folder gets at most so many tables.
 _MOST_TABLES = 10_000
-_LONGEST_NAME = 80
-#: Latin letters that are not a plain one with a mark.
-_LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
-)
 
 
 def write_tables(
@@ -129,7 +123,7 @@ def _written(
         group, statistic = one.group, one.statistic
         if statistic is not None and statistic.table is None:
             continue  # the record says why it could not be computed
-        name = _file_name(one.name, taken)
+        name = file_name(one.name, taken)
         path = folder / f"{'' if release.private else 'NOT-PRIVATE-'}{name}.{format}"
         categories: dict[str, list[str]] = {}
         if group is None:
@@ -212,17 +206,6 @@ def _write(
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
     """Return the texts of the columns of attributes, in order."""
     return {own: columns.texts(name) for name, own in columns.columns.items() if own in schema.names}
-
-
-def _file_name(title: str, taken: set[str]) -> str:
-    """Return a name of small letters, digits and hyphens that no other table has."""
-    # ß becomes ss before what is not ASCII goes
-    letters = title.casefold().translate(_LETTERS)
-    plain = unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode().lower()
-    name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_NAME].strip("-") or "table"
-    made = next(one for one in chain([name], (f"{name}-{i}" for i in count(2))) if one not in taken)
-    taken.add(made)
-    return made
 
 
 # Releases from their folders: what the record says is held against what the measurement is.

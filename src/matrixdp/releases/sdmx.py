@@ -17,7 +17,7 @@ from matrixdp.answers.intervals import decimals_by_subject, for_people
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
-from matrixdp.answers.titles import unique
+from matrixdp.answers.titles import file_name, unique
 from matrixdp.errors import SpecificationError, with_extra
 from matrixdp.texts import legal_xml
 
@@ -129,9 +129,9 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
         message = write_structure(made, header=_header(release, agency)) or ""
         messages.append((own, legal_xml(message)))
     (folder / STRUCTURE).write_bytes(_joined(messages))
-    mark = "" if release.private else "NOT-PRIVATE-"
+    mark, taken = "" if release.private else "NOT-PRIVATE-", set[str]()
     for flow, one in zip(flows, kept, strict=True):
-        path = folder / f"{mark}{flow.id.lower().replace('_', '-')}.csv"
+        path = folder / f"{mark}{file_name(one.name, taken)}.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(_rows(release, flow, one.unit, codes, agency))
 
