@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import Inference
 from matrixdp.answers.intervals import decimals_by_subject, decimals_of
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.quality import UNRELIABLE, Presentation, grades
+from matrixdp.answers.quality import UNRELIABLE, Presentation, deviations_of, grades
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.table import FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import heads, unique
@@ -158,6 +158,8 @@ class CrossTable:
         The attributes from the outermost: small multiples, row groups, rows, columns.
     figures : ndarray, shape (4, one size for each axis)
         Estimates, standard errors, lower and upper ends of every place; not a number where there is none.
+    deviations : ndarray, shape (one size for each axis)
+        How far estimates may be off, as their letters judge it.
     decimals : int or None
         The digits behind the point that the errors of the table justify.
     confidence : float
@@ -173,6 +175,7 @@ class CrossTable:
     unit: str
     axes: tuple[Axis, ...]
     figures: Array
+    deviations: Array
     decimals: int | None
     confidence: float
     wide: bool
@@ -235,15 +238,14 @@ class CrossTable:
     def _cells(self) -> NDArray[np.object_]:
         """The cells of all places, along panels, row groups, rows and columns."""
         shape = self.figures.shape[1:] if self.wide else (*self.figures.shape[1:], 1)
-        raw = self.figures.reshape(4, -1)
-        estimates, stddevs = ([None if math.isnan(v) else v for v in own] for own in raw[:2].tolist())
+        raw, deviations = self.figures.reshape(4, -1), self.deviations.ravel()
         shown = [
-            self.presentation.shown(own, figure, self.measures, self.decimals)
+            self.presentation.shown(own, figure, self.measures, self.decimals, np.isinf(deviations))
             for own, figure in zip(raw, FIGURES, strict=True)
         ]
         margins = self.presentation.margins(raw, self.measures, self.decimals)
-        letters = grades(estimates, stddevs)
-        hidden = self.presentation.suppressed(estimates, stddevs)
+        judged = raw[0].tolist(), deviations.tolist()
+        letters, hidden = grades(*judged), self.presentation.suppressed(*judged)
         found = np.empty(raw.shape[1], dtype=object)
         for place, (letter, suppressed) in enumerate(zip(letters, hidden, strict=True)):
             if suppressed:
@@ -367,7 +369,8 @@ def cross_table(
         measures=published.measures,
         unit=published.unit,
         axes=own,
-        figures=figures,
+        figures=figures[:4],
+        deviations=figures[4],
         decimals=decimals,
         confidence=inference.confidence,
         wide=wide,
@@ -398,7 +401,7 @@ def _attributes(published: PublishedTable) -> list[str]:
 
 
 _Grid = tuple[tuple[Axis, ...], Array, int | None]
-"""The attributes of a table, its figures along them, and the digits that they need."""
+"""The attributes of a table, its figures and their deviations along them, and the digits that they need."""
 
 
 def _grid(inference: Inference, published: PublishedTable, say: Words) -> _Grid | None:
@@ -440,7 +443,7 @@ def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str], s
         ordered = attribute.ends is not None
         axes.append(Axis(*heads(attribute, (own,)), tuple(labels), wholes[name] is not None, ordered))
     known = inner[1][inner[1] > 0]
-    return tuple(axes), figures, decimals_of(float(known.min(initial=np.inf)))
+    return tuple(axes), np.concatenate([figures, figures[1:2]]), decimals_of(float(known.min(initial=np.inf)))
 
 
 def _with_totals(
@@ -513,11 +516,12 @@ def _of_statistic(inference: Inference, table: pa.Table, say: Words) -> _Grid | 
     places = np.ravel_multi_index(codes, shape)
     if len(np.unique(places)) < len(places):
         return None
-    figures = np.full((4, math.prod(shape)), np.nan)
-    for row, figure in zip(figures, FIGURES, strict=True):
+    figures = np.full((5, math.prod(shape)), np.nan)
+    figures[4, places] = deviations_of(table)
+    for row, figure in zip(figures, FIGURES, strict=False):
         if figure in kept:
             row[places] = table.column(kept[figure]).to_numpy()
-    return tuple(axes), figures.reshape(4, *shape), decimals_by_subject(table)[""]
+    return tuple(axes), figures.reshape(5, *shape), decimals_by_subject(table)[""]
 
 
 def _label(value: object) -> str:

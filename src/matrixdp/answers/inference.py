@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, embed
-from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, joined
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, is_key, joined
 from matrixdp.answers.titles import unique
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError
@@ -176,6 +176,14 @@ class Inference:
         table = table.drop_columns([*FIGURES] if group else ["group", *FIGURES])
         return table if places is None else table.take(pa.array(places))
 
+    def words(self, group: Group) -> list[str]:
+        """Return what the queries of a group ask, in words."""
+        labels, words = self.labels([group]), []
+        for row in labels.select([own.name for own in labels.schema if is_key(own)]).to_pylist() or [{}]:
+            asked = [(title, value) for title, value in row.items() if value is not None]
+            words.append(", ".join(v if t == "query" else f"{t} {v}" for t, v in asked) or "total")
+        return words
+
     def table(
         self, labels: pa.Table | Mapping[str, Any], columns: Sequence[Column], intervals: str, **said: object
     ) -> pa.Table:
@@ -210,7 +218,7 @@ class Inference:
                 arrays.append(pa.array(values, mask=~np.isfinite(values)))
             metadata = {FIGURE: figure.encode(), OF: of.encode()} if figure else None
             fields.append(pa.field(name, arrays[-1].type, metadata=metadata))
-        told = {**said, "confidence": self.confidence, "intervals": intervals}
+        told = {"multiplier": self.multiplier, **said, "confidence": self.confidence, "intervals": intervals}
         schema = pa.schema(fields, metadata={METADATA: json.dumps(told).encode()})
         return pa.Table.from_arrays(arrays, schema=schema)
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from matrixdp.answers.inference import METADATA
 from matrixdp.answers.intervals import decimals_by_subject, directed, for_people
-from matrixdp.answers.table import BOUND, REMARKS, TITLE, figure_of, subject_of
+from matrixdp.answers.table import BOUND, FIGURES, REMARKS, TITLE, figure_of, subject_of
 from matrixdp.display import figure, printable, rounded
 from matrixdp.errors import SpecificationError
 from matrixdp.forms import describe_value
 from matrixdp.selection.rounds import CV
+from matrixdp.statistics.attributes import ALL_VALUES
 from matrixdp.texts import LARGEST_BASE, Publication, Words, words_in
 
 Array = NDArray[np.float64]
@@ -32,18 +35,51 @@ QUALITY = "quality"
 """The column of the letters in a table for readers."""
 
 
-def grades(estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[str]:
-    """Return the letter of each figure; nothing for figures without a standard error.
+def grades(estimates: Sequence[float | None], deviations: Sequence[float | None]) -> list[str]:
+    """Return the letter of each figure, given its deviation; see `deviations_of`.
 
     Examples
     --------
-    >>> grades([1000.0, 100.0, 30.0, 3.0, -2.0, 7.0], [12.0, 12.0, 9.0, 9.0, 9.0, None])
-    ['A', 'B', 'C', 'F', 'F', '']
+    >>> grades([1000.0, 100.0, 30.0, 3.0, -2.0, 7.0, 1.4], [12.0, 12.0, 9.0, 9.0, 9.0, None, math.inf])
+    ['A', 'B', 'C', 'F', 'F', '', 'F']
     """
     return [
         "" if own is None else next((letter for letter, most in GRADES if own <= most), UNRELIABLE)
-        for own in map(_variation, estimates, stddevs)
+        for own in map(_variation, estimates, deviations)
     ]
+
+
+def deviations_of(table: pa.Table) -> Array:
+    """Return how far the estimates of a table may be off, as their letters judge it.
+
+    The standard error, or half of the interval by the number of standard errors that intervals reach, where
+    that is wider. Infinite where noise leaves an estimate of the row without a bounded interval, or hides
+    which of all values a quantile is; not a number where the kind of figure has no error.
+
+    Examples
+    --------
+    >>> ends = {"lower": [2.0, None], "upper": [6.0, None]}
+    >>> deviations_of(pa.table({"estimate": [4.0, 1.4], "stddev": [1.0, None], **ends}))
+    array([ 1., inf])
+    """
+    made = dict.fromkeys(FIGURES, np.full(len(table), np.nan))
+    missing = dict.fromkeys(FIGURES, np.ones(len(table), dtype=bool))
+    unbounded = np.zeros(len(table), dtype=bool)
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if field.name in FIGURES and pa.types.is_floating(field.type):
+            made[field.name] = column.to_numpy()
+        if kind := figure_of(field):
+            missing[kind] = column.is_null(nan_is_null=True).to_numpy()
+        if kind == "upper":  # the last of what belongs together
+            unbounded |= ~missing["estimate"] & missing["lower"] & missing["upper"]
+    if "warning" in table.column_names:
+        hidden = pc.equal(table.column("warning"), ALL_VALUES).fill_null(False)
+        unbounded |= ~missing["estimate"] & hidden.to_numpy()
+    stddevs = made["stddev"]
+    if reach := json.loads((table.schema.metadata or {}).get(METADATA, b"{}")).get("multiplier"):
+        halves = (made["upper"] - made["lower"]) / 2 / reach
+        stddevs = np.where(halves > stddevs * (1 + 1e-9), halves, stddevs)
+    return np.where(unbounded, np.inf, stddevs)
 
 
 def reliable(estimates: Array, variances: Array) -> int:
@@ -57,11 +93,13 @@ def reliable(estimates: Array, variances: Array) -> int:
     return int((np.sqrt(variances) <= GRADES[-1][1] * np.abs(estimates)).sum())
 
 
-def _variation(estimate: float | None, stddev: float | None) -> float | None:
-    """Return the coefficient of variation of a figure; None where it has no standard error."""
-    if estimate is None or stddev is None or not math.isfinite(stddev) or math.isnan(estimate):
+def _variation(estimate: float | None, deviation: float | None) -> float | None:
+    """Return the coefficient of variation of a figure; None where it has no error."""
+    if deviation == math.inf:
+        return math.inf
+    if estimate is None or deviation is None or math.isnan(estimate + deviation):
         return None
-    return abs(stddev / estimate) if estimate else (math.inf if stddev else 0.0)
+    return abs(deviation / estimate) if estimate else (math.inf if deviation else 0.0)
 
 
 @final
@@ -72,7 +110,7 @@ class Presentation:
     Parameters
     ----------
     suppress_above : float, optional
-        ``F`` takes the place of figures whose coefficient of variation is larger.
+        ``F`` takes the place of figures whose coefficient of variation is larger, or which are unbounded.
     within_range : bool
         Whether counts below 0 are shown as 0, and shares outside [0, 1] as the nearer end; the ends of their
         intervals, too.
@@ -120,13 +158,15 @@ class Presentation:
         """The words around figures."""
         return words_in(self.language)
 
-    def suppressed(self, estimates: Sequence[float | None], stddevs: Sequence[float | None]) -> list[bool]:
+    def suppressed(self, estimates: Sequence[float | None], deviations: Sequence[float | None]) -> list[bool]:
         """Return which figures are not shown."""
         most = math.inf if self.suppress_above is None else self.suppress_above
-        return [own is not None and own > most for own in map(_variation, estimates, stddevs)]
+        return [own is not None and own > most for own in map(_variation, estimates, deviations)]
 
-    def shown(self, values: Array, figure: str, unit: str, decimals: int | None) -> Array:
+    def shown(self, values: Array, figure: str, unit: str, decimals: int | None, free: Any = False) -> Array:
         """Return what is shown of figures of a unit, given the digits that their errors justify.
+
+        No range holds those that are ``free``, the unbounded ones: at an end of it they would look exact.
 
         Examples
         --------
@@ -139,7 +179,7 @@ class Presentation:
         else:
             made = directed(values / base, figure, 0) * base
         if self.within_range and unit in ("records", "share") and figure != "stddev":
-            made = np.clip(made, 0.0, 1.0 if unit == "share" else None)
+            made = np.where(free, made, np.clip(made, 0.0, 1.0 if unit == "share" else None))
         return made
 
     def text(self, value: float | None, unit: str, decimals: int | None) -> str:
@@ -206,15 +246,11 @@ class Presentation:
 
 def graded(table: pa.Table, presentation: Presentation) -> tuple[list[str], NDArray[np.bool_]]:
     """Return the letter of each row of a table, ``F`` where it is suppressed, and whether it is."""
-    names = set(table.column_names)
-    estimates, stddevs = (
-        table.column(name).to_pylist()
-        if name in names and pa.types.is_floating(table.schema.field(name).type)
-        else [None] * len(table)  # dates have no coefficient of variation
-        for name in ("estimate", "stddev")
-    )
-    hidden = presentation.suppressed(estimates, stddevs)
-    letters = zip(grades(estimates, stddevs), hidden, strict=True)
+    deviations, estimates = deviations_of(table).tolist(), [None] * len(table)
+    if "estimate" in table.column_names and pa.types.is_floating(table.schema.field("estimate").type):
+        estimates = table.column("estimate").to_pylist()  # dates have no coefficient of variation
+    hidden = presentation.suppressed(estimates, deviations)
+    letters = zip(grades(estimates, deviations), hidden, strict=True)
     return [UNRELIABLE if gone else letter for letter, gone in letters], np.array(hidden, dtype=bool)
 
 
@@ -236,12 +272,13 @@ def for_readers(
         table = table.drop_columns(["binning"])  # nothing was binned
     decimals = decimals_by_subject(table) if decimals is None else decimals
     made = for_people(table, decimals)
-    letters, hidden = graded(table, presentation)
+    (letters, hidden), unbounded = graded(table, presentation), np.isinf(deviations_of(table))
     for place, field in enumerate(table.schema):
         figure, subject = figure_of(field), subject_of(field)
         if figure and pa.types.is_floating(field.type):
             values = table.column(place).to_numpy()
-            shown = presentation.shown(values, figure, subject or unit, decimals[subject])
+            own = subject or unit
+            shown = presentation.shown(values, figure, own, decimals[subject], unbounded)
             made = made.set_column(place, field, pa.array(shown, mask=hidden | np.isnan(values)))
         elif figure and hidden.any():
             own = made.column(place)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
+from matrixdp.answers.quality import QUALITY, Presentation, deviations_of, texts_for_readers
 from matrixdp.display import MAX_ROWS, Preview
 from matrixdp.errors import SpecificationError
 
@@ -107,15 +108,20 @@ class ResultTable:
         return self._preview().html()
 
     def _preview(self) -> Preview:
-        """Return the first rows, rounded, without empty columns, ends of bins, or the name of one group."""
+        """Return the first rows, rounded, without empty columns, ends of bins, or the name of one group.
+
+        Letters are among them where a figure is unbounded.
+        """
         table, first = self._table, self._table.slice(0, MAX_ROWS)
-        hidden = {name for name in first.column_names if 0 < len(first) == first[name].null_count} | {QUALITY}
+        hidden = {name for name in first.column_names if 0 < len(first) == first[name].null_count}
         if "group" in first.column_names and len(table["group"].unique()) == 1:
             hidden.add("group")
+        if not np.isinf(deviations_of(first)).any():
+            hidden.add(QUALITY)
         texts = texts_for_readers(table, "", Presentation(), MAX_ROWS)
         columns = {name: own for name, own in texts.items() if name not in hidden}
-        kinds = (table.schema.field(name).type for name in columns)
-        numbers = frozenset(place for place, kind in enumerate(kinds) if pa.types.is_floating(kind))
+        floats = {field.name for field in table.schema if pa.types.is_floating(field.type)}
+        numbers = frozenset(place for place, name in enumerate(columns) if name in floats)
         return Preview(tuple(columns), list(zip(*columns.values(), strict=True)), table.num_rows, numbers)
 
 

@@ -272,10 +272,10 @@ def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
             say(_title(entry), bold=True)
         if isinstance(entry, StatisticEntry):
             print_table(console(), table, entry.measures, release.presentation, release.confidence, limit)
+        elif entry is not None:
+            print_answers(console(), table, release.confidence, limit)
         else:
-            shown = print_result if entry is None else print_answers
-            shown(console(), table, release.confidence, limit)
-        if entry is None:
+            print_result(console(), table, release.presentation, release.confidence, limit)
             for note in json.loads(table.schema.metadata[b"matrixdp"])["notes"]:
                 say(f"{note}.")
     if not every and any(table.num_rows > _SHOWN for _, table in tables):

@@ -24,6 +24,7 @@ from matrixdp.answers.quality import (
     QUALITY,
     UNRELIABLE,
     Presentation,
+    deviations_of,
     texts_for_readers,
 )
 from matrixdp.answers.table import BOUND, FIGURE, FIGURES, figure_of, heading, subject_of
@@ -154,19 +155,34 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
 
 
 def _counts(
-    head: str, figures: Sequence[pa.ChunkedArray], confidence: float, *, whole: bool = True
+    head: str,
+    figures: Sequence[pa.ChunkedArray],
+    confidence: float,
+    *,
+    whole: bool = True,
+    suppress: bool = False,
 ) -> list[Column]:
-    """Return the columns of the counts, standard errors and intervals that four columns hold."""
+    """Return the columns of the counts, standard errors and intervals that four columns hold.
+
+    Estimates without an interval have the letter of what is unreliable, or it takes their place.
+    """
     values, errors, low, high = (column.to_pylist() for column in figures)
 
-    def counts(numbers: list[float]) -> list[str]:
+    def counts(numbers: list[float | None]) -> list[str]:
         # more than one digit behind the point where the error is small
         pairs = zip(numbers, errors, strict=True)
-        return [rounded(number, max(1, decimals_of(error) or 1)) for number, error in pairs]
+        return [
+            MISSING if number is None else rounded(number, max(1, decimals_of(error or 0.0) or 1))
+            for number, error in pairs
+        ]
 
-    ends = [f"{one} to {other}" for one, other in zip(counts(low), counts(high), strict=True)]
+    texts, pairs = counts(values), list(zip(counts(low), counts(high), strict=True))
+    for place, (text, own) in enumerate(zip(texts, pairs, strict=True)):
+        if text != MISSING and own == (MISSING, MISSING):
+            texts[place] = UNRELIABLE if suppress else f"{text} {UNRELIABLE}"
+    ends = [_between(*own, ENGLISH) for own in pairs]
     return [
-        Column(head, counts(values), number=True, whole=True),
+        Column(head, texts, number=True, whole=True),
         Column("stddev", [figure(error) for error in errors], number=True, whole=True),
         Column(_interval(confidence), ends, number=True, whole=whole),
     ]
@@ -268,17 +284,23 @@ def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins
         say(words)
 
 
-def print_result(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
+def print_result(
+    screen: Console, answers: pa.Table, presentation: Presentation, confidence: float, limit: int
+) -> None:
     """Print the first rows of answers in the shape of a statement's result."""
     shown = answers.slice(0, limit)
     columns: list[Column] = []
     for place, field in enumerate(answers.schema):
         kind, head = (field.metadata or {}).get(FIGURE), printable(field.name)
         if kind == b"estimate":
-            columns += _counts(head, shown.columns[place : place + 4], confidence, whole=False)
+            suppress = presentation.suppress_above is not None
+            figures = shown.columns[place : place + 4]
+            columns += _counts(head, figures, confidence, whole=False, suppress=suppress)
         elif kind is None:
             texts = _labels(shown.column(place), "NULL")
             # where the screen is too narrow, intervals and long keys are broken; the rest keeps its line
             columns.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
     print_columns(screen, columns)
+    if any(deviations_of(shown) == np.inf):
+        say(f"{UNRELIABLE}: the figure has no bounds.")
     _print_rest(shown.num_rows, answers.num_rows)

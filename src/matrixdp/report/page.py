@@ -8,6 +8,7 @@ import io
 import math
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
 from matrixdp.answers.publication import attribute_notes
+from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
 from matrixdp.answers.table import heading
 from matrixdp.display import figure, printable
 from matrixdp.domain.kinds import Dates
@@ -161,7 +163,7 @@ def report_release(
         presentation=presentation,
         intervals=release.intervals.described(say),
         language=say.language,
-        quartiles=list(_quartiles(release, confidence, say)),
+        quartiles=list(_quartiles(release, presentation, confidence)),
         explanation={
             heading: [(type(block).__name__, block) for block in blocks]
             for heading, blocks in explanation(folder, release).items()
@@ -279,22 +281,22 @@ def _listed(exported: str | os.PathLike[str] | None) -> list[tuple[str, str, str
     ]
 
 
-def _quartiles(release: Release, confidence: str, say: Words) -> Iterator[dict[str, Any]]:
+def _quartiles(release: Release, presentation: Presentation, confidence: str) -> Iterator[dict[str, Any]]:
+    say = presentation.say
     for title, table in tables.quartiles(release):
-        names = [name for name in table.column_names if name not in ("stddev", "warning")]
+        texts = texts_for_readers(table.to_arrow(), "", presentation)
+        names = [name for name in texts if name not in ("stddev", "warning", QUALITY)]
         heads = {name: heading(table.schema.field(name), say, confidence) for name in names}
         heads["quantile"] = say("share_of_records")
+        if QUALITY in texts:
+            names, heads = [*names, QUALITY], heads | {QUALITY: say(QUALITY)}
         yield {
             "title": printable(title),
             "heads": [printable(heads[name]) for name in names],
-            "keyed": len(names) - 4,
-            "rows": [[_statistic(row[name]) for name in names] for row in table.to_pylist()],
+            "keyed": names.index("quantile"),
+            "rows": zip(*(texts[name] for name in names), strict=True),
             "warnings": sorted({printable(text) for text in table.column("warning").to_pylist() if text}),
         }
-
-
-def _statistic(cell: object) -> str:
-    return figure(cell) if isinstance(cell, float) else "-" if cell is None else printable(str(cell))
 
 
 def _caption(picture: Answered, say: Words) -> str:
@@ -309,7 +311,8 @@ def _image(drawn: Figure) -> str:
     import matplotlib as mpl
 
     stream = io.BytesIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "matrixdp"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the reader's fonts draw the texts
         drawn.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
     rules = [
         f'[style*="{kind}: {light}"] {{ {kind}: {dark} !important; }}'

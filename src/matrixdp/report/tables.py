@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,14 +19,17 @@ from matrixdp.answers.cross_table import CrossTable, default_cross_table
 from matrixdp.answers.intervals import decimals_of
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import (
+    MISSING,
     QUALITY,
     UNRELIABLE,
     Presentation,
+    deviations_of,
     for_readers,
     graded,
     texts_for_readers,
 )
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
+from matrixdp.answers.titles import file_name
 from matrixdp.display import printable
 from matrixdp.errors import WorkloadError
 from matrixdp.language.periods import queries_known
@@ -134,8 +136,7 @@ class Shown:
     @property
     def file(self) -> str:
         """The name of a CSV file of the table."""
-        words = re.findall(r"[^\W_]+", self.published.name)
-        return f"{'-'.join(words) or 'table'}.csv"
+        return f"{file_name(self.published.name, set())}.csv"
 
     def csv(self) -> str:
         """Return the whole table as the address of a CSV file that holds it."""
@@ -144,9 +145,10 @@ class Shown:
         return data_address("text/csv;charset=utf-8", stream.getvalue())
 
     def keyed(self) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield of each row that is shown what it is of, and its figures by their names."""
+        """Yield of each row that is shown what it is of, and its figures and its letter by their names."""
         keys = [field.name for field in self._fields if is_key(field)]
         kinds = [field.name for field in self._fields if figure_of(field) and field.name in FIGURES]
+        kinds += [QUALITY] * self.graded
         for place in range(self.rows):
             of = [self._texts[name][place] for name in keys]
             yield of, {name: self._texts[name][place] for name in kinds}
@@ -180,8 +182,9 @@ def _picture(
     release: Release, one: PublishedTable, table: pa.Table, presentation: Presentation
 ) -> Answered | None:
     """Return what a picture of a table shows; None where it would say no more than a line of text."""
-    seen, hidden = for_readers(table, one.measures, presentation), graded(table, presentation)[1]
-    say = presentation.say
+    seen, say = for_readers(table, one.measures, presentation), presentation.say
+    # no axis is drawn for what has no bound
+    hidden = graded(table, presentation)[1] | np.isinf(deviations_of(table))
     if len(hidden) < 2 or hidden.all():
         return None
     if one.group is None:
@@ -209,7 +212,7 @@ class KeyFigure:
 
 
 def key_figures(shown: Sequence[Shown]) -> list[KeyFigure]:
-    """Return the total, short statistics, and the largest group of attributes; none that is suppressed."""
+    """Return the total, short statistics, and the largest group of attributes; none that is unreliable."""
     counts = [one for one in shown if one.table is not None and one.published.group is not None and one.rows]
     totals = [figure for one in counts if not one.keys for figure in _figures(one, 1)][:1]
     largest = [figure for one in counts if (figure := _largest(one)) is not None][:3]
@@ -225,7 +228,7 @@ def _figures(one: Shown, most: int) -> list[KeyFigure]:
     return [
         _key_figure(one, of, figures)
         for of, figures in list(one.keyed())[:most]
-        if figures["estimate"] not in (UNRELIABLE, "-")
+        if figures["estimate"] != MISSING and figures.get(QUALITY) != UNRELIABLE
     ]
 
 
@@ -250,7 +253,7 @@ def _largest(one: Shown) -> KeyFigure | None:
     place = int(np.nanargmax(one.picture.estimates))
     of, figures = list(one.keyed())[place]
     remark = one.presentation.say("largest_of", number=f"{one.rows:,}")
-    return None if figures["estimate"] == UNRELIABLE else _key_figure(one, of, figures, remark)
+    return None if figures.get(QUALITY) == UNRELIABLE else _key_figure(one, of, figures, remark)
 
 
 # Quartiles of what a release has cumulative counts of.

@@ -17,7 +17,7 @@ from matrixdp.language.entries import entry_form
 from matrixdp.queries import Identity, Labelled, Matrix, Predicates, Sets
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics import statistic as shared
-from matrixdp.statistics.intervals import Pairs, Ratios, invert, ratios, set_confidence
+from matrixdp.statistics.intervals import UNBOUNDED, Pairs, Ratios, invert, ratios, set_confidence
 from matrixdp.statistics.statistic import (
     ATTRIBUTE,
     SQUARED,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 QUARTILES = (0.25, 0.5, 0.75)
 """The quantiles that are meant where none are named."""
 _NO_RECORDS = "the number of records cannot be told from 0: there is no estimate"
-_NOTHING = "noise hides it: the interval is all values"
+ALL_VALUES = "noise hides it: the interval is all values"
 _OPEN = "in a bin without an end: the end that it has is given"
 
 
@@ -135,9 +135,9 @@ def _value(
         return np.nan, lower, upper, _NO_RECORDS
     low, high = float(lows[place]), float(highs[place])
     value = low + share * (high - low) if np.isfinite(high - low) else (high if np.isinf(low) else low)
-    warning = _NOTHING if first == 0 and last == len(lows) - 1 > 0 else None
-    if not np.isfinite(high - low):
-        warning = _OPEN
+    warning = None if np.isfinite(high - low) else _OPEN
+    if first == 0 and last == len(lows) - 1 > 0:
+        warning = ALL_VALUES
     return (value if np.isfinite(value) else np.nan), lower, upper, warning
 
 
@@ -204,7 +204,7 @@ class CdfEntry(OfAttribute):
         ]
         places = np.tile(np.arange(count), (strata.count, 1))
         intervals = "bands: each holds the whole curve of its stratum with this confidence, taken alone"
-        return strata.table(inference, columns, intervals, prefixes, places)
+        return strata.table(inference, columns, intervals, prefixes, places, multiplier=bound)
 
 
 # Sums and means of numbers, with the error of binning in their intervals.
@@ -320,13 +320,15 @@ class MeanEntry(_OfNumbers):
             for own, variance, covariance in zip(estimates[:3], variances[:3], covariances, strict=True)
         )
         # a number of records below 0 is as good as none
-        lower, upper = (
-            np.where(estimates[3] > 0, end + middle, np.nan) for end in (below.lower, above.upper)
+        deviations, lower, upper = (
+            np.where(estimates[3] > 0, own, np.nan)
+            for own in (means.deviations, below.lower + middle, above.upper + middle)
         )
+        pairs = zip(means.warnings, estimates[3], strict=True)
         columns = [
-            *figures(means.estimates + middle, means.deviations, lower, upper),
+            *figures(means.estimates + middle, deviations, lower, upper),
             *self.binning(strata, np.full(strata.count, (numbers[2] - numbers[0]).max() / 2)),
-            Column("warning", means.warnings),
+            Column("warning", [text if count > 0 else UNBOUNDED for text, count in pairs]),
         ]
         return self.table(inference, strata, columns, "Fieller's, pointwise", "the estimate may be off")
 
@@ -421,7 +423,7 @@ class VarianceEntry(_OfNumbers):
             pairs = Pairs(known[:2], known[2:], spread[:2], spread[2:], covariance[:2, 2])
             means = ratios(pairs, bound)
             found.append(_variance(means, float(known[2]), covariance))
-            warnings.append(means.warnings[0])
+            warnings.append(means.warnings[0] if known[2] > 0 else UNBOUNDED)
         columns = [*figures(*np.array(found).T * half**2), Column("warning", warnings)]
         return self.table(inference, strata, columns, "pointwise, from those of two means", "")
 
@@ -438,7 +440,8 @@ def _variance(means: Ratios, count: float, covariance: Array) -> tuple[float, fl
     slopes = np.array([-2.0 * away, 1.0, 2.0 * away**2 - squared]) / (count if count > 0 else np.nan)
     farthest, nearest = max(abs(low), abs(high)), 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     ends = (max(least - farthest**2, 0.0), most - nearest**2) if count > 0 else (np.nan, np.nan)
-    return squared - away**2, math.sqrt(slopes @ covariance @ slopes), *ends
+    deviation = math.sqrt(slopes @ covariance @ slopes) if math.isfinite(sum(ends)) else np.nan
+    return squared - away**2, deviation, *ends
 
 
 # The values of an attribute with the most records, and the confidence that the set of them is right.
@@ -479,6 +482,7 @@ class TopEntry(OfAttribute):
         [values] = self.needed(strata)
         assert values is not None
         most, count = self.top[self.attribute], len(strata.codes)
+        bound = inference.joint_multiplier(count)
         estimates, variances = strata.known(inference, strata.product(values))
         chosen = np.argsort(-estimates, axis=1, kind="stable")[:, :most]
         each = zip(estimates, strata.covariances(inference, values), chosen, strict=True)
@@ -486,11 +490,11 @@ class TopEntry(OfAttribute):
         best, errors = (np.take_along_axis(own, chosen, 1) for own in (estimates, np.sqrt(variances)))
         columns = [
             Column("rank", np.tile(np.arange(1, most + 1), strata.count)),
-            *shared.symmetric(best, errors, inference.joint_multiplier(count)),
+            *shared.symmetric(best, errors, bound),
             Column("confidence", np.repeat(confidences, most)),
         ]
         intervals = (
             "simultaneous over the values of each stratum, so that they hold for those that were chosen; "
             "`confidence` is that with which the set, in any order, is that of the most frequent values"
         )
-        return strata.table(inference, columns, intervals, values, chosen)
+        return strata.table(inference, columns, intervals, values, chosen, multiplier=bound)

@@ -189,18 +189,9 @@ class _OfTwo(OfEntries):
             columns = self.columns(_pairs(inference, *used), inference.multiplier)
         labels = {}
         for (place, _), group in zip(self.parts(), groups, strict=True):
-            words = _in_words(inference, group)
+            words = inference.words(group)
             labels[str(place[-1])] = words * (groups[0].queries // len(words))
         return inference.table(labels, columns, self.intervals, statistic=self.kind)
-
-
-def _in_words(inference: Inference, group: Group) -> list[str]:
-    """Return what the queries of a group ask, in words."""
-    words = []
-    for row in inference.labels([group]).to_pylist() or [{}]:
-        asked = [(title, value) for title, value in row.items() if value is not None]
-        words.append(", ".join(v if t == "query" else f"{t} {v}" for t, v in asked) or "total")
-    return words
 
 
 @final

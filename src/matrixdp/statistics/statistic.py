@@ -503,6 +503,7 @@ class Strata:
         intervals: str,
         own: Predicates | None = None,
         places: NDArray[np.int64] | None = None,
+        **more: object,
     ) -> Table:
         """Return the table of a statistic, and in its metadata what was asked and what the intervals are.
 
@@ -522,4 +523,4 @@ class Strata:
             where[self.attribute.name] = Sets((self.codes,)).describe(self.attribute)[0]
         said: dict[str, object] = {"statistic": self.title, "by": list(self.by), "where": where}
         said |= {"note": reading} if (reading := self.attribute.reading) else {}
-        return inference.table(labels, columns, intervals, **said)
+        return inference.table(labels, columns, intervals, **said, **more)
