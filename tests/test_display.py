@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.display import MAX_ROWS, Displayed, Preview, listed
+from matrixdp.display import MAX_ROWS, Displayed, Preview, listed, printable, shown_text
 from matrixdp.model.tables import Mixture
 from matrixdp.releases import release as glance
 from tests.pages import Page
@@ -113,3 +113,20 @@ def test_a_model_says_that_it_is_biased_and_whether_it_was_accepted() -> None:
     assert second == "NOT PRIVATE: the noise was seeded; accepted by the tests of its fit"
     assert "NOT accepted" in repr(mdp.Model(measured.measurement, workload, tables))
     assert Page(model._repr_html_()).rows[1] == ["sex", "2"]
+
+
+#: Spaces, a soft hyphen, joiners, letters with marks of their own; and what controls, reorders or ends lines.
+READ = " \u00a0\u2007\u2009\u202f\u3000\u00ad\u200c\u200d\u00e9\u0301\u0915\u093f\u5e74"
+CONTROLS = "\0\x07\t\n\r\x1b\x7f\x85\x9b\ud800\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e"
+CONTROLS += "\u2066\u2069\ufeff\U000e0041"
+
+
+@pytest.mark.parametrize("mark", READ)
+def test_marks_to_read_stay(mark: str) -> None:
+    assert (printable(f"a{mark}b"), shown_text(f"a{mark}b")) == (f"a{mark}b",) * 2
+
+
+@pytest.mark.parametrize("mark", CONTROLS)
+def test_marks_that_control_are_replaced(mark: str) -> None:
+    assert printable(f"a{mark}b") == "a\ufffdb"
+    assert mark not in shown_text(f"a{mark}b")

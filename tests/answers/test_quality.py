@@ -62,6 +62,27 @@ def test_suppressed_rows_have_no_figure_at_all() -> None:
     assert texts_for_readers(missing, "income", Presentation(0.1))["estimate"] == ["-", "F"]
 
 
+def test_letters_follow_the_wider_of_the_standard_error_and_the_interval() -> None:
+    """What is estimated at 0 with an error of 0, and may be 37, is no exact 0."""
+    figures = [(0.0, 0.0, 0.0, 37.0), (20.0, 0.4, 10.0, 30.0), (20.0, 0.4, 19.2, 20.8), (7.0, 0.0, 7.0, 7.0)]
+    names = ("estimate", "stddev", "lower", "upper")
+    table = pa.table(dict(zip(names, map(list, zip(*figures, strict=True)), strict=True)))
+    assert texts_for_readers(table, "income", Presentation())["quality"] == ["A", "A", "A", "A"]
+    told = table.replace_schema_metadata({b"matrixdp": b'{"multiplier": 2.0}'})
+    assert texts_for_readers(told, "income", Presentation())["quality"] == ["F", "C", "A", "A"]
+    assert texts_for_readers(told, "income", Presentation(0.2))["estimate"] == ["F", "F", "20.00", "7.00"]
+
+
+@pytest.mark.parametrize("binned", [True, False])
+def test_letters_of_a_release_see_the_error_of_binning(binned: bool) -> None:
+    ages = {"edges": [0, 10, 20]} if binned else {"min": 0, "max": 19}
+    workload = mdp.Workload(mdp.Domain({"age": ages}), mdp.marginals(1))
+    table = {"age": [3, 14] * 5000}
+    release = mdp.select(workload).measure(table, mdp.Budget(mu=1)).reconstruct()
+    letters = texts_for_readers(release.mean("age").to_arrow(), "age", Presentation())["quality"]
+    assert letters == ["C" if binned else "A"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"suppress_above": 0}, {"suppress_above": math.nan}, {"suppress_above": True}, {"round_to": 0},

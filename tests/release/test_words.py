@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp import texts
 from matrixdp.cli.app import app
+from matrixdp.display import printable
 from matrixdp.report import report_release
 from tests.pages import Page
 
@@ -69,6 +70,30 @@ def test_every_word_is_said_somewhere() -> None:
     made = re.compile(r"(head|told|alt|form|marks|accuracy_straight|plainly_record)_?|.*_one$")
     said = set(re.findall(r"[\"'](\w+)[\"']", code))
     assert [name for name in ENGLISH if not made.match(name) and name not in said] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_texts_are_shown_as_they_are_written(folder: Path, language: str, tmp_path: Path) -> None:
+    """No-break spaces stand before colons and per cent signs: nothing takes them for harm."""
+    own = texts.words_in(language).texts
+    assert {name for name, text in own.items() if printable(text) != text} == set()
+    assert {
+        name
+        for name, text in own.items()
+        if not all(map(str.isprintable, re.sub(r"[\u00a0\u202f]", "", text)))
+    } == set()
+    release = mdp.load_release(folder).in_language(language)
+    [path] = release.save_tables(tmp_path / "book", format="xlsx").iterdir()
+    cells = [str(cell.value) for sheet in load_workbook(path) for row in sheet.iter_rows() for cell in row]
+    seen = [report_release(folder, language=language), *cells, *load_workbook(path).sheetnames]
+    for one in release.tables:
+        for more in ([], ["--cross", "auto", "--margins"] if len(one.name.split(" by ")) > 1 else []):
+            asked = ["show", str(folder), one.title, "--language", language, *more]
+            result = CliRunner().invoke(app, asked)
+            seen.append(result.output)
+    assert len(seen) > 100
+    assert not [text for text in seen if "\ufffd" in text]
+    assert sum("\u00a0" in text or "\u202f" in text for text in seen) > 5 or language == "en"
 
 
 @pytest.mark.parametrize("language", ["fr", "de", "es"])

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import shutil
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import matrixdp as mdp
 from matrixdp.answers.quality import Presentation
 from matrixdp.display import printable
 from matrixdp.errors import SpecificationError
+from matrixdp.language import read_entry
 from matrixdp.report import accuracy, report_release, tables
 from matrixdp.report.accuracy import aim
 from matrixdp.report.page import odds
@@ -253,6 +255,46 @@ def test_key_figures_come_first_and_files_in_the_page_are_what_readers_see(publi
     assert [row[1] == "F" for row in listed] == hidden
     with pytest.raises(SpecificationError):
         report_release(published, exported="nowhere")
+
+
+@pytest.mark.parametrize("rule", [None, 0.33])
+def test_key_figures_are_reliable(rule: float | None, tmp_path: Path):
+    """Of a total, a mean and a largest group that noise hides none is a key figure, nor is the letter F."""
+    domain = mdp.Domain({"sex": ["f", "m"], "area": list("abcde"), "age": {"min": 0, "max": 4}})
+    asked = [
+        mdp.marginals([0, ["area"]]),
+        *map(read_entry, [{"mean": "age", "by": ["sex"]}, {"quantile": {"age": [0.5]}}, {"sum": "age"}]),
+    ]
+    few = {"sex": ["f", "m"], "area": ["a", "a"], "age": [1, 3]}
+    measured = mdp.select(mdp.Workload(domain, *asked)).measure(few, mdp.Budget(mu=0.01), seed_not_private=2)
+    release = measured.reconstruct().presented(suppress_above=rule)
+    assert tables.key_figures(list(tables.shown_tables(release, release.presentation))) == []
+    many = {name: own * 20_000 for name, own in few.items()}
+    strategy = mdp.select(mdp.Workload(domain, *asked))
+    release = strategy.measure(many, mdp.Budget(mu=1), seed_not_private=2).reconstruct()
+    found = tables.key_figures(
+        list(tables.shown_tables(release, release.presented(suppress_above=rule).presentation))
+    )
+    assert [key.label for key in found] == ["total", "mean of age by sex, f", "mean of age by sex, m",
+        "median of age, 0.5", "sum of age", "area: a"]  # fmt: skip
+
+
+def test_labels_of_any_alphabet_are_drawn_in_their_direction(tmp_path: Path):
+    school = "\u05d4\u05e9\u05db\u05dc\u05d4"
+    domain = mdp.Domain({school: ["\u05d9\u05e1\u05d5\u05d3\u05d9", "\u5e74\u9f62"], "sex": ["f", "m"]})
+    measured = mdp.select(mdp.Workload(domain, mdp.marginals([1, 2]))).measure(
+        {school: ["\u5e74\u9f62"] * 50, "sex": ["f"] * 50}, mdp.Budget(mu=1)
+    )
+    out = mdp.save_release(measured.reconstruct(), tmp_path / "out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = report_release(out)
+    page = Page(text)
+    keys = [own for tag, own in page.elements if tag == "th" and own.get("scope") == "row"]
+    own = [own for own in keys if own.get("dir") == "auto"]
+    assert len(own) >= 2 + 2 + 3 + 4
+    assert text.count(f'<caption dir="auto">{school}') >= 1
+    assert next(a["download"] for _, a in page.elements if "download" in a) == f"{school}.csv"
 
 
 def test_a_seeded_release_promises_nothing(release: mdp.Release, tmp_path: Path):

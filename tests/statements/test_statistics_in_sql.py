@@ -195,3 +195,63 @@ def test_an_average_of_zeros_and_ones_is_a_share(aggregate: str, unit: str) -> N
     workload = mdp.Workload(mdp.Domain({"sex": ["f", "m"], "age": range(8)}), asked)
     measured = mdp.select(workload).measure({"sex": ["f"], "age": [4]}, mdp.Budget(rho=1))
     assert measured.reconstruct().tables[0].unit == unit
+
+
+def by_sex(release: mdp.Release, asked: str) -> list[dict[str, float]]:
+    """Return the figures of an expression as the rows of a result."""
+    rows = release.sql(f"SELECT sex, {asked} AS n FROM t GROUP BY sex").to_pylist()  # noqa: S608 - no data
+    return [{name.removeprefix("n_"): row[name] for name in row if name != "sex"} for row in rows]
+
+
+def test_standard_errors_of_quotients_by_constants_are_above_0() -> None:
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["sex", "level"]])))
+    for plain, half in zip(by_sex(release, "COUNT(*)"), by_sex(release, "COUNT(*) / -2"), strict=True):
+        assert half["n"] == -plain["n"] / 2
+        assert half["stddev"] == pytest.approx(plain["stddev"] / 2, rel=1e-12)
+        assert (half["lower"], half["upper"]) == pytest.approx(
+            (-plain["upper"] / 2, -plain["lower"] / 2), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_count_that_can_only_be_0_adds_no_error(sign: int) -> None:
+    """Of women no man is counted, and of men all, so that the difference is a count of its own."""
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["sex", "level"]])))
+    high, men = "COUNT(*) FILTER (WHERE level > 2)", "COUNT(*) FILTER (WHERE sex = 'male')"
+    found = by_sex(release, f"{high} - {men}" if sign > 0 else f"{men} - {high}")
+    women, men_below = by_sex(release, high)[0], by_sex(release, "COUNT(*) FILTER (WHERE level <= 2)")[1]
+    for own, same, times in zip(found, (women, men_below), (sign, -sign), strict=True):
+        assert own["n"] == pytest.approx(times * same["n"], abs=1e-9)
+        assert own["stddev"] == pytest.approx(same["stddev"], rel=1e-9)
+
+
+def test_rounded_figures_have_the_errors_and_the_rounded_ends_of_what_is_rounded() -> None:
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["sex", "level"]])), mu=0.1)
+    plain = by_sex(release, "COUNT(*)")
+    for asked, step in (
+        ("ROUND(COUNT(*), -1)", 10.0),
+        ("ROUND(COUNT(*))", 1.0),
+        ("CAST(COUNT(*) AS INT)", 1.0),
+    ):
+        for own, exact in zip(by_sex(release, asked), plain, strict=True):
+            assert own["stddev"] == exact["stddev"]
+            for name in ("n", "lower", "upper"):
+                assert own[name] == np.round(exact[name] / step) * step
+
+
+def test_a_function_without_a_slope_has_no_error_of_0() -> None:
+    """A spread that noise hides is estimated at 0, and so is the square of a difference that it hides."""
+    strategy = mdp.select(mdp.Workload(DOMAIN, mdp.marginals([["sex", "level"], ["sex", "age"]])))
+    release = strategy.measure(TABLE, mdp.Budget(mu=0.004), seed_not_private=1).reconstruct()
+    seen = 0
+    for where in ("level", "age"):
+        for asked in (f"STDDEV_POP({where})", f"1 + STDDEV_POP({where})", f"STDDEV_POP({where}) / COUNT(*)"):
+            for row in by_sex(release, asked):
+                hidden = row["n"] in (None, 0.0, 1.0)
+                seen += hidden
+                assert row["stddev"] is None or row["stddev"] > 0
+                if row["stddev"] is not None and asked.startswith("STDDEV") and "/" not in asked:
+                    half = (row["upper"] - row["lower"]) / 2
+                    assert row["stddev"] == pytest.approx(half / 1.959964, rel=1e-6)
+                assert (row["stddev"] is None) == (row["lower"] is None) == (row["upper"] is None)
+    assert seen

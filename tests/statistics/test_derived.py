@@ -126,6 +126,22 @@ def test_combinations_across_groups(release: mdp.Release):
     assert total["estimate"][0].as_py() == pytest.approx(3 * 4_000, abs=5)
 
 
+@pytest.mark.parametrize("kind", ["ratio", "difference"])
+def test_rows_say_values_once(kind: str) -> None:
+    """Where a value begins and where it ends is no name of a row."""
+    domain = mdp.Domain({"age": {"min": 0, "max": 2}, "pay": {"edges": [0, 10, 20]}})
+    first, second = ("numerator", "denominator") if kind == "ratio" else ("left", "right")
+    release = (
+        mdp.select(mdp.Workload(domain, mdp.marginals(2)))
+        .measure({"age": [0, 1, 2], "pay": [1, 11, 12]}, mdp.Budget(rho=1))
+        .reconstruct()
+    )
+    parts = {first: {"marginals": [["age"]]}, second: {"product": {"pay": {"sets": [[0, 10]]}}}}
+    table = release.answer({kind: parts})
+    assert table[first].to_pylist() == ["age 0", "age 1", "age 2"]
+    assert set(table[second].to_pylist()) == {"pay [0, 10) | [10, 20)"}
+
+
 def test_ratios_agree_with_shares_and_say_in_words_what_they_are(release: mdp.Release):
     women, total = mdp.product(sex={"sets": [["female"]]}), mdp.marginals(0)
     share, ratio = release.share(women), release.ratio(women, total)
