@@ -216,7 +216,7 @@ def test_standard_errors_of_quotients_by_constants_are_above_0() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_count_that_can_only_be_0_adds_no_error(sign: int) -> None:
     """Of women no man is counted, and of men all, so that the difference is a count of its own."""
-    release = released(mdp.Workload(DOMAIN, mdp.marginals([["sex", "level"]])))
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([0, ["sex"], ["level"], ["sex", "level"]])))
     high, men = "COUNT(*) FILTER (WHERE level > 2)", "COUNT(*) FILTER (WHERE sex = 'male')"
     found = by_sex(release, f"{high} - {men}" if sign > 0 else f"{men} - {high}")
     women, men_below = by_sex(release, high)[0], by_sex(release, "COUNT(*) FILTER (WHERE level <= 2)")[1]
