@@ -254,4 +254,10 @@ def test_a_function_without_a_slope_has_no_error_of_0() -> None:
                     half = (row["upper"] - row["lower"]) / 2
                     assert row["stddev"] == pytest.approx(half / 1.959964, rel=1e-6)
                 assert (row["stddev"] is None) == (row["lower"] is None) == (row["upper"] is None)
+        # beside an error that is known the root of 0 still has none
+        spreads, sums = (by_sex(release, f"{count}STDDEV_POP({where})") for count in ("", "COUNT(*) + "))
+        for spread, added in zip(spreads, sums, strict=True):
+            assert (added["stddev"] is None) == (spread["n"] == 0.0)
     assert seen
+    for row in by_sex(release, "POWER(COUNT(*) - COUNT(*), 2)"):
+        assert row == {"n": 0.0, "stddev": None, "lower": None, "upper": None}
