@@ -258,14 +258,14 @@ def test_key_figures_come_first_and_files_in_the_page_are_what_readers_see(publi
 
 
 @pytest.mark.parametrize("rule", [None, 0.33])
-def test_key_figures_are_reliable(rule: float | None, tmp_path: Path):
+def test_key_figures_are_reliable(rule: float | None):
     """Of a total, a mean and a largest group that noise hides none is a key figure, nor is the letter F."""
     domain = mdp.Domain({"sex": ["f", "m"], "area": list("abcde"), "age": {"min": 0, "max": 4}})
     asked = [
         mdp.marginals([0, ["area"]]),
         *map(read_entry, [{"mean": "age", "by": ["sex"]}, {"quantile": {"age": [0.5]}}, {"sum": "age"}]),
     ]
-    few = {"sex": ["f", "m"], "area": ["a", "a"], "age": [1, 3]}
+    few: dict[str, list[object]] = {"sex": ["f", "m"], "area": ["a", "a"], "age": [1, 3]}
     measured = mdp.select(mdp.Workload(domain, *asked)).measure(few, mdp.Budget(mu=0.01), seed_not_private=2)
     release = measured.reconstruct().presented(suppress_above=rule)
     assert tables.key_figures(list(tables.shown_tables(release, release.presentation))) == []
