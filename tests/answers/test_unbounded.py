@@ -174,3 +174,11 @@ def test_what_has_no_bounds_is_unreliable_in_files(home: Path, rule: str, tmp_pa
                 assert judged(str(line["estimate"]), value, suppressed)
                 assert observation["OBS_STATUS"] == ("Q" if suppressed else "U")
                 assert judged(observation["OBS_VALUE"] or "F", value, suppressed)
+
+
+def test_no_axis_reaches_to_what_has_no_bounds(home: Path) -> None:
+    release = mdp.load_release(home)
+    assert max(map(abs, release.table("mean")["estimate"].to_pylist())) > 20
+    [axes] = release.plot("mean").axes
+    assert 1.5 < axes.get_xlim()[0] < axes.get_xlim()[1] < 2.5
+    assert [text.get_text() for text in axes.texts] == ["F", "F"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.answers.quality import UNRELIABLE
+from matrixdp.answers.quality import UNRELIABLE, deviations_of
 from matrixdp.answers.table import BOUND, FIGURES, heading, is_key
 from matrixdp.answers.titles import heads, titles
 from matrixdp.domain import Attribute, Domain
@@ -588,8 +588,9 @@ def _panels(answered: Answered, width: float) -> Figure:
 
 
 def draw_statistic(table: pa.Table, unit: str, title: str = "", say: Words = ENGLISH) -> Figure:
-    """Return the picture of a statistic, as `answered_statistic` reads it."""
-    return draw_answers(answered_statistic(table, unit, say), title)
+    """Return the picture of a statistic, as `answered_statistic` reads it, without what has no bounds."""
+    answered, unbounded = answered_statistic(table, unit, say), np.isinf(deviations_of(table))
+    return draw_answers(answered.without(unbounded) if unbounded.any() else answered, title)
 
 
 # Heat maps of estimates, beside one of their standard errors where these differ.
