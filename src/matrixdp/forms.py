@@ -724,8 +724,9 @@ def shown(address: str) -> str:
     found = _ADDRESS.fullmatch(address)
     if found is None:
         return address
-    place = re.split(r"[?#]", found[2], maxsplit=1)[0]
-    plain = _PLAIN.fullmatch(place)
+    place, *rest = re.split(r"[?#]", found[2], maxsplit=1)
+    # A password may hold what would else end the place.
+    plain = None if ":" in place and "@" in "".join(rest) else _PLAIN.fullmatch(place)
     return f"{found[1].lstrip()}://{'...' if plain is None else plain[1]}"
 
 

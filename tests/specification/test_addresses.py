@@ -40,6 +40,8 @@ def test_addresses_stay_and_paths_are_relative_to_the_file(written, read):
         "postgresql://ann:hunter2@host/people",
         "postgresql://ann:hun@ter2@host/people",
         "postgresql://ann:hunter/2@host/people",
+        "postgresql://ann:hunter#2@host/people",
+        "postgresql://ann:hunter?2@host/people?sslmode=require",
         "postgresql://host/people?password=hunter2",
         "postgresql://host/people?sslpassword=hunter2",
         " postgresql://ann:hunter2@host/people",
