@@ -21,6 +21,8 @@ from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema,
 
 #: A language as BCP 47 writes it: fr, fr-CA, zh-Hant.
 _LANGUAGE = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
+#: Of a line: a key of many parts takes memory that grows with their square.
+_MOST_DOTS = 100
 
 
 @final
@@ -318,11 +320,14 @@ def register_words(path: str | os.PathLike[str]) -> None:
     if not re.fullmatch(_LANGUAGE, file.stem) or file.suffix != ".toml":
         raise SpecificationError.at(place, repr(file.name), "a file that is called as its language: it.toml")
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
+        if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
+            raise ValueError("a line of too many dots")
+        found = tomllib.loads(text)
     except OSError as error:
         expected, code = "a file that can be read", "file-missing"
         raise SpecificationError.at(place, file_problem(error), expected, code=code) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecificationError.at(place, f"no TOML ({error})", "lines of key = text") from None
     english = ENGLISH.texts
     for name, text in found.items():

@@ -181,6 +181,8 @@ def test_an_office_hands_over_its_own_words(folder: Path, tmp_path: Path, regist
         ("it.toml", 'unit = "{unit}{unit}"', "specification"),
         ("it.toml", 'unit = "$x$ {unit}"', "specification"),
         ("it.toml", f'unit = "{1001 * "x"}"', "specification"),
+        ("it.toml", "total = " + "[" * 10_000, "specification"),
+        ("it.toml", "a." * 10_000 + "a = 1", "specification"),
         ("italiano!.toml", 'total = "Totale"', "specification"),
         ("it.yaml", 'total = "Totale"', "specification"),
     ],

@@ -74,6 +74,8 @@ def test_figures_that_differ_by_rounding_follow(released: Path, tmp_path: Path) 
         (with_value("quantile", 1, None), "row 1: quantile says None; 0.5 follows"),
         (with_value("sex", 0, "male"), "row 0: sex says male; female follows"),
         (lambda table: table.slice(1), "has 16 rows; 17 follow"),
+        (with_value("sex", 0, "x" * 2**27), "cannot be read"),
+        (with_value("sex", 0, "x" * 2**20), f"row 0: sex says {'x' * 80}; female follows"),
         (lambda table: table.drop_columns(["sex"]), "has other columns than those that follow"),
         (lambda table: table.replace_schema_metadata(), "does not say whether the noise was seeded"),
         (lambda _: b"PAR1 nothing", "cannot be read"),
