@@ -67,6 +67,16 @@ def test_files_of_other_things_are_refused(tmp_path: Path) -> None:
         assert refused.value.code == code
 
 
+@pytest.mark.parametrize("indices", [[4, 0], [-1, 0]])
+def test_a_sparse_matrix_with_entries_outside_of_it_is_refused(tmp_path: Path, indices: list[int]) -> None:
+    sparse = scipy.sparse.csr_array(np.eye(2, 4))
+    sparse.indices = np.array(indices, dtype=np.int32)
+    scipy.sparse.save_npz(tmp_path / "beyond.npz", sparse)
+    with pytest.raises(WorkloadError) as refused:
+        load_array(tmp_path / "beyond.npz")
+    assert refused.value.code == "damaged-file"
+
+
 def test_csv_files_hold_numbers(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("1, 2.5\n-3e1,4\n")
     assert load_array(tmp_path / "a.csv").tolist() == [[1.0, 2.5], [-30.0, 4.0]]
