@@ -1,5 +1,6 @@
 """Commands on the folder of a release: verify, explain, report and sign."""
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -79,6 +80,22 @@ def test_a_page_lies_beside_the_folder_and_replaces_nothing_by_itself(released: 
     run("report", released, "--force")
     assert f"<h1>{released.name}</h1>" in page.read_text(encoding="utf-8")
     assert mdp.verify_release(released).holds
+
+
+@pytest.mark.parametrize("kind", [[], ["--markdown"]])
+def test_a_full_disk_leaves_the_page_that_was_there(
+    released: Path, tmp_path: Path, kind: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    def half(path: Path, text: str, **_: object) -> None:
+        path.write_bytes(text[:100].encode())
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    page = tmp_path / "page"
+    page.write_text("earlier")
+    monkeypatch.setattr(Path, "write_text", half)
+    run("report", released, "--out", page, "--force", *kind, status=1)
+    assert page.read_text() == "earlier"
+    assert sorted(tmp_path.iterdir()) == [released, page]
 
 
 SPEC = """

@@ -1,6 +1,7 @@
 """Releases as SDMX and DDI: read back, held against their structure, in every language."""
 
 import csv
+import errno
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -145,6 +146,18 @@ def test_the_code_book_has_attributes_values_and_texts(release: mdp.Release, tmp
     assert texts(f"{sex}/d:catgry/d:labl")[:2] == [("en", "female"), ("fr", "femme")]
     assert texts(f"{sex}/d:notes") == [("en", NASTY[1])]
     assert len(book.findall("d:otherMat", DDI)) == len(release.tables)
+
+
+def test_a_workbook_on_a_full_disk_leaves_nothing(
+    release: mdp.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("xlsxwriter.workbook.ZipFile", full)
+    with pytest.raises(OSError, match="No space left"):
+        release.save_tables(tmp_path / "out", format="xlsx")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["sdmx", "ddi", "xlsx"])

@@ -1,5 +1,6 @@
 """The container: arrays come back, numbers alone are in it, and no changed byte passes."""
 
+import errno
 import io
 import zipfile
 from pathlib import Path
@@ -77,6 +78,17 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path):
         archive.close({"format": float("nan")})
     assert [path.name for path in tmp_path.iterdir()] == ["s.mdp"]
     assert (tmp_path / "s.mdp").read_text() == "old"
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "close", full)
+    with pytest.raises(OSError, match="No space left"), ArchiveWriter(tmp_path / "s.mdp") as archive:
+        archive.close({})
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_strategy_saves_to_the_same_content_again(tmp_path: Path):

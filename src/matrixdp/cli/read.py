@@ -6,7 +6,8 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -287,14 +288,22 @@ def _title(entry: Any) -> str:
     return entry.label if isinstance(entry, StatisticEntry) else in_words(entry)
 
 
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """Give the path of what becomes a file at the end, which appears whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
+        made = Path(folder) / "made"
+        yield made
+        made.replace(out)
+
+
 def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
-    """Write answers to a file, which appears whole or not at all."""
+    """Write answers to a file."""
     import pyarrow.parquet as pq
 
     from matrixdp.releases.files import privacy_mark
 
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
-        made = Path(folder) / "answers"
+    with _whole(out) as made:
         if out.suffix.lower() == ".parquet":
             table = _one(tables)
             known = table.schema.metadata or {}
@@ -305,7 +314,6 @@ def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
         else:
             text = f"{_json(release, tables)}\n" if out.suffix.lower() == ".json" else _csv(tables)
             made.write_text(text, encoding="utf-8", newline="")
-        made.replace(out)
 
 
 def _json(release: mdp.Release, tables: Answered) -> str:
@@ -476,7 +484,8 @@ def report(
             maps=named,
             exported=files,
         )
-    path.write_text(page, encoding="utf-8")
+    with _whole(path) as made:
+        made.write_text(page, encoding="utf-8")
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
 
 
@@ -500,7 +509,8 @@ def _explain(folder: Path, out: Path | None, force: bool) -> None:
     check_output("--out", out, force=force)
     text = mdp.explain_release(folder)
     if out is not None:
-        out.write_text(text, encoding="utf-8")
+        with _whole(out) as made:
+            made.write_text(text, encoding="utf-8")
         typer.echo(f"{out}: {len(text.splitlines())} lines.")
     elif sys.stdout.isatty():
         from rich.markdown import Markdown

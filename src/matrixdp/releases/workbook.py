@@ -42,6 +42,7 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
     """
     try:
         import xlsxwriter
+        from xlsxwriter.exceptions import FileCreateError
     except ImportError:
         expected = with_extra("excel")
         raise SpecificationError.at(("format",), "no XlsxWriter", expected, code="missing-library") from None
@@ -54,8 +55,11 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
             raise TooLargeError.at(("tables", one.title), f"{one.rows:,} rows", expected)
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
-    with xlsxwriter.Workbook(str(path), plain) as book:
-        _write_book(book, release, published)
+    try:
+        with xlsxwriter.Workbook(str(path), plain) as book:
+            _write_book(book, release, published)
+    except FileCreateError as error:
+        raise error.args[0] from None
 
 
 @final

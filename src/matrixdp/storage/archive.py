@@ -205,8 +205,10 @@ class ArchiveWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._zip.close()
-        self._partial.unlink(missing_ok=True)
+        try:
+            self._zip.close()  # writes, where the disk may be full
+        finally:
+            self._partial.unlink(missing_ok=True)
 
 
 @final
