@@ -245,8 +245,8 @@ def csv_table(folder: Path) -> Case:
             (_, counts), *_ = source.marginals(domain, [("sex", "age")], replaced)
             records = int(counts.sum())
         else:
-            _, (stream,) = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
-            records = guarded(stream.read_all, "read").num_rows
+            _, streams = guarded(lambda: read_texts([str(path)], domain.names, quoted), "read")
+            records = guarded(streams[str(path)].read_all, "read").num_rows
         lines = data.count(b"\n") + 1
         hold(way == 3 or 0 <= records <= lines, f"{records} records in {lines} lines")
 
@@ -286,7 +286,7 @@ def parquet_table(folder: Path) -> Case:
             hold(counts.min() >= 0, "a count below 0")
         else:
             _, streams = guarded(lambda: read_parquet([str(path)], domain.names), "read")
-            for stream in streams:
+            for stream in streams.values():
                 guarded(stream.read_all, "read")
 
     return unquoted(case)

@@ -88,12 +88,23 @@ def unread(_: pl.DataFrame) -> pl.DataFrame:
     raise AssertionError("the data was touched")
 
 
-def header(head: bytes) -> Callable[[Path], Any]:
-    """Return what checks a CSV file that begins with some bytes."""
+def header(head: bytes, quoted: bool = False, name: str = "t.csv") -> Callable[[Path], Any]:
+    """Return what checks a file that begins with some bytes."""
 
     def attempt(folder: Path) -> Any:
-        (folder / "t.csv").write_bytes(head)
-        return open_source(folder / "t.csv").check(AGE)
+        (folder / name).write_bytes(head)
+        return open_source(folder / name, quoted_newlines=quoted).check(AGE)
+
+    return attempt
+
+
+def pattern(*tables: dict[str, Any], domain: Domain = AGE) -> Callable[[Path], Any]:
+    """Return what checks a pattern of Parquet files."""
+
+    def attempt(folder: Path) -> Any:
+        for place, columns in enumerate(tables):
+            parquet(pa.table(columns), folder, f"{place}.parquet")
+        return open_source(folder / "*.parquet").check(domain)
 
     return attempt
 
@@ -104,8 +115,16 @@ def stored(column: Any, **others: Any) -> Callable[[Path], Any]:
     )
 
 
+#: What follows the header of a file whose lines end in carriage returns: no record, and some.
+MAC = (b"", b"3,m\r", b"\xff\0,\r", b'"\n\r')
+OTHERS = (
+    b"SQLite format 3\0", b"PAR1\x15\4", b"\x1f\x8b\x08", b"PK\3\4", b"BZh91AY&SY",
+    b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0",
+)  # fmt: skip
+DAY = Domain({"age": SPAN | {"by": "day"}})
 CSV = {"t.csv": "age,person\n1,ann\n"}
 DB = {"t.db": PEOPLE, "u.db": PEOPLE}
+SCHEMAS = "; ".join(f"CREATE SCHEMA {s}; CREATE TABLE {s}.u (age INT)" for s in ("r", "s"))
 LIMITS = [(THREADS, text) for text in ("0", "-1", "all", "2.5")]
 LIMITS += [(MEMORY_LIMIT, text) for text in ("80%", "4", "4GB'", "much", "9999999TB")]
 #: By the code of the error, and its place where one is named.
@@ -121,11 +140,23 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "a header cut within a letter": header(b"age,\xe2\x82\n"),
         "a header in UTF-16": header("age\n3\n".encode("utf-16")),
         "a header in UTF-16 without a mark": header("age\n3\n".encode("utf-16-be")),
+        "a header in UTF-16 of Windows": header("age\r\n3\r\n".encode("utf-16-le")),
+        **{f"lines of Macs, {records!r}": header(b"age,sex\r" + records) for records in MAC},
+        "lines of Macs behind a mark": header(b"\xef\xbb\xbfage\r3\r"),
+        "lines that end in two carriage returns": header(b"age\r\r\n3\r\r\n"),
+        "a line of Excel": header(b"sep=;\r\nage;sex\r\n3;m\r\n"),
+        "a header without an end": header(b"age," + b"\xc3\xa9" * 2**21),
+        "a header without an end, quoted": header(b'"age\n' + b"x\n" * 2**21, True),
+        "gzip in gzip by name": header(b"age\n", name="t.csv.gz"),
+        **{f"{start[:4]!r} called CSV": header(start + b"\n") for start in OTHERS},
+        "SQLite called .db": header(OTHERS[0], name="t.db"),
+        "SQLite called .sqlite3": header(OTHERS[0], name="t.sqlite3"),
+        "Parquet called .db": header(OTHERS[1], name="t.db"),
+        "gzip called .parquet": header(OTHERS[2], name="t.parquet"),
     },
     ("empty", ""): {"an empty file": header(b""), "an empty gzip file": asked("t.csv.gz", {"t.csv.gz": ""})},
     ("engine-failed", ""): {
         **{f"an empty file {name}": asked(name, {name: ""}) for name in ("t.parquet", "t.duckdb")},
-        "a column of pandas twice": checked(pd.DataFrame([[1, 2]], columns=["age", "age"])),
     },
     ("not-supported", ""): {
         f"Polars {version}": lazily(version) for version in ("1.34.0", "1.36.1", "1.44.1", "1.9.0b2")
@@ -141,6 +172,8 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "a table of an address": lambda: open_source("s3://bucket/a.parquet", table_name="people"),
     },
     ("unknown-name", ""): {
+        "an unknown ending": opened("t.dat", {"t.dat": "age"}),
+        "a table of several schemas": asked("t.db", {"t.db": SCHEMAS}, table_name="u"),
         "no single table": asked("t.db", {"t.db": f"{PEOPLE}; CREATE TABLE more AS FROM people"}),
         "no such table": asked("t.db", DB, table_name="persons"),
         "no single table of SQLite": sqlite(None, PEOPLE, "CREATE TABLE more (age)"),
@@ -157,6 +190,8 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     },
     ("duplicate", ""): {
         "an engine twice": lambda: register_source("path", callable, "nothing:nothing"),
+        "a column of pandas twice": checked(pd.DataFrame([[1, 2]], columns=["age", "age"])),
+        "a column of PyArrow twice": checked(pa.table([[1], [2]], names=["age", "age"])),
         "a column twice": asked("t.csv", {"t.csv": "age,age\n1,2\n"}),
         "an id twice": asked("t.csv", {"t.csv": "age,person,person\n0,Waldemar,1\n"}, unit=PERSON),
         "a column to draft twice": lambda folder: opened("t.csv", {"t.csv": "a,b,a\n"})(folder).columns(),
@@ -167,6 +202,17 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
     },
     ("missing-column", ""): {
         "no column": checked({"Age": [1]}),
+        "no column but one with spaces": asked("t.csv", {"t.csv": "sex, age\nm,3\n"}),
+        "no column below a comment": asked("t.csv", {"t.csv": "# of 2024\nage\n3\n"}),
+        "no column with a text for its name": checked(
+            pd.DataFrame([[1]]), Domain({"a": {"min": 0, "max": 3, "column": "0"}})
+        ),
+        "no array with a text for its name": checked(
+            {0: [1]}, Domain({"a": {"min": 0, "max": 3, "column": "0"}})
+        ),
+        "no column in a file of a pattern": asked("*.csv", {"1.csv": "age\n1\n", "2.csv": "Age\n1\n"}),
+        "no column in a Parquet file of a pattern": pattern({"age": [1]}, {"Age": [1], "sex": [1]}),
+        "no column in the first Parquet file": pattern({"Age": [1], "sex": ["x"]}, {"age": [1]}),
         "no columns": checked(pa.table({"Age": [1]}), Domain({"sex": ["f"], "age": 4})),
         "no column of another name": checked({"age": [1]}, READ),
         "no id": person({"age": [0]}),
@@ -176,9 +222,19 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "arrays of two lengths": checked(
             {"sex": ["male"], "age": [1, 2]}, Domain({"sex": ["male"], "age": 4})
         ),
+        "arrays of two dimensions": checked({"age": np.zeros((2, 2))}),
+        "arrays of none": checked({"age": np.array(3)}),
+        "structures of several values": checked(np.zeros(2, [("age", "i4", 2)])),
         "ids of another length": person({"age": [0, 1], "person": [0]}),
     },
     ("wrong-kind", ""): {
+        **{f"arrays of {kind}": checked({"age": np.zeros(2, kind)}) for kind in ("c16", "m8[s]", "S1", "V4")},
+        "a series of complex numbers": checked({"age": pd.Series([1j])}),
+        "complex numbers of pandas": checked(pd.DataFrame({"age": [1j]})),
+        "periods of pandas": checked(pd.DataFrame({"age": pd.period_range("2020", "2022", freq="Y")})),
+        "integers for days in a file of a pattern": pattern(
+            {"age": pa.array([1], pa.date32())}, {"age": [1]}, domain=DAY
+        ),
         "integers for days": held(pa.array([1]), **SPAN, by="day"),
         "booleans for days": held(pa.array([True]), **SPAN, by="day"),
         "dates for hours": held(pa.array([1], pa.date32()), **SPAN, by="hour"),

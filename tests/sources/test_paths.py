@@ -1,15 +1,18 @@
 """Files: CSV, Parquet and DuckDB databases."""
 
 import gzip
+import re
+import tracemalloc
 
 import duckdb
 import pyarrow as pa
 import pytest
 
 from matrixdp.domain.rules import Kind
+from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
 from matrixdp.sources.columns import parquet_kinds
-from tests.sources.ways import cells, database, parquet
+from tests.sources.ways import PEOPLE, cells, counts, database, parquet
 
 
 def write(path, text):
@@ -71,6 +74,28 @@ def test_a_malformed_record_changes_no_other(tmp_path, case):
     assert cells(path) == sorted([(0, 1), (0, 2), (0, 3), *meant])
 
 
+@pytest.mark.parametrize(
+    "records", [b"", b"male,3\r", b"m\xffle,3\r", b"\0\r", b'"\n,\r', b"male,3\r" * 2**20]
+)
+@pytest.mark.parametrize("quoted", [False, True])
+def test_where_lines_end_in_carriage_returns_no_record_is_told_or_decides_what_is(tmp_path, records, quoted):
+    source = open_source(write(tmp_path / "t.csv", b"sex,age\r" + records), quoted_newlines=quoted)
+    for reads in (source.columns, lambda: source.check(PEOPLE), lambda: counts(source, PEOPLE)):
+        with pytest.raises(SourceError) as caught:
+            reads()
+        assert str(caught.value).endswith("convert it by `tr '\\r' '\\n' < OLD > NEW`")
+        assert not {"sex", "male"} & {*re.findall(r"\w+", str(caught.value))}
+
+
+def test_a_bomb_without_a_line_end_is_read_no_further_than_a_header_may_go(tmp_path):
+    path = write(tmp_path / "t.csv.gz", gzip.compress(b"x" * 2**26))
+    tracemalloc.start()
+    with pytest.raises(SourceError, match="4194304"):
+        open_source(path).check(PEOPLE)
+    assert tracemalloc.get_traced_memory()[1] < 2**26
+    tracemalloc.stop()
+
+
 def test_columns_without_a_name_are_left_out(tmp_path):
     assert list(open_source(write(tmp_path / "u.csv", "sex;age;;\n")).columns()) == ["sex", "age"]
 
@@ -101,6 +126,17 @@ def test_a_database_of_several_tables(tmp_path):
         connection.execute('CREATE SCHEMA other; CREATE VIEW other."a ""b""" AS SELECT * FROM main.people')
     for name in ('a "b"', "people", "main.people"):
         assert cells(path, table_name=name) == [(0, 4), (1, 3)]
+
+
+def test_the_exact_name_of_a_table_is_meant_before_that_of_another_schema(tmp_path):
+    path = database(
+        tmp_path / "t.db",
+        "CREATE TABLE t AS SELECT 'male' AS sex, 3 AS age; CREATE SCHEMA s",
+        "CREATE TABLE s.t AS SELECT 'male' AS sex, 4 AS age",
+        "CREATE TABLE \"s.t\" AS SELECT 'male' AS sex, 5 AS age",
+    )
+    found = {name: cells(path, table_name=name) for name in ("t", "main.t", "s.t", "main.s.t")}
+    assert found == {"t": [(1, 3)], "main.t": [(1, 3)], "s.t": [(1, 4)], "main.s.t": [(1, 5)]}
 
 
 TOLD = (

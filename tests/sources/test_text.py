@@ -40,9 +40,9 @@ def one_by_one(data, quoted_newlines):
 
 def read(folder, data, quoted_newlines=False):
     (folder / "t.csv").write_bytes(data)
-    headers, (stream,) = read_texts([str(folder / "t.csv")], ["n", "c"], quoted_newlines)
+    headers, streams = read_texts([str(folder / "t.csv")], ["n", "c"], quoted_newlines)
     assert headers == [["c", "n"]]
-    found = stream.read_all()
+    found = next(iter(streams.values())).read_all()
     return list(zip(found["a0"].to_pylist(), found["a1"].to_pylist(), strict=True))
 
 
@@ -104,7 +104,8 @@ def test_threads_read_next_to_each_other_what_the_module_csv_would_not(
     for name, data in (("a.csv", lines), ("b.csv", lines + odd + b"male,5\n")):
         (tmp_path / name).write_bytes(data)
     first, second = (
-        read_texts([str(tmp_path / name)], ["n", "c"], quoted_newlines)[1][0] for name in ("a.csv", "b.csv")
+        read_texts([str(tmp_path / name)], ["n", "c"], quoted_newlines)[1][str(tmp_path / name)]
+        for name in ("a.csv", "b.csv")
     )
     monkeypatch.setattr(text, "_BATCH", 4)
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:

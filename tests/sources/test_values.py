@@ -1,5 +1,6 @@
 """Columns as they are stored: bytes that are no text, types that cannot be read, and what is assumed."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,27 @@ def test_parquet_files_of_different_types(tmp_path):
     tables = [
         {"sex": ["male", "x"], "age": [3, 3]},
         {"age": ["4", "oops"], "sex": texts([b"female", b"\xff"], pa.string()), "note": [1, 2]},
-        {"sex": ["male"]},
-        {"note": [1.5]},
+        {"sex": ["male"], "age": pa.nulls(1)},
+        {"sex": ["male"], "age": [True], "Sex": [1.5]},
         {"age": pa.array([5.0], pa.float16()), "sex": pa.array(["male"]).dictionary_encode()},
     ]
     for index, columns in enumerate(tables):
         parquet(pa.table(columns), tmp_path, f"{index}.parquet")
-    assert cells(tmp_path / "*.parquet") == [(0, 4), (1, 3), (1, 5)]
+    assert cells(tmp_path / "*.parquet") == [(0, 4), (1, 1), (1, 3), (1, 5)]
     assert counts(tmp_path / "*.parquet", PEOPLE, (), mdp.OutOfDomain({"sex": 0, "age": 0})) == 7
+
+
+def test_every_file_of_a_pattern_is_read_by_its_own_types(tmp_path):
+    domain = mdp.Domain({"a": ["1", "true", "2020-01-01"]})
+    for index, values in enumerate(([1, 2], [True], [date(2020, 1, 1)])):
+        parquet(pa.table({"a": values}), tmp_path, f"{index}.parquet")
+    assert counts(tmp_path / "*.parquet", domain) == [1, 1, 1]
+
+
+def test_sparse_columns_of_pandas_are_read_as_what_they_hold():
+    sexes = pd.arrays.SparseArray(["male", None, 3], dtype=pd.SparseDtype(object))
+    frame = pd.DataFrame({"sex": sexes, "age": pd.arrays.SparseArray([3, 0, 0])})
+    assert cells(frame) == [(1, 3)]
 
 
 def with_enumeration(path: Path, name: str) -> None:

@@ -145,13 +145,21 @@ class Request:
             Names those that are missing, or there twice, and nothing of the table: what stands where names of
             columns should may be a record.
         """
-        listed = [str(column) for column in columns]
+        named = list(columns)
+        listed = [column for column in named if isinstance(column, str)]
         missing = [name for name in self.columns if name not in listed]
         if missing:
             word = "column" if len(missing) == 1 else "columns"
-            raise SourceError(
-                f"the table has no {word} {', '.join(map(repr, missing))}; {_NAMED}", code="missing-column"
-            )
+            told = f"the table has no {word} {', '.join(map(repr, missing))}; {_NAMED}"
+            near = {str(column).strip().casefold() for column in named}
+            like = next((name for name in missing if name.strip().casefold() in near), None)
+            if like is not None:
+                told += (
+                    f"; a name there differs from {like!r} in case, in spaces around it, or as it is no text"
+                )
+            if listed and listed[0].startswith("#"):
+                told += "; the first name begins with '#': if that is a comment, delete its line"
+            raise SourceError(told, code="missing-column")
         for name in self.columns:
             if listed.count(name) > 1:
                 raise SourceError(f"the table has several columns named {name!r}", code="duplicate")
@@ -511,10 +519,16 @@ class TableSource(Source):
         Names leave out the default schema.
         """
         wanted = self.table_name
-        found = [table for table in tables if wanted in (None, table[1], f"{table[0]}.{table[1]}")]
+        whole = [f"{schema}.{name}" for schema, name, *_ in tables]
+        names = [
+            table[1] if table[0] == default and table[1] not in whole else own
+            for table, own in zip(tables, whole, strict=True)
+        ]
+        if wanted in names:
+            return tables[names.index(wanted)]
+        found = [table for table, own in zip(tables, whole, strict=True) if wanted in (None, table[1], own)]
         if len(found) == 1:
             return found[0]
-        names = [name if schema == default else f"{schema}.{name}" for schema, name, *_ in tables]
         listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
         more = ", ..." if len(names) > _MOST_LISTED else ""
         number = "several tables" if found else "no table"

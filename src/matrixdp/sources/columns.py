@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
@@ -104,32 +103,32 @@ def stream(types: Sequence[Any], parts: Iterable[tuple[int, Iterable[list[Any]]]
 
 def read_parquet(
     files: Sequence[str], wanted: Sequence[str], placed: bool = False
-) -> tuple[list[list[str]], list[Any]]:
-    """Return the names of all columns of Parquet files, and streams of the wanted ones, their texts `LISTED`.
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """Return the columns of each of some Parquet files, and streams of the wanted ones, their texts `LISTED`.
 
-    There is one stream for all files in which these are of the same types. There is none where DuckDB reads
-    every value itself: no wanted column holds texts or timestamps in other units than microseconds, and no
-    two names differ in case alone. Where records are to be `placed` the streams have one more column, with
-    the place of each record among those of all files.
+    There is one stream for all files in which these are of the same types, by the first of them. There is
+    none where DuckDB reads every value itself: all files have the same types, none that of texts or of
+    timestamps in other units than microseconds, and no two names differ in case alone. Where records are to
+    be `placed` the streams have one more column, with the place of each record among those of all files.
     """
-    names: Counter[str] = Counter()
+    told: list[list[str]] = []
     alike: dict[tuple[Any, ...], list[tuple[int, str]]] = {}
     written = [parquet.read_metadata(file) for file in files]
     starts = accumulate((one.num_rows for one in written), initial=0)
     for file, one, first in zip(files, written, starts, strict=False):
         held = one.schema.to_arrow_schema()
-        names |= Counter(held.names)
+        told.append(held.names)
         types = tuple(_type(one.schema, held, name) for name in wanted)
         alike.setdefault(types, []).append((first, file))
     plainly = not any(_is_changed(getattr(own, "value_type", own)) for types in alike for own in types)
-    told = [list(names.elements())]
-    if plainly and not placed and len({name.casefold() for name in names}) == len(names):
-        return told, []
-    streams = []
+    names = {name for header in told for name in header}
+    if plainly and len(alike) == 1 and not placed and len({*map(str.casefold, names)}) == len(names):
+        return told, {}
+    streams = {}
     for types, own in alike.items():
         parts = [(first, _columns(file, wanted, types)) for first, file in own]
         kept = [LISTED if is_text(held) else plain_type(held) for held in types]
-        streams.append(stream(kept, parts, placed))
+        streams[own[0][1]] = stream(kept, parts, placed)
     return told, streams
 
 
@@ -163,12 +162,8 @@ def _type(written: Any, held: Any, name: str) -> Any:
 def _columns(file: str, wanted: Sequence[str], types: Sequence[Any]) -> Iterator[list[Any]]:
     texts = [name for name, held in zip(wanted, types, strict=True) if is_text(held)]
     with parquet.ParquetFile(file, read_dictionary=texts) as held:
-        present = [name for name in wanted if name in held.schema_arrow.names]
-        for batch in held.iter_batches(_BATCH, columns=present):
-            yield [
-                _as(batch.column(name), own) if name in present else arrow.nulls(batch.num_rows)
-                for name, own in zip(wanted, types, strict=True)
-            ]
+        for batch in held.iter_batches(_BATCH, columns=wanted):
+            yield [_as(batch.column(name), own) for name, own in zip(wanted, types, strict=True)]
 
 
 def _as(column: Any, held: Any) -> Any:

@@ -38,8 +38,8 @@ _PARSED = arrow.dictionary(arrow.int32(), arrow.string())
 
 def read_texts(
     files: Sequence[str], wanted: Sequence[str], quoted_newlines: bool, placed: bool = False
-) -> tuple[list[list[str]], list[Any]]:
-    """Return the headers of CSV files and one stream of their records, each column `LISTED`.
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """Return the headers of CSV files and one stream of their records, by the first, each column `LISTED`.
 
     Records that are `placed` have the place of each as a last column.
     """
@@ -48,7 +48,8 @@ def read_texts(
         _read(file, _Layout(delimiter, header, wanted), quoted_newlines)
         for file, (delimiter, header) in zip(files, found, strict=True)
     )
-    return [header for _, header in found], [stream([LISTED] * len(wanted), [(0, columns)], placed)]
+    streams = {files[0]: stream([LISTED] * len(wanted), [(0, columns)], placed)}
+    return [header for _, header in found], streams
 
 
 @final

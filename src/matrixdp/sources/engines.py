@@ -149,7 +149,11 @@ def _is_relation(table: object) -> bool:
 def _is_frame(table: object) -> bool:
     import narwhals as nw
 
-    return isinstance(nw.from_native(cast("Any", table), pass_through=True), nw.DataFrame)
+    try:
+        return isinstance(nw.from_native(cast("Any", table), pass_through=True), nw.DataFrame)
+    except nw.exceptions.DuplicateError:
+        told = "the table has several columns of one name (pandas: `frame.columns.duplicated()`)"
+        raise SourceError(f"{told}; give each a name of its own", code="duplicate") from None
 
 
 def _is_lazy(package: str, name: str) -> Callable[[object], bool]:

@@ -19,7 +19,7 @@ from matrixdp.sources.headers import column_names, read_header
 #: Records of the file at a position have their places from this multiple of it.
 _PLACES = 2**40
 
-Read = Callable[[Sequence[str], Sequence[str], bool], tuple[list[list[str]], list[Any]]]
+Read = Callable[[Sequence[str], Sequence[str], bool], tuple[list[list[str]], dict[str, Any]]]
 Kinds = Callable[[Sequence[str], Sequence[str]], Mapping[str, Kind] | None]
 
 
@@ -38,9 +38,9 @@ class Format:
         What the guarantee assumes of its tables.
     read : callable
         Takes files, the columns that are wanted, and whether their records are to be placed. Returns the
-        names of columns, in lists where none may be missing or stand twice, and streams of the wanted columns
-        in that order, with the place of each record where that is asked. There are none where DuckDB reads
-        the files without failing on any value.
+        names of the columns of each, and streams of the wanted columns in that order, with the place of each
+        record where that is asked, by the first of the files that a stream is of. There are none where DuckDB
+        reads the files without failing on any value.
     kinds : callable
         Takes files and columns, and returns what these hold where the files say so by themselves; None where
         that takes an engine.
@@ -53,7 +53,7 @@ class Format:
     name: str
     endings: tuple[str, ...]
     assumptions: tuple[str, ...] = (INFERRED,)
-    read: Read = lambda *_: ([], [])
+    read: Read = lambda *_: ([], {})
     kinds: Kinds = lambda *_: None
     names: Callable[[str], list[str]] | None = None
     is_database: bool = False
@@ -122,7 +122,8 @@ def find_format(name: str, remote: bool = False) -> tuple[Format, str] | None:
 
 def expected_endings(remote: bool = False) -> str:
     """Return the endings of all formats in words."""
-    return "a name that ends in " + ", ".join(_endings(remote))
+    addresses = "" if remote else "; or an address, such as sqlite:///people.sqlite"
+    return f"a name that ends in {', '.join(_endings(remote))}{addresses}"
 
 
 def _endings(remote: bool = False) -> list[str]:
@@ -136,18 +137,18 @@ def _opened(reader: Callable[[str], Any], file: str) -> Any:
 
 def _read_arrow(
     opened: Callable[[str], Any], files: Sequence[str], wanted: Sequence[str], placed: bool
-) -> tuple[list[list[str]], list[Any]]:
+) -> tuple[list[list[str]], dict[str, Any]]:
     from matrixdp.sources.columns import plain, plain_type, stream
 
     readers = [opened(file) for file in files]
     headers = [list(reader.schema.names) for reader in readers]
     if any(header.count(name) != 1 for header in headers for name in wanted):
-        return headers, []
-    streams = []
+        return headers, {}
+    streams = {}
     for i, reader in enumerate(readers):
         types = [plain_type(reader.schema.field(name).type) for name in wanted]
         columns = ([plain(batch.column(name)) for name in wanted] for batch in reader)
-        streams.append(stream(types, [(_PLACES * i, columns)], placed))
+        streams[files[i]] = stream(types, [(_PLACES * i, columns)], placed)
     return headers, streams
 
 
@@ -181,4 +182,6 @@ PARQUET = Format(
     kinds=_later("columns:parquet_kinds"),
 )
 DUCKDB = Format("DuckDB", (".duckdb", ".ddb", ".db"), is_database=True)
-_FORMATS = [CSV, PARQUET, DUCKDB]
+OURS = (CSV, PARQUET, DUCKDB)
+"""The formats of this package."""
+_FORMATS = [*OURS]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import IO, cast
 
@@ -14,6 +16,9 @@ from matrixdp.errors import SourceError
 
 _DELIMITERS = (",", ";", "\t", "|")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LONGEST = 2**22
+"""The most bytes of what names the columns."""
+_SAVE = "save the table as CSV UTF-8, or convert it by "
 MARK = b"\xef\xbb\xbf"
 """What may stand at the beginning of a text in UTF-8."""
 
@@ -36,33 +41,50 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
 
     The delimiter is the one that gives the most of the wanted names, or of any where none are given.
     """
-    _check_encoding(file)
+    head = _read_head(file, quoted_newlines)
     rows: dict[str, list[str]] = {}
     for delimiter in ("\t",) if ".tsv" in Path(file.lower()).suffixes[-2:] else _DELIMITERS:
-        with opened_text(file) as data:
-            rows[delimiter] = next(read_rows(data, delimiter, quoted_newlines), [])
+        lines = BytesIO(head)
+        rows[delimiter] = next(read_rows(lines, delimiter, quoted_newlines), [])
+        if lines.tell() == _LONGEST:
+            raise _fault(file, f"does not end within {_LONGEST} bytes", "check how its lines end")
     best = max(rows, key=lambda own: len(rows[own] if wanted is None else set(rows[own]) & set(wanted)))
     if not rows[best]:
         raise SourceError(f"{file!r} is empty; its first line must name the columns", code="empty")
     return best, rows[best]
 
 
-def _check_encoding(file: str) -> None:
-    """Reject a file whose first line is not UTF-8, and only that: no record makes it reject a table."""
+def _read_head(file: str, quoted_newlines: bool) -> bytes:
+    """Return the first line, and what follows it where quotes may hold line ends.
+
+    The line alone makes it reject a table. Behind a carriage return may be records, and nothing that stands
+    there decides what is said.
+    """
     with opened_text(file) as data:
-        line = data.readline()
-    marked = line.startswith(_WIDE_MARKS)
-    if marked or b"\0" in line:
-        coding, found = "UTF-16", "is UTF-16" if marked else "has zero bytes, as UTF-16 has"
-    else:
-        with suppress(UnicodeDecodeError):
-            line.decode()
-            return
-        coding, found = "WINDOWS-1252", "is not UTF-8 (but Windows-1252, perhaps)"
-    raise SourceError(
-        f"{file!r}: the first line, which names the columns, {found}; save the table as CSV UTF-8, or "
-        f"convert it by `iconv -f {coding} -t UTF-8 OLD > NEW`"
-    )
+        head = data.read(_LONGEST) if quoted_newlines else data.readline(_LONGEST)
+    names, returned, rest = head[: head.find(b"\n") + 1 or None].partition(b"\r")
+    marked = names.startswith(_WIDE_MARKS)
+    if marked or b"\0" in names:
+        found = "is UTF-16" if marked else "has zero bytes, as UTF-16 has"
+        raise _fault(file, found, f"{_SAVE}`iconv -f UTF-16 -t UTF-8 OLD > NEW`")
+    if returned and rest != b"\n":
+        if rest.strip(b"\r") == b"\n":
+            raise _fault(file, "ends in several carriage returns", "convert it by `tr -d '\\r' < OLD > NEW`")
+        found = "has carriage returns inside, as in files whose lines end in nothing else (old Macs)"
+        raise _fault(file, found, f"{_SAVE}`tr '\\r' '\\n' < OLD > NEW`")
+    if re.fullmatch(rb"(?i)sep=.\n?", names):
+        raise _fault(file, "is `sep=`, which Excel alone reads", "delete it by `tail -n +2 OLD > NEW`")
+    try:
+        # What is cut may end within a letter.
+        codecs.getincrementaldecoder("utf-8")().decode(names, final=len(head) < _LONGEST)
+    except UnicodeDecodeError:
+        found = "is not UTF-8 (but Windows-1252, perhaps)"
+        raise _fault(file, found, f"{_SAVE}`iconv -f WINDOWS-1252 -t UTF-8 OLD > NEW`") from None
+    return head
+
+
+def _fault(file: str, found: str, cure: str) -> SourceError:
+    return SourceError(f"{file!r}: the first line, which names the columns, {found}; {cure}")
 
 
 @contextmanager

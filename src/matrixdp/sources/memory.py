@@ -30,6 +30,10 @@ _SHORTER = ("ns", "ps", "fs", "as")
 """The units of NumPy whose moments are no Python objects."""
 
 
+_NEVER = ("c", "m", "S", "V")
+"""The kinds of NumPy of which no attribute reads a value: complex numbers, durations, bytes, structures."""
+
+
 @final
 class FrameSource(OrderedSource):
     """A table in memory: pandas, Polars, PyArrow and others of that kind."""
@@ -68,7 +72,10 @@ class ArraysSource(OrderedSource):
 
     def _check_lengths(self, request: Request) -> set[int]:
         request.check_columns(self._arrays)
-        lengths = guarded(lambda: {len(self._arrays[name]) for name in request.columns})
+        arrays = [self._arrays[name] for name in request.columns]
+        if any(getattr(one, "ndim", 1) != 1 for one in arrays):
+            raise SourceError("the arrays of the table must have one dimension", code="wrong-size")
+        lengths = guarded(lambda: set(map(len, arrays)))
         if len(lengths) > 1:
             raise SourceError("the arrays of the table must have one length", code="wrong-size")
         return lengths
@@ -90,6 +97,9 @@ class RelationSource(ComputedSource):
 
 def _array(values: Any, *, empty: bool = False) -> Any:
     """Return an array for `_encoded`; where it is to be empty, none of its values is looked at."""
+    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    if kind in _NEVER:
+        return arrow.nulls(0 if empty else len(values), arrow.binary())
     if not isinstance(values, np.ndarray):
         return [] if empty else list(values)
     held = values[:0] if empty else values
@@ -109,10 +119,18 @@ def read_frame(request: Request, frame: Any) -> Read:
 
 def _column(frame: nw.DataFrame[Any], name: str) -> Any:
     series = frame[name]
+    own = getattr(series.to_native(), "dtype", None)
+    if str(own).startswith("Sparse"):
+        series = nw.from_native(series.to_native().sparse.to_dense(), series_only=True)
     if series.dtype in (nw.Int128, nw.UInt128):
         # Arrow has no such integers; numbers are compared as doubles all the same.
         series = series.cast(nw.Float64())
-    return series.to_list() if _holds_objects(series) else series.to_arrow()
+    if _holds_objects(series):
+        return series.to_list()
+    if series.dtype == nw.Unknown and series.implementation.is_pandas_like() and "pyarrow" not in str(own):
+        # Complex numbers, periods, intervals: their type alone has them rejected, as bytes are.
+        return arrow.nulls(len(series), arrow.binary())
+    return series.to_arrow()
 
 
 def _encoded(

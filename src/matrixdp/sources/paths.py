@@ -36,6 +36,17 @@ _NEEDED = (
     "reading https:// and s3:// needs DuckDB's extension httpfs, which nothing here downloads by itself; "
     "install it once: python -c \"import duckdb; duckdb.sql('INSTALL httpfs')\""
 )
+_GZIP = b"\x1f\x8b"
+#: What files begin with, what they are, the endings that say so, and what to do about it.
+_STARTS: tuple[tuple[bytes, str, tuple[str, ...], str], ...] = (
+    (b"SQLite format 3\0", "an SQLite database", (), "its address, sqlite:///{}"),
+    (_GZIP, "compressed by gzip", (".gz",), "a name that ends in .gz, such as table.csv.gz"),
+    (b"PAR1\x15", "Parquet", formats.PARQUET.endings, "a name that ends in .parquet"),
+    (b"PK\3\4", "a ZIP archive or an Excel workbook", (), "CSV UTF-8: unpack it, or save it as such"),
+    (b"BZh91AY&SY", "compressed by bzip2", (), "CSV: `bzip2 -dc OLD > NEW`"),
+    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", (), "CSV: `zstd -dc OLD > NEW`"),
+    (b"\xfd7zXZ\0", "compressed by xz", (), "CSV: `xz -dc OLD > NEW`"),
+)
 _conflict = partial(SourceError, code="conflict")
 
 
@@ -61,6 +72,9 @@ def open_path(
     name = os.fspath(path)
     files = _files(name)
     found = [formats.find_format(file) for file in files]
+    for file, one in zip(files, found, strict=True):
+        if one is None or one[0] in formats.OURS:
+            base.guarded(partial(_check_start, file), f"open {file!r}")
     if None in found:
         unknown = repr(files[found.index(None)])
         raise SourceError.at((), unknown, formats.expected_endings(), code="unknown-name")
@@ -76,6 +90,17 @@ def open_path(
     if held.is_database:
         return DatabaseSource(files[0], table_name)
     return FileSource(name, files, formats.QUOTED if quoted_newlines else held)
+
+
+def _check_start(file: str) -> None:
+    """Reject a file that begins as one of another format than its name says."""
+    with Path(file).open("rb") as data:
+        start = data.read(16)
+    for begins, what, endings, expected in _STARTS:
+        if start.startswith(begins) and not file.lower().endswith(endings):
+            raise SourceError.at((), f"{file!r}, which is {what}", expected.format(file))
+    if start and file.lower().endswith(".gz") and not start.startswith(_GZIP):
+        raise SourceError.at((), f"{file!r}, which is not compressed by gzip", "a name without .gz")
 
 
 @final
@@ -120,7 +145,7 @@ class FileSource(base.OrderedSource):
             # A bracket in the name of a file that exists is not a pattern any more.
             return connection.read_parquet([glob.escape(file) for file in self._files], union_by_name=True)
         names = [name for name in dict.fromkeys(self._format.names(self._files[0])) if name]
-        held = _union(map(connection.from_arrow, self._format.read(self._files, names, False)[1]))
+        held = _union(map(connection.from_arrow, self._format.read(self._files, names, False)[1].values()))
         own = zip(held.columns, names, strict=True)
         return held.project(", ".join(f"{identifier(column)} AS {identifier(name)}" for column, name in own))
 
@@ -145,12 +170,27 @@ class FileSource(base.OrderedSource):
 
         placed = request.unit.id is not None
         headers, streams = self._format.read(self._files, request.columns, placed)
-        for header in headers:
-            request.check_columns(header)
-        if streams:
-            return _union(encode_batches(request, held.schema, held, connection) for held in streams)
+        for file, header in zip(self._files, headers, strict=True):
+            with self._naming(file):
+                request.check_columns(header)
+        encoded = []
+        for file, held in streams.items():
+            with self._naming(file):
+                encoded.append(encode_batches(request, held.schema, held, connection))
+        if encoded:
+            return _union(encoded)
         stored = self.records(connection)
         return encode(stored, request, columns=stored.columns)
+
+    @contextmanager
+    def _naming(self, file: str) -> Iterator[None]:
+        """Name the file that an error is about, where the table is several."""
+        try:
+            yield
+        except SourceError as error:
+            if len(self._files) == 1:
+                raise
+            raise SourceError(f"{file!r}: {error}", code=error.code) from None
 
 
 @final
