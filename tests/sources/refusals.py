@@ -1,5 +1,6 @@
 """What sources reject, by names and types alone; a table of files is made in the folder of an attempt."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,9 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[..., Any]]] = {
         "a line of Excel": header(b"sep=;\r\nage;sex\r\n3;m\r\n"),
         "a header without an end": header(b"age," + b"\xc3\xa9" * 2**21),
         "a header without an end, quoted": header(b'"age\n' + b"x\n" * 2**21, True),
-        "gzip in gzip by name": header(b"age\n", name="t.csv.gz"),
+        "a path of Parquet that is not UTF-8": header(b"PAR1", name=os.fsdecode(b"\xff.parquet")),
+        "a path of DuckDB that is not UTF-8": header(b"", name=os.fsdecode(b"\xff.db")),
+        "no gzip called .gz": header(b"age\n", name="t.csv.gz"),
         **{f"{start[:4]!r} called CSV": header(start + b"\n") for start in OTHERS},
         "SQLite called .db": header(OTHERS[0], name="t.db"),
         "SQLite called .sqlite3": header(OTHERS[0], name="t.sqlite3"),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, final
 from matrixdp.domain import Domain
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
-from matrixdp.forms import shown
+from matrixdp.forms import is_unicode, shown
 from matrixdp.locks import private_folder
 from matrixdp.privacy import Unit
 from matrixdp.sources import base, formats
@@ -85,6 +85,8 @@ def open_path(
         raise _conflict(f"{name!r} is no database, so it has no table to choose")
     if quoted_newlines and held is not formats.CSV:
         raise _conflict(f"{name!r} {_NOT_CSV}")
+    if held is not formats.CSV and not all(map(is_unicode, files)):
+        raise SourceError.at((), repr(name), "a path in UTF-8, in this format: rename the file or its folder")
     if held.is_database and len(files) > 1:
         raise _conflict(f"{name!r} matches several databases; name one")
     if held.is_database:
