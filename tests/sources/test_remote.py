@@ -66,6 +66,13 @@ def test_columns_are_checked_from_the_metadata(network):
     assert not list((network / "temporary").iterdir())
 
 
+def test_every_file_of_a_pattern_is_checked_from_its_metadata_and_named(network):
+    parquet(PEOPLE, network, "1.parquet")
+    parquet(PEOPLE.rename_columns(["Sex", "age"]), network, "2.parquet")
+    with pytest.raises(mdp.SourceError, match=r"2\.parquet': the table has no column 'sex'"):
+        open_source("https://host/*.parquet").check(DOMAIN)
+
+
 def test_what_is_assumed_and_shown():
     assert repr(open_source("https://host/a.csv?key=secret")) == "RemoteSource('https://host/a.csv')"
     assert open_source("https://host/a.parquet").assumptions(DOMAIN) == (INFERRED,)

@@ -173,26 +173,16 @@ class FileSource(base.OrderedSource):
         placed = request.unit.id is not None
         headers, streams = self._format.read(self._files, request.columns, placed)
         for file, header in zip(self._files, headers, strict=True):
-            with self._naming(file):
+            with _naming(file, self._files):
                 request.check_columns(header)
         encoded = []
         for file, held in streams.items():
-            with self._naming(file):
+            with _naming(file, self._files):
                 encoded.append(encode_batches(request, held.schema, held, connection))
         if encoded:
             return _union(encoded)
         stored = self.records(connection)
         return encode(stored, request, columns=stored.columns)
-
-    @contextmanager
-    def _naming(self, file: str) -> Iterator[None]:
-        """Name the file that an error is about, where the table is several."""
-        try:
-            yield
-        except SourceError as error:
-            if len(self._files) == 1:
-                raise
-            raise SourceError(f"{file!r}: {error}", code=error.code) from None
 
 
 @final
@@ -261,6 +251,17 @@ WHERE database_name = 'source' AND schema_name = ? AND table_name = ? AND is_gen
 """
 
 
+@contextmanager
+def _naming(file: str, files: Sequence[str]) -> Iterator[None]:
+    """Name the one of several files that an error is about."""
+    try:
+        yield
+    except SourceError as error:
+        if len(files) == 1:
+            raise
+        raise SourceError(f"{shown(file)!r}: {error}", code=error.code) from None
+
+
 def _union(relations: Iterable[duckdb.DuckDBPyRelation]) -> duckdb.DuckDBPyRelation:
     return reduce(lambda first, second: first.union(second), relations)
 
@@ -326,13 +327,16 @@ class RemoteSource(base.OrderedSource):
         from matrixdp.sources.counting import encode
 
         with closing(self._connect()) as connection:
-            if self._format is formats.PARQUET:
-                described = base.guarded(lambda: connection.read_parquet(self._address), self._reading)
+            parquet = self._format is formats.PARQUET
+            files = base.guarded(lambda: self._listed(connection), self._reading) if parquet else []
+            for file in files:
+                described = base.guarded(partial(connection.read_parquet, file), self._reading)
                 names = described.columns
                 if request.unit.id is not None:
                     described = described.project("*, 0 AS place")
-                request.check_columns(names)
-                encode(described, request, columns=names)
+                with _naming(file, files):
+                    request.check_columns(names)
+                    encode(described, request, columns=names)
 
     def count(self, request: base.Request) -> Iterator[base.Marginal]:
         """Return every marginal of a request, with its counts."""
@@ -368,12 +372,15 @@ class RemoteSource(base.OrderedSource):
             quoted = self._format is formats.QUOTED
             yield open_path(f"{folder}/*{self._ending}", quoted_newlines=quoted)
 
-    def _fetch(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    def _listed(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         found = connection.execute("SELECT filename FROM read_blob(?) ORDER BY filename", [self._address])
-        for place, (name,) in enumerate(found.fetchall()):
+        return [name for (name,) in found.fetchall()]
+
+    def _fetch(self, connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        for place, name in enumerate(self._listed(connection)):
             # Quoted literals cannot end the statement.
             copy = literal(str(folder / f"{place:09}{self._ending}"))
-            content = f"SELECT content FROM read_blob({literal(str(name))})"  # noqa: S608
+            content = f"SELECT content FROM read_blob({literal(name)})"  # noqa: S608
             connection.execute(f"COPY ({content}) TO {copy} (FORMAT blob, COMPRESSION none)")
 
 
