@@ -69,7 +69,7 @@ def test_every_file_of_a_pattern_is_read_by_its_own_types(tmp_path):
 
 
 def test_sparse_columns_of_pandas_are_read_as_what_they_hold():
-    sexes = pd.arrays.SparseArray(["male", None, 3], dtype=pd.SparseDtype(object))
+    sexes = pd.arrays.SparseArray(["male", None, 3], dtype=pd.SparseDtype("object"))
     frame = pd.DataFrame({"sex": sexes, "age": pd.arrays.SparseArray([3, 0, 0])})
     assert cells(frame) == [(1, 3)]
 
