@@ -75,7 +75,8 @@ def quoted_csv(table: pa.Table, folder: Path) -> Source:
         writer(file).writerow(table.column_names)
         for record in zip(*(column.to_pylist() for column in table.columns), strict=True):
             # a record that ends early ends in nulls
-            writer(file).writerow(record[: record.index(None, 1)] if None in record[1:] else record)
+            last = max((place for place, value in enumerate(record) if value is not None), default=0)
+            writer(file).writerow(record[: last + 1])
     return open_source(folder / "q.csv", quoted_newlines=True)
 
 
