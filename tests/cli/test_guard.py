@@ -5,7 +5,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import typer
@@ -63,17 +62,6 @@ def test_other_failures_end_with_1_and_quote_nothing(
     monkeypatch.setenv("MATRIXDP_DEBUG", "1")
     with pytest.raises(ValueError, match="everything"):
         raising(ValueError("everything"))()
-
-
-def test_a_reader_who_has_seen_enough_is_told_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    with (tmp_path / "pipe").open("w") as pipe:
-        monkeypatch.setattr("sys.stdout", pipe)
-        assert ending(BrokenPipeError(32, "Broken pipe")) == 1
-        pipe.write("what is still buffered")
-    assert (tmp_path / "pipe").read_text() == ""
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), typer.Abort(), typer.Exit(0)])

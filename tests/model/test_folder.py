@@ -144,7 +144,7 @@ def test_arrays_that_are_no_tables_are_refused(forge: Callable[..., Any], folder
 
 
 def test_only_models_are_replaced_and_only_on_request(folder: Path, model: Model, tmp_path: Path):
-    with pytest.raises(StorageError, match=r"found an earlier model.*\(force=True, or --force\)"):
+    with pytest.raises(StorageError, match=r"found an earlier model.*with --force \(in Python: force=True\)"):
         model.save(folder)
     before = (folder / "model.json").stat().st_ino
     seen: list[tuple[int, int]] = []

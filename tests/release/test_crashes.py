@@ -21,7 +21,7 @@ from tests.builders import TABLE, strategy
 from tests.release import stopping
 from tests.release.stopping import fail, hidden, kill
 
-BUDGET = "Budget(rho=0.5, neighbours='add_remove')"
+BUDGET = "rho 0.5, add_remove neighbours"
 
 
 @pytest.mark.parametrize(("force", "exchange"), [("new", "none"), ("force", "none"), ("force", "whole")])

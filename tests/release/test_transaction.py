@@ -1,6 +1,8 @@
 """The transaction against what callers do to it: arguments, callbacks, exits and other runs."""
 
 import inspect
+import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -78,6 +80,88 @@ def test_an_exit_after_the_budget_was_spent_stops_the_next_run(tmp_path: Path):
     assert caught.value.code == "already-spent"
 
 
+def test_a_file_that_appears_in_the_folder_while_it_is_replaced_stays_there(tmp_path: Path):
+    run(tmp_path)
+
+    def put(stage: str, _: float | None) -> None:
+        if stage == "writing answers":
+            (tmp_path / "out" / "mine.txt").write_text("mine")
+
+    with pytest.raises(mdp.StorageError) as caught:
+        run(tmp_path, force=True, progress=put)
+    assert caught.value.code == "file-exists"
+    assert (tmp_path / "out" / "mine.txt").read_text() == "mine"
+    (tmp_path / "out" / "mine.txt").unlink()
+    assert mdp.verify_release(tmp_path / "out").holds
+    mdp.recover_release(tmp_path / "out", force=True)
+    assert left(tmp_path) == ["out"]
+
+
+def test_a_folder_in_a_release_is_rejected(tmp_path: Path, ledger: mdp.Ledger):
+    run(tmp_path)
+    with pytest.raises(mdp.StorageError) as caught:
+        run(tmp_path / "out" / "more", ledger=ledger)
+    assert caught.value.code == "conflict"
+    assert not ledger.entries
+    assert mdp.verify_release(tmp_path / "out").holds
+
+
+def test_a_disk_without_room_for_the_measurement_costs_nothing(
+    tmp_path: Path, ledger: mdp.Ledger, monkeypatch: pytest.MonkeyPatch
+):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=8))
+    with pytest.raises(mdp.StorageError) as caught:
+        run(tmp_path, ledger=ledger)
+    assert caught.value.code == "no-place"
+    assert not ledger.entries
+    assert left(tmp_path) == ["l.ledger"]
+
+
+@pytest.mark.skipif(not hasattr(os, "pathconf"), reason="limits of POSIX")
+def test_a_path_too_long_for_the_files_of_a_release_costs_nothing(tmp_path: Path, ledger: mdp.Ledger):
+    # the folder can be made, the file of the measurement in it cannot
+    room = os.pathconf(tmp_path, "PC_PATH_MAX") - 60
+    deep = tmp_path
+    while len(str(deep)) < room - 1:
+        deep /= "d" * min(room - len(str(deep)) - 1, 200)
+    deep.mkdir(parents=True)
+    with pytest.raises(mdp.StorageError) as caught:
+        run(deep, ledger=ledger)
+    assert caught.value.code == "no-place"
+    assert not ledger.entries
+    assert not left(deep)
+
+
+NAMES = [b"p\xe9", b"a\"b'c", b"two\nlines", b"%20 #", b"q?x=1", b"file:x"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_folder_may_have_any_name(name: bytes, tmp_path: Path):
+    out = tmp_path / os.fsdecode(name)
+    ledger = mdp.Ledger.create(f"{out}.ledger", "people", mdp.Budget(rho=1))
+    statistics = {**SPECIFICATION, "workload": [{"marginals": [0, 1]}, {"share": {"marginals": [["sex"]]}}]}
+    with pytest.raises(RuntimeError):
+        mdp.release(statistics, out, table=TABLE, ledger=ledger, csv=True, progress=_failing)
+    assert [one.state for one in mdp.recover_ledger(ledger)] == ["released"]
+    assert mdp.verify_release(out, ledger=ledger).holds
+    release = mdp.load_release(out)
+    for format in ("csv", "parquet", "xlsx", "ddi"):  # noqa: A001
+        assert left(release.save_tables(out / "tables" / format, format=format))
+    shutil.rmtree(out / "tables")
+    model = release.model()
+    model.save(f"{out}.model")
+    assert mdp.verify_model(f"{out}.model").holds
+    for ending in ("csv", "parquet"):
+        made = mdp.Model.load(f"{out}.model").save_records(f"{out}.{ending}")
+        assert json.loads(Path(f"{made}.json").read_bytes())["files"].keys() == {made.name}
+
+
+def _failing(stage: str, _: float | None) -> None:
+    if stage == "writing answers":
+        raise RuntimeError
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_two_runs_for_one_folder_never_both_spend(force, tmp_path: Path):
     second: list[mdp.StorageError] = []
@@ -114,7 +198,7 @@ def test_a_folder_that_a_callback_deletes_leaves_a_note_of_the_spent_budget(tmp_
 
     with pytest.raises(OSError, match="No such file") as caught:
         run(home, progress=remove)
-    assert "The budget was spent: Budget(rho=0.5, neighbours='add_remove'). No" in caught.value.__notes__[0]
+    assert "The budget was spent: rho 0.5, add_remove neighbours. No" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("function", [mdp.release, mdp.Strategy.measure])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
 import os
 import platform
 import re
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from typer import Option
@@ -54,11 +55,6 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         except (typer.Exit, typer.Abort, KeyboardInterrupt, SystemExit) as error:
             _tell(error)
             raise
-        except BrokenPipeError as error:
-            _tell(error)
-            # the reader of the output has seen enough; nothing more can be said
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(1) from None
         except BaseException as error:
             if os.environ.get(DEBUG) and not isinstance(error, MatrixDPError | OSError | MemoryError):
                 raise
@@ -202,13 +198,40 @@ def __getattr__(name: str) -> typer.Typer:
     return whole
 
 
+class _Output(io.FileIO):
+    """A stream whose reader may go away: what a command does, and its status, do not depend on it."""
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            if not isinstance(error, BrokenPipeError):
+                raise  # once: what is still buffered goes nowhere
+            return len(data)
+
+
+def _open_output() -> None:
+    """Let no text fail because the encoding of the terminal cannot show it, or because nobody reads on."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None:  # closed before the program began
+            raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
+            lines = stream.line_buffering
+            made = io.TextIOWrapper(raw, stream.encoding, "backslashreplace", line_buffering=lines)
+            setattr(sys, name, made)
+
+
 def main() -> None:
     """Run the program."""
+    _open_output()
     # imports make no garbage, and looking for it takes time
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     named = [name for name in sys.argv[1:2] if name in _MODULES]
     try:
         _with(named or _MODULES)()
+    except KeyboardInterrupt:  # while modules are imported; `typer` ends a command so
+        sys.exit(130)
     finally:
         # nor at the end, where Python looks several times; DuckDB's binding complains of what is not freed
         if "duckdb" not in sys.modules:

@@ -302,6 +302,7 @@ def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
     import pyarrow.parquet as pq
 
     from matrixdp.releases.files import privacy_mark
+    from matrixdp.storage.archive import arrow_file
 
     with _whole(out) as made:
         if out.suffix.lower() == ".parquet":
@@ -310,7 +311,8 @@ def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
             said = {b"matrixdp": privacy_mark(release.private)}
             if b"matrixdp" in known:
                 said[b"statistic"] = known[b"matrixdp"]
-            pq.write_table(table.replace_schema_metadata(said), made, compression="zstd")
+            with arrow_file(made, "w") as file:
+                pq.write_table(table.replace_schema_metadata(said), file, compression="zstd")
         else:
             text = f"{_json(release, tables)}\n" if out.suffix.lower() == ".json" else _csv(tables)
             made.write_text(text, encoding="utf-8", newline="")

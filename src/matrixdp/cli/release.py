@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -204,7 +205,7 @@ def release(
     try:
         _print(result, out, max_answers)
     except BaseException as error:
-        spent = f"The budget was spent: {result.measurement.authorization.budget!r}"
+        spent = f"The budget was spent: {result.measurement.authorization.budget.words}"
         told = spent if result.private else "Seeded noise"
         error.add_note(SafeNote(f"{told}. The release is whole in {out}"))
         raise
@@ -251,7 +252,7 @@ def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
     facts = {
         "folder": str(out),
         "files": _files(out),
-        "more answers": f"matrixdp answer {out} QUERY, free of further budget",
+        "more answers": f"matrixdp answer {shlex.quote(str(out))} QUERY, free of further budget",
     }
     noisy = f"(released, with noise; {100 * result.confidence:g}% confidence)"
     judged = [(reliable_rows(result, one), one.rows) for one in result.tables] if queries <= _SMALL else []

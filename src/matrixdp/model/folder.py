@@ -22,6 +22,7 @@ from matrixdp.model.tables import LocalTables, Mixture, Tables
 from matrixdp.storage.archive import (
     ArchiveReader,
     ArchiveWriter,
+    arrow_file,
     differences,
     entry,
     partial_folder,
@@ -204,9 +205,12 @@ def _write_answers(model: Model, path: Path, progress: Progress | None) -> None:
     """Write the answers of a model, one query group in memory at a time."""
     schema = answers_schema(model)
     repeated = [name for name in schema.names if name not in _UNREPEATED]
-    sink = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated)
     tables = row_groups(model.batches(model.workload.groups), schema)
-    write_all(sink, tables, model.workload.queries, progress)
+    with arrow_file(path, "w") as file:
+        sink = pq.ParquetWriter(
+            file, schema, compression="zstd", compression_level=1, use_dictionary=repeated
+        )
+        write_all(sink, tables, model.workload.queries, progress)
 
 
 def write_all(sink: Any, tables: Iterable[pa.Table], total: int, progress: Progress | None) -> None:

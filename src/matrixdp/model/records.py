@@ -37,7 +37,7 @@ from matrixdp.model.folder import NOT_PRIVATE, Progress, promise, write_all
 from matrixdp.model.tables import MAX_CELLS, Mixture, codes_of
 from matrixdp.queries import Group
 from matrixdp.selection.starting_points import Generator, generator
-from matrixdp.storage.archive import entry, partial_folder, sync_files, sync_folder
+from matrixdp.storage.archive import OR_FORCE, arrow_file, entry, partial_folder, sync_files, sync_folder
 
 if TYPE_CHECKING:
     from matrixdp.model.model import Model
@@ -479,8 +479,7 @@ def write_records(
         raise SpecificationError.at(("out",), found, expected, code="unknown-name")
     for name in (path, beside(path)):
         if os.path.lexists(name) and not (force and name.is_file()):
-            found = "is there already; use another name, or replace it (force=True, or --force)"
-            raise StorageError(f"{name}: {found}", "file-exists")
+            raise StorageError(f"{name}: is there already; {OR_FORCE}", "file-exists")
     with partial_folder(path, "partial") as folder:
         partial = folder / path.name
         _write(model, partial, records, columns, progress)
@@ -497,7 +496,7 @@ def write_records(
             "files": {path.name: entry(partial)},
         }
         text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
-        beside(partial).write_text(text + "\n", encoding="utf-8")
+        beside(partial).write_text(text + "\n", "utf-8", "backslashreplace")
         sync_files(folder)
         partial.replace(path)
         beside(partial).replace(beside(path))
@@ -510,10 +509,13 @@ def _write(
 ) -> None:
     mark = SYNTHETIC if model.private else f"{NOT_PRIVATE}. {SYNTHETIC}"
     schema = columns.schema.with_metadata({b"matrixdp": mark.encode()})
-    if path.suffix.lower() == ".csv":
-        schema = plain_schema(schema)
-        sink: Any = pacsv.CSVWriter(path, schema)
-    else:
-        sink = pq.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+    plain = path.suffix.lower() == ".csv"
+    schema = plain_schema(schema) if plain else schema
     tables = (pa.Table.from_batches([columns.batch(codes)]).cast(schema) for codes in records.chunks())
-    write_all(sink, tables, records.rows, progress)
+    with arrow_file(path, "w") as file:
+        sink: Any = (
+            pacsv.CSVWriter(file, schema)
+            if plain
+            else pq.ParquetWriter(file, schema, compression="zstd", compression_level=1)
+        )
+        write_all(sink, tables, records.rows, progress)

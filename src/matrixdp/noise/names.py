@@ -79,7 +79,7 @@ def checked_cost(cost: Cost, budget: Budget) -> Cost:
     if not cost <= allowed:
         raise PrivacyError(
             f"privacy cost: found {float_above(cost.value):.17g}; expected at most "
-            f"{float_below(allowed.value):.17g}, which is what {budget!r} allows",
+            f"{float_below(allowed.value):.17g}, which is what {budget.words} allows",
             code="budget-exceeded",
         )
     return cost

@@ -49,7 +49,7 @@ from matrixdp.releases.sdmx import write_sdmx
 from matrixdp.releases.signatures import SigningKey, write_signature
 from matrixdp.releases.workbook import FILE as WORKBOOK
 from matrixdp.releases.workbook import write_workbook
-from matrixdp.storage.archive import differences, entry, partial_folder, sync_folder
+from matrixdp.storage.archive import arrow_file, differences, entry, partial_folder, sync_folder
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
@@ -191,16 +191,17 @@ def _write(
         headers = unique(quoted(heading(field, release.presentation.say)) for field in schema)
     plain_form = pa.schema([field.with_name(name) for field, name in zip(schema, headers, strict=True)])
     plain_form = plain_schema(plain_form) if spoken else plain_form
-    writer = (
-        pacsv.CSVWriter(path, plain_form) if plain else pq.ParquetWriter(path, schema, compression="zstd")
-    )
-    with writer:
+    with arrow_file(path, "w") as file, _writer(file, plain_form if plain else schema, plain) as writer:
         for table in chain([first], tables):
             named = table.rename_columns(list(headers)).replace_schema_metadata()
             named = without_formulas(named) if spoken else named
             writer.write_table(named if plain else table.cast(schema))
             rows += table.num_rows
     return rows, schema, headers
+
+
+def _writer(file: pa.NativeFile, schema: pa.Schema, plain: bool) -> Any:
+    return pacsv.CSVWriter(file, schema) if plain else pq.ParquetWriter(file, schema, compression="zstd")
 
 
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
@@ -347,7 +348,8 @@ def complete_release(
     if any(one.table is not None for one in release.asked):
         mark = {b"matrixdp": privacy_mark(release.private)}
         table = statistics_table(release.asked).replace_schema_metadata(mark)
-        pq.write_table(table, folder / records.STATISTICS, compression="zstd")
+        with arrow_file(folder / records.STATISTICS, "w") as file:
+            pq.write_table(table, file, compression="zstd")
     files = {name: entry(folder / name) for name in records.LISTED if (folder / name).exists()}
     written = records.document(release, errors, files, columns, asked.max_answers)
     (folder / records.RECORD).write_text(records.as_text(written) + "\n", encoding="utf-8")
@@ -370,9 +372,9 @@ def _write_answers(
     done = 0
     # many small products: several threads would spend their time waiting for one another
     with one_blas_thread(), ExitStack() as stack:
-        sinks = [stack.enter_context(_parquet(folder / records.ANSWERS, schema))]
-        if csv:
-            sinks.append(stack.enter_context(_csv(folder / records.ANSWERS_CSV, schema)))
+        kinds = [(_parquet, records.ANSWERS), *([(_csv, records.ANSWERS_CSV)] if csv else [])]
+        files = [(kind, stack.enter_context(arrow_file(folder / name, "w"))) for kind, name in kinds]
+        sinks = [stack.enter_context(kind(file, schema)) for kind, file in files]
         for table in row_groups(batches, schema):
             for write in sinks:
                 write(table)
@@ -387,9 +389,14 @@ def _write_new_answers(release: Release, columns: AnswerColumns, folder: Path) -
     assert release.series is not None
     name, published = release.series
     last = release.domain[name].label(published[-1] - 1)
-    with pacsv.CSVWriter(folder / records.NEW_ANSWERS, plain_schema(columns.schema)) as writer:
-        for batch in pq.ParquetFile(folder / records.ANSWERS).iter_batches():
-            table = pa.Table.from_batches([batch]).cast(plain_schema(columns.schema))
+    schema = plain_schema(columns.schema)
+    with (
+        arrow_file(folder / records.ANSWERS) as answers,
+        arrow_file(folder / records.NEW_ANSWERS, "w") as file,
+        pacsv.CSVWriter(file, schema) as writer,
+    ):
+        for batch in pq.ParquetFile(answers).iter_batches():
+            table = pa.Table.from_batches([batch]).cast(schema)
             writer.write_table(table.filter(pc.equal(table.column(PUBLISHED), last)))
 
 
@@ -416,9 +423,9 @@ def _behind(writer: Any, write: _Write) -> Iterator[_Write]:
         pending.result()
 
 
-def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
+def _parquet(file: pa.NativeFile, schema: pa.Schema) -> AbstractContextManager[_Write]:
     writer = pq.ParquetWriter(
-        path,
+        file,
         schema,
         compression="zstd",
         compression_level=_COMPRESSION_LEVEL,
@@ -430,7 +437,7 @@ def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
     return _behind(writer, lambda table: writer.write_table(table, row_group_size=table.num_rows))
 
 
-def _csv(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
+def _csv(file: pa.NativeFile, schema: pa.Schema) -> AbstractContextManager[_Write]:
     plain = plain_schema(schema)
-    writer = pacsv.CSVWriter(path, plain)
+    writer = pacsv.CSVWriter(file, plain)
     return _behind(writer, lambda table: writer.write_table(table.cast(plain)))

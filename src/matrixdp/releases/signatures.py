@@ -279,7 +279,7 @@ def write_signature(folder: Path, key: SigningKey) -> Path:
     written = {**_FORM, "key": key.public.fingerprint, "signature": signature}
     path = folder / SIGNATURE
     if os.path.lexists(path):
-        raise SignatureError(f"{path}: is there already; replace it by force=True, or --force")
+        raise SignatureError(f"{path}: is there already; replace it with --force (in Python: force=True)")
     _write(path, (json.dumps(written, indent=2) + "\n").encode(), 0o666)
     return path
 

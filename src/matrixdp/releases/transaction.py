@@ -26,6 +26,7 @@ import ctypes
 import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -56,6 +57,7 @@ from matrixdp.releases.record import (
 from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.signatures import SigningKey
 from matrixdp.storage.archive import (
+    OR_FORCE,
     digest,
     replaces_folder,
     sync_files,
@@ -87,7 +89,7 @@ class Transaction:
     """
 
     folder: Path
-    _spent: Budget | None = None
+    _spent: str | None = None
     _written: Release | None = None
 
     def spend(
@@ -102,7 +104,7 @@ class Transaction:
             return
         debited = "" if ledger is None else f"{json.dumps(str(ledger.path))}\n"
         claim = "" if entry is None else f"{json.dumps([after, str(self.folder)])}\n"
-        write_durably(self.folder / SPENT, f"{budget!r}\n{debited}{claim}".encode())
+        write_durably(self.folder / SPENT, f"{budget.words}\n{debited}{claim}".encode())
         try:
             sync_folder(self.folder.parent)
             if ledger is not None and entry is not None:
@@ -112,7 +114,14 @@ class Transaction:
             if entry is None or getattr(error, "code", None) == "already-spent":
                 (self.folder / SPENT).unlink(missing_ok=True)
             raise
-        self._spent = budget
+        self._spent = budget.words
+
+    def check_space(self, needed: int) -> None:
+        """Reject a disk on which a measurement does not fit, while that costs nothing."""
+        free = shutil.disk_usage(self.folder).free
+        if free < needed:
+            found = f"{self.folder.parent}: found {free:,} bytes free; expected at least {needed:,}"
+            raise StorageError(f"{found}, which the measurement takes", "no-place")
 
     def clear(self, target: Path, keep: bool) -> str | None:
         """Remove the folder after a failure; say what became of a budget that was spent for it."""
@@ -127,7 +136,7 @@ class Transaction:
                 f"`matrixdp {command}` makes a release of it, at no further cost"
             )
         # the mark may have gone with the folder: who called may have removed it
-        budget = _spent_for(marked[0])[0] if marked else repr(self._spent)
+        budget = _spent_for(marked[0])[0] if marked else self._spent
         if claim_of(self.folder)[0] is None:
             shutil.rmtree(self.folder, ignore_errors=True)
         else:  # the ledger may hold the mark
@@ -294,6 +303,7 @@ def transaction(
     try:
         held.enter_context(Lock(partial / RUNNING))
         held.enter_context(folder_lock(target))
+        _try_names(partial)
         if keep:
             _refuse_another_run(target, partial)
         yield run
@@ -317,6 +327,16 @@ def transaction(
     finally:
         held.close()
     run.released(target)
+
+
+def _try_names(folder: Path) -> None:
+    """Make a file of the longest name that a release needs, and remove it."""
+    longest = temporary_name(folder / MEASUREMENT, "partial")
+    try:
+        longest.touch()
+        longest.unlink()
+    except OSError as error:
+        raise StorageError.unwritable(folder, error) from None
 
 
 def _refuse_another_run(target: Path, own: Path) -> None:
@@ -354,12 +374,16 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _check(target: Path, force: bool, spends: str | None = None) -> bool:
     """Return whether a release would be replaced; refuse to touch anything else."""
+    for parent in target.parents:
+        if is_release(parent) or is_series(parent):
+            found = f"{target}: found the release in {parent} around it; expected a folder outside of it"
+            raise StorageError(found, "conflict")
     again = None
     if spends is not None:
         again = (
             f"running again spends another {spends}, and replacing the old release does not refund its "
-            f"budget. `matrixdp answer {target} QUERY` answers further queries of it at no further cost. "
-            "To spend all the same, use another folder, or replace it (force=True, or --force)"
+            f"budget. `matrixdp answer {shlex.quote(str(target))} QUERY` answers further queries of it at no "
+            f"further cost. To spend all the same, {OR_FORCE}"
         )
 
     def is_one(folder: Path) -> bool:
@@ -396,7 +420,8 @@ def refuse_leftover(folder: Path) -> None:
     if match[3] == REPLACED:
         raise StorageError(
             f"{folder}: found an earlier release, put aside while another took its place in {target}; the "
-            f"next `matrixdp release --out {target}` puts it back where nothing is there, or else removes it"
+            f"next `matrixdp release --out {shlex.quote(str(target))}` puts it back where nothing is there, "
+            "or else removes it"
         )
     raise StorageError(
         f"{folder}: found what is left of a release that was stopped before its folder took its place in "
@@ -520,7 +545,8 @@ def _spent_for(folder: Path) -> tuple[str, str]:
     budget, ledger = "A budget", None
     with contextlib.suppress(OSError, ValueError):
         budget, ledger = _mark_of(folder)
-    return budget, f"recover {target_of(folder)}" if ledger is None else f"ledger recover {ledger}"
+    place = str(target_of(folder)) if ledger is None else ledger
+    return budget, f"{'recover' if ledger is None else 'ledger recover'} {shlex.quote(place)}"
 
 
 def claim_of(folder: Path) -> tuple[str | None, str | None]:

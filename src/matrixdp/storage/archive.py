@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,13 @@ from matrixdp.errors import Path as JsonPath
 from matrixdp.errors import StorageError, format_place, reading
 from matrixdp.queries.predicates import NOT_NUMPY
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _HEADER = "header.json"
 _DIGEST = "header.sha256"
 _LARGEST_HEADER = 1 << 30
+OR_FORCE = "use another name, or replace it with --force (in Python: force=True)"
 _DTYPES = ("<f8", "<i8", "<i4")
 
 
@@ -119,8 +123,7 @@ def replaces_folder(
         found = "found a folder with other files; expected one that is not there yet"
         raise StorageError(f"{target}: {found}", "file-exists")
     if not force:
-        again = again or "use another folder, or replace it (force=True, or --force)"
-        raise StorageError(f"{target}: found an earlier {kind}; {again}", "file-exists")
+        raise StorageError(f"{target}: found an earlier {kind}; {again or OR_FORCE}", "file-exists")
     return True
 
 
@@ -136,6 +139,13 @@ def write_durably(path: Path, content: bytes, mode: int = 0o666) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def arrow_file(path: Path, mode: str = "r") -> pa.OSFile:
+    """Open a file for Arrow, which takes a path as text for an address, or for UTF-8."""
+    import pyarrow as pa
+
+    return pa.OSFile(os.fsencode(path), mode)
 
 
 @final

@@ -173,7 +173,7 @@ def release(
     with ExitStack() as stack:
         run = None
         if out is not None:
-            spends = str(specification.budget or "a budget")
+            spends = "a budget" if specification.budget is None else specification.budget.words
             run = stack.enter_context(transaction(out, force=force, spends=spends))
         if strategy is None:
             strategy = select(
@@ -199,6 +199,9 @@ def release(
             expected = "the workload of the strategy, for which it is measured in two rounds"
             raise SpecificationError.at(("workload",), "another workload", expected, code="conflict")
         _check_questions(strategy, specification, expect)
+        if run is not None:
+            # a noisy value takes eight bytes
+            run.check_space(8 * sum(part.rows for part in strategy.selection.plan.parts))
         budget = reference
         if specification.least is not None:
             least, targets = specification.least, specification.targets

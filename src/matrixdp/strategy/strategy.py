@@ -975,6 +975,6 @@ def meet_targets(
     tightest = max(targeted, key=lambda error: error.stddev / (error.target or 1.0))
     factor = largest_ratio(errors) / math.sqrt(noise.error_scale(limit))
     raise PrivacyError(
-        f"targets: meeting them takes {budget!r}, more than privacy allows: {limit!r}. The tightest is "
-        f"{tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
+        f"targets: meeting them takes {budget.words}, more than privacy allows: {limit.words}. The "
+        f"tightest is {tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
     )

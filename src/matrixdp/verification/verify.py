@@ -51,7 +51,14 @@ from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import claim_of, refuse_leftover, unfinished
 from matrixdp.selection.rounds import SecondRound
-from matrixdp.storage.archive import TOLERANCE, differences, entry, plain_content, read_strictly
+from matrixdp.storage.archive import (
+    TOLERANCE,
+    arrow_file,
+    differences,
+    entry,
+    plain_content,
+    read_strictly,
+)
 from matrixdp.storage.formats import load_measurement
 from matrixdp.texts import Publication
 
@@ -219,7 +226,8 @@ class AnswerFile:
 
 def _metadata(path: Path) -> pq.FileMetaData:
     """Return what a Parquet file says of itself; reject one that is small and says that it holds much."""
-    found = pq.read_metadata(path)
+    with arrow_file(path) as file:
+        found = pq.read_metadata(file)
     for group in map(found.row_group, range(found.num_row_groups)):
         if group.total_byte_size > _LARGEST_GROUP + _LARGEST_ROW * group.num_rows:
             raise ValueError("too large")
@@ -231,8 +239,8 @@ def _unmarked(path: Path) -> str:
 
 
 def _parquet_batches(path: Path, _: pa.Schema) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from file.iter_batches(batch_size=_ROWS)
+    with arrow_file(path) as file:
+        yield from pq.ParquetFile(file, pre_buffer=False).iter_batches(batch_size=_ROWS)
 
 
 def _csv_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -242,7 +250,10 @@ def _csv_batches(path: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
     )
     options = pacsv.ParseOptions(newlines_in_values=True)
-    with pacsv.open_csv(path, parse_options=options, convert_options=convert) as reader:
+    with (
+        arrow_file(path) as file,
+        pacsv.open_csv(file, parse_options=options, convert_options=convert) as reader,
+    ):
         if reader.schema.names != schema.names:
             raise ValueError("columns")
         yield from reader
@@ -339,7 +350,8 @@ def _statistic_differences(path: Path, release: Release) -> list[str]:
         rows = _metadata(path).num_rows
         if rows != expected.num_rows:  # before they are in memory
             return [f"{path.name} has {rows} rows; {expected.num_rows} follow"]
-        found = pq.read_table(path)
+        with arrow_file(path) as file:
+            found = pq.read_table(file)
         found.validate(full=True)
     except _DAMAGED:
         return [f"{path.name} cannot be read"]
@@ -829,12 +841,12 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
     if not as_authorized(authorization, *measured):
         problems.append(f"recomputed it is {cost.value}; {authorization.cost.value} was authorized")
     if not cost <= allowed:
-        problems.append(f"it is above {allowed.value}, which is what {authorization.budget!r} allows")
+        problems.append(f"it is above {allowed.value}, which is what {authorization.budget.words} allows")
     share = float(cost.value / allowed.value)
     as_said = "within what was authorized" if isinstance(measurement.plan, Rounds) else "as authorized"
     words = (
         f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, {as_said}, and "
-        f"{share:.6%} of what {authorization.budget!r} allows"
+        f"{share:.6%} of what {authorization.budget.words} allows"
     )
     yield from settled("cost", words, problems)
 
