@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import cached_property
 
 #: Rows that a table in a notebook has at most.
 MAX_ROWS = 20
@@ -195,8 +196,20 @@ class Preview:
         return f"<td{_RIGHT if place in self.numeric else ''}>{html.escape(shown_text(text))}</td>"
 
 
+def without_caches(value: object) -> dict[str, object]:
+    """Return what a pickle or a copy of a value holds: not what was computed from the rest of it."""
+    kind = type(value)
+    return {
+        name: own
+        for name, own in vars(value).items()
+        if not isinstance(getattr(kind, name, None), cached_property)
+    }
+
+
 class Displayed(ABC):
     """What shows itself by two lines and a small table; dataclasses among them have ``repr=False``."""
+
+    __getstate__ = without_caches
 
     @abstractmethod
     def _lines(self) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -22,7 +23,8 @@ class ResultTable:
 
     Printed, or as the last line of a notebook cell, it shows its first rows, with as many digits as the
     standard errors support. `to_arrow`, `to_pandas` and `to_polars` return the data with all digits; DuckDB
-    and whatever else reads Arrow streams take it as it is. The methods and attributes of `pyarrow.Table`
+    and whatever else reads Arrow streams take it as it is. ``table["estimate"]`` is a column; ``len`` counts
+    rows, and a loop goes over them, each a dictionary. The methods and attributes of `pyarrow.Table`
     (``column``, ``filter``, ``num_rows``, ``schema``, ``to_pylist``...) work on it too, and return what they
     return there.
 
@@ -92,8 +94,16 @@ class ResultTable:
             raise AttributeError(name)
         return getattr(self._table, name)
 
-    def __getitem__(self, name: int | str) -> pa.ChunkedArray:
-        return self._table[name]
+    def __getitem__(self, place: int | str) -> Any:
+        """Return a column by its name, or a row by its place."""
+        if isinstance(place, str):
+            return self._table[place]
+        [row] = self._table.slice(range(len(self))[place], 1).to_pylist()
+        return row
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self._table.to_batches():
+            yield from batch.to_pylist()
 
     def __len__(self) -> int:
         return int(self._table.num_rows)

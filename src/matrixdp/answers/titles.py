@@ -129,7 +129,9 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def find_group(groups: Sequence[Group], text: str, others: Sequence[str] = ()) -> int:
+def find_group(
+    groups: Sequence[Group], text: str, others: Sequence[str] = (), listed: Sequence[str] = ()
+) -> int:
     """Return the place of the group that a text means.
 
     Parameters
@@ -138,8 +140,11 @@ def find_group(groups: Sequence[Group], text: str, others: Sequence[str] = ()) -
         The groups to choose from.
     others : sequence of str
         The titles of other tables; their places come after those of the groups.
+    listed : sequence of str
+        What an error may name, where that is not all of them.
     text : str
-        A title, a group's name, or its attributes; words may stand in any order and case, with ``by``,
+        A title, a group's name, or its attributes. What is written exactly so comes first; else words may
+        stand in any order and case, with ``by``,
         ``and``, ``x`` and commas between them or without. Attributes alone mean the group of their values
         where there are others with the same attributes.
 
@@ -157,12 +162,17 @@ def find_group(groups: Sequence[Group], text: str, others: Sequence[str] = ()) -
     """
     if not isinstance(text, str):
         raise WorkloadError.at((), describe_value(text), "the title of a table, as text")
-    for place, name in enumerate(others):
-        if _spaced(name) == _spaced(text) or _words(name) == _words(text):
-            return len(groups) + place
     called = titles(groups)
     names = [group.name for group in groups]
     attributes = [", ".join(group.attributes) for group in groups]
+    if text in others:
+        return len(groups) + others.index(text)
+    exact = next((candidates for candidates in (called, names) if text in candidates), None)
+    if exact is not None:
+        return exact.index(text)
+    for place, name in enumerate(others):
+        if _spaced(name) == _spaced(text) or _words(name) == _words(text):
+            return len(groups) + place
     ways: list[tuple[Callable[[str], object], Sequence[str]]] = [
         (_spaced, called),
         (_words, called),
@@ -174,7 +184,7 @@ def find_group(groups: Sequence[Group], text: str, others: Sequence[str] = ()) -
         found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
         if found:
             return _only(groups, called, found, text)
-    every = (*others, *called)
+    every = listed or (*others, *called)
     problem = unknown_name((), text, "the title, the name or the attributes of a table", every)
     if not problem.suggestions:
         problem = Problem((), problem.found, problem.expected, _near(text, every))

@@ -589,6 +589,13 @@ class Reservation:
     record: LedgerEntry
     run: database.Running | None = field(default=None, repr=False, compare=False)
 
+    def __deepcopy__(self, _: object) -> Reservation:
+        return self
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        """Pickle as nothing: a run is that of its process."""
+        return type(None), ()
+
     @property
     def note(self) -> str:
         """What to say when something fails after the debit."""

@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.display import without_caches
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError, withholding
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
@@ -532,6 +533,8 @@ class Measurement:
     reservation: Reservation | None = None
     out_of_domain_counts: OutOfDomainCounts | None = None
     periods: Periods | None = None
+
+    __getstate__ = without_caches
 
     @cached_property
     def analysis(self) -> Analysis:

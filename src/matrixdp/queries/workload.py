@@ -136,6 +136,29 @@ class Workload(Displayed):
         return Preview(columns, rows, len(self.groups), frozenset((2, 3)))
 
 
+def check_names(workload: Workload) -> None:
+    """Reject a name that a user gave to a table where another table has it too.
+
+    Raises
+    ------
+    EntryError
+        If there is one.
+    """
+    owners: dict[str, list[int]] = {}
+    for position, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
+        label = getattr(entry, "label", None)
+        names = {workload.groups[place].name for place in places} if label is None else {label}
+        for name in names:
+            owners.setdefault(name, []).append(position)
+    for name, positions in owners.items():
+        given = [one for one in positions if getattr(workload.entries[one], "name", None) is not None]
+        if given and len(positions) > 1:
+            [other, *_] = [one for one in positions if one != given[-1]]
+            found = f"{name!r}, which is what a table of workload[{other}] is called"
+            path = ("workload", given[-1], "name")
+            raise EntryError.at(path, found, "a name that no other table has", code="duplicate")
+
+
 # Target errors: the largest standard error that the queries of a group may have.
 
 EVERY_GROUP = "all"

@@ -589,7 +589,7 @@ class Release(Displayed):
         named = {one.name: one for one in self.tables if one.statistic is not None}
         named |= {one.title: one for one in self.tables if one.title != one.name}
         groups = self.workload.groups
-        place = find_group(groups, called, list(named))
+        place = find_group(groups, called, list(named), [one.title for one in self.tables])
         if place >= len(groups):
             return list(named.values())[place - len(groups)]
         return next(one for one in (*self.tables, *self.helpers) if one.place == place)

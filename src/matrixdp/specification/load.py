@@ -34,7 +34,7 @@ from matrixdp.language.entries import Entry as LanguageEntry
 from matrixdp.language.invariants import ImpossibleBox, Published, check_public
 from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dates, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.queries.workload import Entry, Workload, group_targets
+from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
 from matrixdp.specification.keys import SeriesRule, WrittenSpecification
 from matrixdp.statements import SqlEntry, SqlFileEntry
 from matrixdp.texts import Publication
@@ -555,6 +555,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         rule = OutOfDomain.from_spec(domain, written.out_of_domain)
     unit = Unit() if written.unit is None else written.unit.unit()
     workload = Workload(domain, *_of_persons(written.workload, unit))
+    check_names(workload)
     if targets:
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()

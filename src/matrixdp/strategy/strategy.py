@@ -38,6 +38,7 @@ from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number
 from matrixdp.queries import Workload
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.workload import check_names
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
@@ -865,6 +866,7 @@ def select(
     1.0
     """
     _check(workload, budget)
+    check_names(workload)
     check_mechanism(mechanism, options)
     if type(rounds) is not int or rounds not in (1, 2):
         raise SpecificationError.at(("rounds",), describe_value(rounds), "1 or 2", code="out-of-range")
