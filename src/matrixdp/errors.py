@@ -86,6 +86,7 @@ E = TypeVar("E", bound="MatrixDPError")
 P = ParamSpec("P")
 #: Longer messages are cut in the middle: what they quote of an input stays an excerpt.
 _LONGEST_MESSAGE = 1_000
+_PACKAGE = __file__.removesuffix("errors.py")
 _PLAIN_KEY = re.compile(r"[^\W\d][\w-]*")
 
 
@@ -238,6 +239,14 @@ class MatrixDPError(Exception):
     def __str__(self) -> str:
         text, half = super().__str__(), _LONGEST_MESSAGE // 2
         return text if len(text) <= 2 * half else f"{text[:half]} ... {text[-half:]}"
+
+    def _render_traceback_(self) -> list[str]:
+        """Show a notebook the last line of its own, and what is wrong with it."""
+        frames = traceback.extract_tb(self.__traceback__)
+        inside = [frame.filename.startswith(_PACKAGE) for frame in frames] + [True]
+        own = frames[: inside.index(True)][-1:]
+        text = [*traceback.format_list(own), *traceback.format_exception_only(self)]
+        return "".join(text).splitlines()
 
     @classmethod
     def at(

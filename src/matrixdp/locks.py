@@ -66,7 +66,12 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        import fcntl
+        try:
+            import fcntl
+        except ImportError:  # on Windows
+            expected = "Linux, macOS or another POSIX system; on Windows, use its subsystem for Linux"
+            told = f"{path}: found a system without locks that end with their process; expected {expected}"
+            raise StorageError(told, "not-supported") from None
 
         self.path = path
         try:

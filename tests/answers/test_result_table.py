@@ -82,3 +82,13 @@ def test_a_library_that_is_not_installed_is_named(library, release: mdp.Release,
 
 def test_an_empty_table_shows_its_columns() -> None:
     assert repr(ResultTable(pa.table({"sex": pa.array([], pa.utf8())}))) == "sex"
+
+
+def test_length_rows_and_places_agree():
+    table = ResultTable(pa.table({"sex": ["f", "m", "x"], "estimate": [1.0, 2.0, 3.0]}))
+    rows = list(table)
+    assert len(rows) == len(table) == 3
+    assert [table[place] for place in (0, 1, -1)] == rows == table.to_pylist()
+    assert table["estimate"].to_pylist() == [1.0, 2.0, 3.0]
+    with pytest.raises(IndexError):
+        table[3]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import matrixdp as mdp
 from matrixdp import Domain, Workload, WorkloadError, cells, dense, kway, marginals, pairwise, product
 from matrixdp.answers.titles import find_group, title, titles
 
@@ -108,6 +109,16 @@ def test_what_means_no_table_or_several_is_refused_with_the_nearest(text, sugges
     with pytest.raises(WorkloadError) as caught:
         find_group(GROUPS, text)
     assert suggested in caught.value.problem.suggestions
+
+
+def test_what_is_written_exactly_so_comes_first() -> None:
+    domain = mdp.Domain({"Age": 2, "age": 2, "AGE": 2})
+    groups = mdp.Workload(domain, mdp.marginals(1)).groups
+    assert [find_group(groups, text) for text in ("Age", "age", "AGE")] == [0, 1, 2]
+    with pytest.raises(WorkloadError):
+        find_group(groups, "aGe")
+    others = ["mean of age", "Mean of age"]
+    assert [find_group(groups, text, others) for text in (*others, "MEAN OF AGE")] == [3, 4, 4]
 
 
 def test_what_is_no_text_is_refused() -> None:

@@ -200,7 +200,7 @@ def test_validate_checks_without_the_data(people: str):
     assert "not there yet" in told
     assert "no budget" in told
     told = words("validate", spec(f"{TINY}privacy: {{epsilon: 1}}\n", "tiny.yaml"))
-    assert "epsilon 1 (pure), which implies mu" in told
+    assert "epsilon 1, add_remove neighbours (pure), which implies 1" in told
     assert "--data" in told
 
 

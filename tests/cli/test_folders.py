@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.releases import signatures
-from tests.cli.commands import figures, run
+from tests.cli.commands import figures, refused, run, words
 from tests.forging import forge_measurement, forge_record
 
 
@@ -174,3 +174,35 @@ def test_a_seeded_release_says_so_under_a_signature_too(office: Path):
         mdp.check_signature("out", office)
     with pytest.raises(mdp.StorageError, match="private says true; false follows from measurement"):
         mdp.load_release("out")
+
+
+def test_a_folder_that_is_no_release_is_no_release_that_fails(here: Path):
+    assert refused("verify", here).endswith("[file-missing]")
+
+
+def test_a_release_with_two_tables_of_one_name_says_so(here: Path):
+    domain = mdp.Domain({"sex": ["female", "male"], "age": 3})
+    measured = mdp.select(mdp.Workload(domain, mdp.marginals([1]))).measure(
+        {"sex": ["male"], "age": [1]}, mdp.Budget(rho=0.5)
+    )
+    twice = [mdp.product(sex="identity", name="one"), mdp.product(age="prefix", name="one")]
+    workload = mdp.Workload(domain, *twice)
+    for made in (mdp.select, measured.reconstruct):
+        with pytest.raises(mdp.WorkloadError) as caught:
+            made(workload)
+        assert (caught.value.code, caught.value.path) == ("duplicate", ("workload", 1, "name"))
+    mdp.save_release(mdp.Release(measured.measurement, workload), "out")  # as earlier versions wrote it
+    told = run("show", "out", "one")
+    assert "2 tables are called one: one, one (2)" in told.stderr
+    assert "female" in told.stdout
+    assert "female" not in run("show", "out", "one (2)").stdout
+
+
+def test_a_budget_has_the_same_figures_before_and_after_it_is_spent(here: Path):
+    text = "domain: {sex: [f, m]}\nworkload: [{marginals: [1]}]\nprivacy: {epsilon: 1}\n"
+    Path("s.yaml").write_text(text, encoding="utf-8")
+    Path("t.csv").write_text("sex\nf\n", encoding="utf-8")
+    shown = [words("validate", "s.yaml"), words("select", "s.yaml")]
+    shown.append(words("release", "s.yaml", "--data", "t.csv", "--out", "a b", "--seed-not-private", 1))
+    assert all("implies 1.233-GDP and 0.5-zCDP" in told for told in shown)
+    assert "matrixdp answer 'a b' QUERY" in shown[-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import matrixdp as mdp
+from tests.cli.commands import refused, run
 
 SPECIFICATION = """
 domain: {город: [Москва, 京都], age: {min: 0, max: 2}}
@@ -28,7 +29,7 @@ def program(*arguments: str, **options: object) -> "subprocess.CompletedProcess[
     environment = os.environ | {"PYTHONIOENCODING": str(options.pop("encoding", "utf-8"))}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     command = [sys.executable, "-m", "matrixdp", *arguments]
-    return subprocess.run(command, env=environment, check=False, **streams)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(command, env=environment, check=False, **streams)  # type: ignore[call-overload]
 
 
 def test_an_encoding_that_cannot_show_a_label_fails_no_command(asked: Path):
@@ -62,3 +63,23 @@ def test_output_that_is_lost_is_told_beside_a_release_that_is_whole(asked: Path)
     )
     assert b"Traceback" not in released.stderr
     assert mdp.verify_release(asked / "out").holds
+
+
+def test_a_system_without_file_locks_is_told_before_anything_is_spent(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("fcntl", "resource"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (here / "s.yaml").write_text(SPECIFICATION, encoding="utf-8")
+    (here / "t.csv").write_text(TABLE, encoding="utf-8")
+    run("ledger", "init", "l.ledger", "--dataset", "people", "--total", "mu=9")
+    run("validate", "s.yaml")
+    run("select", "s.yaml", "--save", "s.mdp")
+    assert refused("release", "s.yaml", "--data", "t.csv", "--out", "out").endswith("[not-supported]")
+    assert not mdp.Ledger.open("l.ledger").entries
+    assert {path.name for path in here.iterdir()} == {"s.yaml", "t.csv", "s.mdp", "l.ledger"}
+
+
+def test_help_is_a_command_too(here: Path):
+    shown = program("help", "show")
+    assert (shown.returncode, shown.stdout) == (0, program("show", "--help").stdout)

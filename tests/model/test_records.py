@@ -269,7 +269,7 @@ def test_records_are_written_and_say_what_they_are(ending: str, model: Model, re
 def test_nothing_is_replaced_but_on_request(model: Model, tmp_path: Path):
     path = tmp_path / "inner" / "people.parquet"
     model.save_records(path, 5)
-    with pytest.raises(StorageError, match=r"people\.parquet: is there already.*or --force"):
+    with pytest.raises(StorageError, match=r"people\.parquet: is there already.*with --force"):
         model.save_records(path, 6)
     model.save_records(path, 6, force=True)
     assert pq.read_metadata(path).num_rows == 6

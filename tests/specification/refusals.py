@@ -40,6 +40,11 @@ _SPECIFICATIONS = [
     ("a category twice", "duplicate", "domain.sex[1]", 2,
      DOMAIN.replace("female, male", "female, female") + WORKLOAD + PRIVACY),
     ("a NaN weight", "out-of-range", "workload[0].weight", 7, _entry("product: {age: prefix}\nweight: .nan")),
+    ("a name of two tables", "duplicate", "workload[1].name", 9,
+     _entry("product: {age: prefix}\nname: one").replace(PRIVACY, "")
+     + "  - product: {sex: identity}\n    name: one\n" + PRIVACY),
+    ("a name of another table", "duplicate", "workload[1].name", 8,
+     DOMAIN + "workload:\n  - marginals: [1]\n  - {product: {age: prefix}, name: sex}\n" + PRIVACY),
     ("a misspelled kind", "unknown-key", "workload[0]", 6, _entry("margnals: [1]")),
     ("a key of the file in the budget", "unknown-key", "privacy.unit", 7,
      DOMAIN + WORKLOAD + "privacy: {rho: 1, unit: {records: 2}}"),

@@ -165,17 +165,12 @@ def find_group(
     called = titles(groups)
     names = [group.name for group in groups]
     attributes = [", ".join(group.attributes) for group in groups]
-    if text in others:
-        return len(groups) + others.index(text)
-    exact = next((candidates for candidates in (called, names) if text in candidates), None)
-    if exact is not None:
-        return exact.index(text)
-    for place, name in enumerate(others):
-        if _spaced(name) == _spaced(text) or _words(name) == _words(text):
-            return len(groups) + place
+    every = (*called, *others)
     ways: list[tuple[Callable[[str], object], Sequence[str]]] = [
-        (_spaced, called),
-        (_words, called),
+        (str, every),
+        (str, names),
+        (_spaced, every),
+        (_words, every),
         (_spaced, names),
         (_words, names),
         (_words, attributes),
@@ -183,11 +178,10 @@ def find_group(
     for same, candidates in ways:
         found = [place for place, name in enumerate(candidates) if same(name) == same(text)]
         if found:
-            return _only(groups, called, found, text)
-    every = listed or (*others, *called)
-    problem = unknown_name((), text, "the title, the name or the attributes of a table", every)
+            return found[-1] if found[-1] >= len(groups) else _only(groups, called, found, text)
+    problem = unknown_name((), text, "the title, the name or the attributes of a table", listed or every)
     if not problem.suggestions:
-        problem = Problem((), problem.found, problem.expected, _near(text, every))
+        problem = Problem((), problem.found, problem.expected, _near(text, listed or every))
     raise WorkloadError(problem)
 
 

@@ -201,9 +201,9 @@ def __getattr__(name: str) -> typer.Typer:
 class _Output(io.FileIO):
     """A stream whose reader may go away: what a command does, and its status, do not depend on it."""
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
         try:
-            return super().write(data)
+            return super().write(data) or 0
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             if not isinstance(error, BrokenPipeError):
@@ -227,6 +227,8 @@ def main() -> None:
     _open_output()
     # imports make no garbage, and looking for it takes time
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
+    if sys.argv[1:2] == ["help"]:
+        sys.argv[1:] = [*sys.argv[2:], "--help"]
     named = [name for name in sys.argv[1:2] if name in _MODULES]
     try:
         _with(named or _MODULES)()

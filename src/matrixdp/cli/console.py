@@ -18,7 +18,7 @@ import matrixdp as mdp
 from matrixdp.display import counted, printable
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language import schedules
-from matrixdp.measure.statement import REFERENCE_DELTA, statement
+from matrixdp.measure.statement import REFERENCE_DELTA, rounded_up, statement
 from matrixdp.noise import Noise
 from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
@@ -202,6 +202,15 @@ def privacy_figures(budget: Budget, noise: Noise) -> dict[str, Any]:
         **{name: getattr(promise, name) for name in ("mu", "rho", "epsilon", "delta")},
         "epsilon_at_delta": {"epsilon": promise.epsilon_at_reference_delta, "delta": float(REFERENCE_DELTA)},
     }
+
+
+def in_definitions(budget: Budget, noise: Noise) -> str:
+    """Return a budget with what follows from it, rounded up as in the statement of a release."""
+    exact = statement(noise.cost(budget), budget, private=True).exact
+    mu, rho = f"{rounded_up(exact.mu)}-GDP", f"{rounded_up(exact.rho)}-zCDP"
+    if exact.pure_epsilon is not None:
+        return f"{budget.words} (pure), which implies {mu} and {rho}"
+    return f"{budget.words}, which is {mu}, {rho} and ({rounded_up(exact.epsilon)}, 1e-06)-DP"
 
 
 def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:

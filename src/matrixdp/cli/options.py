@@ -20,7 +20,7 @@ from matrixdp.cli.app import wrong
 from matrixdp.domain import Bins, Domain, Integers
 from matrixdp.domain.rules import number_text
 from matrixdp.errors import Problem, SpecificationError, WorkloadError
-from matrixdp.forms import nearest
+from matrixdp.forms import describe_value, nearest
 from matrixdp.noise import NOISES
 from matrixdp.privacy import Budget, delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
@@ -234,7 +234,7 @@ def text_of(place: str, given: str, expected: str) -> str | None:
 
 _EXPECTED = (
     "a workload entry such as 'product: {age: {ranges: [[0, 17]]}}' or 'quantile: {age: 0.5}', or a file "
-    "with one or a list of them"
+    "with one or a list of them; a space follows each colon"
 )
 
 
@@ -259,7 +259,7 @@ def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
         raise wrong("query", "an empty list", _EXPECTED, "empty")
     for entry in listed:
         if not isinstance(entry, Mapping):
-            raise wrong("query", f"a {type(entry).__name__}", _EXPECTED, "wrong-type")
+            raise wrong("query", describe_value(entry), _EXPECTED, "wrong-type")
     return [(entry, base) for entry in listed]
 
 

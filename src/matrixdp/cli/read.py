@@ -60,7 +60,7 @@ def show(
     table: Annotated[
         str | None,
         Argument(
-            metavar="[TABLE]",
+            metavar="TABLE",
             help="A table to show: its title, its name or its attributes, such as 'age CDF by sex'.",
         ),
     ] = None,
@@ -85,6 +85,7 @@ def show(
         str,
         Option(
             metavar="csv|parquet|xlsx|sdmx|ddi",
+            autocompletion=lambda: ["csv", "parquet", "xlsx", "sdmx", "ddi"],
             help="Format of --export; xlsx is one Excel workbook, ddi the code book alone.",
         ),
     ] = "csv",
@@ -150,6 +151,14 @@ def _show_table(
         print_cross_table(console(), crossed, limit, margins=margins)
     else:
         print_table(console(), found, one.measures, release.presentation, release.confidence, limit)
+    group = one.group
+    named = [own for own in release.tables if group and own.group and own.group.name == group.name]
+    if len(named) > 1:
+        warn(
+            [
+                f"{len(named)} tables are called {printable(group.name)}: {', '.join(own.title for own in named)}"
+            ]
+        )
     source = one.source and release.presentation.say("source", source=one.source)
     for words in filter(None, (one.note, source)):
         say(printable(words))
@@ -197,7 +206,7 @@ def answer(
     queries: Annotated[
         list[str] | None,
         Argument(
-            metavar="[QUERY]...",
+            metavar="QUERY",
             help="Workload entries as YAML, inline or in files: 'product: {age: {ranges: [[0, 17]]}}', or "
             "statistics: 'quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]'.",
         ),
@@ -299,10 +308,8 @@ def _whole(out: Path) -> Iterator[Path]:
 
 def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
     """Write answers to a file."""
-    import pyarrow.parquet as pq
-
     from matrixdp.releases.files import privacy_mark
-    from matrixdp.storage.archive import arrow_file
+    from matrixdp.storage.archive import arrow_writer
 
     with _whole(out) as made:
         if out.suffix.lower() == ".parquet":
@@ -311,8 +318,9 @@ def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
             said = {b"matrixdp": privacy_mark(release.private)}
             if b"matrixdp" in known:
                 said[b"statistic"] = known[b"matrixdp"]
-            with arrow_file(made, "w") as file:
-                pq.write_table(table.replace_schema_metadata(said), file, compression="zstd")
+            table = table.replace_schema_metadata(said)
+            with arrow_writer(made, table.schema, compression="zstd") as writer:
+                writer.write_table(table)
         else:
             text = f"{_json(release, tables)}\n" if out.suffix.lower() == ".json" else _csv(tables)
             made.write_text(text, encoding="utf-8", newline="")

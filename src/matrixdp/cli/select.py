@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -213,14 +214,20 @@ def _explain(choices: Sequence[Explanation], as_json: bool) -> None:
 def _show(
     strategy: mdp.Strategy, budget: mdp.Budget, figures: dict[str, Any], every: bool, save: Path | None
 ) -> None:
+    from matrixdp.answers.publication import helper_tables
     from matrixdp.cli import tables
 
     def number(key: str) -> str:
         return figure(figures[key])
 
     rows, workload, targets = console.by_group(strategy, budget), strategy.workload, figures["targets"]
+    served = {one.place for one in helper_tables(workload)}
+    shown = [
+        replace(row, name=f"{row.name} (for a statistic)") if place in served else row
+        for place, row in enumerate(rows)
+    ]
     together = len(rows) > _SHOWN_GROUPS and not every
-    tables.print_errors(tables.console(), console.by_entry(workload, rows) if together else rows)
+    tables.print_errors(tables.console(), console.by_entry(workload, rows) if together else shown)
     if together:
         typer.echo(f"{len(rows):,} query groups, joined; --all shows every one, and so does --json.")
     if targets:
@@ -247,12 +254,11 @@ def _show(
         facts["targets"] = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
         facts["weighted RMSE"] = f"{number('weighted_rmse')} (the lower bound is for this)"
-    privacy = figures["privacy"]
     facts |= {
         "RMSE": rmse,
         "largest stddev": largest,
         "lower bound": f"{bound}; {figures['lower_bound_scope']}",
-        "privacy": f"{budget.words}, which is {figure(privacy['mu'])}-GDP and {figure(privacy['rho'])}-zCDP",
+        "privacy": console.in_definitions(budget, strategy.selection.noise),
         "unit": console.unit_in_words(budget.unit),
         "time, memory": f"{number('seconds')} s, {number('peak_memory_mb')} MB",
     }

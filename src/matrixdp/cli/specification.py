@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from typer import Argument, Option
 
+from matrixdp.cli import console
 from matrixdp.cli.app import JsonOption, guarded
-from matrixdp.cli.console import print_facts, print_schedules, privacy_figures, unit_in_words
 from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import DatabaseTable, Spec, advice, warn
 from matrixdp.display import counted, figure, listed
@@ -39,7 +39,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
 
     written = load_specification(spec)
     domain, budget, asked = written.domain, written.budget, written.reference_budget
-    privacy = None if budget is None else privacy_figures(budget, natural_noise(budget))
+    privacy = None if budget is None else console.privacy_figures(budget, natural_noise(budget))
     noises = noises_for(None, asked, "auto")[0]
     expected = forecast(written.workload, _MAX_ANSWERS, noises, bool(written.targets))
     found = _data(written)
@@ -66,8 +66,8 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         "disk": f"about {figure(expected.disk_bytes / 1e6)} MB",
         "memory": f"about {figure(expected.memory_bytes / 1e6)} MB",
         "time": f"about {times[0]} to select, {times[1]} in all",
-        "privacy": _promise(written, privacy),
-        "unit": unit_in_words(written.unit),
+        "privacy": _promise(written),
+        "unit": console.unit_in_words(written.unit),
     }
     if written.rounds > 1:
         facts["rounds"] = "2; the second is planned from the noisy answers to the first"
@@ -75,25 +75,21 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         facts["ledger"] = debited["says"]
     warn(advice(written))
     typer.secho(f"{spec}: valid", bold=True)
-    print_facts(facts | {"data": found})
-    print_schedules(written)
+    console.print_facts(facts | {"data": found})
+    console.print_schedules(written)
     for line in shorter:
         typer.echo(f"Long: {line}.")
 
 
-def _promise(written: Specification, privacy: dict[str, Any] | None) -> str:
+def _promise(written: Specification) -> str:
     budget, least = written.budget, written.least
     if least is not None:
         most = "" if budget is None else f", at most {budget.words}"
         delta = "" if least.delta is None else f" at delta {least.delta}"
         return f"the smallest {least.kind}{delta} that meets the targets{most}; `select` prints it"
-    if budget is None or privacy is None:
+    if budget is None:
         return "no budget: `select` and `release` need one"
-    mu, rho = f"mu {privacy['mu']:.4g} (GDP)", f"rho {privacy['rho']:.4g} (zCDP)"
-    if budget.kind == "pure":
-        return f"{budget.words}: epsilon {privacy['epsilon']:.4g} (pure), which implies {mu} and {rho}"
-    epsilon = privacy["epsilon_at_delta"]["epsilon"]
-    return f"{budget.words}: {mu}, {rho}, epsilon {epsilon:.4g} at delta 1e-06"
+    return console.in_definitions(budget, natural_noise(budget))
 
 
 def _data(written: Specification) -> str:

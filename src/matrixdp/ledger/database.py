@@ -367,16 +367,13 @@ def _open(path: Path) -> Connection:
     return sqlite3.connect(address, timeout=0, isolation_level=None, uri=True)
 
 
-def _create(path: Path) -> None:
-    path.touch(exist_ok=False)
-
-
-def _code(error: Exception) -> int:
-    return getattr(error, "sqlite_errorcode", 1)
-
-
 #: The SQLite of Python's standard library.
-SQLITE = Driver(_create, _open, sqlite3.Error, _code)
+SQLITE = Driver(
+    lambda path: path.touch(exist_ok=False),
+    _open,
+    sqlite3.Error,
+    lambda error: getattr(error, "sqlite_errorcode", 1),
+)
 
 
 @final

@@ -343,6 +343,10 @@ class Ledger:
             raise
         return cls(file, dataset, total, terms, driver)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the file that it is."""
+        return Ledger.open, (self.path,)
+
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, driver: Driver = SQLITE) -> Ledger:
         """Return the ledger that a file holds; all of it is checked.

@@ -175,16 +175,17 @@ class PrivacyStatement:
                 "noise. With noise from the operating system it would carry the following promise."
             )
         exact, budget = self.exact, self.budget
-        mu, rho = f"{_up(exact.mu)}-GDP", f"{_up(exact.rho)}-zCDP"
+        mu, rho = f"{rounded_up(exact.mu)}-GDP", f"{rounded_up(exact.rho)}-zCDP"
         asked = _definition(budget) if budget.kind == "approx" else ""
         if exact.pure_epsilon is not None:
             # mu and rho both follow from epsilon; with Laplace noise neither follows from the other
-            pure = f"{_up(exact.pure_epsilon)}-differential privacy (pure: delta is 0) allows"
+            pure = f"{rounded_up(exact.pure_epsilon)}-differential privacy (pure: delta is 0) allows"
             figures = f"{pure}, which implies " + (f"{asked}, {mu} and {rho}" if asked else f"{mu} and {rho}")
         elif asked:
             figures = f"{asked} allows, from {mu}, which is {rho}"
         else:
-            figures = f"{mu} allows, which is {rho} and ({_up(exact.epsilon)}, 1e-06)-differential privacy"
+            pair = f"({rounded_up(exact.epsilon)}, 1e-06)-differential privacy"
+            figures = f"{mu} allows, which is {rho} and {pair}"
         shown = "shown with noise, within the same limits" if self.counted else "not shown"
         rules = ""
         if self.reading:
@@ -338,14 +339,14 @@ def _others(ledger: LedgerEntry | None) -> str:
 def _definition(total: Budget) -> str:
     """Say what a total promises."""
     if total.epsilon is None:
-        return f"{_up(total.mu)}-GDP" if total.rho is None else f"{_up(total.rho)}-zCDP"
-    epsilon = _up(total.epsilon)
+        return f"{rounded_up(total.mu)}-GDP" if total.rho is None else f"{rounded_up(total.rho)}-zCDP"
+    epsilon = rounded_up(total.epsilon)
     if total.delta is None:
         return f"{epsilon}-differential privacy (pure: delta is 0)"
-    return f"({epsilon}, {_up(total.delta)})-differential privacy"
+    return f"({epsilon}, {rounded_up(total.delta)})-differential privacy"
 
 
-def _up(value: Fraction) -> str:
+def rounded_up(value: Fraction) -> str:
     """Write a figure with four digits, rounded up."""
     rounded = Context(prec=4, rounding=ROUND_CEILING).divide(value.numerator, value.denominator)
     return f"{float(rounded):.4g}"

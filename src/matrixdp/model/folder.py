@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from matrixdp.answers.table import row_groups
 from matrixdp.domain import Domain
@@ -22,7 +21,7 @@ from matrixdp.model.tables import LocalTables, Mixture, Tables
 from matrixdp.storage.archive import (
     ArchiveReader,
     ArchiveWriter,
-    arrow_file,
+    arrow_writer,
     differences,
     entry,
     partial_folder,
@@ -206,19 +205,16 @@ def _write_answers(model: Model, path: Path, progress: Progress | None) -> None:
     schema = answers_schema(model)
     repeated = [name for name in schema.names if name not in _UNREPEATED]
     tables = row_groups(model.batches(model.workload.groups), schema)
-    with arrow_file(path, "w") as file:
-        sink = pq.ParquetWriter(
-            file, schema, compression="zstd", compression_level=1, use_dictionary=repeated
-        )
-        write_all(sink, tables, model.workload.queries, progress)
+    sink = arrow_writer(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated)
+    write_all(sink, tables, model.workload.queries, progress)
 
 
 def write_all(sink: Any, tables: Iterable[pa.Table], total: int, progress: Progress | None) -> None:
     """Write tables to a file, and tell how many rows are done."""
     done = 0
-    with sink:
+    with sink as writer:
         for table in tables:
-            sink.write_table(table)
+            writer.write_table(table)
             done += table.num_rows
             if progress is not None:
                 progress(done, total)

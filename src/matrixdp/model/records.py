@@ -24,8 +24,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
@@ -37,7 +35,7 @@ from matrixdp.model.folder import NOT_PRIVATE, Progress, promise, write_all
 from matrixdp.model.tables import MAX_CELLS, Mixture, codes_of
 from matrixdp.queries import Group
 from matrixdp.selection.starting_points import Generator, generator
-from matrixdp.storage.archive import OR_FORCE, arrow_file, entry, partial_folder, sync_files, sync_folder
+from matrixdp.storage.archive import OR_FORCE, arrow_writer, entry, partial_folder, sync_files, sync_folder
 
 if TYPE_CHECKING:
     from matrixdp.model.model import Model
@@ -509,13 +507,8 @@ def _write(
 ) -> None:
     mark = SYNTHETIC if model.private else f"{NOT_PRIVATE}. {SYNTHETIC}"
     schema = columns.schema.with_metadata({b"matrixdp": mark.encode()})
-    plain = path.suffix.lower() == ".csv"
-    schema = plain_schema(schema) if plain else schema
+    if path.suffix.lower() == ".csv":
+        schema = plain_schema(schema)
     tables = (pa.Table.from_batches([columns.batch(codes)]).cast(schema) for codes in records.chunks())
-    with arrow_file(path, "w") as file:
-        sink: Any = (
-            pacsv.CSVWriter(file, schema)
-            if plain
-            else pq.ParquetWriter(file, schema, compression="zstd", compression_level=1)
-        )
-        write_all(sink, tables, records.rows, progress)
+    sink = arrow_writer(path, schema, compression="zstd", compression_level=1)
+    write_all(sink, tables, records.rows, progress)

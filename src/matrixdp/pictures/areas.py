@@ -84,14 +84,13 @@ class Areas:
             return {own.casefold(): rings for own, rings in spelled.items()} | spelled
 
         known = max((named(key) for key in keys), key=lambda own: len(_matched(own, asked)), default={})
-        matched = {own: _spelled(known, own) for own in asked}
-        missing = [own for own, spelled in matched.items() if spelled not in known]
+        outlines = {own: known.get(own.strip(), known.get(own.strip().casefold(), [])) for own in asked}
+        missing = [own for own in asked if not _matched(known, [own])]
         if missing:
             more = "" if len(missing) <= _LISTED else f" and {len(missing) - _LISTED} more"
             words = f"no area called {', '.join(map(repr, missing[:_LISTED]))}{more}"
             expected = "an area for each value" + (f" by its property {name!r}" if name else "")
             raise SpecificationError.at(("map", str(path)), words, expected, code="unknown-name")
-        outlines = {own: known[spelled] for own, spelled in matched.items()}
         points = np.array([point for rings in outlines.values() for ring in rings for point in ring])
         if not points.size or float(np.ptp(points, axis=0).min()) < _LEAST_EXTENT:
             raise SpecificationError.at(("map", str(path)), "no area that lies anywhere", "outlines of areas")
@@ -99,13 +98,7 @@ class Areas:
 
 
 def _matched(known: Mapping[str, object], asked: Sequence[str]) -> list[str]:
-    return [own for own in asked if _spelled(known, own) in known]
-
-
-def _spelled(known: Mapping[str, object], own: str) -> str:
-    """Return how a name is spelled where it is known: as it is, or else without case."""
-    plain = own.strip()
-    return plain if plain in known else plain.casefold()
+    return [own for own in asked if own.strip().casefold() in known]
 
 
 def _features(path: Path) -> list[tuple[dict[str, Any], list[Array]]]:

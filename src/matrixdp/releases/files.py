@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -49,7 +48,7 @@ from matrixdp.releases.sdmx import write_sdmx
 from matrixdp.releases.signatures import SigningKey, write_signature
 from matrixdp.releases.workbook import FILE as WORKBOOK
 from matrixdp.releases.workbook import write_workbook
-from matrixdp.storage.archive import arrow_file, differences, entry, partial_folder, sync_folder
+from matrixdp.storage.archive import arrow_file, arrow_writer, differences, entry, partial_folder, sync_folder
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
@@ -191,17 +190,13 @@ def _write(
         headers = unique(quoted(heading(field, release.presentation.say)) for field in schema)
     plain_form = pa.schema([field.with_name(name) for field, name in zip(schema, headers, strict=True)])
     plain_form = plain_schema(plain_form) if spoken else plain_form
-    with arrow_file(path, "w") as file, _writer(file, plain_form if plain else schema, plain) as writer:
+    with arrow_writer(path, plain_form if plain else schema, compression="zstd") as writer:
         for table in chain([first], tables):
             named = table.rename_columns(list(headers)).replace_schema_metadata()
             named = without_formulas(named) if spoken else named
             writer.write_table(named if plain else table.cast(schema))
             rows += table.num_rows
     return rows, schema, headers
-
-
-def _writer(file: pa.NativeFile, schema: pa.Schema, plain: bool) -> Any:
-    return pacsv.CSVWriter(file, schema) if plain else pq.ParquetWriter(file, schema, compression="zstd")
 
 
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
@@ -348,8 +343,8 @@ def complete_release(
     if any(one.table is not None for one in release.asked):
         mark = {b"matrixdp": privacy_mark(release.private)}
         table = statistics_table(release.asked).replace_schema_metadata(mark)
-        with arrow_file(folder / records.STATISTICS, "w") as file:
-            pq.write_table(table, file, compression="zstd")
+        with arrow_writer(folder / records.STATISTICS, table.schema, compression="zstd") as writer:
+            writer.write_table(table)
     files = {name: entry(folder / name) for name in records.LISTED if (folder / name).exists()}
     written = records.document(release, errors, files, columns, asked.max_answers)
     (folder / records.RECORD).write_text(records.as_text(written) + "\n", encoding="utf-8")
@@ -372,9 +367,9 @@ def _write_answers(
     done = 0
     # many small products: several threads would spend their time waiting for one another
     with one_blas_thread(), ExitStack() as stack:
-        kinds = [(_parquet, records.ANSWERS), *([(_csv, records.ANSWERS_CSV)] if csv else [])]
-        files = [(kind, stack.enter_context(arrow_file(folder / name, "w"))) for kind, name in kinds]
-        sinks = [stack.enter_context(kind(file, schema)) for kind, file in files]
+        sinks = [stack.enter_context(_parquet(folder / records.ANSWERS, schema))]
+        if csv:
+            sinks.append(stack.enter_context(_csv(folder / records.ANSWERS_CSV, schema)))
         for table in row_groups(batches, schema):
             for write in sinks:
                 write(table)
@@ -390,11 +385,8 @@ def _write_new_answers(release: Release, columns: AnswerColumns, folder: Path) -
     name, published = release.series
     last = release.domain[name].label(published[-1] - 1)
     schema = plain_schema(columns.schema)
-    with (
-        arrow_file(folder / records.ANSWERS) as answers,
-        arrow_file(folder / records.NEW_ANSWERS, "w") as file,
-        pacsv.CSVWriter(file, schema) as writer,
-    ):
+    new = arrow_writer(folder / records.NEW_ANSWERS, schema)
+    with arrow_file(folder / records.ANSWERS) as answers, new as writer:
         for batch in pq.ParquetFile(answers).iter_batches():
             table = pa.Table.from_batches([batch]).cast(schema)
             writer.write_table(table.filter(pc.equal(table.column(PUBLISHED), last)))
@@ -409,23 +401,23 @@ _Write = Callable[[pa.Table], None]
 
 
 @contextmanager
-def _behind(writer: Any, write: _Write) -> Iterator[_Write]:
+def _behind(writing: AbstractContextManager[Any], write: Callable[[Any, pa.Table], None]) -> Iterator[_Write]:
     """Yield what writes tables in a thread of its own, at most one table behind."""
-    with writer, ThreadPoolExecutor(1) as pool:
+    with writing as writer, ThreadPoolExecutor(1) as pool:
         pending = pool.submit(lambda: None)
 
         def put(table: pa.Table) -> None:
             nonlocal pending
             pending.result()
-            pending = pool.submit(write, table)
+            pending = pool.submit(write, writer, table)
 
         yield put
         pending.result()
 
 
-def _parquet(file: pa.NativeFile, schema: pa.Schema) -> AbstractContextManager[_Write]:
-    writer = pq.ParquetWriter(
-        file,
+def _parquet(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
+    writing = arrow_writer(
+        path,
         schema,
         compression="zstd",
         compression_level=_COMPRESSION_LEVEL,
@@ -434,10 +426,9 @@ def _parquet(file: pa.NativeFile, schema: pa.Schema) -> AbstractContextManager[_
         write_statistics=[_SORTED],
         write_batch_size=_ENCODED_ROWS,
     )
-    return _behind(writer, lambda table: writer.write_table(table, row_group_size=table.num_rows))
+    return _behind(writing, lambda writer, table: writer.write_table(table, row_group_size=table.num_rows))
 
 
-def _csv(file: pa.NativeFile, schema: pa.Schema) -> AbstractContextManager[_Write]:
+def _csv(path: Path, schema: pa.Schema) -> AbstractContextManager[_Write]:
     plain = plain_schema(schema)
-    writer = pacsv.CSVWriter(file, plain)
-    return _behind(writer, lambda table: writer.write_table(table.cast(plain)))
+    return _behind(arrow_writer(path, plain), lambda writer, table: writer.write_table(table.cast(plain)))

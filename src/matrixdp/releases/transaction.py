@@ -89,7 +89,7 @@ class Transaction:
     """
 
     folder: Path
-    _spent: str | None = None
+    _spent: str = ""
     _written: Release | None = None
 
     def spend(
@@ -143,7 +143,7 @@ class Transaction:
             for path in self.folder.iterdir():
                 if path.name != SPENT:
                     path.unlink(missing_ok=True)
-        if not marked and self._spent is None:
+        if not marked and not self._spent:
             return None
         whole = bool(marked) and marked[0] == target
         if not whole and is_series(target):

@@ -17,6 +17,7 @@ import time
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
@@ -45,6 +46,8 @@ def temporary_name(path: Path, ending: str) -> Path:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable, where the operating system can."""
+    if os.name == "nt":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -146,6 +149,17 @@ def arrow_file(path: Path, mode: str = "r") -> pa.OSFile:
     import pyarrow as pa
 
     return pa.OSFile(os.fsencode(path), mode)
+
+
+@contextmanager
+def arrow_writer(path: Path, schema: pa.Schema, **options: Any) -> Iterator[Any]:
+    """Give what writes tables to a file: CSV by its ending, else Parquet with these options."""
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    make = pacsv.CSVWriter if path.suffix.lower() == ".csv" else partial(pq.ParquetWriter, **options)
+    with arrow_file(path, "w") as file, make(file, schema) as writer:
+        yield writer
 
 
 @final

@@ -701,6 +701,8 @@ class MeasuredStrategy(Displayed):
         from matrixdp.releases import Release
 
         asked = self.strategy.workload if workload is None else workload
+        if isinstance(asked, Workload):
+            check_names(asked)
         origin = self.strategy.origin
         if isinstance(self.measurement.plan, Rounds):
             if not self.strategy.answers_alike(asked):

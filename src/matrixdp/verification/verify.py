@@ -51,14 +51,7 @@ from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import claim_of, refuse_leftover, unfinished
 from matrixdp.selection.rounds import SecondRound
-from matrixdp.storage.archive import (
-    TOLERANCE,
-    arrow_file,
-    differences,
-    entry,
-    plain_content,
-    read_strictly,
-)
+from matrixdp.storage.archive import TOLERANCE, arrow_file, differences, entry, plain_content, read_strictly
 from matrixdp.storage.formats import load_measurement
 from matrixdp.texts import Publication
 
@@ -66,7 +59,7 @@ from matrixdp.texts import Publication
 
 _MOST = 10
 
-_ABOVE = "what is above failed"
+_ABOVE = "because a check above failed"
 Outcome = Literal["ok", "failed", "not checked"]
 Progress = Callable[[int, int], None] | None
 
@@ -653,6 +646,9 @@ def verify_release(
     """
     folder = _folder(out, "a release")
     refuse_leftover(folder)
+    if not any((folder / name).exists() for name in records.RELEASE_FILES):
+        found = f"{folder}: found no {records.RECORD}; expected the folder of a release"
+        raise StorageError(found, "file-missing")
     ledger = ledger.path if isinstance(ledger, Ledger) else ledger
     if ledger is not None and not os.path.isfile(ledger):  # noqa: PTH113 - no error where the path is none
         raise StorageError(f"{ledger}: no such file; expected the ledger that the release was debited to")
@@ -846,7 +842,7 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
     as_said = "within what was authorized" if isinstance(measurement.plan, Rounds) else "as authorized"
     words = (
         f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, {as_said}, and "
-        f"{share:.6%} of what {authorization.budget.words} allows"
+        f"{float(f'{100 * share:.8g}'):g}% of what {authorization.budget.words} allows"
     )
     yield from settled("cost", words, problems)
 
