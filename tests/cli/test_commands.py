@@ -192,7 +192,7 @@ def test_validate_checks_without_the_data(people: str):
     told = words("validate", people)
     assert "Budget(" not in told
     assert "add_remove neighbours" in told
-    for text in ("valid", "queries", "groups", "marginals", "memory", "time", "mu 0.2367", "is there"):
+    for text in ("valid", "queries", "groups", "marginals", "memory", "time", "0.2368-GDP", "is there"):
         assert text in told
     printed = figures("validate", people)
     assert (printed["valid"], printed["cells"]) == (True, 240)

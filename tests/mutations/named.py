@@ -43,7 +43,9 @@ def survives(mutant: dict[str, Any]) -> bool:
         path.write_text(text.replace(mutant["old"], mutant["new"]))
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *mutant["tests"]]
         environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, errors="replace"
+        )
         if done.returncode not in (0, 1):
             raise SystemExit(f"{mutant['name']}: its tests did not run\n{done.stdout}{done.stderr}")
         return done.returncode == 0

@@ -43,7 +43,7 @@ _SPECIFICATIONS = [
     ("a name of two tables", "duplicate", "workload[1].name", 9,
      _entry("product: {age: prefix}\nname: one").replace(PRIVACY, "")
      + "  - product: {sex: identity}\n    name: one\n" + PRIVACY),
-    ("a name of another table", "duplicate", "workload[1].name", 8,
+    ("a name of another table", "duplicate", "workload[1].name", 7,
      DOMAIN + "workload:\n  - marginals: [1]\n  - {product: {age: prefix}, name: sex}\n" + PRIVACY),
     ("a misspelled kind", "unknown-key", "workload[0]", 6, _entry("margnals: [1]")),
     ("a key of the file in the budget", "unknown-key", "privacy.unit", 7,

@@ -154,11 +154,8 @@ def _show_table(
     group = one.group
     named = [own for own in release.tables if group and own.group and own.group.name == group.name]
     if len(named) > 1:
-        warn(
-            [
-                f"{len(named)} tables are called {printable(group.name)}: {', '.join(own.title for own in named)}"
-            ]
-        )
+        titles = ", ".join(own.title for own in named)
+        warn([printable(f"{len(named)} tables are called {one.name}: {titles}")])
     source = one.source and release.presentation.say("source", source=one.source)
     for words in filter(None, (one.note, source)):
         say(printable(words))
