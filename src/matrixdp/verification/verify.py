@@ -647,8 +647,8 @@ def verify_release(
     folder = _folder(out, "a release")
     refuse_leftover(folder)
     if not any((folder / name).exists() for name in records.RELEASE_FILES):
-        found = f"{folder}: found no {records.RECORD}; expected the folder of a release"
-        raise StorageError(found, "file-missing")
+        told = f"{folder}: found no {records.RECORD}; expected the folder of a release"
+        raise StorageError(told, "file-missing")
     ledger = ledger.path if isinstance(ledger, Ledger) else ledger
     if ledger is not None and not os.path.isfile(ledger):  # noqa: PTH113 - no error where the path is none
         raise StorageError(f"{ledger}: no such file; expected the ledger that the release was debited to")
