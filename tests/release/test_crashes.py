@@ -44,7 +44,7 @@ def test_a_process_killed_at_each_step(tmp_path: Path, force: str, exchange: str
             assert hidden(recovered.parent) == []
             shutil.rmtree(recovered.parent)
         for folder in spent:
-            with pytest.raises(StorageError, match=r"rho=0\.5.*was spent for it, and counts"):
+            with pytest.raises(StorageError, match=r"rho 0\.5.*was spent for it, and counts"):
                 transaction.refuse_to_spend_again(out)
             transaction.remove_release(folder)
             for path in folder.iterdir() if folder.exists() else ():
