@@ -108,6 +108,17 @@ def above(value: Fraction) -> str:
     return f"{written:f}" if 0 < written.adjusted() < 9 else str(written)
 
 
+def size_in_words(number: int) -> str:
+    """Return an integer of any size: all its digits, or of a great one two and its magnitude.
+
+    Examples
+    --------
+    >>> size_in_words(1234567), size_in_words(2**200), size_in_words(10**5000)
+    ('1,234,567', '1.6e+60', '1.0e+5000')
+    """
+    return f"{number:,}" if number < 10**15 else f"{Decimal(number):.1e}"
+
+
 def counted(number: int, one: str, several: str | None = None) -> str:
     """Return a number of things in words, and of a great number its size.
 
@@ -116,9 +127,7 @@ def counted(number: int, one: str, several: str | None = None) -> str:
     >>> counted(1, "cell"), counted(1234567, "query", "queries"), counted(2**200, "cell")
     ('1 cell', '1,234,567 queries', '1.6e+60 cells')
     """
-    digits = str(number)
-    text = f"{number:,}" if number < 10**15 else f"{digits[0]}.{digits[1]}e+{len(digits) - 1}"
-    return f"{text} {one if number == 1 else several or one + 's'}"
+    return f"{size_in_words(number)} {one if number == 1 else several or one + 's'}"
 
 
 def listed(texts: Iterable[str], number: int) -> str:

@@ -58,7 +58,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         return
     times = in_words(expected.select_seconds), in_words(expected.release_seconds)
     facts = {
-        "domain": f"{len(domain)} attributes, {cells:{',' if cells < 10**12 else '.2e'}} cells",
+        "domain": f"{len(domain)} attributes, {counted(cells, 'cell')}",
         "workload": f"{counted(expected.queries, 'query', 'queries')} in {counted(expected.groups, 'group')}",
         "marginals": f"{expected.marginals:,}, the largest of {expected.largest_marginal:,} cells",
         "to measure": f"about {expected.counted_cells:,} rows",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from matrixdp.display import size_in_words
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
@@ -37,7 +38,7 @@ class Facts:
         self.noise = noise
         #: Many groups over the same attributes as few: the workload as selection sees it.
         self.asked = merge_groups(workload)
-        self._known: dict[str, float] = {}
+        self._known: dict[str, int] = {}
 
     @cached_property
     def terms(self) -> KronSum:
@@ -66,7 +67,7 @@ class Facts:
         """Whether it is a sum of a few products on the two or three attributes that do not factor."""
         return few_products(self.terms)
 
-    def size(self, name: str) -> float:
+    def size(self, name: str) -> int:
         """Return one of the `SIZES`."""
         if name not in self._known:
             self._known[name] = SIZES[name][1](self)
@@ -78,7 +79,7 @@ class Facts:
             if memory and name in _MATRICES:
                 most = min(most, most_cells())
             if self.size(name) > most:
-                return f"{_written_number(self.size(name))} {SIZES[name][0]}; the limit is {most:,.0f}"
+                return f"{size_in_words(self.size(name))} {SIZES[name][0]}; the limit is {most:,.0f}"
         return ""
 
     def check(self, mechanism: str, limits: Mapping[str, float]) -> None:
@@ -88,21 +89,17 @@ class Facts:
             raise TooLargeError(f"{mechanism}: {excess}. Use auto, which compares those that fit")
 
 
-def _written_number(size: float) -> str:
-    return f"{size:,.0f}" if size < 1e9 else f"{size:.3g}"
-
-
-def _largest_attribute(facts: Facts) -> float:
+def _largest_attribute(facts: Facts) -> int:
     return max((facts.asked.domain[name].size for name in facts.terms.joint), default=1)
 
 
-def _largest_factor(facts: Facts) -> float:
+def _largest_factor(facts: Facts) -> int:
     """Return the most values of an attribute that factors out, other than by the identity."""
     grams = [gram for gram in facts.terms.factored.values() if (gram.symmetric or (0.0, 1.0))[1] != 0.0]
     return max((gram.size for gram in grams), default=1)
 
 
-def _largest_strategy(facts: Facts) -> float:
+def _largest_strategy(facts: Facts) -> int:
     """Return the most values of an attribute whose strategy is searched where each has one."""
     sizes = [1]
     for axis, size in enumerate(facts.terms.sizes):
@@ -126,22 +123,22 @@ def _marginals(facts: Facts) -> dict[tuple[str, ...], None]:
     )
 
 
-def _subsets(facts: Facts) -> float:
+def _subsets(facts: Facts) -> int:
     lengths = [len(names) for names in _marginals(facts)]
-    return max(3.0 ** max(lengths), sum(2.0**length for length in lengths))
+    return max(3 ** max(lengths), sum(2**length for length in lengths))
 
 
-def _written(facts: Facts) -> float:
+def _written(facts: Facts) -> int:
     """Return the most entries of a group whose queries are written out."""
     groups = (group for group in facts.asked if gram_terms(group) is None)
     return max((group.queries * math.prod(group.sizes) for group in groups), default=0)
 
 
 #: What limits are about: how messages call it, and its size for a workload.
-SIZES: dict[str, tuple[str, Callable[[Facts], float]]] = {
+SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
     "table": (
         "cells of the attributes asked about",
-        lambda facts: float(facts.asked.domain.cells((*facts.terms.factored, *facts.terms.joint))),
+        lambda facts: facts.asked.domain.cells((*facts.terms.factored, *facts.terms.joint)),
     ),
     "joint": ("cells that do not factor", lambda facts: facts.terms.cells),
     "attribute": ("values of an attribute that does not factor out", _largest_attribute),

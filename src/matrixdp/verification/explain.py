@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.display import about, above, printable
+from matrixdp.display import about, above, counted, printable
 from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.measure.measurement import Measurement
@@ -255,9 +255,8 @@ def _origin(attribute: Attribute) -> str:
 
 
 def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
-    cells = domain.cells()
-    shown = f"{cells:,}" if cells < 10**12 else f"about {cells:.3g}"
-    yield f"{len(domain)} attributes, public and chosen without the data; {shown} cells in all."
+    cells = counted(domain.cells(), "cell")
+    yield f"{counted(len(domain), 'attribute')}, public and chosen without the data; {cells} in all."
     rows = []
     for name in domain.names[:_ATTRIBUTES]:
         attribute, code = domain[name], rule.code(name)
@@ -274,9 +273,9 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
     yield Table(("attribute", "kind", "values", "from .. to", "a value out of domain"), rows)
     if len(domain) > _ATTRIBUTES:
         yield f"{len(domain) - _ATTRIBUTES} more attributes are in release.json."
-    counted = "was measured, with noise of its own, as the section on what was measured says"
+    told = "was measured, with noise of its own, as the section on what was measured says"
     shown = (
-        f"the number of dropped records {counted}" if rule.counts else "how many there were is nowhere shown"
+        f"the number of dropped records {told}" if rule.counts else "how many there were is nowhere shown"
     )
     yield f"Values out of domain are handled record by record, by this rule alone; {shown}."
 
