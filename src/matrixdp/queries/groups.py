@@ -23,6 +23,7 @@ from matrixdp.queries.predicates import (
     Total,
     check_entries,
     content_key,
+    explicit_rows,
     real_array,
 )
 from matrixdp.queries.structured import Complement, Totals
@@ -188,11 +189,7 @@ class MatrixRows(WrittenRows):
     values: Array
 
     def __post_init__(self) -> None:
-        values = real_array(self.values, "dense")
-        if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
-            found = f"found an array of shape {values.shape}"
-            raise WorkloadError(f"dense: {found}; expected a finite matrix, a row a query")
-        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "values", explicit_rows(self.values, "dense"))
 
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
         return [f"query {row}" for row in range(self.count)]

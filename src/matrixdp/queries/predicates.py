@@ -70,6 +70,31 @@ def real_array(values: object, what: str) -> Array:
     return result
 
 
+#: Between these squares of entries, and their products with weights, stay numbers.
+_LEAST_ENTRY, _MOST_ENTRY = 1e-50, 1e50
+
+
+def explicit_rows(values: object, what: str) -> Array:
+    """Return a matrix with one row for each query, or raise WorkloadError.
+
+    Examples
+    --------
+    >>> explicit_rows([[1, 0], [1, 1]], "the matrix")
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    rows = real_array(values, what)
+    found = "" if np.isfinite(rows).all() else " with entries that are not finite"
+    sizes = np.abs(rows[rows != 0])
+    if not found and sizes.size and (sizes.min() < _LEAST_ENTRY or sizes.max() > _MOST_ENTRY):
+        found = f" with entries from {sizes.min():.3g} to {sizes.max():.3g}"
+    if rows.ndim != 2 or 0 in rows.shape or found:
+        expected = f"a row for each query, and entries that are 0 or of {_LEAST_ENTRY:g} to {_MOST_ENTRY:g}"
+        code = "out-of-range" if found else "wrong-size"
+        raise WorkloadError.at((what,), f"an array of shape {rows.shape}{found}", expected, code=code)
+    return rows
+
+
 # What all predicate sets on one attribute have in common.
 
 #: Entries of the columns that `Predicates.squares` forms at a time.
@@ -863,12 +888,7 @@ class Matrix(Predicates):
     matrix: Array
 
     def __post_init__(self) -> None:
-        matrix = real_array(self.matrix, "matrix")
-        infinite = "" if np.isfinite(matrix).all() else " with entries that are not finite"
-        if matrix.ndim != 2 or 0 in matrix.shape or infinite:
-            found = f"found an array of shape {matrix.shape}{infinite}"
-            raise WorkloadError(f"matrix: {found}; expected a finite matrix with one row for each query")
-        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "matrix", explicit_rows(self.matrix, "matrix"))
 
     @cached_property
     def _key(self) -> str:

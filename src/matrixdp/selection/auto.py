@@ -10,15 +10,18 @@ from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError
+import numpy as np
+
+from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import GAUSSIAN, NOISES, Noise
-from matrixdp.plan import Split
+from matrixdp.plan import Plan, Split
 from matrixdp.queries import DenseGroup, Workload
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.minimax import select_minimax
+from matrixdp.selection.minimax import select_minimax, uniform_variance
+from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import RULES, Facts, Rule
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
@@ -32,6 +35,13 @@ _LOG = logging.getLogger(__name__)
 _BALANCING_STEPS = {2: 60, 1: 8}
 
 Bound = tuple[float, str] | None
+
+#: Weights this far apart are too much for one selection. Small ones are then raised to some shares of the
+#: largest, of which the last is taken that lets the objective grow by no more than `_FREE`.
+_FAR_APART, _RAISED, _FREE = 1e-6, (1e-10, 1e-6, 1e-3), 1e-5
+
+#: Weights are scaled where the largest, or its inverse, is below this: their squares and cubes are formed.
+_EXTREME = 1e-50
 
 #: What was proved for a workload, as long as it is used, by the way of its proof.
 _PROVED: WeakKeyDictionary[Workload, dict[str, Bound]] = WeakKeyDictionary()
@@ -335,27 +345,7 @@ def select(
     _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():
-        if mechanism == "auto":
-            search = _Search(trials)
-            search.run()
-            (plan, certificate), chosen, candidates = search.outcome()
-            reason = _reason(candidates, certificate.gap)
-        else:
-            plan, certificate = trials.choose(mechanism)
-            chosen, reason = mechanism, "asked for"
-            candidates = (Candidate(mechanism, "chosen", reason, certificate.loss),)
-            if mechanism == "residual" and trials.facts.small:
-                certificate = with_bound(certificate, trials.whole_bound())
-        if objective == "max":
-            plan, certificate = select_minimax(
-                asked,
-                lambda weighted: trials.quietly(weighted).choose(chosen),
-                iterations=_BALANCING_STEPS[noise.norm],
-                bound_of=lambda weighted: _bound_after(replace(trials, workload=weighted)),
-                progress=progress,
-            )
-        elif certify or (bounded and certificate.lower_bound is None):
-            certificate = with_bound(certificate, trials.lower_bound())
+        (plan, certificate), chosen, reason, candidates = _supporting(trials, mechanism, objective)
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     return charged(
         Selection(
@@ -370,6 +360,100 @@ def select(
             candidates,
         )
     )
+
+
+_Outcome = tuple[Choice, str, str, tuple[Candidate, ...]]
+
+
+def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
+    """Return what is selected, with a plan that supports the workload.
+
+    Beside far larger weights, solvers lose queries, or leave them error that could be avoided for nothing.
+    Small weights are then raised: as far as the objective stays the same, and at least as far as it takes.
+    """
+    workload = trials.workload
+    weights = np.concatenate(
+        [
+            group.weight * np.ravel(1.0 if group.query_weights is None else group.query_weights)
+            for group in workload
+        ]
+    )
+    heaviest, apart = float(weights.max()), float(weights.min() / weights.max())
+    scale = 1.0 if _EXTREME < heaviest < 1.0 / _EXTREME else heaviest
+    shares = [share for share in _RAISED if apart < min(share, _FAR_APART)]
+    kept: _Outcome | None = None
+    least, bound, lost = math.inf, None, ""
+    for share in (0.0, *shares):
+        raised = _raised(workload, share * heaviest, scale) if share or scale != 1.0 else workload
+        try:
+            (plan, certificate), *told = _outcome(replace(trials, workload=raised), mechanism, objective)
+            certificate = certificate.scaled(scale)
+            if not share and certificate.lower_bound is not None:
+                bound = certificate.lower_bound, certificate.scope
+            for group in workload:
+                plan.analysis.check_support(group)
+        except UnsupportedQueryError as error:
+            lost = str(error)
+            continue
+        if shares:
+            loss = _objective(plan, workload, objective)
+            if loss > least * (1.0 + _FREE):
+                continue
+            least = min(least, loss)
+            certificate = with_bound(Certificate(loss, None, certificate.scope), bound)
+        kept = (plan, certificate), *told
+    if kept is None:
+        found = f"queries that are lost beside others ({lost})"
+        expected = "weights and entries that are less far apart"
+        raise WorkloadError.at(("workload",), found, expected, code="out-of-range")
+    return kept
+
+
+def _raised(workload: Workload, least: float, scale: float) -> Workload:
+    """Return a workload with no query of a weight below the least, and all weights divided by a scale."""
+    groups = []
+    for group in workload:
+        own = np.maximum(1.0 if group.query_weights is None else group.query_weights, least / group.weight)
+        # a weight that vanishes is none
+        weights = np.maximum(own * (group.weight / scale), np.finfo(float).tiny)
+        if group.query_weights is None:
+            groups.append(replace(group, weight=float(weights)))
+        else:
+            groups.append(replace(group, weight=1.0, query_weights=weights))
+    return Workload(workload.domain, GivenGroups(tuple(groups)))
+
+
+def _objective(plan: Plan, workload: Workload, objective: str) -> float:
+    analysis = plan.analysis
+    if objective == "sum":
+        return math.fsum(analysis.group(group).weighted for group in workload)
+    return max(float(uniform_variance(analysis.variances(group), group).max()) for group in workload)
+
+
+def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
+    """Return what is selected, by which mechanism, why, and what came of every candidate."""
+    if mechanism == "auto":
+        search = _Search(trials)
+        search.run()
+        (plan, certificate), chosen, candidates = search.outcome()
+        reason = _reason(candidates, certificate.gap)
+    else:
+        plan, certificate = trials.choose(mechanism)
+        chosen, reason = mechanism, "asked for"
+        candidates = (Candidate(mechanism, "chosen", reason, certificate.loss),)
+        if mechanism == "residual" and trials.facts.small:
+            certificate = with_bound(certificate, trials.whole_bound())
+    if objective == "max":
+        plan, certificate = select_minimax(
+            trials.workload,
+            lambda weighted: trials.quietly(weighted).choose(chosen),
+            iterations=_BALANCING_STEPS[trials.noise.norm],
+            bound_of=lambda weighted: _bound_after(replace(trials, workload=weighted)),
+            progress=trials.progress,
+        )
+    elif trials.certify or (trials.bounded and certificate.lower_bound is None):
+        certificate = with_bound(certificate, trials.lower_bound())
+    return (plan, certificate), chosen, reason, candidates
 
 
 def _bound_after(trials: Trials) -> Bound:

@@ -29,6 +29,10 @@ Choose = Callable[[Workload], Choice]
 BoundOf = Callable[[Workload], tuple[float, str] | None]
 Progress = Callable[[str, float | None], None]
 
+#: What a group weighs at least, as a share of the heaviest, lest solvers lose it; a factor of the whole group
+#: above the other takes too much from the lower bound.
+_TOLD_APART, _MOST_RAISED = 1e-13, 1e-3
+
 
 @dataclass(eq=False)
 class _Weights:
@@ -178,8 +182,10 @@ def select_minimax(
         for item, values in zip(weights, found, strict=True):
             item.update(values, largest, power)
         peak = max(item.whole for item in weights)
+        heaviest = max(item.group.weight * item.whole / peak for item in weights)
         for item in weights:
-            item.whole = max(item.whole / peak, LIMITS.least_share)
+            told = min(_TOLD_APART * heaviest / item.group.weight, _MOST_RAISED)
+            item.whole = max(item.whole / peak, LIMITS.least_share, told)
     if best is None:
         raise TooLargeError("objective max: no iteration was allowed")
     if bound is None and bound_of is not None:

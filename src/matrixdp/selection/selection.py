@@ -41,6 +41,11 @@ class Certificate:
         """The relative gap, loss / lower_bound - 1."""
         return None if self.lower_bound is None else max(self.loss / self.lower_bound - 1.0, 0.0)
 
+    def scaled(self, factor: float) -> Certificate:
+        """Return what is proved of the workload with all weights multiplied by a factor."""
+        bound = None if self.lower_bound is None else factor * self.lower_bound
+        return replace(self, loss=factor * self.loss, lower_bound=bound)
+
 
 Choice = tuple[Plan, Certificate]
 """What a mechanism returns."""

@@ -174,6 +174,7 @@ class Series:
             raise StorageError(f"{out}: {told}", "file-exists")
         with transaction(out, keep=True) as run:
             strategy = select_over_time(specification.workload, rule.attribute, budget, noise, progress)
+            strategy.check_workload(strategy.workload)
             begun = begin(
                 strategy.selection.plan,
                 rule.attribute,

@@ -576,6 +576,7 @@ class Strategy(Displayed):
         SpecificationError
             If a file says that the strategy is measured in two rounds, and it cannot be.
         """
+        self.check_workload(self.workload)
         self.check_budget(budget, None if seed_not_private is not None else ledger)
         second, plan = None, self.selection.plan
         if self.selection.rounds == 2:

@@ -274,9 +274,7 @@ def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
     if len(domain) > _ATTRIBUTES:
         yield f"{len(domain) - _ATTRIBUTES} more attributes are in release.json."
     told = "was measured, with noise of its own, as the section on what was measured says"
-    shown = (
-        f"the number of dropped records {told}" if rule.counts else "how many there were is nowhere shown"
-    )
+    shown = f"the number of dropped records {told}" if rule.counts else "how many there were is nowhere shown"
     yield f"Values out of domain are handled record by record, by this rule alone; {shown}."
 
 

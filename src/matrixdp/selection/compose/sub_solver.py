@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,9 @@ class SubSolver:
             total = sum(term.coefficient for term in terms)
             total += math.fsum(weight * float((rows**2).sum()) for weight, rows in self.grouped(sub))
             return SubSolution(total, (), bool(sub.rows)) if total > 0 else None
-        explicit = [(weight, rows) for weight, rows in self.grouped(sub) if self._told(rows)[1] > 1e-12]
+        explicit = [
+            (weight, rows) for weight, rows in self.grouped(sub) if self._told(rows)[1] > 1e-12 * self._entry
+        ]
         if not terms and not explicit:
             return None
         if explicit:
@@ -218,6 +220,11 @@ class SubSolver:
         groups = self._groups(sub)
         rows = [self.pieces.explicit_rows(item.explicit, item.kept, groups) for item in sub.rows]
         return [(item.weight, own) for item, own in zip(sub.rows, rows, strict=True)]
+
+    @cached_property
+    def _entry(self) -> float:
+        """The largest entry of an explicit query."""
+        return max(float(np.abs(item.content.tensor).max()) for item in self.pieces.split.explicit)
 
     def _told(self, rows: Array) -> tuple[Array, float, int]:
         """Return queries with their largest entry and a hash: of many attributes they are the same array."""
