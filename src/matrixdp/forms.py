@@ -530,6 +530,10 @@ def register(forms: dict[str, type[R]], form: type[R]) -> None:
     forms[name] = form
 
 
+#: The forms that schemas define, by the names of their classes, by which schemas refer to them.
+_SCHEMAS: dict[str, type[Record]] = {}
+
+
 class Record:
     """A mapping with known keys; valid from construction, and read from a mapping by the same checks.
 
@@ -623,6 +627,10 @@ class Record:
     @classmethod
     def schema(cls, definitions: Schema) -> Schema:
         """Return a reference to the JSON Schema, which is added to the definitions."""
+        known = _SCHEMAS.setdefault(cls.__name__, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            found = f"the language has a form of the class {cls.__name__} already: {known.__module__}"
+            raise FormError(found, code="duplicate")
         if cls.__name__ not in definitions:
             definitions[cls.__name__] = {}  # a record may hold itself
             keys = cls.keys()

@@ -39,3 +39,23 @@ def test_large_problems_are_solved_by_the_fixed_point(limits: Override) -> None:
     assert best.bound <= found.loss <= found.bound * (1 + 1e-3)
     inverse = np.linalg.inv(found.rows)
     assert np.einsum("ia,ia->", inverse, WITHOUT_STRUCTURE @ inverse) == pytest.approx(found.loss, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.arange(SIZE)[None, :] - SIZE // 2,
+        np.vstack([np.arange(SIZE) - SIZE // 2, np.arange(SIZE) > 3]),
+        np.vstack([np.eye(SIZE)[1:], Prefix().rows(SIZE)[:, ::-1] * (np.arange(SIZE) > 0)]),
+    ],
+    ids=["a sum less the middle", "few queries", "all values but one"],
+)
+def test_values_that_no_query_counts(limits: Override, rows: Array) -> None:
+    gram = rows.T @ rows * 1.0
+    best = solve_gram(gram, gap=1e-7)
+    limits(chains_large_cells=SIZE - 1)
+    found = solve_gram(gram, gap=1e-7)
+    assert found.bound is not None
+    assert best.loss * (1 - 1e-6) <= found.loss <= found.bound * (1 + 1e-3)
+    assert np.abs(gram @ np.linalg.pinv(found.rows) @ found.rows - gram).max() <= 1e-6 * gram.max()

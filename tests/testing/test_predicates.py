@@ -92,6 +92,9 @@ class Halves(q.Prefix):
     def apply(self, matrix: np.ndarray) -> np.ndarray:
         return 0.5 * super().apply(matrix)
 
+    def rows(self, size: int) -> np.ndarray:
+        return q.Predicates.rows(self, size)
+
     def gram(self, size: int) -> np.ndarray:
         return 0.25 * super().gram(size)
 

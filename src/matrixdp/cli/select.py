@@ -17,6 +17,7 @@ from matrixdp.cli import console
 from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
+from matrixdp.cli.options import warn
 from matrixdp.display import counted, figure
 from matrixdp.language import schedules
 from matrixdp.privacy.budget import weak_privacy
@@ -40,6 +41,9 @@ _IN_ROUNDS = (
 )
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
+
+#: A proved gap from which what was not tried may be far better.
+_FAR = 2.0
 
 
 @guarded
@@ -269,3 +273,7 @@ def _show(
     if save is not None:
         facts["saved"] = str(save)
     console.print_facts(facts)
+    large = [one.mechanism for one in strategy.selection.candidates if one.status == "too large"]
+    if large and gap is not None and gap > _FAR:
+        most = figure((1 + gap) ** 0.5)
+        warn([f"errors are up to {most} times the lower bound; too large to try: {', '.join(large)}"])

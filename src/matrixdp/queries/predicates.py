@@ -227,7 +227,7 @@ class Predicates(ABC):
         ndarray
             Shape (count, size).
         """
-        return self.apply(np.eye(size))
+        return np.concatenate(list(self._columns(size)), axis=1)
 
     def gram(self, size: int) -> Array:
         """Return the Gram matrix W'W of the queries W.
@@ -442,6 +442,11 @@ class _Intervals(Indicators):
 
     def count(self, size: int) -> int:
         return len(self.bounds(size)[0])
+
+    def rows(self, size: int) -> Array:
+        first, last = (ends[:, None] for ends in self.bounds(size))
+        codes = np.arange(size)
+        return np.asarray((first <= codes) & (codes <= last), dtype=np.float64)
 
     def apply(self, matrix: Array) -> Array:
         return _range_sums(matrix, *self.bounds(len(matrix)))

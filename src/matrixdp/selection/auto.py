@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from matrixdp.errors import PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import GAUSSIAN, NOISES, Noise
 from matrixdp.plan import Plan, Split
@@ -144,7 +144,7 @@ class _Search:
     def __init__(self, trials: Trials) -> None:
         self.trials = trials
         self.found: dict[str, Choice] = {}
-        self.errors: list[MemoryError] = []
+        self.errors: list[Exception] = []
         self.candidates: list[Candidate] = []
 
     def note(self, mechanism: str, status: str, reason: str) -> None:
@@ -157,7 +157,10 @@ class _Search:
         except MemoryError as error:  # what no declared limit foresaw
             self.errors.append(error)
             self.note(rule.mechanism, "too large", str(error))
-            return None
+        except np.linalg.LinAlgError as error:
+            self.errors.append(NumericalError(f"{rule.mechanism}: {error}"))
+            self.note(rule.mechanism, "skipped", f"it has no answer: {error}")
+        return None
 
     def choose(self, rule: Rule) -> bool:
         """Select by a mechanism, if it fits."""

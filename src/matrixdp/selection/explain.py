@@ -130,10 +130,10 @@ def _candidates(facts: Facts) -> tuple[Candidate, ...]:
     for rule in RULES[facts.noise.norm]:
         status, why = rule.refusal(facts)
         if alone and not status:
-            status, why = "skipped", f"{alone} has the least error"
+            status, why = "skipped", alone
         elif not status:
             status, why = "tried" if rule.gap is None and rule.gain is None else "tried if needed", rule.when
-            alone = rule.mechanism if rule.alone else ""
+            alone = f"{rule.mechanism} is tried {rule.when}" if rule.alone else ""
         known = found.get(rule.mechanism)
         if known is None or not known.status.startswith("tried"):
             found.pop(rule.mechanism, None)

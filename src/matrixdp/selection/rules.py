@@ -170,8 +170,8 @@ class Rule:
         `SIZES` up to which it is compared, beside the limits of the mechanism itself.
     gap : float, optional
         It is left out where what was found before is proved within this of the lower bound.
-    alone : bool
-        Where it fits nothing else is tried.
+    alone : str
+        Why nothing else is tried where it fits; empty where others are.
     gain : float, optional
         It is searched only if a fast trial's loss, divided by this, is below the least loss found: factors
         that held on the workloads on which they were compared, and are proved for none.
@@ -181,14 +181,14 @@ class Rule:
     unless: Callable[[Facts], str] = lambda _: ""
     limits: Mapping[str, float] = field(default_factory=dict)
     gap: float | None = None
-    alone: bool = False
+    alone: str = ""
     gain: float | None = None
 
     @property
     def when(self) -> str:
         """When it is searched, for those who read a choice before it is made."""
         if self.alone:
-            return "alone: no other strategy has less error"
+            return f"alone: {self.alone}"
         if self.gap is not None:
             return f"unless what is found before is proved within {100 * self.gap:.2g}% of the lower bound"
         if self.gain is not None:
@@ -258,7 +258,7 @@ def _several_groups(facts: Facts) -> str:
 RULES: dict[int, tuple[Rule, ...]] = {
     2: (
         # one product is measured as it is: its strategy has one part
-        Rule("dense", unless=_a_product, alone=True),
+        Rule("dense", unless=_a_product, alone="no other strategy has less error"),
         Rule("residual"),
         Rule(
             "dense",
@@ -281,7 +281,11 @@ RULES: dict[int, tuple[Rule, ...]] = {
     ),
     1: (
         Rule("opt-m"),
-        Rule("opt-kron", unless=_one_attribute, alone=True),
+        Rule(
+            "opt-kron",
+            unless=_one_attribute,
+            alone="one attribute has one strategy; its search is local",
+        ),
         # one strategy of the table contains all others
         Rule("opt-0", unless=_several_joint),
         Rule("generalized-marginals", unless=_marginals_of_strategies, gain=1.05),

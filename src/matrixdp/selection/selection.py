@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from matrixdp.errors import NumericalError
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, Plan
 from matrixdp.queries import Workload
 
 __all__ = ["Candidate", "Certificate", "Choice", "Selection", "charged"]
+
+#: How far a lower bound may lie above the loss by rounding.
+_ROUNDING = 1e-6
 
 _FOLLOWS = ", by the bound for add_remove neighbours: a replacement costs no less than a removal"
 _CHOSEN = "compared for add_remove neighbours: "
@@ -35,6 +39,10 @@ class Certificate:
     loss: float
     lower_bound: float | None
     scope: str
+
+    def __post_init__(self) -> None:
+        if self.lower_bound is not None and self.lower_bound > self.loss * (1.0 + _ROUNDING):
+            raise NumericalError(f"a lower bound of {self.lower_bound!r} above the loss, {self.loss!r}")
 
     @property
     def gap(self) -> float | None:

@@ -343,7 +343,11 @@ def _fixed_point(
             least, best = error, (p, spectrum, float(g.max()))
         if least <= largest * largest * (1.0 + gap):
             break
-        point = acceleration.next(np.log(p), _POWER * np.log(g / trace))
+        move = _POWER * np.log(np.maximum(g / trace, LIMITS.least_share))  # 0 where no query counts a cell
+        try:
+            point = acceleration.next(np.log(p), move)
+        except np.linalg.LinAlgError:
+            break
     return None if best is None else (*best, largest)
 
 

@@ -134,8 +134,21 @@ def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start:
     chain = chain_of(gram) if len(gram) >= LIMITS.min_chain_cells else None
     with blas_threads(len(gram)):
         found = None if chain is None else solve_chain(gram, chain, gap, start)
-        found = found or solve_large(gram, gap, start)
+        if found is None and len(gram) > LIMITS.chains_large_cells:
+            rows = _few_rows(gram)
+            found = solve_large(gram, gap, start) if rows is None else solve_rows(rows, gap, start)
     return found or _solve_gram(gram, sizes, gap, start)
+
+
+def _few_rows(gram: Array) -> Array | None:
+    """Return R with V = R'R where it has few rows, by Cholesky factors with pivots, else None."""
+    least = LIMITS.rank * float(np.diagonal(gram).max())
+    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(gram, tol=least)
+    if rank > len(gram) // 8:
+        return None
+    rows = np.empty((rank, len(gram)))
+    rows[:, order - 1] = np.triu(factor[:rank])
+    return rows
 
 
 def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Array]:
