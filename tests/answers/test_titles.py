@@ -6,13 +6,15 @@ import pytest
 import matrixdp as mdp
 from matrixdp import Domain, Workload, WorkloadError, cells, dense, kway, marginals, pairwise, product
 from matrixdp.answers.titles import find_group, title, titles
+from matrixdp.language.predicates import KEYED_PREDICATES, NAMED_PREDICATES
 
+COUNTIES = {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}}
 DOMAIN = Domain(
     {
         "sex": ["female", "male"],
         "age": range(20),
         "income": {"min": 0, "max": 4},
-        "county": {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}},
+        "county": COUNTIES,
     }
 )
 
@@ -53,6 +55,28 @@ DOMAIN = Domain(
 def test_a_title_is_the_name_or_says_what_is_asked(entry, expected) -> None:
     [group] = entry.expand(DOMAIN)
     assert title(group) == (expected or "sex in 1 group by age in 2 groups")
+
+
+KEYED = {
+    "sliding": 5,
+    "change": 1,
+    "ranges": [["2021-01-01", "2021-01-31"]],
+    "sets": [["2021-01-01"]],
+    "level": "state",
+    "matrix": np.eye(396)[:3],
+    "permuted": "range",
+}
+SEED = {"permuted": {"seed": 1}}
+
+
+@pytest.mark.parametrize("kind", [*NAMED_PREDICATES, *KEYED_PREDICATES])
+def test_every_predicate_set_has_a_title(kind: str) -> None:
+    """A set that is new to the language needs an example here, and words in `titles`."""
+    asked = {kind: KEYED[kind]} | SEED.get(kind, {}) if kind in KEYED else kind
+    days = {"from": "2021-01-01", "to": "2022-01-31", "by": "day"}
+    domain = Domain({"sex": 2, "county": COUNTIES} if kind == "level" else {"sex": 2, "day": days})
+    [group] = product({"sex": "identity", domain.names[1]: asked}).expand(domain)
+    assert title(group) != group.name
 
 
 def test_an_entry_of_several_groups_calls_them_by_its_name() -> None:

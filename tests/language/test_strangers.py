@@ -120,3 +120,16 @@ def test_forms_have_keys_of_their_own() -> None:
     with pytest.raises(FormError, match="the language has a form 'sliding' already: SlidingForm"):
         keyed_predicates(Again)
     assert before == KEYED_PREDICATES
+
+
+def test_forms_have_class_names_of_their_own() -> None:
+    @record
+    class EdgesForm(KeyedPredicates):
+        """A class of the name of a form of attributes."""
+
+        every: int = key(whole("an integer"))
+
+    json_schema()
+    with pytest.raises(FormError) as refused:
+        EdgesForm.schema({})
+    assert refused.value.code == "duplicate"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import auto, rules
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
@@ -19,6 +19,7 @@ from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.explain import explain, part_methods
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.registry import mechanism_named
+from matrixdp.selection.selection import Certificate
 from tests.limits import Override
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -205,3 +206,15 @@ def test_a_strategy_keeps_what_was_compared(tmp_path):
     assert {one.mechanism for one in planned.candidates} == {one.mechanism for one in again.choice.candidates}
     decomposed = mdp.select(WORKLOADS["many"], noise="gaussian")
     assert decomposed.choice.parts == explain(WORKLOADS["many"], GAUSSIAN).parts != ()
+
+
+def test_nothing_is_said_to_be_the_best_that_is_only_searched():
+    workload = mdp.Workload(mdp.Domain({"a": 200}), mdp.product(a="prefix"))
+    whens = {noise: explain(workload, noise).candidates[0].reason for noise in (GAUSSIAN, LAPLACE)}
+    assert [("less error" in when) for when in whens.values()] == [True, False]
+
+
+def test_a_bound_above_the_loss_is_no_gap():
+    assert Certificate(1.0, 1.0 + 1e-9, "").gap == 0
+    with pytest.raises(NumericalError):
+        Certificate(1.0, 1.1, "")

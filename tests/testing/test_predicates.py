@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import matrixdp as mdp
 from matrixdp import queries as q
 from matrixdp.queries.structured import seeded_order
 from matrixdp.testing import check_predicates
@@ -162,3 +163,15 @@ def test_wrong_spans_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_families_that_write_into_what_they_are_given_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="read-only"):
         check(monkeypatch, "apply", lambda right: lambda matrix: right(np.multiply(matrix, 1, out=matrix)), 3)
+
+
+def test_few_ranges_of_many_values_take_no_square_matrix():
+    """The identity of 100,000 values has 75 GiB."""
+    size = 100_000
+    ranges = q.Ranges(((0, 99), (100, 299), (300, size - 1)))
+    assert ranges.rows(size).sum(axis=1).tolist() == [100, 200, size - 300]
+    assert q.Predicates.rows(q.Sets(((0, 2),)), 3_000).sum() == 2
+    workload = mdp.Workload(
+        mdp.Domain({"income": size}), mdp.product(income={"ranges": [list(pair) for pair in ranges.ranges]})
+    )
+    assert mdp.select(workload).selection.max_variance == pytest.approx(1.0)

@@ -389,7 +389,10 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
     for share in (0.0, *shares):
         raised = _raised(workload, share * heaviest, scale) if share or scale != 1.0 else workload
         try:
-            (plan, certificate), *told = _outcome(replace(trials, workload=raised), mechanism, objective)
+            choice, chosen, reason, candidates = _outcome(
+                replace(trials, workload=raised), mechanism, objective
+            )
+            plan, certificate = choice
             certificate = certificate.scaled(scale)
             if not share and certificate.lower_bound is not None:
                 bound = certificate.lower_bound, certificate.scope
@@ -404,7 +407,7 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
                 continue
             least = min(least, loss)
             certificate = with_bound(Certificate(loss, None, certificate.scope), bound)
-        kept = (plan, certificate), *told
+        kept = (plan, certificate), chosen, reason, candidates
     if kept is None:
         found = f"queries that are lost beside others ({lost})"
         expected = "weights and entries that are less far apart"

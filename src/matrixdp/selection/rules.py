@@ -125,7 +125,7 @@ def _marginals(facts: Facts) -> dict[tuple[str, ...], None]:
 
 def _subsets(facts: Facts) -> int:
     lengths = [len(names) for names in _marginals(facts)]
-    return max(3 ** max(lengths), sum(2**length for length in lengths))
+    return int(max(3 ** max(lengths), sum(2**length for length in lengths)))
 
 
 def _written(facts: Facts) -> int:
