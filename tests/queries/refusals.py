@@ -21,10 +21,12 @@ MADE: dict[tuple[str, str], list[Callable[[], Any]]] = {
         made(q.ProductGroup, "g", ("a", "b"), (q.Identity(), q.Sliding(5)), (2, 3))],
     ("empty", ""): [made(q.Ranges, ()), made(q.Sets, ()), made(q.Stacked, ()), made(q.Changes, ()),
         made(q.Chosen, q.Prefix(), ())],
+    ("wrong-size", "matrix"): [
+        made(q.Matrix, own) for own in (np.ones(3), np.ones((0, 3)), np.ones((3, 0)))],
+    ("out-of-range", "matrix"): [made(q.Matrix, [[own]]) for own in (math.nan, math.inf, 1e-60)],
+    ("wrong-size", "dense"): [made(q.MatrixRows, np.ones(3))],
+    ("out-of-range", "dense"): [made(q.MatrixRows, [[own]]) for own in (math.inf, -1e60)],
     ("workload", ""): [
-        *(made(q.Matrix, own) for own in (np.ones(3), np.ones((0, 3)), np.ones((3, 0)))),
-        made(q.Matrix, [[math.nan]]), made(q.Matrix, [[math.inf]]),
-        made(q.MatrixRows, np.ones(3)), made(q.MatrixRows, [[math.inf]]),
         made(q.DenseGroup, "g", ("a", "b"), q.MatrixRows(np.eye(3)), (2, 2))],
     ("wrong-type", "matrix"): [
         made(q.Matrix, own) for own in ([[1, 2], [3]], [["a"]], [[1j]], [[None]], None)],
