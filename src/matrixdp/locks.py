@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import Self, final
 
 from matrixdp.errors import StorageError, file_problem
@@ -33,6 +34,16 @@ def whole_path(path: str | os.PathLike[str]) -> Path:
     if ".." not in own.parts:
         return own
     return Path(os.path.realpath(own)) if own.name == ".." else Path(os.path.realpath(own.parent), own.name)
+
+
+def _locking(path: Path) -> ModuleType:
+    try:
+        import fcntl
+    except ImportError:  # on Windows
+        expected = "Linux, macOS or another POSIX system; on Windows, use its subsystem for Linux"
+        told = f"{path}: found a system without locks that end with their process; expected {expected}"
+        raise StorageError(told, "not-supported") from None
+    return fcntl
 
 
 @final
@@ -66,13 +77,7 @@ class Lock:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            import fcntl
-        except ImportError:  # on Windows
-            expected = "Linux, macOS or another POSIX system; on Windows, use its subsystem for Linux"
-            told = f"{path}: found a system without locks that end with their process; expected {expected}"
-            raise StorageError(told, "not-supported") from None
-
+        fcntl = _locking(path)
         self.path = path
         try:
             # no link is followed: what is written into the file, or made, must not be elsewhere
@@ -157,8 +162,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
         ...
     matrixdp.errors.StorageError: ...: another run is making a release there
     """
-    import fcntl
-
+    fcntl = _locking(folder)
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
