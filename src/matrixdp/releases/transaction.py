@@ -287,7 +287,6 @@ def transaction(
         if keep:
             refuse_to_spend_again(out)
         target = whole_path(out)
-        str(target).encode()  # Arrow writes to no other path
         settle(target)
         replaces = _check(target, force, spends)
         partial = temporary_name(target, UNFINISHED)
