@@ -76,11 +76,18 @@ class LedgerMachine(stateful.RuleBasedStateMachine):
         self.plain.append(debit)
         return debit
 
-    @rule(debit=debits, handle=HANDLES, state=st.sampled_from(STATES), sha=st.sampled_from([None, *SHAS]))
-    def advance(self, debit: Debit, handle: int, state: str, sha: str | None) -> None:
+    @rule(
+        debit=debits,
+        handle=HANDLES,
+        state=st.sampled_from(STATES),
+        sha=st.sampled_from([None, *SHAS]),
+        after=st.sampled_from([None, *SHAS]),
+    )
+    def advance(self, debit: Debit, handle: int, state: str, sha: str | None, after: str | None) -> None:
         """Do the same on both sides; the plain one knows what may follow on what."""
         if (sha is None) != (state == "abandoned"):
             return
+        after = after if state == "measured" else None
         kept = sha or debit.sha
         same = (debit.state, debit.sha) == (state, kept)
         before = {
@@ -88,14 +95,14 @@ class LedgerMachine(stateful.RuleBasedStateMachine):
             "released": ("measured",),
             "abandoned": ("reserved", "measured"),
         }.get(state, ())
-        # the measurement may be written anew until it is released
-        allowed = debit.state in before and (state == "measured" or debit.sha == kept)
+        # until it is released a measurement may follow the one that is there, if it names that
+        allowed = debit.state in before and debit.sha in (kept, after)
         if same or allowed:
-            self.handles[handle].advance(debit.name, state, sha)
+            self.handles[handle].advance(debit.name, state, sha, after=after)
             debit.state, debit.sha = state, kept
         else:
             with pytest.raises(StorageError, match="it cannot come to be"):
-                self.handles[handle].advance(debit.name, state, sha)
+                self.handles[handle].advance(debit.name, state, sha, after=after)
 
     @rule(debit=debits)
     def crash(self, debit: Debit) -> None:
