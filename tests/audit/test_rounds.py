@@ -124,6 +124,7 @@ def test_costs_of_both_rounds_follow_from_the_file(number: int, tmp_path: Path) 
         tmp_path / "out",
         table={name: rng.integers(0, size + 1, 50) for name, size in sizes.items()},
         noise="gaussian",
+        accept_weak_privacy=True,
     )
     found = read(tmp_path / "out" / "measurement.mdp")
     first, second = rounds_of(found)

@@ -14,4 +14,4 @@ MUTANTS = tomllib.loads((Path(__file__).parent / "named.toml").read_text())["mut
 def test_every_fault_can_be_made(mutant: dict[str, Any]) -> None:
     text = (ROOT / "src" / "matrixdp" / mutant["file"]).read_text()
     assert text.count(mutant["old"]) == 1
-    assert all((ROOT / path).exists() for path in mutant["tests"])
+    assert all((ROOT / path.partition("::")[0]).exists() for path in mutant["tests"])
