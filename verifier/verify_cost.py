@@ -148,7 +148,7 @@ def integers(array):
 class Block:
     """A matrix of integers.
 
-    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: entries over
+    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: one of these over
     the products of groups of values of some attributes (below them, where groups of one attribute have
     weights, the rows of k times such a centered matrix for the values of each group with a weight k), or
     `grid-tree`: the sums over the rectangles of each level of a tree over a grid of two attributes, times the
@@ -162,7 +162,10 @@ class Block:
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
-            self.read_entries(form["matrix"], arrays)
+            inner = Block(form["matrix"], arrays)
+            if inner.kind in ("merged", "grid-tree"):
+                raise ValueError("a matrix over groups of values is over groups of groups")
+            self.rows, self.columns, self.entries = inner.rows, inner.columns, inner.written()
             self.groups = groups = [integers(arrays.pop(name)) for name in form["groups"]]
             if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")

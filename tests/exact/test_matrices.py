@@ -39,6 +39,11 @@ MERGED = [
     MergedMatrix(  # the values of one group are, those of the other are not
         IntegerMatrix(np.array([[7, -2], [1, 3]])), (np.array([0, 1, 1, 0, 1]),), np.array([5, 0])
     ),
+    MergedMatrix(IdentityMatrix(3), (np.array([0, 1, 1, 2, 1]),)),
+    MergedMatrix(CenteredMatrix(3), (np.array([0, 1, 0, 2, 1]),)),
+    MergedMatrix(
+        DeficientMatrix(np.array([[1, 1, 1, 0], [0, 0, 1, 1]])), (np.array([0, 1]), np.array([1, 0, 1]))
+    ),
 ]
 TREES = [
     GridTree((2, 3), 2, (1, 1, 2)),
@@ -72,7 +77,7 @@ def rows_of(matrix: Any) -> np.ndarray:
             [group[value] for group, value in zip(matrix.groups, cell, strict=True)]
             for cell in np.ndindex(*matrix.sizes)
         ]
-        between = matrix.matrix.entries[:, np.ravel_multi_index(np.transpose(places), matrix.merged_sizes)]
+        between = rows_of(matrix.matrix)[:, np.ravel_multi_index(np.transpose(places), matrix.merged_sizes)]
         if matrix.within is None:
             return between
         within = []
@@ -103,7 +108,7 @@ def test_it_is_the_matrix_that_it_says(matrix: Any):
     assert matrix.sensitivity == size.sum(axis=0).max()
     assert matrix.squared_sensitivity == (rows**2).sum(axis=0).max()
     more = 0 if not isinstance(matrix, MergedMatrix) or matrix.within is None else matrix.within.max()
-    least = size.max() + isinstance(matrix, CenteredMatrix)
+    least = size.max() + matrix.residual
     assert least <= matrix.max_entry <= least + more
     assert matrix.max_row_sum >= size.sum(axis=1).max()
     if not isinstance(matrix, CenteredMatrix | MergedMatrix):
@@ -125,6 +130,14 @@ def test_its_structure_is_that_of_its_gram_matrix(matrix: Any):
             np.testing.assert_allclose(known[0] * np.eye(size) + known[1], whole, atol=1e-14)
 
 
+def without_means(matrix: Any) -> np.ndarray:
+    """What is left of queries (as rows) without their means: over groups of values of those of the groups."""
+    weights = np.full(matrix.columns, 1.0 / matrix.columns)
+    if isinstance(matrix, MergedMatrix):
+        weights = 1.0 / np.bincount(matrix.groups[0])[matrix.groups[0]] / matrix.matrix.columns
+    return np.eye(matrix.columns) - np.outer(weights, np.ones(matrix.columns))
+
+
 @every_matrix
 def test_what_may_be_asked_is_measured(matrix: Any):
     rows, outside = rows_of(matrix), matrix.unsupported
@@ -132,8 +145,8 @@ def test_what_may_be_asked_is_measured(matrix: Any):
     np.testing.assert_allclose(outside @ outside.T, np.eye(len(outside)), atol=1e-12)
     asked = np.eye(matrix.columns) - outside.T @ outside
     if matrix.residual:
-        asked -= 1.0 / matrix.columns
-    assert matrix.support_rank == round(np.trace(asked))
+        asked = asked @ without_means(matrix)
+    assert matrix.support_rank == np.linalg.matrix_rank(asked)
     np.testing.assert_allclose(asked @ np.linalg.pinv(rows) @ rows, asked, atol=1e-12)
     assert matrix.measures_total == bool(abs(asked.sum(axis=0) - 1.0).max() < 1e-6)
     if isinstance(matrix, DeficientMatrix):  # of others by these rows, or for merged values by a share
@@ -146,12 +159,17 @@ def test_what_may_be_asked_is_measured(matrix: Any):
 
 @every_matrix
 def test_its_least_squares_is_the_pseudo_inverse(matrix: Any):
-    inverse = np.linalg.pinv(rows_of(matrix))
-    np.testing.assert_allclose(matrix.covariance(), inverse @ inverse.T, atol=1e-14)
-    np.testing.assert_allclose(matrix.solve(np.eye(matrix.rows)), inverse, atol=1e-14)
-    queries = np.random.default_rng(2).normal(size=(matrix.columns, 2))
+    inverse, kept = np.linalg.pinv(rows_of(matrix)), np.eye(matrix.columns)
+    if matrix.residual:  # of queries whose means are removed
+        kept = without_means(matrix)
+    np.testing.assert_allclose(
+        kept @ matrix.covariance() @ kept.T, kept @ inverse @ inverse.T @ kept.T, atol=1e-14
+    )
+    np.testing.assert_allclose(kept @ matrix.solve(np.eye(matrix.rows)), kept @ inverse, atol=1e-14)
+    queries = kept.T @ np.random.default_rng(2).normal(size=(matrix.columns, 2))
     np.testing.assert_allclose(matrix.coefficients(queries), inverse.T @ queries, atol=1e-12)
-    np.testing.assert_allclose(matrix.covariance_times(queries), inverse @ inverse.T @ queries, atol=1e-12)
+    covariances = queries.T @ inverse @ inverse.T @ queries
+    np.testing.assert_allclose(queries.T @ matrix.covariance_times(queries), covariances, atol=1e-12)
 
 
 @every_matrix
@@ -164,7 +182,7 @@ def test_numbers_of_rows_are_summed_over_columns(matrix: Any, power: int):
 
 
 def test_matrices_are_told_apart():
-    known = [one.digest() for one in (*MATRICES, IntegerMatrix(MERGED[1].matrix.entries))]
+    known = [one.digest() for one in (*MATRICES, IntegerMatrix(rows_of(MERGED[1].matrix)))]
     assert len(set(known)) == len(known)
 
 
@@ -206,12 +224,12 @@ def test_what_tells_cells_apart_is_outside(merged: MergedMatrix):
     assert outside is not None
     np.testing.assert_allclose(outside @ outside.T, np.eye(len(outside)), atol=1e-12)
     weak = 0 if merged.matrix.outside is None else len(merged.matrix.outside)
-    assert len(outside) == merged.columns - merged.rank + weak
+    assert len(outside) == merged.columns - merged.rank - merged.residual + weak
     queries = np.random.default_rng(3).normal(size=(merged.columns, 2))
     apart = merged.apart(queries)
     np.testing.assert_allclose(merged.means(apart), 0.0, atol=1e-12)
     np.testing.assert_allclose(outside.T @ (outside @ apart), apart, atol=1e-12)
-    if not weak:
+    if not weak and merged.matrix.unsupported is None:
         np.testing.assert_allclose(outside.T @ (outside @ queries), apart, atol=1e-12)
 
 

@@ -229,8 +229,6 @@ def test_residual_traces_are_traces_of_the_whole(start: int) -> None:
         }
         for type_, own in rows.items():
             states[type_] = AxisState(np.asarray(np.linalg.inv(own.T @ own)), len(own))
-        if traces.merged:
-            continue
         found = traces.weights(states)
         for residual, weight in zip(traces.residuals, found, strict=True):
             names = [traces.attributes[axis] for axis in residual]

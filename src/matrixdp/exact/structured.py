@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact.kronecker import ExactMatrix
 from matrixdp.exact.linear import along_axes
-from matrixdp.exact.matrices import AxisQueries, DeficientMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.exact.matrices import (
+    AxisQueries,
+    DeficientMatrix,
+    IntegerMatrix,
+    MeasuredMatrix,
+    product_quadratic,
+)
 
 Array = NDArray[np.float64]
 
@@ -44,35 +50,35 @@ def _times(matrices: Sequence[Array], array: Array) -> Array:
     return np.ascontiguousarray(tensor).reshape(-1, array.shape[1])
 
 
-def over_groups(matrix: MeasuredMatrix, groups: Sequence[NDArray[np.int64]]) -> MeasuredMatrix:
-    """Return the matrix over groups of values that a matrix over the values makes.
+def over_groups(matrix: MeasuredMatrix, groups: Sequence[NDArray[np.int64]]) -> MergedMatrix:
+    """Return the matrix over all values that a matrix over groups of them makes.
 
     Examples
     --------
     >>> over_groups(DeficientMatrix(np.array([[1, 2]])), [np.array([0, 0, 1])]).written().tolist()
     [[1.0, 1.0, 2.0]]
     """
-    if matrix.rank < matrix.columns:  # its rows are few: they are written out
-        return DeficientMatrix(matrix.written().astype(np.int64)[:, merged_cells(groups)])
-    if not isinstance(matrix, IntegerMatrix):
-        matrix = IntegerMatrix(matrix.written().astype(np.int64))
+    if isinstance(matrix, MergedMatrix | GridTree):
+        entries = matrix.written().astype(np.int64)
+        matrix = IntegerMatrix(entries) if matrix.rank == matrix.columns else DeficientMatrix(entries)
     return MergedMatrix(matrix, tuple(group.astype(np.int64) for group in groups))
 
 
 @dataclass(frozen=True, eq=False)
 class MergedMatrix(MeasuredMatrix):
-    """An integer matrix of full column rank over the products of groups of values of some attributes.
+    """An integer matrix over the products of groups of values of some attributes.
 
     It measures sums over the cells of such products. Where one attribute has weights ``within`` its groups,
     it also measures how far each value of a group is from the group's mean: below the rows of the matrix
     stand those of k (m I - 11') for the m values of a group with weight k > 0, in the order of the values.
+    Such a matrix has full column rank.
     Other cells of a group are not told apart: ``unsupported`` has as many rows as there are such directions;
     `apart` finds the same without them.
 
     Parameters
     ----------
-    matrix : IntegerMatrix
-        Over the products of groups, row-major.
+    matrix : MeasuredMatrix
+        Over the products of groups, row-major; no merged one, nor a tree over a grid.
     groups : tuple of ndarray of int64, one of shape (n,) for each attribute
         The number of the group of each value, from 0; no group is empty.
     within : ndarray of int64, shape (groups,), optional
@@ -94,7 +100,7 @@ class MergedMatrix(MeasuredMatrix):
 
     kind = "merged"
 
-    matrix: IntegerMatrix
+    matrix: MeasuredMatrix
     groups: tuple[NDArray[np.int64], ...]
     within: NDArray[np.int64] | None = None
 
@@ -104,12 +110,15 @@ class MergedMatrix(MeasuredMatrix):
                 raise NumericalError("groups of values: expected the number of the group of each value")
             if group.max() >= len(group) or not np.bincount(group).all():
                 raise NumericalError("groups of values: one of them is empty")
+        if isinstance(self.matrix, MergedMatrix | GridTree):
+            raise NumericalError("groups of values: their matrix is merged itself, or a tree")
         cells, made = self.matrix.columns, math.prod(self.merged_sizes)
         if cells != made:
             raise NumericalError(f"a matrix over {cells} groups of cells; its groups of values make {made}")
         if self.within is None:
             return
         fits = len(self.groups) == 1 and self.within.shape == (cells,) and self.within.dtype == np.int64
+        fits = fits and isinstance(self.matrix, IntegerMatrix)
         fits = fits and 0 <= int(self.within.min()) <= int(self.within.max()) < _LONGEST
         if not fits or int((self.within * self._counts).max()) >= _LONGEST:
             told = "weights within groups: expected a small integer for each group of one attribute"
@@ -178,7 +187,7 @@ class MergedMatrix(MeasuredMatrix):
 
     @property
     def rank(self) -> int:
-        return self.matrix.columns + len(self._told) - int(np.count_nonzero(self._weights))
+        return self.matrix.rank + len(self._told) - int(np.count_nonzero(self._weights))
 
     @property
     def outside(self) -> Array | None:
@@ -186,7 +195,7 @@ class MergedMatrix(MeasuredMatrix):
 
     @property
     def support_rank(self) -> int:
-        return self.rank - self.matrix.columns + self.matrix.support_rank
+        return self.rank - self.matrix.rank + self.matrix.support_rank
 
     @cached_property
     def unsupported(self) -> Array | None:
@@ -200,19 +209,38 @@ class MergedMatrix(MeasuredMatrix):
         return np.vstack(found) if found else None
 
     @property
+    def residual(self) -> bool:  # type: ignore[override]
+        return self.matrix.residual
+
+    @cached_property
+    def _inverse(self) -> Array | None:
+        """What takes the place of the pseudo-inverse of a deficient matrix: its columns count differently."""
+        if not isinstance(self.matrix, DeficientMatrix):
+            return None
+        roots = np.sqrt(self._counts)
+        left, values, right = scipy.linalg.svd(self.matrix.written() * roots, full_matrices=False)
+        kept = self.matrix.rank
+        return np.asarray((roots[:, None] * right[:kept].T / values[:kept]) @ left[:, :kept].T)
+
+    @property
+    def measures_total(self) -> bool:
+        return self.matrix.measures_total  # the total tells no two cells of a group apart
+
+    @property
     def max_entry(self) -> int:
         return max(self.matrix.max_entry, int(self._lengths.max()))
 
     @cached_property
     def max_row_sum(self) -> int:
-        # no row sum of the matrix is less than the size of a group: every group is measured
-        sums = (np.abs(self.matrix.entries) @ self._counts, self._counts, 2 * self._lengths.astype(np.int64))
-        return max(int(one.max()) for one in sums)
+        between = self.matrix.max_row_sum * int(self._counts.max())
+        return max(between, 2 * int(self._lengths.max()))
 
     def column_power_sum(self, power: int) -> int:
+        if self.within is None:
+            return self.matrix.column_power_sum(power)
         weights, others = self._weights, self._counts - 1
         within = (weights * others) ** power + weights**power * others
-        return int(((np.abs(self.matrix.entries) ** power).sum(axis=0) + within).max())
+        return int(((self.matrix.magnitudes() ** power).sum(axis=0) + within).max())
 
     def multiply(self, array: Array) -> Array:
         sums = _times(self.indicators, array)
@@ -220,7 +248,8 @@ class MergedMatrix(MeasuredMatrix):
         return np.vstack([self.matrix.multiply(sums), self._weights[self._group, None] * apart])
 
     def solve(self, answers: Array) -> Array:
-        between = _times(self.spreads, self.matrix.solve(answers[: self.matrix.rows]))
+        known, inverse = answers[: self.matrix.rows], self._inverse
+        between = _times(self.spreads, self.matrix.solve(known) if inverse is None else inverse @ known)
         between[self._told] += self._from_means(answers[self.matrix.rows :])
         return between
 
@@ -232,7 +261,9 @@ class MergedMatrix(MeasuredMatrix):
         return np.asarray(apart / self._lengths[self._group, None])
 
     def covariance_times(self, array: Array) -> Array:
-        found = _times(self.spreads, self.matrix.covariance_times(self.means(array)))
+        means, inverse = self.means(array), self._inverse
+        between = self.matrix.covariance_times(means) if inverse is None else inverse @ (inverse.T @ means)
+        found = _times(self.spreads, between)
         found[self._told] += self._from_means(array[self._told]) / self._lengths[self._group, None]
         return found
 
@@ -240,17 +271,19 @@ class MergedMatrix(MeasuredMatrix):
         return self.covariance_times(np.eye(self.columns))
 
     def coefficients(self, queries: Array) -> Array:
-        between = self.matrix.coefficients(self.means(queries))
+        means, inverse = self.means(queries), self._inverse
+        between = self.matrix.coefficients(means) if inverse is None else inverse.T @ means
         return np.vstack([between, self._from_means(queries[self._told])])
 
     def column_map(self, power: int) -> ExactMatrix:
         weights = self._weights**power
         more = weights * ((self._counts - 1) ** power - 1)
-        largest = max(self.matrix.max_entry, int((self._weights * (self._counts - 1)).max()))
+        between = self.matrix.column_map(power)
+        largest = max(between.max_entry, int((self._weights * (self._counts - 1)).max()) ** power)
 
         def multiply(array: Array) -> Array:
-            between, within = array[: self.matrix.rows], array[self.matrix.rows :]
-            sums = self.matrix.column_map(power).multiply(between)
+            within = array[self.matrix.rows :]
+            sums = between.multiply(array[: self.matrix.rows])
             if not len(within):
                 return sums  # equal columns once
             np.add.at(sums, self._group, weights[self._group, None] * within)
@@ -258,7 +291,7 @@ class MergedMatrix(MeasuredMatrix):
             found[self._told] += more[self._group, None] * within
             return np.asarray(found)
 
-        return _Columns(largest**power, self.column_power_sum(power), multiply)
+        return _Columns(largest, self.column_power_sum(power), multiply)
 
     def apart(self, queries: Array) -> Array:
         """Return what queries tell apart that is not measured, shape (columns, k) in and out."""
@@ -279,6 +312,9 @@ class MergedMatrix(MeasuredMatrix):
 
     def variances(self, asked: Sequence[AxisQueries]) -> Array:
         seen = self._seen(asked)
+        inverse = self._inverse
+        if inverse is not None:
+            return product_quadratic(inverse @ inverse.T, seen)
         found = self.matrix.variances(seen)
         if self.within is None:
             return found

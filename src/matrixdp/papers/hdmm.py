@@ -66,5 +66,6 @@ register(
         (1, 2),
         PIdentityOptions,
         _hdmm,
+        reduces=True,
     )
 )

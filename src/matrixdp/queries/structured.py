@@ -375,6 +375,9 @@ class Complement(Indicators):
     def key(self, size: int) -> Hashable:
         return ("complement", self.predicates.key(size))
 
+    def rows(self, size: int) -> Array:
+        return np.asarray(1.0 - self.predicates.rows(size))
+
     def apply(self, matrix: Array) -> Array:
         return np.asarray(matrix.sum(axis=0, keepdims=True) - self.predicates.apply(matrix))
 

@@ -22,6 +22,7 @@ from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
 from matrixdp.selection.problem.merge_groups import GivenGroups
+from matrixdp.selection.problem.reduce import Reduced, reduce
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import RULES, Facts, Rule
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
@@ -344,6 +345,9 @@ def select(
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
+    over_groups = mechanism == "auto" or mechanism_named(mechanism).reduces
+    reduced = reduce(asked) if over_groups else Reduced.none(asked)
+    asked = reduced.workload
     trials = Trials(asked, noise, options, progress or silent, bounded, certify)
     _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
@@ -353,7 +357,7 @@ def select(
     return charged(
         Selection(
             workload,
-            plan,
+            reduced.over_values(plan),
             chosen,
             neighbours,
             certificate,
@@ -478,7 +482,7 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     >>> hope_of(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
     True
     """
-    trials = Trials(workload, noise, {})
+    trials = Trials(reduce(workload).workload, noise, {})
     facts = trials.facts
     explicit = any(isinstance(group, DenseGroup) for group in facts.asked)
     if explicit and facts.searched_whole:

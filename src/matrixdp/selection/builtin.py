@@ -102,7 +102,8 @@ def _decomposition(name: str, source: str, norms: tuple[int, ...]) -> None:
             known=task.memory,
         )
 
-    register(Mechanism(name, source, norms, DecompositionOptions, select))
+    # uniform weights over groups would be other weights than the paper's
+    register(Mechanism(name, source, norms, DecompositionOptions, select, reduces=name == "residual"))
 
 
 def _searching(task: Task[PIdentityOptions]) -> dict[str, Any]:
@@ -146,7 +147,7 @@ def _table(
             how = _searching(task)
         return select_table(task.workload, task.noise, method, duals=task.memory, **how)
 
-    register(Mechanism(name, source, norms, options, select, limits, trial))
+    register(Mechanism(name, source, norms, options, select, limits, trial, reduces=True))
 
 
 def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
@@ -198,6 +199,7 @@ register(
         _opt_plus,
         {"marginal": LIMITS.max_table_cells},
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
+        reduces=True,
     )
 )
 register(
@@ -208,6 +210,7 @@ register(
         MarginalsOptions,
         lambda task: select_marginals(task.workload, task.noise, **_covering(task)),
         {**_MARGINALS, "subsets": LIMITS.max_pieces},
+        reduces=True,
     )
 )
 register(
@@ -224,5 +227,6 @@ register(
             "written": LIMITS.max_axis_entries,
         },
         lambda task: first_generalized_loss(task.workload, task.noise),
+        reduces=True,
     )
 )

@@ -35,6 +35,7 @@ from matrixdp.selection.compose.rounding import (
 )
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import uniform_variance
+from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.selection import Certificate, Selection, charged
 from matrixdp.selection.targets import targeted
 
@@ -393,7 +394,7 @@ def certified(selection: Selection) -> Selection:
     workload = selection.workload
     asked = targeted(workload, selection.targets) if selection.targets else workload
     with one_blas_thread():
-        trials = Trials(asked, selection.noise, {})
+        trials = Trials(reduce(asked).workload, selection.noise, {})
         bound = (trials.whole_bound() if trials.facts.small else None) or trials.lower_bound()
     if bound is not None and selection.objective == "max":
         scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"

@@ -14,6 +14,7 @@ from matrixdp.selection.compose.joint_tables import joint_pairs
 from matrixdp.selection.compose.sub_solver import NO_METHOD, SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.registry import given_options, mechanism_named
 from matrixdp.selection.rules import RULES, Facts
@@ -104,7 +105,8 @@ def explain(
     """
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
-    facts = Facts(workload, noise)
+    over_groups = mechanism == "auto" or mechanism_named(mechanism).reduces
+    facts = Facts(reduce(workload).workload if over_groups else workload, noise)
     if mechanism == "auto":
         candidates = _candidates(facts)
     else:

@@ -243,6 +243,9 @@ class Mechanism(Generic[O]):
         it on a larger one.
     trial : callable, optional
         From a task to the loss that a fast search finds; its full search takes long.
+    reduces : bool
+        Whether it is given groups of the values that no query tells apart, as `problem.reduce` makes them.
+        A strategy that a paper defines over all values is not.
     """
 
     name: str
@@ -252,6 +255,7 @@ class Mechanism(Generic[O]):
     select: Callable[[Task[O]], tuple[Plan, Certificate]]
     limits: Mapping[str, float] = field(default_factory=dict)
     trial: Callable[[Task[O]], float] | None = None
+    reduces: bool = False
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from matrixdp.selection.compose.rounding import BITS
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups, merge_groups
+from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.registry import mechanism_named, silent
 from matrixdp.selection.selection import Certificate, Choice, Selection, charged
@@ -86,7 +87,8 @@ def select_series(
     if not any(attribute in group.attributes for group in workload):
         found = f"{attribute!r}, about which no query asks"
         raise WorkloadError.at(("series", "attribute"), found, "an attribute that queries are about")
-    asked = merge_groups(workload)
+    reduced = reduce(workload, but=(attribute,))
+    asked = merge_groups(reduced.workload)
     with one_blas_thread():
         if noise.norm == 2:
             plan, certificate = _decomposed(asked, attribute, noise, gap, progress)
@@ -97,6 +99,7 @@ def select_series(
             small = trials.facts.small
             certificate = with_bound(certificate, trials.whole_bound() if small else trials.lower_bound())
     reason = "every row ends at a period, and can be measured when that is over"
+    plan = reduced.over_values(plan)
     return charged(Selection(workload, plan, "series", neighbours, certificate, reason))
 
 

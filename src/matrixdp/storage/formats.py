@@ -153,12 +153,13 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         require(whole, "a tree over a grid does not consist of integers")
         return exact.GridTree(sizes, branching, weights)
     if kind == "merged":
-        merged = _read_matrix(form["matrix"], archive) if form["matrix"]["kind"] == "integer" else None
+        inner = form["matrix"]["kind"] not in ("merged", "grid-tree")
+        require(inner, "a matrix over groups of values is over groups of groups")
+        merged = _read_matrix(form["matrix"], archive)
         groups = [archive.array(name) for name in form["groups"]]
         within = [archive.array(form["within"])] if "within" in form else []
         whole = all(own.dtype.kind == "i" for own in (*groups, *within))
-        if not isinstance(merged, exact.IntegerMatrix) or not whole:
-            raise archive.damaged("a matrix over groups of values does not hold integers")
+        require(whole, "a matrix over groups of values does not hold integers")
         own = tuple(group.astype(np.int64) for group in groups)
         return exact.MergedMatrix(merged, own, *(weights.astype(np.int64) for weights in within))
     require(kind in ("integer", "deficient"), "a matrix is of an unknown kind")

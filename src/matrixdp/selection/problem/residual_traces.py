@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import ProductGroup, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import CrossGram, Gram, distinct_cells
+from matrixdp.selection.problem.grams import CrossGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows
 from matrixdp.selection.problem.residuals import attribute_types, residual_rows
 
@@ -103,14 +104,11 @@ class _Rows:
     coefficients: Array
     places: Places
 
-    def over(self, cells: Mapping[int, Places]) -> Array:
-        """Return the queries over some values of some types, axes of one value left out."""
+    @cached_property
+    def tensor(self) -> Array:
+        """The queries, axes of one value left out."""
         tensor = self.source.queries.tensor
-        tensor = tensor.reshape(len(tensor), *[size for size in tensor.shape[1:] if size > 1])
-        for axis, type_ in enumerate(self.types):
-            if type_ in cells:
-                tensor = np.take(tensor, cells[type_], axis=axis + 1)
-        return tensor
+        return tensor.reshape(len(tensor), *[size for size in tensor.shape[1:] if size > 1])
 
 
 @dataclass(eq=False)
@@ -126,9 +124,7 @@ class ResidualTraces:
     residuals : tuple of tuple of int
         The subsets of the attributes of any group, by place, the smallest first.
     free : dict of int to int
-        The size of each type whose strategy is worth a search, in values that something asked tells apart.
-    merged : dict of int to ndarray
-        For types with values that nothing asked tells apart: the place of each value among those that are.
+        The size of each type whose strategy is worth a search.
     """
 
     attributes: tuple[str, ...]
@@ -139,17 +135,10 @@ class ResidualTraces:
     slots: list[tuple[int, Gram]]
     products: list[_Products]
     rows: list[_Rows]
-    merged: dict[int, Places] = field(default_factory=dict)
-    #: For the same types, one of each set of values that nothing tells apart.
-    cells: dict[int, Places] = field(default_factory=dict)
     _grams: dict[int, Array] = field(default_factory=dict)
-    _tensors: dict[int, Array] = field(default_factory=dict)
 
-    def merge(self) -> None:
-        """Let one value stand for all that nothing asked tells apart.
-
-        Raises TooLargeError where what is asked is too large for strategies that are searched.
-        """
+    def check_searchable(self) -> None:
+        """Raise TooLargeError where what is asked is too large for strategies that are searched."""
         for rows in self.rows:
             source = rows.source.queries.source
             assert not isinstance(source, np.ndarray)
@@ -166,31 +155,17 @@ class ResidualTraces:
                     f"values; the limit is {LIMITS.axis_cells:,}. Use residual"
                 )
             check_matrices([self.attributes[self.types.index(type_)]], size)
-            first, places = distinct_cells(self.gram(type_))
-            if len(first) < size:
-                self.merged[type_], self.cells[type_], self.free[type_] = places, first, len(first)
-        self._grams.clear()
-        self._tensors.clear()
 
     def spreads(self, states: Mapping[int, AxisState]) -> list[float]:
         """Return s for every attribute."""
         return [states[type_].spread for type_ in self.types]
 
-    def _matrix(self, type_: int, gram: Array) -> Array:
-        return gram[np.ix_(self.cells[type_], self.cells[type_])] if type_ in self.cells else gram
-
     def _slot(self, slot: int) -> Array:
         """Return the Gram matrix of a slot; of a pair of two products the symmetric part."""
         if slot not in self._grams:
-            type_, gram = self.slots[slot]
-            own = self._matrix(type_, gram.matrix())
+            own = self.slots[slot][1].matrix()
             self._grams[slot] = (own + own.T) / 2.0
         return self._grams[slot]
-
-    def _tensor(self, number: int) -> Array:
-        if number not in self._tensors:
-            self._tensors[number] = self.rows[number].over(self.cells)
-        return self._tensors[number]
 
     def gram(self, type_: int) -> Array:
         """Return the sum of what is asked of attributes of a type, each question with a mean square of 1.
@@ -201,14 +176,13 @@ class ResidualTraces:
         grams = []
         for slot, (own, gram) in enumerate(self.slots):
             if own == type_ and isinstance(gram, CrossGram):
-                both = gram.left.gram(gram.size) + gram.right.gram(gram.size)
-                grams.append(self._matrix(type_, both))
+                grams.append(gram.left.gram(gram.size) + gram.right.gram(gram.size))
             elif own == type_:
                 grams.append(self._slot(slot))
-        for number, rows in enumerate(self.rows):
+        for rows in self.rows:
             for axis, own in enumerate(rows.types):
                 if own == type_:
-                    flat = np.moveaxis(self._tensor(number), axis + 1, -1).reshape(-1, self.free[type_])
+                    flat = np.moveaxis(rows.tensor, axis + 1, -1).reshape(-1, self.free[type_])
                     grams.append(flat.T @ flat)
         found = sum((gram / float(np.trace(gram)) for gram in grams if gram.any()), np.zeros(()))
         return found if found.any() else np.eye(self.free[type_])
@@ -253,7 +227,7 @@ class ResidualTraces:
             return _weighted_quadratics(source)
         found = []
         for kept in product((0, 1), repeat=len(rows.types)):
-            left = right = residual_rows(self._tensor(number), kept, [_weights(state) for state in known])
+            left = right = residual_rows(rows.tensor, kept, [_weights(state) for state in known])
             for axis, state in enumerate(_of_kept(known, kept)):
                 right = state.image(right, axis + 1)
             found.append(float(np.vdot(left, right)))
@@ -318,7 +292,7 @@ class ResidualTraces:
         """Return the Gram matrix that one axis of explicit queries sees in one residual, all others fixed."""
         known = [states[type_] for type_ in self.rows[number].types]
         weights = [_weights(state) if other != axis else None for other, state in enumerate(known)]
-        left = right = residual_rows(self._tensor(number), kept, weights)
+        left = right = residual_rows(self.rows[number].tensor, kept, weights)
         place = sum(kept[:axis])
         others = [state if other != axis else None for other, state in enumerate(known)]
         raw = tuple(1 if other == axis else member for other, member in enumerate(kept))
@@ -377,7 +351,7 @@ def residual_traces(workload: Workload) -> ResidualTraces:
             "Use residual, or ask about fewer attributes together"
         )
     found = _traces(whole)
-    found.merge()
+    found.check_searchable()
     return found
 
 

@@ -135,9 +135,7 @@ def select_generalized_marginals(
     found = search.best(progress)
     roles = dict(zip(asked.attributes, asked.types, strict=True))
     bases: dict[str, Array | None] = {
-        name: found.strategies[role].rows[:, asked.merged.get(role, slice(None))]
-        for name, role in roles.items()
-        if role in found.strategies
+        name: found.strategies[role].rows for name, role in roles.items() if role in found.strategies
     }
     plan = _plan(workload, asked.attributes, found.problem.marginals, found.shares, bases, noise)
     return plan, Certificate(noise.variance_factor * found.loss, None, "no bound on all strategies")
@@ -284,8 +282,7 @@ class _Search:
             own[role] = found or _Strategy(strategy_rows(tree))
         starts = [own]
         if own and self.noise.norm == 1:
-            # identities are over all values, and what is asked of values that nothing tells apart is not
-            starts.append({role: known for role, known in own.items() if role in self.asked.merged})
+            starts.append({})
         if progress is not None:
             progress("searching marginals", None)
         return min(map(self.searched, starts), key=lambda one: one.loss)
