@@ -19,6 +19,7 @@ from matrixdp.noise import Noise
 from matrixdp.queries import Group, Total, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.problem.reduce import reduce
 
 #: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
 _MOST_SUBSETS = 2_000_000
@@ -96,15 +97,16 @@ def forecast(
     counted = sum(cells.values())
     largest_group = max(group.queries for group in workload)
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
-    structured = structured_sizes(workload, all(noise.norm == 2 for noise in noises))
-    selecting = 1.0 + _selection_seconds(workload, domain, structured)
+    asked = reduce(workload).workload
+    structured = structured_sizes(asked, all(noise.norm == 2 for noise in noises))
+    selecting = 1.0 + _selection_seconds(asked, asked.domain, structured)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     if all(noise.norm == 1 for noise in noises):
-        selecting += _search_seconds(workload, domain)
+        selecting += _search_seconds(asked, asked.domain)
     if aimed:
         selecting *= _ROUNDS
     matrices = [*structured.values()]
-    matrices += [domain.cells(group.attributes) for group in workload if joint_seconds(group, domain)]
+    matrices += [math.prod(group.sizes) for group in asked if joint_seconds(group, asked.domain)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
     return Forecast(
         groups=len(workload),
@@ -235,7 +237,7 @@ def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[s
     def seconds(size: int) -> float:
         return attribute_seconds(size, searched, alone)
 
-    for name, size in structured_sizes(workload, not searched).items():
+    for name, size in structured_sizes(reduce(workload).workload, not searched).items():
         attribute, needed = workload.domain[name], seconds(size)
         fits = searched or size <= limit
         if fits and not (long and needed >= _WORTH_SECONDS):

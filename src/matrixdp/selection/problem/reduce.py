@@ -46,6 +46,8 @@ Places = NDArray[np.int64]
 
 #: Entries of written queries, and queries that are intervals, up to which values alike are looked for.
 _MOST_ENTRIES, _MOST_INTERVALS = 1 << 24, 1 << 20
+#: Attributes of more values are left as they are: nothing could be measured on them.
+_MOST_VALUES = 1 << 24
 #: Entries of explicit queries.
 _MOST_WRITTEN = 1 << 22
 
@@ -154,6 +156,8 @@ def _groups(workload: Workload) -> dict[str, Places]:
         own = list(sets.get(name, {}).values())
         if any((p.symmetric(size) or (0.0, 0.0))[0] > 0.0 for p, size in own):
             continue  # each value is asked about
+        if workload.domain[name].size > _MOST_VALUES:
+            continue
         groups = np.zeros(workload.domain[name].size, dtype=np.int64)
         for told in (
             *(_told_by(*one) for one in own),
