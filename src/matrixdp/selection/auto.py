@@ -90,8 +90,8 @@ class Trials:
 
     def _note_bound(self, certificate: Certificate) -> None:
         """Keep what the decomposition proved, or that it proved nothing: it need not be solved again."""
-        if {"sub_solver", "gap"}.isdisjoint(self.given):
-            bound = certificate.lower_bound
+        bound, gap = certificate.lower_bound, certificate.gap
+        if {"sub_solver", "gap"}.isdisjoint(self.given) and (gap is None or gap <= LIMITS.auto_doubted):
             known = _PROVED.setdefault(self.workload, {})
             known["decomposition"] = None if bound is None else (bound, f"every {GAUSSIAN.title} strategy")
 
@@ -463,6 +463,8 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
         )
     elif trials.certify or (trials.bounded and certificate.lower_bound is None):
         certificate = with_bound(certificate, trials.lower_bound())
+        if trials.facts.small and certificate.gap is not None and certificate.gap > LIMITS.auto_doubted:
+            certificate = with_bound(certificate, trials.whole_bound())
     return (plan, certificate), chosen, reason, candidates
 
 

@@ -124,6 +124,8 @@ class Limits:
     auto_hope: float = 1.15
     #: auto: percent less error that another strategy may have, from which trying others is advised.
     auto_much: float = 5.0
+    #: A bound with a larger gap than this may be a poor one: another is looked for.
+    auto_doubted: float = 0.5
     #: targets: groups without one may have standard errors this many times the largest.
     other_groups: float = 10.0
 
