@@ -1,8 +1,8 @@
 """Values that no query tells apart, merged before anything is asked of a workload; and the way back.
 
-A strategy may measure such values together, whatever the noise: averaged over their exchanges any other costs
-no more and errs no less. So selection sees a workload over groups of values, with the sizes that its limits
-are about, and its plan is spread over all values again at the same cost, with the same errors.
+A strategy may measure such values together, whatever the noise: what any other strategy says of one value of
+each group costs no more and errs no more (docs/mathematics.md, theorem 1a). So selection sees a workload over
+groups of values, with the sizes that its limits are about, and its plan is spread over all values again.
 """
 
 from __future__ import annotations
