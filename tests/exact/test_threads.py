@@ -1,5 +1,6 @@
 """Threads are limited within a context and as before after it, in libraries that are loaded inside it too."""
 
+import gc
 import json
 import os
 import subprocess
@@ -9,7 +10,8 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from matrixdp.exact.resources import blas_threads, one_blas_thread, processors
+import matrixdp as mdp
+from matrixdp.exact.resources import blas_threads, one_blas_thread, processors, rare_collections
 from matrixdp.sources.engines import THREADS, connect
 
 
@@ -127,3 +129,41 @@ look()
 
 def test_contexts_of_two_threads_that_overlap_leave_no_limit() -> None:
     assert [set(look) for look in _in_a_fresh_process(OVERLAPPING)] == [{2}, {1}, {2}]
+
+
+def test_garbage_is_looked_for_rarely_inside_alone() -> None:
+    """Whichever context ends first, after errors too; a collector that is off stays so."""
+    before = gc.get_threshold()
+    first, second = rare_collections(), rare_collections()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert gc.get_threshold() > before
+    second.__exit__(None, None, None)
+    assert gc.get_threshold() == before
+
+    @rare_collections()
+    def failing() -> None:
+        raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        failing()
+    assert gc.get_threshold() == before
+    try:
+        gc.set_threshold(0)
+        with rare_collections():
+            assert gc.get_threshold()[0] == 0
+        gc.set_threshold(10**6, 50, 50)
+        with rare_collections():
+            assert gc.get_threshold() == (10**6, 50, 50)
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_workloads_and_selections_restore_the_collector() -> None:
+    before, inside = gc.get_threshold(), []
+    workload = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), mdp.marginals([1, 2]))
+    assert gc.get_threshold() == before
+    mdp.select(workload, progress=lambda *_: inside.append(gc.get_threshold()))
+    assert inside
+    assert min(inside) > before == gc.get_threshold()

@@ -11,7 +11,7 @@ import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 
-from matrixdp.exact.resources import THREADED_CELLS, blas_threads
+from matrixdp.exact.resources import ALWAYS_THREADED_CELLS, THREADED_CELLS, blas_threads
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import AllRanges, Prefix, Suffix
 from matrixdp.selection.compose import rounding
@@ -183,6 +183,7 @@ def test_large_matrices_take_every_processor_that_they_may(
 ) -> None:
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, limit)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
 
     def threads() -> set[int]:
         return {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"}
@@ -193,3 +194,29 @@ def test_large_matrices_take_every_processor_that_they_may(
         with blas_threads(THREADED_CELLS):
             assert max(threads()) == most
         assert threads() == {1}
+
+
+@pytest.mark.parametrize(("load", "most"), [(0.0, os.cpu_count()), (100.0, 1), (None, os.cpu_count())])
+def test_a_busy_machine_gets_no_threads_that_would_wait(
+    monkeypatch: pytest.MonkeyPatch, load: float | None, most: int
+) -> None:
+    """Systems that tell no load have every processor; so have the largest matrices."""
+
+    def told() -> tuple[float, float, float]:
+        if load is None:
+            raise OSError
+        return load, load, load
+
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getloadavg", told)
+
+    def threads() -> int:
+        pools = threadpoolctl.threadpool_info()
+        return max(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+
+    with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
+        with blas_threads(THREADED_CELLS):
+            assert threads() == most
+        with blas_threads(ALWAYS_THREADED_CELLS):
+            assert threads() == os.cpu_count()

@@ -11,6 +11,7 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Entry, Identity, Matrix, Prefix, Total, Workload
 from matrixdp.queries.structured import Totals
+from matrixdp.selection.auto import select
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.problem.grams import (
@@ -263,3 +264,15 @@ def test_a_spectrum_is_that_of_identities() -> None:
             sides = [np.eye(n) - ones[name] if name in names else ones[name] for name, n in SIZES.items()]
             scale = math.prod(SIZES.values())
             assert weight == pytest.approx(np.vdot(whole, product(sides)) / scale, abs=1e-12 * whole.max())
+
+
+def test_a_workload_is_summed_once_for_all_who_hold_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Selection of marginals adds thousands of groups once; what nobody holds is forgotten."""
+    workload = mdp.Workload(mdp.Domain({"a": 3, "b": 2}), mdp.marginals([1, 2]))
+    found = KronSum.whole(workload)
+    assert KronSum.whole(workload) is found
+    calls, of = [], KronSum.of
+    monkeypatch.setattr(KronSum, "of", lambda *given: calls.append(given) or of(*given))
+    del found
+    select(workload, noise=GAUSSIAN)
+    assert len(calls) == 1

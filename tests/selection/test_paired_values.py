@@ -105,7 +105,7 @@ def test_the_error_is_that_of_all_values(
     """Before and after rounding; the bound is one on the optimum of the whole table."""
     workload = _workload(area, entries)
     limits(**SMALL)
-    assert KronSum.of(workload.domain, workload.groups, pair=True).paired
+    assert KronSum.of(workload.domain, workload.groups).with_pairs().paired
     found = select(workload, noise=GAUSSIAN)
     error = check(found)
     check_plan(found.plan, workload)
@@ -192,7 +192,7 @@ def test_laplace_noise_and_small_attributes_see_every_value() -> None:
     area, entries = CASES["crossed"]
     workload = _workload(area, entries)
     assert len(workload.domain["place"].codebook.levels) == 2
-    assert not KronSum.of(workload.domain, workload.groups, pair=True).paired
+    assert not KronSum.of(workload.domain, workload.groups).with_pairs().paired
     assert LIMITS.joint_cells <= 2 * LIMITS.most_unpaired
     check(select(workload, noise=LAPLACE, mechanism="opt-kron"))
 

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -219,8 +219,7 @@ def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:
     workload, asked = strategy.workload, strategy.selection.targets
     targets = group_targets(workload, asked) if asked else [None] * len(workload)
     rows = []
-    for group, target in zip(workload, targets, strict=True):
-        error = strategy.selection.analysis.group(group)
+    for group, error, target in zip(workload, strategy.selection.errors, targets, strict=True):
         rmse, largest = math.sqrt(error.total / group.queries / cost), math.sqrt(error.largest / cost)
         rows.append(Row(group.name, group.attributes, group.queries, rmse, largest, target))
     return rows
@@ -290,7 +289,7 @@ def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
     bound = certificate.lower_bound
     largest, aimed = selection.objective == "max", bool(selection.targets)
     errors = strategy.target_errors() if aimed else []
-    groups = [asdict(row) for row in by_group(strategy, budget)]
+    rows = [vars(row) for row in by_group(strategy, budget)]
     return {
         "mechanism": selection.mechanism,
         "reason": selection.reason,
@@ -309,8 +308,7 @@ def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
         "lower_bound_target_ratio": None if bound is None or not aimed else math.sqrt(bound / cost),
         "lower_bound_scope": certificate.scope,
         "gap": certificate.gap,
-        "groups": [{name: group[name] for name in group if name != "groups"} for group in groups],
+        "groups": [{name: row[name] for name in row if name != "groups"} for row in rows],
         "privacy": privacy_figures(budget, selection.noise),
-        "choice": strategy.choice.as_dict(),
         "peak_memory_mb": peak_memory_mb(),
     }

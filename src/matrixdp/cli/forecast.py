@@ -133,7 +133,7 @@ def structured_sizes(workload: Workload, paired: bool) -> dict[str, int]:
         found |= {name: size for name, predicates, size in asked if predicates.symmetric(size) is None}
     if not paired or max(found.values(), default=0) <= LIMITS.most_unpaired:
         return found
-    whole = KronSum.of(workload.domain, workload.groups, pair=True)
+    whole = KronSum.of(workload.domain, workload.groups).with_pairs()
     return found | {whole.attributes[axis]: whole.sizes[axis] for axis in whole.paired}
 
 

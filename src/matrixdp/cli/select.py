@@ -169,7 +169,7 @@ def select(
     if written.series is not None:
         figures["answers_come"] = schedules(written.workload, written.series.attribute)
     if as_json:
-        typer.echo(json.dumps(figures))
+        typer.echo(json.dumps({**figures, "choice": strategy.choice.as_dict()}))
     else:
         _show(strategy, budget, figures, every, save)
         console.print_schedules(written)

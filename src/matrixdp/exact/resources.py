@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache, lru_cache
@@ -107,6 +109,10 @@ def check_matrices(names: Sequence[str], cells: int, most: float = math.inf) -> 
 
 #: Matrices of at least this many columns gain from several threads.
 THREADED_CELLS = 1_000
+#: And so many do on a busy machine too.
+ALWAYS_THREADED_CELLS = 4_000
+#: The processor time of this process, and the clock, when it began to count.
+_BEGUN = time.process_time(), time.monotonic()
 
 #: Variables by which the libraries are told how many threads they may use.
 _LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
@@ -133,7 +139,8 @@ def processors() -> int:
 def blas_threads(cells: int) -> AbstractContextManager[object]:
     """Return a context with one BLAS thread for each processor where matrices are large.
 
-    Where the environment limits the threads of the library, there are no more.
+    Where the environment limits the threads of the library, there are no more. Threads that wait for a busy
+    processor spin: but for the largest matrices there are only as many as processors are idle.
 
     Examples
     --------
@@ -144,7 +151,19 @@ def blas_threads(cells: int) -> AbstractContextManager[object]:
         return nullcontext()
     asked = [os.environ.get(name, "") for name in _LIMITS]
     limits = [int(one) for one in asked if one.isdecimal() and int(one) > 0]
-    return _limited(min([processors(), *limits]))
+    idle = processors() if cells >= ALWAYS_THREADED_CELLS else max(_idle(), 1)
+    return _limited(min([processors(), idle, *limits]))
+
+
+def _idle() -> int:
+    """Return how many processors other processes leave, by the load of the last minute, if it is told."""
+    every = os.cpu_count() or 1
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return every
+    own = (time.process_time() - _BEGUN[0]) / max(time.monotonic() - _BEGUN[1], 1.0)
+    return round(every - max(load - own, 0.0))
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
@@ -179,6 +198,41 @@ def _limited(threads: int) -> Iterator[None]:
             if not _entered:  # `own` may have found the limits of a thread that left before
                 with _first:
                     pass  # leaving it restores what it found
+
+
+# How often Python looks for garbage in cycles: what lives is walked each time, and selection has millions of
+# small tuples that live.
+
+_ALLOCATIONS_A_COLLECTION = 200_000, 30, 30
+#: How many contexts threads are in, and the thresholds that the first of them found.
+_unhurried = 0
+_thresholds: tuple[int, int, int] = gc.get_threshold()
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Return a context in which garbage in cycles is looked for rarely; thresholds that are higher stay.
+
+    Examples
+    --------
+    >>> with rare_collections():
+    ...     gc.get_threshold()[0] >= 200_000
+    True
+    """
+    global _unhurried, _thresholds
+    with _LOCK:
+        if not _unhurried:
+            _thresholds = gc.get_threshold()
+            if _thresholds[0]:  # none at all are the caller's choice
+                gc.set_threshold(*map(max, _thresholds, _ALLOCATIONS_A_COLLECTION))
+        _unhurried += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _unhurried -= 1
+            if not _unhurried:
+                gc.set_threshold(*_thresholds)
 
 
 @lru_cache(maxsize=1)

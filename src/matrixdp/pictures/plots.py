@@ -738,7 +738,7 @@ def cost_shares(plan: Plan) -> dict[tuple[str, ...], float]:
 def draw_strategy(selection: Selection, scale: float) -> Figure:
     """Return the picture of a selection, with variances at privacy cost 1 divided by a scale."""
     shares = cost_shares(selection.plan)
-    errors = [selection.analysis.group(group) for group in selection.workload]
+    errors = selection.errors
     matrices = _matrices(selection.plan)
     bars = min(len(shares), _BARS + 1), min(len(errors), _BARS)
     heights = [0.9 + 0.24 * bars[0], 1.2 + 0.24 * bars[1], *([2.3] if matrices else [])]

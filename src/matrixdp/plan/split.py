@@ -184,8 +184,9 @@ class SplitAnalysis(PieceAnalysis):
         return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes)
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
+        undivided = self.undivided
         for kept in subsets(attributes):
-            if self.undivided <= set(kept):
+            if not undivided or undivided <= set(kept):
                 yield kept, self.places.get(kept)
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:

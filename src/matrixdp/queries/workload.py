@@ -13,6 +13,7 @@ import numpy as np
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain import Domain
 from matrixdp.errors import EntryError, WorkloadError, placed, within
+from matrixdp.exact.resources import rare_collections
 from matrixdp.forms import FormError, as_written, describe_value, number, unknown_name
 from matrixdp.queries.groups import Group
 from matrixdp.queries.predicates import Matrix
@@ -81,6 +82,7 @@ class Workload(Displayed):
     groups: tuple[Group, ...]
     places: tuple[range, ...]
 
+    @rare_collections()
     def __init__(self, domain: Domain, *entries: Entry) -> None:
         groups: list[Group] = []
         places: list[range] = []

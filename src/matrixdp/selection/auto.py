@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
-from matrixdp.exact.resources import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import GAUSSIAN, NOISES, Noise
 from matrixdp.plan import Plan, Split
 from matrixdp.queries import DenseGroup, Workload
@@ -259,6 +259,7 @@ def check_mechanism(name: str, options: Mapping[str, object]) -> None:
         given_options(kind, options)
 
 
+@rare_collections()
 def select(
     workload: Workload,
     *,

@@ -43,7 +43,7 @@ class Facts:
     @cached_property
     def terms(self) -> KronSum:
         """The workload as a sum of Kronecker products."""
-        return KronSum.of(self.asked.domain, self.asked.groups)
+        return KronSum.whole(self.asked)
 
     @property
     def small(self) -> bool:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.resources import rare_collections
 from matrixdp.noise import Noise
-from matrixdp.plan import Analysis, Plan
+from matrixdp.plan import Analysis, GroupError, Plan
 from matrixdp.queries import Workload
 
 __all__ = ["Candidate", "Certificate", "Choice", "Selection", "charged"]
@@ -134,28 +135,25 @@ class Selection:
         return self.plan.analysis
 
     @cached_property
-    def _sums(self) -> tuple[float, float, float]:
-        errors = [self.analysis.group(group) for group in self.workload]
-        return (
-            math.fsum(e.total for e in errors),
-            math.fsum(e.weighted for e in errors),
-            max(e.largest for e in errors),
-        )
+    def errors(self) -> list[GroupError]:
+        """The error of each group at privacy cost 1."""
+        with rare_collections():
+            return [self.analysis.group(group) for group in self.workload]
 
     @property
     def total_squared_error(self) -> float:
         """Sum of the variances of all queries at privacy cost 1."""
-        return self._sums[0]
+        return math.fsum(error.total for error in self.errors)
 
     @property
     def weighted_squared_error(self) -> float:
         """Sum of weight times variance at privacy cost 1: what selection minimizes."""
-        return self._sums[1]
+        return math.fsum(error.weighted for error in self.errors)
 
     @property
     def max_variance(self) -> float:
         """The largest variance of a query at privacy cost 1."""
-        return self._sums[2]
+        return max(error.largest for error in self.errors)
 
     @property
     def squared_error_before_rounding(self) -> float:

@@ -94,14 +94,14 @@ def assemble(
         if multipliers is not None:
             # the structured block stands last; the blocks before it have no row weights of their own
             multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
-        drafts = []
+        variance: float | None = None
         for marginal in sub.marginals:
             blocks = tuple(
                 [Block(tuple([marginal[axis] for axis in axes]), matrix) for axes, matrix in pieces]
             )
-            drafts.append(Part(marginal, blocks, 1.0, multipliers))
-        variance = noise.variance(drafts[0], share)
-        parts += [replace(part, variance=variance) for part in drafts]
+            if variance is None:
+                variance = noise.variance(Part(marginal, blocks, 1.0, multipliers), share)
+            parts.append(Part(marginal, blocks, variance, multipliers))
     weights = {}
     for name in domain.names:
         type_ = split.types.get(name)

@@ -97,9 +97,10 @@ def select_table(
     """
     if progress is not None:
         progress(f"solving the whole table: {method}", None)
-    terms = KronSum.of(workload.domain, workload.groups, pair=noise.norm == 2)
+    plain = KronSum.of(workload.domain, workload.groups)
+    terms = plain.with_pairs() if noise.norm == 2 else plain
     if method != "product" and any(terms.attributes[axis] in terms.joint for axis in terms.paired):
-        terms = KronSum.of(workload.domain, workload.groups)  # a joint strategy has no structure of its own
+        terms = plain  # a joint strategy has no structure of its own
 
     def choice(names: Sequence[tuple[str, ...]], found: Product) -> tuple[Plan, Certificate]:
         groups = [terms.paired.get(terms.attributes.index(own[0])) for own in names]
@@ -185,7 +186,7 @@ def dense_bound(workload: Workload, gap: float) -> float:
     >>> dense_bound(workload, 1e-6) == select_table(workload, GAUSSIAN, gap=1e-6)[1].lower_bound
     True
     """
-    bound = solve_table(KronSum.of(workload.domain, workload.groups, pair=True), _optimum(gap))[1].bound
+    bound = solve_table(KronSum.of(workload.domain, workload.groups).with_pairs(), _optimum(gap))[1].bound
     assert bound is not None
     return bound
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,8 +146,18 @@ class KronSum:
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, domain: Domain, groups: Iterable[Group], pair: bool = False) -> KronSum:
-        """Return query groups as one sum; with ``pair``, pairs stand for many values that may trade places.
+    def whole(cls, workload: Workload) -> KronSum:
+        """Return a workload as one sum, made once for all who hold it at a time; see `of`."""
+        known = _WHOLE.get(workload)
+        found = None if known is None else known()
+        if found is None:
+            found = cls.of(workload.domain, workload.groups)
+            _WHOLE[workload] = ref(found)
+        return found
+
+    @classmethod
+    def of(cls, domain: Domain, groups: Iterable[Group]) -> KronSum:
+        """Return query groups as one sum.
 
         Examples
         --------
@@ -173,17 +184,7 @@ class KronSum:
         names = {name for _, asked in found for name in asked}
         attributes = domain.sort(names.union(*(own for _, own, _ in written)))
         place = {name: axis for axis, name in enumerate(attributes)}
-        paired: dict[int, NDArray[np.intp]] = {}
-        sizes = [domain[name].size for name in attributes]
-        for axis, name in enumerate(attributes if pair else ()):
-            used = any(name in own for _, own, _ in written)
-            alike = None if used else _groups_alike([asked[name] for _, asked in found if name in asked])
-            if alike is not None:
-                paired[axis], sizes[axis] = alike, 2 * int(alike.max() + 1)
-                for _, asked in found:
-                    gram = asked.get(name)
-                    if isinstance(gram, QueryGram):
-                        asked[name] = paired_gram(gram, alike)
+        sizes = tuple(domain[name].size for name in attributes)
         sets: list[dict[Hashable, Gram]] = [{} for _ in attributes]
         merged: dict[tuple[tuple[int, Hashable], ...], float] = {}
         times = [0] * len(attributes)
@@ -203,7 +204,34 @@ class KronSum:
             Rows(weight, tuple(place[name] for name in names), queries) for weight, names, queries in written
         ]
         kept = [(weight, dict(keys)) for keys, weight in merged.items()]
-        return cls(attributes, tuple(sizes), sets, kept, rows, paired)
+        return cls(attributes, sizes, sets, kept, rows)
+
+    def with_pairs(self) -> KronSum:
+        """Return the same with two values for each group of many that may trade places: see `paired_gram`."""
+        written = {axis for rows in self.rows for axis in rows.axes}
+        found = (
+            (axis, _groups_alike([*own.values()]))
+            for axis, own in enumerate(self.sets)
+            if axis not in written
+        )
+        paired = {axis: alike for axis, alike in found if alike is not None}
+        if not paired:
+            return self
+        sizes, sets = list(self.sizes), list(self.sets)
+        keys: dict[tuple[int, Hashable], Hashable] = {}
+        for axis, alike in paired.items():
+            sizes[axis], sets[axis] = 2 * int(alike.max() + 1), {}
+            for key, gram in self.sets[axis].items():
+                assert isinstance(gram, QueryGram)
+                own = paired_gram(gram, alike)
+                keys[axis, key] = own.key
+                sets[axis].setdefault(own.key, own)
+        merged: dict[tuple[tuple[int, Hashable], ...], float] = {}
+        for weight, asked in self.terms:
+            places = tuple([(axis, keys.get((axis, key), key)) for axis, key in asked.items()])
+            merged[places] = merged.get(places, 0.0) + weight
+        terms = [(weight, dict(places)) for places, weight in merged.items()]
+        return KronSum(self.attributes, tuple(sizes), sets, terms, self.rows, paired)
 
     @cached_property
     def products(self) -> list[tuple[float, tuple[Hashable, ...]]]:
@@ -436,6 +464,10 @@ class KronSum:
                 own = own * (inverses[axis].sum(axis=0) ** 2).reshape(shape)
             total += own
         return np.maximum(total, 0.0)
+
+
+#: The sums of workloads, as long as somebody holds them.
+_WHOLE: WeakKeyDictionary[Workload, ref[KronSum]] = WeakKeyDictionary()
 
 
 def _groups_alike(asked: Sequence[Gram]) -> NDArray[np.intp] | None:

@@ -192,7 +192,7 @@ def split_workload(workload: Workload, pair: bool = False, undivided: str | None
     >>> [(c.sizes, len(c.marginals)) for c in split.classes]
     [((), 1), ((10,), 3), ((10, 10), 3)]
     """
-    whole = KronSum.of(workload.domain, workload.groups, pair)
+    whole = KronSum.whole(workload).with_pairs() if pair else KronSum.whole(workload)
     axis = None if undivided is None else whole.attributes.index(undivided)
     if axis is not None:
         whole = _with_totals(whole, axis)
