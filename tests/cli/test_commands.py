@@ -12,9 +12,10 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 import matrixdp as mdp
-from matrixdp.cli.app import _MODULES
+from matrixdp.cli.app import _COMMANDS, _MODULES, app
 from matrixdp.selection.registry import MECHANISMS, DataDependent
 from tests.cli.commands import figures, refused, run, spec, words
 
@@ -37,6 +38,7 @@ TINY = "domain: {code: 3}\nworkload: [{marginals: 1}]\n"
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
 GAUSSIAN = ("--noise", "gaussian")
 MAIN = "from matrixdp.cli.app import main; main()"
+LOADED = "import atexit, sys; atexit.register(lambda: print('|', *sys.modules)); "
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +267,19 @@ def test_help_teaches_and_the_version_is_told():
     run("relase", status=2)
 
 
+@pytest.mark.parametrize("argument", ["", "--help", "-h", "--version"])
+def test_the_list_of_commands_loads_none_of_them(argument: str):
+    """And says of each what its own help begins with."""
+    command = [sys.executable, "-c", LOADED + MAIN, *([argument] if argument else ())]
+    done = subprocess.run(command, capture_output=True, text=True)
+    told, _, modules = (done.stderr + done.stdout).rpartition("|")
+    assert {"numpy", "scipy", "pyarrow", "duckdb", "rich"}.isdisjoint(modules.split())
+    assert argument == "--version" or _COMMANDS.keys() <= {*told.split()}
+    whole = typer.main.get_command(app).commands.items()
+    own = {name: command.get_short_help_str(1000) for name, command in whole}
+    assert own == {name: told for name, (_, told) in _COMMANDS.items()}
+
+
 def python(code: str, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """Run code in a process of its own."""
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
@@ -274,8 +289,7 @@ def python(code: str, *arguments: str, status: int = 0) -> subprocess.CompletedP
 
 def loaded(*arguments: str) -> tuple[str, set[str]]:
     """Return what a command prints in a process of its own, and the modules that it loads."""
-    code = "import atexit, sys; atexit.register(lambda: print('|', *sys.modules)); "
-    told, _, modules = python(code + MAIN, *arguments).stdout.rpartition("|")
+    told, _, modules = python(LOADED + MAIN, *arguments).stdout.rpartition("|")
     return told, set(modules.split())
 
 

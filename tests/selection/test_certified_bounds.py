@@ -46,11 +46,13 @@ def test_sums_of_two_products_have_a_bound(limits: Override):
 
 
 def test_certificates_take_it_for_both_noises(workload):
+    """Or that of the whole table, where it proves more."""
     bound = product_bound(workload, certify=True)[0]
+    optimum = select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
     for noise in (GAUSSIAN, LAPLACE):
         found = select(workload, noise=noise, mechanism="identity", certify=True).certificate
         assert found.scope == f"every strategy with {noise} noise"
-        assert found.lower_bound == pytest.approx(noise.variance_factor * bound, rel=1e-9)
+        assert bound * (1 - 1e-9) <= found.lower_bound / noise.variance_factor <= optimum * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("with_targets", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
@@ -19,7 +20,7 @@ from matrixdp.noise import Noise
 from matrixdp.selection.compose.methods import ProblemShape, method_for
 from matrixdp.selection.compose.product import Product, free_bases, solve_structured
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.gram.optimum import gram_method
+from matrixdp.selection.gram.optimum import ConvexSolver, gram_method, solve_gram
 from matrixdp.selection.limits import LIMITS, Limits
 from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
@@ -321,8 +322,16 @@ class SubSolver:
         raw = sum(self.pieces.scale(t.kept) * abs(t.coefficient) for t in terms)
         if float(np.abs(gram).max()) <= 1e-13 * raw:
             return Factor(np.zeros((0, len(gram))), 0.0, 0.0)
-        self.starts[start_key] = self.solver.gram(gram, sizes, self.starts.get(start_key))
+        solver = self.solver
+        if isinstance(solver, ConvexSolver) and len(sizes) > 1 and len(gram) >= LIMITS.loose_cells:
+            solver = replace(solver, gap=max(solver.gap, LIMITS.inner_gap)) if self._unequal else solver
+        self.starts[start_key] = solver.gram(gram, sizes, self.starts.get(start_key))
         return self.starts[start_key]
+
+    @property
+    def _unequal(self) -> bool:
+        """Whether values have weights that differ: then the bound of the whole is not that of its parts."""
+        return any(float(np.ptp(weights)) > 0.0 for weights in self.pieces.weights)
 
     def _joint(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
@@ -372,15 +381,26 @@ class SubSolver:
                 other = self._product(self.problem(sub, axes, terms, explicit), (start_key, "product"))
                 return (other, "product") if other.loss < found.loss else (found, "optimum")
             return found, "optimum"
-        if len(terms) == 1 and self.solver.optimal and start_key not in self.starts:
-            # beside explicit queries, the product's own optimum is mostly near
-            kept = zip(axes, terms[0].kept, strict=True)
-            alone = [self._axis(sub, axis, [Term(1.0, (slot,))]).found for axis, slot in kept]
-            duals = [one.dual for one in alone if isinstance(one, Factor) and one.dual is not None]
-            if len(duals) == len(axes):
-                dual = reduce(np.multiply.outer, duals).ravel()
-                self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
+        if (len(terms) == 1 or not explicit) and self.solver.optimal and start_key not in self.starts:
+            # beside the queries of one product too, its own optimum is mostly near
+            dual = reduce(np.multiply.outer, self._own_duals(terms)).ravel()
+            self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
         return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
+
+    def _own_duals(self, terms: Sequence[Term]) -> list[Array]:
+        """Return the dual point of what is asked of each axis, other axes in proportion to their traces."""
+        duals = []
+        traces = {slot: float(np.trace(self.slot_gram(slot))) for term in terms for slot in term.kept}
+        for axis in range(len(terms[0].kept)):
+            own: dict[int, float] = defaultdict(float)
+            for term in terms:
+                others = (traces[slot] for place, slot in enumerate(term.kept) if place != axis)
+                own[term.kept[axis]] += term.coefficient * math.prod(others)
+            gram = self.gram([Term(weight, (slot,)) for slot, weight in own.items()])
+            dual = solve_gram(gram, gap=LIMITS.inner_gap).dual
+            assert dual is not None
+            duals.append(dual)
+        return duals
 
     def _product(self, problem: KronSum, start_key: Hashable, apart: bool = False) -> Product:
         """Return the best product of strategies for the axes, from that of a similar problem.

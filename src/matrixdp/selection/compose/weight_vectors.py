@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
@@ -97,6 +98,18 @@ class Objective:
     kinked: bool = False
     evaluations: int = 0
     best: tuple[float, list[Array]] | None = None
+    last: _Gradient | None = None
+
+    def curvature(self, type_: int) -> Array:
+        """Return how much phi curved at the last weights in those of a type, by way of the w'Vw alone."""
+        assert self.last is not None
+        total = np.zeros((self.split.sizes[type_],) * 2)
+        for number, definition in enumerate(self.split.slots):
+            if definition.type == type_:
+                gram = definition.gram.matrix()
+                slot = self.last.slots.get(number, np.zeros(()))
+                total += (self.last.mean_squares[number] + float(slot.sum())) * (gram + gram.T)
+        return total
 
     def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
         return SubSolver(
@@ -129,6 +142,7 @@ class Objective:
             for term in block.terms:
                 grams = [solver.slot_gram(term.kept[0])]
                 gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
+        self.last = gradient
         if self.best is None or phi < self.best[0]:
             self.best = (phi, weights)
         if self.report is not None:
@@ -248,22 +262,32 @@ def _exact_weights(found: Factor) -> Array:
 
 
 def descend_weights(objective: Objective, start: list[Array], free: Sequence[int], effort: Effort) -> None:
-    """Descend over the vectors of some types, their sums kept; the objective keeps what is best."""
-    ends = np.cumsum([len(start[t]) for t in free])[:-1]
-    assert objective.best is not None
-    scale = objective.best[0]
+    """Descend over the vectors of some types, their sums kept; the objective keeps what is best.
+
+    Steps are taken in variables in which phi, as far as it depends on the w'Vw, curves as much in all
+    directions: on ranges of twenty attributes 20 evaluations lead further than 60 in the weights themselves.
+    """
+    scale, bases = objective(start)[0], []
+    for type_ in free:
+        contrasts = scipy.linalg.helmert(len(start[type_])).T
+        values, vectors = np.linalg.eigh(contrasts.T @ objective.curvature(type_) @ contrasts / scale)
+        top = float(values.max(initial=0.0))
+        values = np.maximum(values, LIMITS.flattest * top) if top > 0.0 else np.ones(len(values))
+        bases.append(contrasts @ (vectors / np.sqrt(values)))
+    ends = np.cumsum([basis.shape[1] for basis in bases])
 
     def function(flat: Array) -> tuple[float, Array]:
         weights = list(start)
-        for t, v in zip(free, np.split(flat, ends), strict=True):
-            weights[t] = v + (1.0 - v.sum()) / len(v)
-        own = [weights[t] for t in free]
-        if max(float(np.abs(w).max()) for w in own) > LIMITS.largest_weight:
-            return math.fsum(float(w @ w) for w in own), np.concatenate([2.0 * (w - w.mean()) for w in own])
-        phi, gradient = objective(weights)
-        return phi / scale, np.concatenate([gradient[t] - gradient[t].mean() for t in free]) / scale
+        for type_, basis, steps in zip(free, bases, np.split(flat, ends[:-1]), strict=True):
+            weights[type_] = start[type_] + basis @ steps
+        if max(float(np.abs(weights[type_]).max()) for type_ in free) > LIMITS.largest_weight:
+            phi, gradient = math.fsum(float(w @ w) for w in weights), [2.0 * w for w in weights]
+        else:
+            phi, gradient = objective(weights)
+        slopes = [gradient[type_] @ basis for type_, basis in zip(free, bases, strict=True)]
+        return phi / scale, np.concatenate(slopes) / scale
 
-    descend(function, np.concatenate([start[t] for t in free]), effort)
+    descend(function, np.zeros(ends[-1]), effort)
 
 
 def optimized_weights(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,7 +20,6 @@ from matrixdp.domain import Domain, Integers
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import kronecker, numbered
 from matrixdp.exact.structured import over_groups
-from matrixdp.plan import Block, Joint, Part, Plan, Split
 from matrixdp.queries import (
     DenseGroup,
     Group,
@@ -38,6 +37,9 @@ from matrixdp.queries import (
 from matrixdp.queries.groups import Summands
 from matrixdp.queries.structured import Totals
 from matrixdp.selection.problem.merge_groups import GivenGroups
+
+if TYPE_CHECKING:
+    from matrixdp.plan import Part, Plan
 
 __all__ = ["Reduced", "reduce"]
 
@@ -77,6 +79,8 @@ class Reduced:
 
     def over_values(self, plan: Plan) -> Plan:
         """Return a plan for the groups as one for all values: its cost and its errors stay what they are."""
+        from matrixdp.plan import Joint, Split  # of no use to who asks for the groups alone
+
         if not self.groups:
             return plan
         known: dict[Hashable, MeasuredMatrix] = {}
@@ -89,6 +93,8 @@ class Reduced:
         return replace(plan, domain=self.domain, parts=parts, weights=weights)
 
     def _part(self, part: Part, known: dict[Hashable, MeasuredMatrix]) -> Part:
+        from matrixdp.plan import Block
+
         blocks = []
         for block in part.blocks:
             if self.groups.keys().isdisjoint(block.attributes):
