@@ -275,8 +275,9 @@ def test_the_list_of_commands_loads_none_of_them(argument: str):
     told, _, modules = (done.stderr + done.stdout).rpartition("|")
     assert {"numpy", "scipy", "pyarrow", "duckdb", "rich"}.isdisjoint(modules.split())
     assert argument == "--version" or _COMMANDS.keys() <= {*told.split()}
-    whole = typer.main.get_command(app).commands.items()
-    own = {name: command.get_short_help_str(1000) for name, command in whole}
+    whole = typer.main.get_command(app)
+    assert isinstance(whole, typer.core.TyperGroup)
+    own = {name: one.get_short_help_str(1000) for name, one in whole.commands.items()}
     assert own == {name: told for name, (_, told) in _COMMANDS.items()}
 
 

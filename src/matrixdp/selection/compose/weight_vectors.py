@@ -209,13 +209,12 @@ class Objective:
             gradient.add_types(parts)
 
 
-def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None) -> list[list[Array]]:
-    """Return per-type candidates: the optimum of each attribute's own queries, its dual, and uniform.
+def _own_weights(split: Split, starts: dict[Hashable, Factor] | None = None) -> list[Array]:
+    """Return for each type the weights of the optimum of its own queries.
 
     ``starts`` takes the dual points of large types.
     """
-    uniform = uniform_weights(split)
-    own, dual = list(uniform), list(uniform)
+    own = uniform_weights(split)
     grams: dict[int, Array] = {}
     for slot in split.slots:
         if slot.type in split.searched and slot.gram.definite:
@@ -238,9 +237,8 @@ def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None)
         if starts is not None and len(gram) > LIMITS.max_searched_size:
             # without its rows, which may be gigabytes
             starts["own", type_] = replace(factor, strategy=IdentityMatrix(len(gram)))
-        dual[type_] = factor.dual / factor.dual.sum()
         own[type_] = _exact_weights(factor)
-    return [own, dual, uniform]
+    return own
 
 
 def _exact_weights(found: Factor) -> Array:
@@ -304,7 +302,7 @@ def optimized_weights(
     Notes
     -----
     phi is convex in each weight vector but not smooth where ranks change, so the search starts from the
-    best of three points and keeps the best point that it meets.
+    optimum of each attribute's own queries and keeps the best point that it meets.
     """
     free = split.searched
     if not free:
@@ -312,7 +310,7 @@ def optimized_weights(
     coarse = coarse_split(split)
     if coarse is not None:
         found = optimized_weights(coarse.split, report, known=known)
-        return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
+        return coarse.carried(found, _own_weights(coarse.split), _own_weights(split, starts))
     many = len(split.explicit) > LIMITS.many_explicit
     objective = Objective(split, joint_gap=LIMITS.loose_gap if many else LIMITS.search_gap, report=report)
     known, alike = {} if known is None else known, _shape(split)
@@ -323,7 +321,7 @@ def optimized_weights(
         _search(objective, free, many)
     assert objective.best is not None
     found = objective.best[1]
-    # no search starts well at uniform weights: see below
+    # no search starts well at uniform weights: they may be a kink from which no gradient leads down
     if any(float(np.ptp(found[type_])) > 1e-9 for type_ in free):
         known[alike] = found
     return found
@@ -343,17 +341,10 @@ def _shape(split: Split) -> Hashable:
 
 
 def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
-    """Search from the best of three points; with fewer evaluations where each is dear."""
-    own, *others = _starting_points(objective.split)
-    for candidate in (own, *others):
-        objective(candidate)
-    assert objective.best is not None
-    start = objective.best[1]
-    # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
-    # attribute's own queries too
+    """Search with fewer evaluations where each is dear."""
     evaluations = LIMITS.few_evaluations if many else LIMITS.weight_vectors_max_evaluations
-    for point in [start] if many or start is own else [start, own]:
-        descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
+    own = _own_weights(objective.split)
+    descend_weights(objective, own, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
     values = sum(objective.split.sizes[type_] for type_ in free)
     if objective.kinked and not many and values <= LIMITS.few_values:
         point = _smoothed(objective, free)
