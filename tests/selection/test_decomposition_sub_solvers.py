@@ -17,7 +17,7 @@ from matrixdp.selection.compose.decomposition import (
     sub_solver_for,
 )
 from matrixdp.selection.compose.sub_solver import SubSolver
-from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram import dual, solve_gram
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from tests.limits import Override
 
@@ -103,3 +103,36 @@ def test_too_large_for_the_optimum(limits: Override):
         for name in ("auto", "product")
     }
     assert losses["auto"] == pytest.approx(losses["product"], rel=1e-9)
+
+
+CROSSED = mdp.Workload(mdp.Domain({"a": 12, "b": 9}), mdp.kway(2, "prefix"), mdp.marginals(2))
+
+
+def test_joint_problems_start_from_the_product_of_their_axes(monkeypatch: pytest.MonkeyPatch):
+    first: list[float] = []
+    look = dual._Search.look
+
+    def looking(search, point):
+        found = look(search, point)
+        if len(point) == 108 and search.looks == 1:
+            first.append(search.ratio)
+        return found
+
+    monkeypatch.setattr(dual._Search, "look", looking)
+    select_by_decomposition(CROSSED, GAUSSIAN, "residual", 1e-6)
+    assert first[0] < 1.2  # from the uniform distribution 1.95
+
+
+def test_large_joint_problems_are_solved_no_nearer_than_their_bound_is(limits: Override):
+    """Where values have equal weights, the bound is that of the parts: these stay as they are."""
+    first, second = (
+        {"matrix": [[float((j - i) % size < 3) for j in range(size)] for i in range(size)]}
+        for size in (12, 9)
+    )
+    entries = mdp.product(a=first, b="identity"), mdp.product(a="identity", b=second)
+    asked = CROSSED, mdp.Workload(CROSSED.domain, *entries)
+    near = [select_by_decomposition(one, GAUSSIAN, "residual", 1e-6)[1] for one in asked]
+    limits(loose_cells=100)
+    far = [select_by_decomposition(one, GAUSSIAN, "residual", 1e-6)[1] for one in asked]
+    assert near[0].loss < far[0].loss < near[0].loss * (1 + 1e-4)
+    assert far[1].loss == pytest.approx(near[1].loss, rel=1e-9)

@@ -12,6 +12,7 @@ from matrixdp.selection.compose.weight_vectors import Objective, descend_weights
 from matrixdp.selection.descent import Effort
 from matrixdp.selection.gram import ConvexSolver, solve_gram, solve_rows
 from matrixdp.selection.problem.residuals import split_workload
+from tests.limits import Override
 
 BINARY = mdp.Workload(
     mdp.Domain({"a": 2, "b": 2, "c": 4}),
@@ -118,3 +119,21 @@ def test_a_search_that_steps_astray_comes_back(limits):
     assert objective.evaluations > 1
     assert objective.best is not None
     assert 0 < objective.best[0] <= phi
+
+
+def test_weights_are_searched_where_they_curve_alike(limits: Override):
+    """As far as in the weights themselves, in far fewer evaluations."""
+    rng = np.random.default_rng(3)
+
+    def ranges():
+        return {"ranges": [sorted(map(int, rng.integers(0, 8, 2))) for _ in range(3)]}
+
+    asked = [mdp.product(**{f"a{i}": ranges() for i in rng.choice(5, 2, replace=False)}) for _ in range(12)]
+    split = split_workload(mdp.Workload(mdp.Domain({f"a{i}": 8 for i in range(5)}), *asked))
+    curved: list[float] = []
+    plain: list[float] = []
+    optimized_weights(split, lambda _, phi: curved.append(phi))
+    limits(flattest=1.0)
+    optimized_weights(split, lambda _, phi: plain.append(phi))
+    assert len(curved) < 0.7 * len(plain)
+    assert min(curved) < min(plain) * (1 + 1e-6)

@@ -331,7 +331,7 @@ class SubSolver:
     @property
     def _unequal(self) -> bool:
         """Whether values have weights that differ: then the bound of the whole is not that of its parts."""
-        return any(float(np.ptp(weights)) > 0.0 for weights in self.pieces.weights)
+        return any(float(np.ptp(own)) > 1e-3 * float(np.abs(own).max()) for own in self.pieces.weights)
 
     def _joint(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
