@@ -132,6 +132,7 @@ def test_weights_are_searched_where_they_curve_alike(limits: Override):
     split = split_workload(mdp.Workload(mdp.Domain({f"a{i}": 8 for i in range(5)}), *asked))
     curved: list[float] = []
     plain: list[float] = []
+    limits(few_values=0)
     optimized_weights(split, lambda _, phi: curved.append(phi))
     limits(flattest=1.0)
     optimized_weights(split, lambda _, phi: plain.append(phi))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
@@ -383,24 +382,12 @@ class SubSolver:
             return found, "optimum"
         if (len(terms) == 1 or not explicit) and self.solver.optimal and start_key not in self.starts:
             # beside the queries of one product too, its own optimum is mostly near
-            dual = reduce(np.multiply.outer, self._own_duals(terms)).ravel()
+            problem = self.problem(sub, axes, terms, [])
+            seen = [problem.surrogate(place, problem.unknown) for place in range(len(axes))]
+            duals = [solve_gram(gram, gap=LIMITS.inner_gap).dual for gram in seen]
+            dual = reduce(np.multiply.outer, [own for own in duals if own is not None]).ravel()
             self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
         return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
-
-    def _own_duals(self, terms: Sequence[Term]) -> list[Array]:
-        """Return the dual point of what is asked of each axis, other axes in proportion to their traces."""
-        duals = []
-        traces = {slot: float(np.trace(self.slot_gram(slot))) for term in terms for slot in term.kept}
-        for axis in range(len(terms[0].kept)):
-            own: dict[int, float] = defaultdict(float)
-            for term in terms:
-                others = (traces[slot] for place, slot in enumerate(term.kept) if place != axis)
-                own[term.kept[axis]] += term.coefficient * math.prod(others)
-            gram = self.gram([Term(weight, (slot,)) for slot, weight in own.items()])
-            dual = solve_gram(gram, gap=LIMITS.inner_gap).dual
-            assert dual is not None
-            duals.append(dual)
-        return duals
 
     def _product(self, problem: KronSum, start_key: Hashable, apart: bool = False) -> Product:
         """Return the best product of strategies for the axes, from that of a similar problem.

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
@@ -209,12 +208,13 @@ class Objective:
             gradient.add_types(parts)
 
 
-def _own_weights(split: Split, starts: dict[Hashable, Factor] | None = None) -> list[Array]:
-    """Return for each type the weights of the optimum of its own queries.
+def _starting_points(split: Split, starts: dict[Hashable, Factor] | None = None) -> list[list[Array]]:
+    """Return per-type candidates: the optimum of each attribute's own queries, its dual, and uniform.
 
     ``starts`` takes the dual points of large types.
     """
-    own = uniform_weights(split)
+    uniform = uniform_weights(split)
+    own, dual = list(uniform), list(uniform)
     grams: dict[int, Array] = {}
     for slot in split.slots:
         if slot.type in split.searched and slot.gram.definite:
@@ -237,8 +237,9 @@ def _own_weights(split: Split, starts: dict[Hashable, Factor] | None = None) -> 
         if starts is not None and len(gram) > LIMITS.max_searched_size:
             # without its rows, which may be gigabytes
             starts["own", type_] = replace(factor, strategy=IdentityMatrix(len(gram)))
+        dual[type_] = factor.dual / factor.dual.sum()
         own[type_] = _exact_weights(factor)
-    return own
+    return [own, dual, uniform]
 
 
 def _exact_weights(found: Factor) -> Array:
@@ -264,20 +265,27 @@ def descend_weights(objective: Objective, start: list[Array], free: Sequence[int
 
     Steps are taken in variables in which phi, as far as it depends on the w'Vw, curves as much in all
     directions: on ranges of twenty attributes 20 evaluations lead further than 60 in the weights themselves.
+    Not with few values, where evaluations are cheap and such steps may end in a kink.
     """
-    scale, bases = objective(start)[0], []
-    for type_ in free:
-        contrasts = scipy.linalg.helmert(len(start[type_])).T
-        values, vectors = np.linalg.eigh(contrasts.T @ objective.curvature(type_) @ contrasts / scale)
-        top = float(values.max(initial=0.0))
-        values = np.maximum(values, LIMITS.flattest * top) if top > 0.0 else np.ones(len(values))
-        bases.append(contrasts @ (vectors / np.sqrt(values)))
-    ends = np.cumsum([basis.shape[1] for basis in bases])
+    assert objective.best is not None
+    scale = objective.best[0]
+    bases = [np.eye(len(start[type_])) - 1.0 / len(start[type_]) for type_ in free]
+    if not _are_few(objective.split, free):
+        objective(start)
+        for place, type_ in enumerate(free):
+            values, vectors = np.linalg.eigh(bases[place] @ objective.curvature(type_) @ bases[place])
+            top = float(values[-1]) / scale
+            if top > 0.0:
+                bases[place] = bases[place] @ (
+                    vectors / np.sqrt(np.maximum(values / scale, LIMITS.flattest * top))
+                )
+    ends = np.cumsum([len(basis) for basis in bases])
 
     def function(flat: Array) -> tuple[float, Array]:
         weights = list(start)
         for type_, basis, steps in zip(free, bases, np.split(flat, ends[:-1]), strict=True):
-            weights[type_] = start[type_] + basis @ steps
+            own = start[type_] + basis @ steps
+            weights[type_] = own + (1.0 - own.sum()) / len(own)
         if max(float(np.abs(weights[type_]).max()) for type_ in free) > LIMITS.largest_weight:
             phi, gradient = math.fsum(float(w @ w) for w in weights), [2.0 * w for w in weights]
         else:
@@ -302,7 +310,7 @@ def optimized_weights(
     Notes
     -----
     phi is convex in each weight vector but not smooth where ranks change, so the search starts from the
-    optimum of each attribute's own queries and keeps the best point that it meets.
+    best of three points and keeps the best point that it meets.
     """
     free = split.searched
     if not free:
@@ -310,7 +318,7 @@ def optimized_weights(
     coarse = coarse_split(split)
     if coarse is not None:
         found = optimized_weights(coarse.split, report, known=known)
-        return coarse.carried(found, _own_weights(coarse.split), _own_weights(split, starts))
+        return coarse.carried(found, _starting_points(coarse.split)[0], _starting_points(split, starts)[0])
     many = len(split.explicit) > LIMITS.many_explicit
     objective = Objective(split, joint_gap=LIMITS.loose_gap if many else LIMITS.search_gap, report=report)
     known, alike = {} if known is None else known, _shape(split)
@@ -321,10 +329,14 @@ def optimized_weights(
         _search(objective, free, many)
     assert objective.best is not None
     found = objective.best[1]
-    # no search starts well at uniform weights: they may be a kink from which no gradient leads down
+    # no search starts well at uniform weights: see below
     if any(float(np.ptp(found[type_])) > 1e-9 for type_ in free):
         known[alike] = found
     return found
+
+
+def _are_few(split: Split, free: Sequence[int]) -> bool:
+    return sum(split.sizes[type_] for type_ in free) <= LIMITS.few_values
 
 
 def _effort(evaluations: int, tolerance: float) -> Effort:
@@ -341,12 +353,19 @@ def _shape(split: Split) -> Hashable:
 
 
 def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
-    """Search with fewer evaluations where each is dear."""
-    evaluations = LIMITS.few_evaluations if many else LIMITS.weight_vectors_max_evaluations
-    own = _own_weights(objective.split)
-    descend_weights(objective, own, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
-    values = sum(objective.split.sizes[type_] for type_ in free)
-    if objective.kinked and not many and values <= LIMITS.few_values:
+    """Search from the best of three points; with fewer evaluations where each is dear."""
+    own, *others = _starting_points(objective.split)
+    for candidate in (own, *others):
+        objective(candidate)
+    assert objective.best is not None
+    start = objective.best[1]
+    # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
+    # attribute's own queries too
+    most = LIMITS.weight_vectors_max_evaluations
+    evaluations = LIMITS.few_evaluations if many else most if _are_few(objective.split, free) else most // 2
+    for point in [start] if many or start is own else [start, own]:
+        descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))
+    if objective.kinked and not many and _are_few(objective.split, free):
         point = _smoothed(objective, free)
         objective(point)
         descend_weights(objective, point, free, _effort(evaluations, LIMITS.weight_vectors_tolerance))

@@ -148,8 +148,7 @@ class KronSum:
     @classmethod
     def whole(cls, workload: Workload) -> KronSum:
         """Return a workload as one sum, made once for all who hold it at a time; see `of`."""
-        known = _WHOLE.get(workload)
-        found = None if known is None else known()
+        found = _WHOLE[workload]() if workload in _WHOLE else None
         if found is None:
             found = cls.of(workload.domain, workload.groups)
             _WHOLE[workload] = ref(found)
@@ -218,19 +217,16 @@ class KronSum:
         if not paired:
             return self
         sizes, sets = list(self.sizes), list(self.sets)
-        keys: dict[tuple[int, Hashable], Hashable] = {}
+        renamed: dict[tuple[int, Hashable], Hashable] = {}
         for axis, alike in paired.items():
-            sizes[axis], sets[axis] = 2 * int(alike.max() + 1), {}
-            for key, gram in self.sets[axis].items():
-                assert isinstance(gram, QueryGram)
-                own = paired_gram(gram, alike)
-                keys[axis, key] = own.key
-                sets[axis].setdefault(own.key, own)
-        merged: dict[tuple[tuple[int, Hashable], ...], float] = {}
-        for weight, asked in self.terms:
-            places = tuple([(axis, keys.get((axis, key), key)) for axis, key in asked.items()])
-            merged[places] = merged.get(places, 0.0) + weight
-        terms = [(weight, dict(places)) for places, weight in merged.items()]
+            asked = {key: gram for key, gram in self.sets[axis].items() if isinstance(gram, QueryGram)}  # all
+            own = {key: paired_gram(gram, alike) for key, gram in asked.items()}
+            sizes[axis], sets[axis] = 2 * int(alike.max() + 1), {gram.key: gram for gram in own.values()}
+            renamed |= {(axis, key): gram.key for key, gram in own.items()}
+        terms = [
+            (weight, {axis: renamed.get((axis, key), key) for axis, key in asked.items()})
+            for weight, asked in self.terms
+        ]
         return KronSum(self.attributes, tuple(sizes), sets, terms, self.rows, paired)
 
     @cached_property
