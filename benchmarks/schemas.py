@@ -191,4 +191,4 @@ def cdf(size: int) -> mdp.Workload:
 def windows(size: int) -> mdp.Workload:
     """Return all cells and all windows of an eighth of the values: a problem without structure."""
     domain = mdp.Domain({"x": range(size)})
-    return mdp.Workload(domain, mdp.product(x={"width": size // 8}), mdp.product(x="identity"))
+    return mdp.Workload(domain, mdp.product(x={"sliding": size // 8}), mdp.product(x="identity"))

@@ -70,7 +70,7 @@ def width_ranges(attribute: str, width: int = 32) -> ProductEntry:
     >>> width_ranges("age").expand(Domain({"age": 64}))[0].queries
     33
     """
-    return product({attribute: {"width": width}})
+    return product({attribute: {"sliding": width}})
 
 
 def permuted_ranges(attribute: str, seed: int = 0) -> ProductEntry:

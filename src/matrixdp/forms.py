@@ -477,7 +477,6 @@ class _Key:
     always: bool = False
     about: str = ""
     blank: bool = True
-    former: str = ""
     attribute: str = ""
 
     def schema(self, definitions: Schema) -> Schema:
@@ -508,8 +507,6 @@ def key(form: Form[Any], **options: Any) -> Any:
         What it says, for the JSON Schema.
     blank : bool
         Whether a key with nothing behind it is as good as none, where the default is None.
-    former : str, optional
-        What the key was called before; it may still be written so.
     """
     return field(default=ABSENT, metadata={"key": _Key(form, **options)})
 
@@ -594,9 +591,8 @@ class Record:
         if not isinstance(written, Mapping):
             raise cls.error.at((), describe_value(written), cls.expected, code="wrong-type")
         known = cls.keys()
-        names = {*known, *filter(None, (item.former for item in known.values()))}
         for name in written:
-            if name not in names:
+            if name not in known:
                 raise cls.error(cls.unknown_key(name), code="unknown-key")
         made = object.__new__(cls)
         made._fill(written, resolve)
@@ -662,11 +658,7 @@ class Record:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def _fill(self, written: Mapping[object, object], resolve: ResolvePath) -> None:
-        for own, item in self.keys().items():
-            name = item.former if item.former and item.former in written else own
-            if name != own and own in written:
-                expected = f"one of them: {name!r} is the former name of {own!r}"
-                raise self.error.at((name,), f"{name!r} beside {own!r}", expected, code="conflict")
+        for name, item in self.keys().items():
             value = written.get(name, ABSENT)
             if value is ABSENT or (value is None and item.blank and item.default in (None, {})):
                 if item.default is ABSENT:

@@ -351,9 +351,3 @@ def test_commands_say_when_the_answers_of_a_series_come():
         assert "when the series ends (2026-12): sex; " in shown
         assert figures(command, file)["answers_come"]["when the series ends (2026-12)"][0] == "sex"
     assert "Answers come" not in words("validate", spec(Path(file).read_text().replace("series: month", "")))
-
-
-def test_help_of_explain_names_its_own_default() -> None:
-    told = words("explain", "--help")
-    assert "stdout" in told
-    assert "markdown, stdout" not in told

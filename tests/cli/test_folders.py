@@ -51,8 +51,8 @@ def test_a_time_is_a_time(released: Path, time: str):
 
 def test_into_a_pipe_and_into_a_file_an_explanation_is_markdown(released: Path, tmp_path: Path):
     text = mdp.explain_release(released)
-    assert run("explain", released).stdout == text
-    run("explain", released, "--out", tmp_path / "page.md")
+    assert run("report", released, "--markdown").stdout == text
+    run("report", released, "--markdown", "--out", tmp_path / "page.md")
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
 
 
@@ -63,7 +63,7 @@ def test_at_a_terminal_it_is_set(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", columns)
     with pytest.raises(SystemExit) as ended:
-        app(["explain", str(released)])
+        app(["report", str(released), "--markdown"])
     assert ended.value.code == 0
     shown, told = capsys.readouterr()
     assert "What it costs" in shown

@@ -100,13 +100,6 @@ def test_changes_are_to_so_many_values_before() -> None:
     np.testing.assert_array_equal(group.rows(), [[-1, 1, 0, 0], [0, -1, 1, 0], [0, 0, -1, 1]])
 
 
-def test_sliding_windows_have_a_former_name() -> None:
-    domain = mdp.Domain({"age": 4})
-    former, now = (mdp.product({"age": {name: 2}}) for name in ("width", "sliding"))
-    assert former.to_spec() == now.to_spec() == {"product": {"age": {"sliding": 2}}}
-    assert former.expand(domain)[0].name == "age: sliding 2"
-
-
 def test_levels_group_periods() -> None:
     levels = {"quarter": {"Q1": ["2025-01", "2025-02", "2025-03"], "Q2": ["2025-04", "2025-05", "2025-06"]}}
     month = {"from": "2025-01-01", "to": "2025-06-30", "by": "month", "levels": levels}

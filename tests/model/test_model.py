@@ -176,17 +176,6 @@ def test_what_is_public_is_kept_in_the_record_as_it_is_written(release: Any, tmp
     assert not {"totals", "impossible"} & set(without.made)
 
 
-def test_former_names_of_what_is_public_work_with_a_warning(release: Any):
-    known = {"totals": 400, "impossible": [{"sex": "male", "age": {"range": [6, 11]}}]}
-    with pytest.warns(DeprecationWarning, match="is the former name of") as warned:
-        former = release.model("local", accept_anyway=True, **known)
-    assert len(warned) == 2
-    again = {"invariants": known["totals"], "structural_zeros": known["impossible"]}
-    assert former.answers.equals(release.model("local", accept_anyway=True, **again).answers)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'total'"):
-        release.model("local", total=400)
-
-
 @pytest.mark.parametrize("seed", range(16))
 def test_small_releases_have_models(seed):
     """Of few cells, of both noises, precise or not, of empty tables too."""

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.measure import measurement, statement
-from matrixdp.measure.statement import clauses
-from matrixdp.privacy import Clause
 from matrixdp.sources import open_source
 from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement
@@ -466,12 +463,6 @@ def test_a_series_that_assumes_too_little_is_noticed(tmp_path: Path, monkeypatch
         assert named & {"fixed-periods", "first-records-stay"} == (follows if name == "honest" else set())
         failed = {one.subject for one in mdp.verify_release(series.folder).failed}
         assert failed == (set() if name == "honest" else {"statement"})
-
-
-def test_what_earlier_versions_kept_of_a_series_is_said_once(tmp_path: Path):
-    series = start(tmp_path)
-    earlier = replace(series.begun, assumptions=(Clause("fixed-periods", "Periods do not change."),))
-    assert clauses(earlier.statement) == clauses(series.begun.statement)
 
 
 @pytest.mark.parametrize("name", ["measurement.mdp", "series.mdp", "series.json", "new.csv"])

@@ -142,7 +142,6 @@ _PUBLIC = [
     ("unknown-name", "structural_zeros[0].maried", 8, "married: yes}", "maried: yes}"),
     ("out-of-range", "structural_zeros[0].age.range", 8, "[0, 14]", "[0, 140]"),
     ("missing-key", "invariants[0].counts", 5, "counts: 50", "count: 50"),
-    ("conflict", "totals", 7, "structural_zeros:", "totals: 50\nstructural_zeros:"),
 ]
 
 

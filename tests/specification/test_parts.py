@@ -101,16 +101,6 @@ def test_they_are_read_and_kept_in_the_document():
     assert mdp.load_specification(without + "invariants: 50\n").invariants[0].counts == (50.0,)
 
 
-def test_former_names_of_keys_are_read():
-    former = PUBLIC.replace("invariants:", "totals:").replace("structural_zeros:", "impossible:")
-    assert mdp.load_specification(former).document == mdp.load_specification(PUBLIC).document
-    targets = PUBLIC + "targets: {all: 5}\n"
-    least, minimize = (
-        mdp.load_specification(targets + f"privacy: {{{key}: rho}}\n") for key in ("least", "minimize")
-    )
-    assert least.document == minimize.document
-
-
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": range(4), "other": 3})
 WORKLOAD = mdp.Workload(DOMAIN, mdp.product(sex="identity", age="prefix"))
 ROWS = np.arange(16.0).reshape(2, 8)

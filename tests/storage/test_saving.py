@@ -87,13 +87,9 @@ def test_what_is_assumed_of_the_table_stays_said(tmp_path: Path):
     again = load_measurement(tmp_path / "m.mdp")[0]
     assert again.assumptions == measured.assumptions == source.assumptions(archives.DOMAIN)
     assert [Clause.of(sentence).id for sentence in again.assumptions] == ["quotes-closed"]
-    for written, told in (
-        ("A sentence of an earlier version.", ("other", "A sentence of an earlier version.")),
-        ({"id": "a-b", "text": "A sentence."}, ("a-b", "A sentence.")),
-    ):
-        changed = altered(tmp_path / "m.mdp", set_in("assumptions", [written]))
-        (sentence,) = load_measurement(changed)[0].assumptions
-        assert (Clause.of(sentence).id, str(sentence)) == told
+    changed = altered(tmp_path / "m.mdp", set_in("assumptions", [{"id": "a-b", "text": "A sentence."}]))
+    (sentence,) = load_measurement(changed)[0].assumptions
+    assert (Clause.of(sentence).id, str(sentence)) == ("a-b", "A sentence.")
 
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.measure import measurement
-from matrixdp.measure.measurement import calibrate
 from matrixdp.noise import GAUSSIAN
 from matrixdp.report.accuracy import accuracies
 from matrixdp.selection.auto import select
@@ -101,22 +99,6 @@ def test_sizes_of_other_attributes_are_found(tmp_path: Path) -> None:
     assert "measurement" in failing(tmp_path / "out")
     with pytest.raises(ValueError, match="a column for each combination"):
         found(tmp_path / "out")
-
-
-def test_releases_that_were_charged_as_for_two_records_stay_valid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def charged(plan: Any, allowed: Any, most: int, *_: Any, **__: Any) -> Any:
-        plan = dataclasses.replace(plan, parts=tuple(part.at_cost(GAUSSIAN, 1 / 9) for part in plan.parts))
-        return calibrate(plan, allowed, most)
-
-    monkeypatch.setattr(measurement, "calibrate", charged)
-    release = released(tmp_path / "out", mechanism="residual")
-    monkeypatch.undo()
-    # its variances are twice those of the pairs
-    assert mdp.verify_release(tmp_path / "out").failed == ()
-    assert found(tmp_path / "out")[1] == []
-    assert release.measurement.authorization.cost.value <= Fraction(1, 16)
 
 
 def test_strategies_that_were_not_scaled_are_when_they_are_read(tmp_path: Path) -> None:

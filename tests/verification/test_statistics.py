@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.language import read_entry
 from tests.forging import forge_record, relist, with_value
 
 NAME = "statistics.parquet"
@@ -98,27 +97,3 @@ def test_statistics_that_nothing_asks_for_are_found(released: Path, tmp_path: Pa
     failed = {finding.subject: finding.words for finding in mdp.verify_release(plain).failed}
     assert failed["statistics"] == "statistics.parquet is there, and nothing is asked that it could hold"
     assert set(failed) == {"files", "statistics"}
-
-
-def test_levels_may_have_the_names_that_earlier_versions_gave_their_columns(tmp_path: Path) -> None:
-    ages = {"min": 0, "max": 3, "levels": {"band": {"young": [0, 1], "old": [2, 3]}}}
-    entry = read_entry({"top": {"sex": 1}, "by": {"age": {"level": "band"}}})
-    workload = mdp.Workload(mdp.Domain({"age": ages, "sex": ["female", "male"]}), entry)
-    table = {"age": [1, 2], "sex": ["male"] * 2}
-    release = mdp.select(workload).measure(table, mdp.Budget(mu=1)).reconstruct()
-    folder = mdp.save_release(release, tmp_path / "new")
-
-    def earlier(names: list[str]) -> list[str]:
-        assert "band" in names
-        return ["age" if name == "band" else name for name in names]
-
-    def as_earlier(record: dict[str, Any]) -> None:
-        record["statistics"][0]["columns"] = earlier(record["statistics"][0]["columns"])
-
-    forge_record(folder, as_earlier)
-
-    def renamed(table: Any) -> Any:
-        own = table.schema.metadata
-        return table.rename_columns(earlier(table.column_names)).replace_schema_metadata(own)
-
-    assert replaced(folder, tmp_path / "old", renamed).failed == ()

@@ -144,7 +144,7 @@ noise.
 _MODULES = {
     "draft": "specification", "validate": "specification", "select": "select", "compare": "compare",
     "release": "release", "answer": "read", "show": "read", "model": "model", "synthesize": "model",
-    "verify": "read", "explain": "read", "report": "read", "keys": "release", "sign": "release",
+    "verify": "read", "report": "read", "keys": "release", "sign": "release",
     "recover": "release", "series": "series", "schema": "specification", "ledger": "ledger",
 }  # fmt: skip
 """The commands, in the order of the help, and the module of each."""

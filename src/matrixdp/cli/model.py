@@ -44,9 +44,7 @@ def model(
     steps: Annotated[int | None, Option(min=1, help="Steps of the fit of each mixture.")] = None,
     allow_poor_fit: Annotated[
         bool,
-        Option(
-            "--allow-poor-fit", "--accept-anyway", help="Keep a model that its own tests reject; it says so."
-        ),
+        Option("--allow-poor-fit", help="Keep a model that its own tests reject; it says so."),
     ] = False,
     confidence: Confidence = None,
     force: ForceOption = False,

@@ -1,4 +1,4 @@
-"""The commands that read a release: ``show``, ``answer``, ``verify``, ``report`` and ``explain``."""
+"""The commands that read a release: ``show``, ``answer``, ``verify`` and ``report``."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def show(
     every: AllOption = False,
     export: Annotated[
         Path | None,
-        Option("--export", "--tables", metavar="OUT", help="Write every table to this new folder."),
+        Option("--export", metavar="OUT", help="Write every table to this new folder."),
     ] = None,
     format: Annotated[  # noqa: A002
         str,
@@ -501,15 +501,6 @@ def _map(text: str) -> tuple[str, str]:
     if not found or not attribute or not path:
         raise wrong("--map", repr(text), "ATTRIBUTE=FILE or ATTRIBUTE=FILE:PROPERTY", "specification")
     return attribute, path
-
-
-@guarded
-def explain(
-    folder: ReleaseFolder,
-    out: Annotated[Path | None, Option(metavar="FILE", help="Where to write (default: stdout).")] = None,
-) -> None:
-    """Print how a release came about: the same as `report --markdown`, which replaces this command."""
-    _explain(folder, out, force=False)
 
 
 def _explain(folder: Path, out: Path | None, force: bool) -> None:

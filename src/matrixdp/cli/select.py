@@ -84,7 +84,6 @@ def select(
         Path | None,
         Option(
             "--strategy-file",
-            "--given",
             metavar="FILE",
             help="Use this strategy instead of choosing one: YAML or JSON that lists what is measured under "
             "`strategy`, or a matrix (.npy, .npz or .csv) over the cells of the attributes that are asked "

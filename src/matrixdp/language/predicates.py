@@ -418,7 +418,7 @@ class SlidingForm(KeyedPredicates):
     """The range of so many values up to each value that has as many behind it."""
 
     sample = "{sliding: k}"
-    sliding: int = key(forms.whole("an integer of at least 1, the number of values", least=1), former="width")
+    sliding: int = key(forms.whole("an integer of at least 1, the number of values", least=1))
 
     @property
     def text(self) -> str:

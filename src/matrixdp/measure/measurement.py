@@ -637,8 +637,7 @@ def as_authorized(
     cost = measured_cost(plan, scales, counts, authorization.budget.neighbours)
     if isinstance(plan, Rounds):
         return cost <= authorization.cost
-    # earlier versions charged a replacement what removing two records costs
-    return authorization.cost in (cost, measured_cost(plan, scales, counts))
+    return authorization.cost == cost
 
 
 def random_source(seed_not_private: int | None) -> RandomSource:
@@ -751,14 +750,19 @@ def measure(
         if second is not None:
             measured = _measured_again(measured, second, cost, groups, held, random, progress)
     except BaseException as error:
-        if reservation is not None:
-            error.add_note(SafeNote(reservation.note))
-        elif debited is not None and not isinstance(error, MatrixDPError):
-            # an interrupt that came as the debit was made
-            listed = f"`matrixdp ledger show {debited.path}` lists what counts as spent"
-            error.add_note(SafeNote(f"The ledger {debited.path} may have been debited; {listed}"))
+        note_debit(error, reservation, debited)
         raise
     return measured
+
+
+def note_debit(error: BaseException, reservation: Reservation | None, ledger: Ledger | None) -> None:
+    """Let an error say what a ledger counts as spent."""
+    if reservation is not None:
+        error.add_note(SafeNote(reservation.note))
+    elif ledger is not None and not isinstance(error, MatrixDPError):
+        # an interrupt that came as the debit was made
+        listed = f"`matrixdp ledger show {ledger.path}` lists what counts as spent"
+        error.add_note(SafeNote(f"The ledger {ledger.path} may have been debited; {listed}"))
 
 
 def _check_alone(plan: Plan, allowed: Cost, max_records: int, neighbours: str) -> None:

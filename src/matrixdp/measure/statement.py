@@ -453,7 +453,5 @@ def statement(
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
     assumed = _ASSUMED_OF_ROUNDS if rounds else _ASSUMED
     over_time = tuple(_over_time(budget.unit)) if series else ()
-    derived = {clause.id for clause in over_time}  # earlier versions kept these with the measurement too
-    of_table = (one for one in assumptions if Clause.of(one).id not in derived)
-    known = promised, assumed, (*over_time, *of_table), ledger, counted, reading or {}, rounds
+    known = promised, assumed, (*over_time, *assumptions), ledger, counted, reading or {}, rounds
     return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

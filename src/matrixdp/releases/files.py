@@ -245,10 +245,10 @@ def expected_in(written: Mapping[str, Any]) -> Any:
 
 def _listed_measurement(written: Mapping[str, Any], record: Path) -> object:
     """Return what a record says of the file of its measurement."""
-    if written.get("format_version") not in records.READABLE_VERSIONS:
+    if written.get("format_version") != records.RELEASE_VERSION:
         raise StorageError(
             f"{record}: found format version {written.get('format_version')!r:.80}; expected "
-            f"{' or '.join(map(str, records.READABLE_VERSIONS))}, which this matrixdp reads. What "
+            f"{records.RELEASE_VERSION}, which this matrixdp reads. What "
             f"{records.MEASUREMENT} holds can be written as a release anew at no further cost: see "
             "`load_measurement` in the documentation",
             code="other-version",

@@ -308,9 +308,6 @@ GroupErrors = Sequence[tuple[float, float]]
 _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "python-flint")
 #: Of ``release.json``.
 RELEASE_VERSION = 4
-#: In version 3 the sentences of the statement had no parameters, and the limit of answers was in prose alone.
-READABLE_VERSIONS = (3, 4)
-_CLAUSES = ("covered", "assumed", "not_covered")
 _ARRAYS = ("dense", "matrix", "weights")
 _WIDTH = 120
 _ROUNDING = (
@@ -437,15 +434,6 @@ def as_text(value: object, indent: str = "") -> str:
     if isinstance(value, dict):
         lines = [f"{json.dumps(k, ensure_ascii=False)}: {v}" for k, v in zip(value, lines, strict=True)]
     return "\n".join([opening, ",\n".join(inner + line for line in lines), f"{indent}{closing}"])
-
-
-def as_version_3(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as version 3 had it."""
-    privacy, answers = dict(record["privacy"]), dict(record["answers"])
-    answers.pop("limit", None)
-    for name in _CLAUSES:
-        privacy[name] = [{"id": clause["id"], "text": clause["text"]} for clause in privacy[name]]
-    return {**record, "format_version": 3, "privacy": privacy, "answers": answers}
 
 
 def _answers(release: Release, columns: AnswerColumns | None, limit: int | None) -> dict[str, object]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -1150,7 +1149,6 @@ class Release(Displayed):
         structural_zeros: object = None,
         accept_anyway: bool = False,
         progress: Callable[[int, int], None] | None = None,
-        **former: object,
     ) -> Model:
         """Return a model of the release: non-negative, consistent answers and records, at no privacy cost.
 
@@ -1170,7 +1168,7 @@ class Release(Displayed):
             noise explains what is left.
         invariants, structural_zeros : optional
             Published counts, and combinations that no record has, which are kept exactly: see
-            `Constraints.of`. Their former names, ``totals`` and ``impossible``, work in this version.
+            `Constraints.of`.
         accept_anyway : bool
             Whether a model that its own tests reject is returned too; ``accepted`` says so. ``auto`` then
             returns the mixture in every case.
@@ -1200,11 +1198,6 @@ class Release(Displayed):
         """
         from matrixdp.model.model import fit_model
 
-        for name in former:
-            if name not in ("totals", "impossible"):
-                raise TypeError(f"model() got an unexpected keyword argument {name!r}")
-            new = "invariants" if name == "totals" else "structural_zeros"
-            warnings.warn(f"{name}= is the former name of {new}=", DeprecationWarning, stacklevel=2)
         return fit_model(
             self.measurement,
             self.workload,
@@ -1213,8 +1206,8 @@ class Release(Displayed):
             seed=seed,
             components=components,
             steps=steps,
-            invariants=former.get("totals", invariants),
-            structural_zeros=former.get("impossible", structural_zeros),
+            invariants=invariants,
+            structural_zeros=structural_zeros,
             accept_anyway=accept_anyway,
             progress=progress,
         )

@@ -120,8 +120,6 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
 def _gap(release: Release) -> str | None:
     certificate = release.origin.get("certificate")
     said = certificate.get("gap") if isinstance(certificate, Mapping) else None
-    if release.statement.neighbours == "replace" and "add_remove" not in str(certificate):
-        said = None  # earlier versions certified strategies for add_remove neighbours alone
     return f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None
 
 

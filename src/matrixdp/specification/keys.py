@@ -66,7 +66,7 @@ class _CodeBookForm(Form[object]):
 class PrivacyPart(Record):
     """The budget: one of rho, mu, or epsilon with delta; or, with targets, which of them to minimize."""
 
-    minimize: str | None = key(forms.OneOf(BUDGET_KINDS), default=None, former="least")
+    minimize: str | None = key(forms.OneOf(BUDGET_KINDS), default=None)
     rho: float | None = key(_PARAMETER, default=None)
     mu: float | None = key(_PARAMETER, default=None)
     epsilon: float | None = key(_PARAMETER, default=None)
@@ -259,13 +259,12 @@ class WrittenSpecification(Record):
         about="a public bound on the number of records",
     )
     invariants: tuple[Published, ...] | None = key(
-        PUBLISHED, default=None, about="published counts, which models keep exactly", former="totals"
+        PUBLISHED, default=None, about="published counts, which models keep exactly"
     )
     structural_zeros: tuple[ImpossibleBox, ...] | None = key(
         IMPOSSIBLE,
         default=None,
         about="combinations of values that no record has, for models",
-        former="impossible",
     )
 
     def check(self) -> None:

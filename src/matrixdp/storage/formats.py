@@ -116,9 +116,10 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         return arrays[name]
 
     with archive.reading("its strategy"):
-        # for readers that do not know domains; earlier versions did not write them
-        fits = header.get("sizes", list(domain.shape)) == list(domain.shape)
-        archive.require(fits, "its sizes of attributes are not those of its domain")
+        # for readers that do not know domains
+        archive.require(
+            header["sizes"] == list(domain.shape), "its sizes of attributes are not those of its domain"
+        )
         matrices = [_read_matrix(form, archive) for form in header["matrices"]]
         parts = []
         for row in header["parts"]:
@@ -349,7 +350,7 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
             candidates=tuple(_read_candidate(one, archive) for one in header.get("candidates", [])),
             rounds=rounds,
         )
-        return charged(selection)  # earlier versions did not scale the plan to its neighbours
+        return charged(selection)
 
 
 def _read_candidate(written: Mapping[str, Any], archive: ArchiveReader) -> Candidate:
@@ -388,7 +389,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
                 **({} if counts is None else {"out_of_domain_counts": _write_counts(counts)}),
-                "assumptions": [_write_assumption(Clause.of(one)) for one in measurement.assumptions],
+                "assumptions": [Clause.of(one).as_dict() for one in measurement.assumptions],
                 **({} if measurement.periods is None else {"series": asdict(measurement.periods)}),
             }
         )
@@ -486,15 +487,7 @@ def _read_counts(
     return OutOfDomainCounts(attributes, scale, np.ldexp(np.array(steps, dtype=np.float64), scale.power))
 
 
-def _write_assumption(clause: Clause) -> dict[str, object]:
-    # without parameters where there are none, so that earlier versions can read it
-    return {name: value for name, value in clause.as_dict().items() if value != {}}
-
-
 def _read_assumption(written: object, archive: ArchiveReader) -> Clause:
-    """Return a sentence with its identifier; measurements of earlier versions have the sentence alone."""
-    if isinstance(written, str):
-        return Clause.of(written)
     if not isinstance(written, dict) or not isinstance(written.get("text"), str):
         raise archive.damaged("what it assumes of the table is no text")
     return Clause(**written)

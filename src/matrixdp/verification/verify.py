@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_schema
 from matrixdp.display import counted
-from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
 from matrixdp.exact.resources import one_blas_thread
@@ -209,9 +208,7 @@ class AnswerFile:
         except _DAMAGED:
             self.problems.append(f"{self.path.name} cannot be read")
             return
-        # files of earlier versions admit nulls in every column; what is null where a value follows is found
-        said, follows = (pa.schema([own.with_nullable(True) for own in one]) for one in (found, schema))
-        if not said.equals(follows):
+        if not found.equals(schema):
             self.problems.append(f"{self.path.name} has other columns than those that follow")
         elif (found.metadata or {}).get(b"matrixdp") != privacy_mark(private):
             self.problems.append(_unmarked(self.path))
@@ -332,11 +329,6 @@ def check_statistics(folder: Path, release: Release, there: bool) -> Iterator[Fi
         yield from settled("statistics", words, _statistic_differences(folder / name, release))
 
 
-def earlier_heads(names: list[str], domain: Domain) -> list[str]:
-    """Return what earlier versions called columns: those of levels had the names of their attributes."""
-    return [domain.levels[name].name if name in domain.levels else name for name in names]
-
-
 def _statistic_differences(path: Path, release: Release) -> list[str]:
     expected = statistics_table(release.asked)
     try:
@@ -350,8 +342,6 @@ def _statistic_differences(path: Path, release: Release) -> list[str]:
         return [f"{path.name} cannot be read"]
     marked = (found.schema.metadata or {}).get(b"matrixdp") == privacy_mark(release.private)
     problems = [] if marked else [_unmarked(path)]
-    if found.column_names == earlier_heads(expected.column_names, release.workload.domain):
-        found = found.rename_columns(expected.column_names)
     if not found.schema.equals(expected.schema, check_metadata=False):
         return [*problems, f"{path.name} has other columns than those that follow"]
     figures = {
@@ -471,10 +461,8 @@ def _tested(model: Model) -> Iterable[Finding]:
     if says != tests.accepted:
         words = ("reject", "accept")
         problems = [f"its record says that its tests {words[says]} it; they {words[tests.accepted]} it"]
-    elif model.tests.get("degrees", tests.degrees) != tests.degrees:
-        counted = f"an earlier version counted {model.tests['degrees']!r:.20} degrees of freedom"
-        why = f"the loss in its record: {counted}, for {tests.degrees} now; make the model anew"
-        return [Finding("model", "not checked", why)]
+    elif (degrees := model.tests.get("degrees", tests.degrees)) != tests.degrees:
+        problems = [f"its record says {degrees!r:.20} degrees of freedom; {tests.degrees} follow"]
     elif not isinstance(loss, float) or not math.isclose(loss, tests.loss, rel_tol=_LOSS, abs_tol=_LOSS):
         problems = [f"its record says a loss of {loss}; {tests.loss} follows"]
     return settled("model", f"its tests are as it says, with a loss of {tests.loss:,.4g}", problems)
@@ -716,8 +704,6 @@ def _what_follows(
         columns, problems, errors = _answers(folder, release, actual, progress)
         document = records.document(release, errors, listed, columns, _limit(record, workload))
         follows = json.loads(json.dumps(document))
-        if record["format_version"] == 3:
-            follows = records.as_version_3(follows)
     except (MatrixDPError, KeyError, TypeError, AttributeError) as error:
         yield Finding("answers", "failed", f"none follow from the measurement ({error})")
         return
@@ -735,13 +721,6 @@ def _what_follows(
         yield from _settled_answers(workload, problems)
     yield from check_statistics(folder, release, records.STATISTICS in actual)
     _near(record.get("size"), follows["size"])
-    said = record.get("statistics")
-    pairs = zip(said if isinstance(said, list) else (), follows.get("statistics", ()), strict=False)
-    for says, one in pairs:
-        # what could not be computed has no columns
-        earlier = earlier_heads(one["columns"], workload.domain) if "columns" in one else None
-        if earlier is not None and isinstance(says, dict) and says.get("columns") == earlier:
-            one["columns"] = says["columns"]
     rest = differences(record, follows, leave=leave | {(name,) for name in EXACT})
     yield from settled("record", f"its other figures follow, to a relative {TOLERANCE:g}", rest)
 

@@ -148,13 +148,15 @@ ledger show people.ledger --json
 """,
     "keys": SIGNED,
     "sign": SIGNED,
-    "explain": """
-explain out
-explain out --out report.md
-2: explain out --out report.md
-2: explain nothing
+    "report": """
+report out
+2: report out
+2: report nothing
+report out --markdown
+report out --markdown --out report.md
+2: report out --markdown --out report.md
+2: report nothing --markdown
 """,
-    "report": "report out\n2: report out\n2: report nothing",
     "series start": SERIES,
     "series publish": f"""{SERIES}
 series publish year --data TABLES/t.csv --through 2002
