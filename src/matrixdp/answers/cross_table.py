@@ -30,6 +30,7 @@ from matrixdp.display import Preview
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import Identity, Predicates, ProductGroup, Sets, Total
+from matrixdp.queries.groups import asked_attributes
 from matrixdp.texts import Words
 
 if TYPE_CHECKING:
@@ -395,7 +396,7 @@ def _attributes(published: PublishedTable) -> list[str]:
     """Return the names of the attributes that a table could be crossed by."""
     group, statistic = published.group, published.statistic
     if isinstance(group, ProductGroup):
-        return [name for name, own in group.sets.items() if not isinstance(own, Total)]
+        return list(asked_attributes(group))
     table = None if statistic is None else statistic.published
     return [] if table is None else [field.name for field in table.schema if is_key(field)]
 

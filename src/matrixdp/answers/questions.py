@@ -9,15 +9,14 @@ from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
-import numpy as np
-
 from matrixdp.answers.titles import head
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError, WorkloadError, within
 from matrixdp.forms import describe_value
 from matrixdp.language.entries import one_group
 from matrixdp.plan import Analysis
-from matrixdp.queries import DenseGroup, Entry, Group, MatrixRows, ProductGroup, Total, Workload
+from matrixdp.queries import Entry, Group, ProductGroup, Workload
+from matrixdp.queries.groups import asked_attributes, over
 from matrixdp.specification import entry_from_spec
 
 Question = Entry | Mapping[str, Any]
@@ -96,22 +95,11 @@ def embed(analysis: Analysis, workload: Workload, group: Group) -> Group:
     wider = {other.attributes for other in workload if known < set(other.attributes)}
     for names in sorted(wider, key=lambda names: (domain.cells(names), names)):
         sizes = tuple(domain[name].size for name in names)
-        same = _wider(group, names, sizes)
-        if same is not None and determines(analysis, same):
-            return same
+        if isinstance(group, ProductGroup) or group.queries * math.prod(sizes) <= _MOST_ENTRIES:
+            same = over(group, names, sizes)
+            if determines(analysis, same):
+                return same
     return group
-
-
-def _wider(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Group | None:
-    """Return a group that asks the same over more attributes; None where that cannot be written out."""
-    if isinstance(group, ProductGroup):
-        predicates = tuple(group.sets.get(name, Total()) for name in names)
-        return ProductGroup(group.name, names, predicates, sizes, group.weight)
-    if group.queries * math.prod(sizes) > _MOST_ENTRIES:
-        return None
-    shape = [size if name in group.attributes else 1 for name, size in zip(names, sizes, strict=True)]
-    rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
-    return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes, group.weight)
 
 
 def determines(analysis: Analysis, group: Group) -> bool:
@@ -123,17 +111,9 @@ def determines(analysis: Analysis, group: Group) -> bool:
     return True
 
 
-def _asked(workload: Workload, group: Group) -> tuple[str, ...]:
-    """Return the attributes of which a group asks more than the total, in domain order."""
-    names = set(group.attributes)
-    if isinstance(group, ProductGroup):
-        names = {name for name, own in group.sets.items() if not isinstance(own, Total)}
-    return workload.domain.sort(names)
-
-
 def _nearest(analysis: Analysis, workload: Workload, group: Group) -> str:
     """Return what works now: the query without as few attributes as can be, else a group of the workload."""
-    asked = _asked(workload, group)
+    asked = asked_attributes(group)
     if isinstance(group, ProductGroup) and len(asked) <= _MOST_ATTRIBUTES:
         for left_out in range(1, len(asked)):
             found = [
@@ -159,7 +139,7 @@ def _narrowed(group: ProductGroup, names: Sequence[str]) -> ProductGroup:
 
 
 def _to_add(workload: Workload, group: Group) -> str:
-    asked = _asked(workload, group)
+    asked = asked_attributes(group)
     if isinstance(group, ProductGroup):  # a level is coarser, so cheaper to measure
         heads = {name: head(workload.domain[name], (group.sets[name],)) for name in asked}
         asked = tuple(own if own in workload.domain.levels else name for name, own in heads.items())

@@ -16,7 +16,8 @@ from matrixdp.domain import Attribute, Bins, Coded, Domain, Integers
 from matrixdp.domain.rules import number_text
 from matrixdp.exact.resources import matrix_bytes, most_cells
 from matrixdp.noise import Noise
-from matrixdp.queries import Group, Total, Workload
+from matrixdp.queries import Group, Workload
+from matrixdp.queries.groups import asked_attributes
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.reduce import reduce
@@ -66,17 +67,10 @@ def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
     >>> sorted(measured_marginals(workload))
     [(), ('age',), ('sex',), ('sex', 'age')]
     """
-    own = {_asked(group) for group in workload}
+    own = {asked_attributes(group) for group in workload}
     if sum(2 ** len(names) for names in own) > _MOST_SUBSETS:
         return own
     return {kept for names in own for size in range(len(names) + 1) for kept in combinations(names, size)}
-
-
-def _asked(group: Group) -> tuple[str, ...]:
-    predicates = getattr(group, "predicates", None)
-    if predicates is None:
-        return group.attributes
-    return tuple(n for n, p in zip(group.attributes, predicates, strict=True) if not isinstance(p, Total))
 
 
 def forecast(
@@ -157,7 +151,7 @@ def joint_seconds(group: Group, domain: Domain) -> float:
 def _selection_seconds(workload: Workload, domain: Domain, structured: Mapping[str, int]) -> float:
     """Estimate the eigenproblems of distinct attributes, and of distinct groups that do not factor."""
     sizes = {(size, domain[name].numeric) for name, size in structured.items()}
-    several = len({_asked(group) for group in workload}) > 1
+    several = len({asked_attributes(group) for group in workload}) > 1
     times = (_WEIGHED_TOGETHER if len(structured) > 1 else _WEIGHED) if several else 1.0
     joint = {
         tuple(sorted(domain[name].size for name in group.attributes)): joint_seconds(group, domain)
@@ -168,8 +162,8 @@ def _selection_seconds(workload: Workload, domain: Domain, structured: Mapping[s
 
 def _search_seconds(workload: Workload, domain: Domain) -> float:
     """Estimate the searches under Laplace noise: for every attribute, and for products of several groups."""
-    sizes = {(name, domain[name].size) for group in workload for name in _asked(group)}
-    sets = min(len({_asked(group) for group in workload}), _MOST_MERGED)
+    sizes = {(name, domain[name].size) for group in workload for name in asked_attributes(group)}
+    sets = min(len({asked_attributes(group) for group in workload}), _MOST_MERGED)
     if len(sizes) == 1:
         return sum(_ALONE_SECONDS_A_SQUARE * size**2 for _, size in sizes)
     return _SEARCH_SECONDS_A_VALUE * sum(size for _, size in sizes) + _MERGE_SECONDS * sets * (sets - 1) / 2

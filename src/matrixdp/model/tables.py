@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import along
-from matrixdp.queries import Group, ProductGroup, Total
+from matrixdp.queries import Group, ProductGroup
+from matrixdp.queries.groups import asked_attributes
 
 Array = NDArray[np.float64]
 Real = TypeVar("Real", np.float32, np.float64)
@@ -436,17 +437,11 @@ class LocalTables:
         """
         if not isinstance(group, ProductGroup):
             return group.answers(self.marginal(group.attributes)).ravel()
-        asked = _asked(group)
+        asked = asked_attributes(group)
         table = self.marginal(asked)
         for axis, name in enumerate(asked):
             table = along(table, axis, group.sets[name].apply)
         return table.ravel()
-
-
-def _asked(group: Group) -> Sequence[str]:
-    if not isinstance(group, ProductGroup):
-        return group.attributes
-    return [name for name, own in group.sets.items() if not isinstance(own, Total)]
 
 
 def check_few(
@@ -469,7 +464,7 @@ def check_answered(domain: Domain, group: Group) -> None:
     UnsupportedQueryError
         If they do; it names the attributes.
     """
-    check_few(domain.sort({source for name in _asked(group) for source in sources(domain, name)}))
+    check_few(domain.sort({source for name in asked_attributes(group) for source in sources(domain, name)}))
 
 
 Tables = Mixture | LocalTables

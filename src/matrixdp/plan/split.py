@@ -19,7 +19,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
-from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
+from matrixdp.queries.groups import DenseGroup, Group, over
 from matrixdp.queries.predicates import Total
 
 Array = NDArray[np.float64]
@@ -175,13 +175,7 @@ class SplitAnalysis(PieceAnalysis):
         if not missing:
             return group
         names = self.domain.sort([*group.attributes, *missing])
-        sizes = tuple(self.axes.sizes(names))
-        if isinstance(group, ProductGroup):
-            sets = tuple(group.sets.get(name, Total()) for name in names)
-            return replace(group, attributes=names, predicates=sets, sizes=sizes)
-        shape = [1 if name in missing else size for name, size in zip(names, sizes, strict=True)]
-        rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
-        return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes)
+        return over(group, names, tuple(self.axes.sizes(names)))
 
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
         undivided = self.undivided

@@ -16,10 +16,8 @@ from matrixdp.plan.pair import Pair
 from matrixdp.plan.pieces import not_measured
 from matrixdp.plan.plan import Analysis, Estimates, Plan, one_query
 from matrixdp.plan.split import TableAnalysis
-from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
-from matrixdp.queries.predicates import Identity, Total
-
-__all__ = ["Local", "Union", "UnionAnalysis"]
+from matrixdp.queries.groups import DenseGroup, Group, ProductGroup, asked_attributes
+from matrixdp.queries.predicates import Identity
 
 Array = NDArray[np.float64]
 
@@ -116,12 +114,10 @@ class _SeveralTables(Analysis):
 
         Raises UnsupportedQueryError if none does.
         """
-        needed = set(group.attributes)
-        if isinstance(group, ProductGroup):
-            needed = {name for name, own in group.sets.items() if not isinstance(own, Total)}
+        needed = asked_attributes(group)
         refusal, found = None, False
         for place, table in enumerate(self.combination.alone):
-            if needed <= set(table.parts[0].attributes):
+            if set(needed) <= set(table.parts[0].attributes):
                 try:
                     table.check_support(group)
                 except UnsupportedQueryError as error:
@@ -130,8 +126,7 @@ class _SeveralTables(Analysis):
                 found = True
                 yield place
         if not found:
-            told = not_measured(self.combination.domain.sort(needed))
-            raise refusal or UnsupportedQueryError(f"{group.name}: {told}")
+            raise refusal or UnsupportedQueryError(f"{group.name}: {not_measured(needed)}")
 
     def check_support(self, group: Group) -> None:
         next(self.determining(group))

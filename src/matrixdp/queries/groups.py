@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import ClassVar, final
@@ -460,6 +460,23 @@ class DenseGroup:
 
 
 Group = ProductGroup | DenseGroup
+
+
+def asked_attributes(group: Group) -> tuple[str, ...]:
+    """Return the attributes of which a group asks more than the total, in domain order."""
+    if isinstance(group, DenseGroup):
+        return group.attributes
+    return tuple(name for name, own in group.sets.items() if not isinstance(own, Total))
+
+
+def over(group: Group, names: tuple[str, ...], sizes: tuple[int, ...]) -> Group:
+    """Return a group that asks the same, as the total over further attributes."""
+    if isinstance(group, ProductGroup):
+        sets = tuple(group.sets.get(name, Total()) for name in names)
+        return replace(group, attributes=names, predicates=sets, sizes=sizes)
+    shape = [size if name in group.attributes else 1 for name, size in zip(names, sizes, strict=True)]
+    rows = np.broadcast_to(group.rows().reshape(-1, *shape), (group.queries, *sizes))
+    return DenseGroup(group.name, names, MatrixRows(rows.reshape(group.queries, -1)), sizes, group.weight)
 
 
 def subtracts(group: Group) -> bool:
