@@ -15,24 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain, OutOfDomain
-from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError
+from matrixdp.errors import PrivacyError, SourceError
 from matrixdp.exact import IntegerTensor
 from matrixdp.ledger import Ledger, Reservation
-from matrixdp.measure.measurement import SCALE_BITS, Authorization, NoiseScale, authorize, debit, noisy
+from matrixdp.measure.measurement import (
+    SCALE_BITS,
+    Authorization,
+    NoiseScale,
+    authorize,
+    debit,
+    noisy,
+    note_debit,
+)
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import LAPLACE, Cost, RandomSource
 from matrixdp.privacy import Budget, Clause
 from matrixdp.sources import Source, open_source
-
-__all__ = [
-    "MOST_RECORDS",
-    "Asked",
-    "OpenTable",
-    "lattice_scale",
-    "noisy_quotients",
-    "paid_statement",
-    "paid_table",
-]
 
 Integers = NDArray[np.int64]
 
@@ -143,12 +141,7 @@ def paid_table(
             authorization, reservation = debit(authorization, ledger, None)
         yield opened, authorization
     except BaseException as error:
-        if reservation is not None:
-            error.add_note(SafeNote(reservation.note))
-        elif ledger is not None and not isinstance(error, MatrixDPError):
-            # an interrupt that came as the debit was made
-            listed = f"`matrixdp ledger show {ledger.path}` lists what counts as spent"
-            error.add_note(SafeNote(f"The ledger {ledger.path} may have been debited; {listed}"))
+        note_debit(error, reservation, ledger)
         raise
 
 
