@@ -1,25 +1,12 @@
 """Matrices that are never larger than they must be: exact integer products and what strategies measure."""
 
-from matrixdp.exact.kronecker import IntegerTensor, apply_kronecker
-from matrixdp.exact.matrices import (
-    CenteredMatrix,
-    DeficientMatrix,
-    ExplicitMatrix,
-    IdentityMatrix,
-    IntegerMatrix,
-    MeasuredMatrix,
-)
-from matrixdp.exact.structured import GridTree, MergedMatrix
-
-__all__ = [
-    "CenteredMatrix",
-    "DeficientMatrix",
-    "ExplicitMatrix",
-    "GridTree",
-    "IdentityMatrix",
-    "IntegerMatrix",
-    "IntegerTensor",
-    "MeasuredMatrix",
-    "MergedMatrix",
-    "apply_kronecker",
-]
+from matrixdp.exact.kronecker import IntegerTensor as IntegerTensor
+from matrixdp.exact.kronecker import apply_kronecker as apply_kronecker
+from matrixdp.exact.matrices import CenteredMatrix as CenteredMatrix
+from matrixdp.exact.matrices import DeficientMatrix as DeficientMatrix
+from matrixdp.exact.matrices import ExplicitMatrix as ExplicitMatrix
+from matrixdp.exact.matrices import IdentityMatrix as IdentityMatrix
+from matrixdp.exact.matrices import IntegerMatrix as IntegerMatrix
+from matrixdp.exact.matrices import MeasuredMatrix as MeasuredMatrix
+from matrixdp.exact.structured import GridTree as GridTree
+from matrixdp.exact.structured import MergedMatrix as MergedMatrix

@@ -3,34 +3,24 @@
 The exponential mechanism too, which chooses by chance instead of adding noise.
 """
 
-from matrixdp.noise.choice import choose, uniform
-from matrixdp.noise.drawing import Distribution
-from matrixdp.noise.gaussian import GAUSSIAN, Gaussian
-from matrixdp.noise.laplace import LAPLACE, Laplace, PureNoise
-from matrixdp.noise.names import NOISES, checked_cost, natural_noise, noise_named, register_noise
-from matrixdp.noise.noise import Cost, Guarantee, Measure, Measured, Noise
-from matrixdp.noise.source import RandomSource, SeededSource, SystemSource
-
-__all__ = [
-    "GAUSSIAN",
-    "LAPLACE",
-    "NOISES",
-    "Cost",
-    "Distribution",
-    "Gaussian",
-    "Guarantee",
-    "Laplace",
-    "Measure",
-    "Measured",
-    "Noise",
-    "PureNoise",
-    "RandomSource",
-    "SeededSource",
-    "SystemSource",
-    "checked_cost",
-    "choose",
-    "natural_noise",
-    "noise_named",
-    "register_noise",
-    "uniform",
-]
+from matrixdp.noise.choice import choose as choose
+from matrixdp.noise.choice import uniform as uniform
+from matrixdp.noise.drawing import Distribution as Distribution
+from matrixdp.noise.gaussian import GAUSSIAN as GAUSSIAN
+from matrixdp.noise.gaussian import Gaussian as Gaussian
+from matrixdp.noise.laplace import LAPLACE as LAPLACE
+from matrixdp.noise.laplace import Laplace as Laplace
+from matrixdp.noise.laplace import PureNoise as PureNoise
+from matrixdp.noise.names import NOISES as NOISES
+from matrixdp.noise.names import checked_cost as checked_cost
+from matrixdp.noise.names import natural_noise as natural_noise
+from matrixdp.noise.names import noise_named as noise_named
+from matrixdp.noise.names import register_noise as register_noise
+from matrixdp.noise.noise import Cost as Cost
+from matrixdp.noise.noise import Guarantee as Guarantee
+from matrixdp.noise.noise import Measure as Measure
+from matrixdp.noise.noise import Measured as Measured
+from matrixdp.noise.noise import Noise as Noise
+from matrixdp.noise.source import RandomSource as RandomSource
+from matrixdp.noise.source import SeededSource as SeededSource
+from matrixdp.noise.source import SystemSource as SystemSource

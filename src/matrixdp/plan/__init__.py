@@ -1,30 +1,20 @@
 """What is measured, and the estimates and errors that follow from it before any data is read."""
 
-from matrixdp.plan.joint import Joint
-from matrixdp.plan.part import Block, Part
-from matrixdp.plan.plan import PLAN_KINDS, Analysis, Estimates, GroupError, Plan
-from matrixdp.plan.pooled import Pooled
-from matrixdp.plan.rounds import Rounds
-from matrixdp.plan.split import Direct, Split, SplitAnalysis, TableAnalysis, residual_weights
-from matrixdp.plan.union import Local, Union, UnionAnalysis
-
-__all__ = [
-    "PLAN_KINDS",
-    "Analysis",
-    "Block",
-    "Direct",
-    "Estimates",
-    "GroupError",
-    "Joint",
-    "Local",
-    "Part",
-    "Plan",
-    "Pooled",
-    "Rounds",
-    "Split",
-    "SplitAnalysis",
-    "TableAnalysis",
-    "Union",
-    "UnionAnalysis",
-    "residual_weights",
-]
+from matrixdp.plan.joint import Joint as Joint
+from matrixdp.plan.part import Block as Block
+from matrixdp.plan.part import Part as Part
+from matrixdp.plan.plan import PLAN_KINDS as PLAN_KINDS
+from matrixdp.plan.plan import Analysis as Analysis
+from matrixdp.plan.plan import Estimates as Estimates
+from matrixdp.plan.plan import GroupError as GroupError
+from matrixdp.plan.plan import Plan as Plan
+from matrixdp.plan.pooled import Pooled as Pooled
+from matrixdp.plan.rounds import Rounds as Rounds
+from matrixdp.plan.split import Direct as Direct
+from matrixdp.plan.split import Split as Split
+from matrixdp.plan.split import SplitAnalysis as SplitAnalysis
+from matrixdp.plan.split import TableAnalysis as TableAnalysis
+from matrixdp.plan.split import residual_weights as residual_weights
+from matrixdp.plan.union import Local as Local
+from matrixdp.plan.union import Union as Union
+from matrixdp.plan.union import UnionAnalysis as UnionAnalysis

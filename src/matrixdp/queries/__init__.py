@@ -1,73 +1,36 @@
 """Workloads: what is asked of a table, as query groups over a public domain."""
 
-from matrixdp.queries.groups import (
-    AbsoluteDifferences,
-    CellSets,
-    ChosenRows,
-    Crossed,
-    DenseGroup,
-    Disjunctions,
-    Group,
-    MatrixRows,
-    ProductGroup,
-    Rows,
-    Sums,
-    check_weights,
-)
-from matrixdp.queries.predicates import (
-    MAX_EXPLICIT_ENTRIES,
-    AllRanges,
-    Changes,
-    Circular,
-    Identity,
-    Indicators,
-    Matrix,
-    Predicates,
-    Prefix,
-    Ranges,
-    Sets,
-    Sliding,
-    Spans,
-    Suffix,
-    Total,
-    YearToDate,
-)
-from matrixdp.queries.structured import Chosen, Labelled, Permuted, Stacked
-from matrixdp.queries.workload import Entry, Workload
-
-__all__ = [
-    "MAX_EXPLICIT_ENTRIES",
-    "AbsoluteDifferences",
-    "AllRanges",
-    "CellSets",
-    "Changes",
-    "Chosen",
-    "ChosenRows",
-    "Circular",
-    "Crossed",
-    "DenseGroup",
-    "Disjunctions",
-    "Entry",
-    "Group",
-    "Identity",
-    "Indicators",
-    "Labelled",
-    "Matrix",
-    "MatrixRows",
-    "Permuted",
-    "Predicates",
-    "Prefix",
-    "ProductGroup",
-    "Ranges",
-    "Rows",
-    "Sets",
-    "Sliding",
-    "Spans",
-    "Stacked",
-    "Suffix",
-    "Sums",
-    "Total",
-    "Workload",
-    "YearToDate",
-    "check_weights",
-]
+from matrixdp.queries.groups import AbsoluteDifferences as AbsoluteDifferences
+from matrixdp.queries.groups import CellSets as CellSets
+from matrixdp.queries.groups import ChosenRows as ChosenRows
+from matrixdp.queries.groups import Crossed as Crossed
+from matrixdp.queries.groups import DenseGroup as DenseGroup
+from matrixdp.queries.groups import Disjunctions as Disjunctions
+from matrixdp.queries.groups import Group as Group
+from matrixdp.queries.groups import MatrixRows as MatrixRows
+from matrixdp.queries.groups import ProductGroup as ProductGroup
+from matrixdp.queries.groups import Rows as Rows
+from matrixdp.queries.groups import Sums as Sums
+from matrixdp.queries.groups import check_weights as check_weights
+from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES as MAX_EXPLICIT_ENTRIES
+from matrixdp.queries.predicates import AllRanges as AllRanges
+from matrixdp.queries.predicates import Changes as Changes
+from matrixdp.queries.predicates import Circular as Circular
+from matrixdp.queries.predicates import Identity as Identity
+from matrixdp.queries.predicates import Indicators as Indicators
+from matrixdp.queries.predicates import Matrix as Matrix
+from matrixdp.queries.predicates import Predicates as Predicates
+from matrixdp.queries.predicates import Prefix as Prefix
+from matrixdp.queries.predicates import Ranges as Ranges
+from matrixdp.queries.predicates import Sets as Sets
+from matrixdp.queries.predicates import Sliding as Sliding
+from matrixdp.queries.predicates import Spans as Spans
+from matrixdp.queries.predicates import Suffix as Suffix
+from matrixdp.queries.predicates import Total as Total
+from matrixdp.queries.predicates import YearToDate as YearToDate
+from matrixdp.queries.structured import Chosen as Chosen
+from matrixdp.queries.structured import Labelled as Labelled
+from matrixdp.queries.structured import Permuted as Permuted
+from matrixdp.queries.structured import Stacked as Stacked
+from matrixdp.queries.workload import Entry as Entry
+from matrixdp.queries.workload import Workload as Workload
