@@ -144,11 +144,6 @@ def did_you_mean(suggestions: Iterable[str]) -> str:
     return f"; did you mean {names}?" if names else ""
 
 
-def with_extra(name: str) -> str:
-    """Return what a message expects where a library of an optional extra is missing."""
-    return f"an installation with it: pip install '.[{name}]' in a clone of matrixdp"
-
-
 @final
 @dataclass(frozen=True)
 class Problem:
@@ -391,6 +386,19 @@ def within(*steps: str | int) -> Iterator[None]:
         yield
     except MatrixDPError as error:
         raise placed(error, *steps) from None
+
+
+@contextmanager
+def needing(
+    library: str, extra: str | None = None, *place: str, error: type[MatrixDPError] = SpecificationError
+) -> Iterator[None]:
+    """Say what installs a library whose import fails inside: an optional extra, or pip by its name."""
+    try:
+        yield
+    except ImportError:
+        what = library if extra is None else f"'.[{extra}]' in a clone of matrixdp"
+        expected = f"an installation with it: pip install {what}"
+        raise error.at(place, f"no {library}", expected, code="missing-library") from None
 
 
 # Tracebacks keep the local variables of every function that an error left, and so would keep exact counts:

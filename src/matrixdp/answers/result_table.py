@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from matrixdp.answers.quality import QUALITY, Presentation, deviations_of, texts_for_readers
 from matrixdp.display import MAX_ROWS, Preview
-from matrixdp.errors import SpecificationError
+from matrixdp.errors import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,10 +59,8 @@ class ResultTable:
         SpecificationError
             If pandas is not installed.
         """
-        try:
+        with needing("pandas"):
             frame: pd.DataFrame = self._table.to_pandas()
-        except ImportError:
-            raise _not_installed("pandas") from None
         return frame
 
     def to_polars(self) -> pl.DataFrame:
@@ -73,10 +71,8 @@ class ResultTable:
         SpecificationError
             If Polars is not installed.
         """
-        try:
+        with needing("polars"):
             import polars as pl
-        except ImportError:
-            raise _not_installed("polars") from None
         return pl.DataFrame(self._table)
 
     def equals(self, other: object) -> bool:
@@ -133,8 +129,3 @@ class ResultTable:
         floats = {field.name for field in table.schema if pa.types.is_floating(field.type)}
         numbers = frozenset(place for place, name in enumerate(columns) if name in floats)
         return Preview(tuple(columns), list(zip(*columns.values(), strict=True)), table.num_rows, numbers)
-
-
-def _not_installed(library: str) -> SpecificationError:
-    expected = f"an installation with it: pip install {library}"
-    return SpecificationError.at((), f"no {library}", expected, code="missing-library")

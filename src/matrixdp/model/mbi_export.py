@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import UnsupportedQueryError, with_extra
+from matrixdp.errors import UnsupportedQueryError, needing
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.likelihood import check_ended
 from matrixdp.plan import Part
@@ -53,12 +53,8 @@ def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:
 def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
     """Return what was measured as mbi has it; see `matrixdp.Release.to_mbi`."""
     check_ended(measurement)
-    try:
+    with needing("mbi", "mbi", error=UnsupportedQueryError):
         import mbi
-    except ImportError:
-        raise UnsupportedQueryError(
-            f"mbi is not installed; expected {with_extra('mbi')} (which brings JAX)", "missing-library"
-        ) from None
     domain, made = measurement.plan.domain, []
     for part, variance, values in measurement.answered:
         cells = part.multipliers is None and part.listed == part.attributes

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.errors import NumericalError, WorkloadError, with_extra
-
-__all__ = ["NONE", "Program", "rank_direction"]
+from matrixdp.errors import NumericalError, WorkloadError, needing
 
 Array = NDArray[np.float64]
 Variables = NDArray[np.intp]
@@ -46,12 +44,8 @@ class Program:
     """
 
     def __init__(self) -> None:
-        try:
+        with needing("Clarabel", "sdp", "mechanism", error=WorkloadError):
             import clarabel
-        except ImportError:
-            raise WorkloadError.at(
-                ("mechanism",), "no Clarabel", with_extra("sdp"), code="missing-library"
-            ) from None
         self._solver: Any = clarabel
         self.size = 0
         self._entries: list[tuple[Variables, Variables, Array]] = []

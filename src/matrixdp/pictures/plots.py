@@ -17,7 +17,7 @@ from matrixdp.answers.quality import UNRELIABLE, deviations_of
 from matrixdp.answers.table import BOUND, FIGURES, heading, is_key
 from matrixdp.answers.titles import heads, titles
 from matrixdp.domain import Attribute, Domain
-from matrixdp.errors import SpecificationError, with_extra
+from matrixdp.errors import needing
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan import Plan
 from matrixdp.queries import AllRanges, Chosen, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
@@ -57,11 +57,8 @@ def new_figure(width: float, height: float) -> Figure:
     SpecificationError
         If matplotlib is not installed.
     """
-    try:
+    with needing("matplotlib", "pictures", "picture"):
         from matplotlib.figure import Figure
-    except ImportError:
-        expected = with_extra("pictures")
-        raise SpecificationError.at(("picture",), "no matplotlib", expected, code="missing-library") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 

@@ -18,7 +18,7 @@ from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.quality import UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import file_name, unique
-from matrixdp.errors import SpecificationError, with_extra
+from matrixdp.errors import needing
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -110,11 +110,8 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
     SpecificationError
         If pysdmx is not installed.
     """
-    try:
+    with needing("pysdmx", "sdmx", "format"):
         from pysdmx.io.xml.sdmx30.writer.structure import write as write_structure
-    except ImportError:
-        expected = with_extra("sdmx")
-        raise SpecificationError.at(("format",), "no pysdmx", expected, code="missing-library") from None
     kept = [one for one in published if one.statistic is None or one.statistic.table is not None]
     places = [[*release.tables, *release.helpers].index(one) for one in kept]
     flows = _flows(*_spoken(release.in_language(None), places))

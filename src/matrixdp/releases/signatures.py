@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, final
 
-from matrixdp.errors import SignatureError, StorageError, file_problem, with_extra
+from matrixdp.errors import SignatureError, StorageError, file_problem, needing
 from matrixdp.releases.record import LISTED, MEASUREMENT, RECORD, SIGNATURE, read_record
 from matrixdp.storage.archive import entry, plain_content, write_durably
 
@@ -31,14 +31,9 @@ _PUBLIC = "the PEM file of an Ed25519 public key, the file KEY.pub of `matrixdp 
 
 def _library() -> tuple[ModuleType, ModuleType]:
     """Return what signs, and what reads keys."""
-    try:
+    with needing("cryptography", "signatures", error=SignatureError):
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise SignatureError(
-            f"the package cryptography is not installed; expected {with_extra('signatures')}",
-            "missing-library",
-        ) from None
     return ed25519, serialization
 
 

@@ -16,7 +16,7 @@ from matrixdp.answers.publication import PublishedTable, attribute_notes, table_
 from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.display import harmless
-from matrixdp.errors import SpecificationError, TooLargeError, with_extra
+from matrixdp.errors import TooLargeError, needing
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -40,12 +40,9 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
     TooLargeError
         If there are too many tables, or more rows than a sheet has.
     """
-    try:
+    with needing("XlsxWriter", "excel", "format"):
         import xlsxwriter
         from xlsxwriter.exceptions import FileCreateError
-    except ImportError:
-        expected = with_extra("excel")
-        raise SpecificationError.at(("format",), "no XlsxWriter", expected, code="missing-library") from None
     if len(published) > MAX_TABLES:
         expected = f"at most {MAX_TABLES}, which have sheets; csv and parquet have no such limit"
         raise TooLargeError.at(("tables",), f"{len(published):,} tables", expected)

@@ -22,7 +22,7 @@ from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
 from matrixdp.answers.table import heading
 from matrixdp.display import figure, printable
 from matrixdp.domain.kinds import Dates
-from matrixdp.errors import SpecificationError, with_extra
+from matrixdp.errors import SpecificationError, needing
 from matrixdp.pictures.areas import draw_areas, mapped
 from matrixdp.pictures.plots import DARK, NARROW, WIDE, Answered, draw_accuracies, draw_answers
 from matrixdp.releases.record import RECORD
@@ -172,12 +172,9 @@ def report_release(
 
 
 def _environment(say: Words) -> Environment:
-    try:
+    with needing("Jinja2", "report", "report"):
         from jinja2 import Environment, PackageLoader, StrictUndefined
         from markupsafe import Markup, escape
-    except ImportError:
-        expected = with_extra("report")
-        raise SpecificationError.at(("report",), "no Jinja2", expected, code="missing-library") from None
     environment = Environment(
         autoescape=True,  # everything is escaped that is not marked as our own
         loader=PackageLoader("matrixdp.report"),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Amount, Domain
 from matrixdp.domain.rules import NUMERAL, Categories, IntegerRange, Kind, Listed, Numbers, Rule
-from matrixdp.errors import SourceError, with_extra
+from matrixdp.errors import SourceError, needing
 from matrixdp.forms import shown
 from matrixdp.sources import base, sql
 from matrixdp.sources.sql import double, identifier, literal
@@ -373,11 +373,8 @@ class PostgreSQLSource(base.TableSource):
     @contextmanager
     def _connect(self) -> Iterator[Any]:
         """Yield a cursor within one transaction that reads one state of the database."""
-        try:
+        with needing("driver of postgresql://", "postgresql", error=SourceError):
             from adbc_driver_postgresql import dbapi
-        except ImportError:
-            needed = f"the driver of postgresql:// is not installed; expected {with_extra('postgresql')}"
-            raise SourceError(needed, code="missing-library") from None
         doing = f"connect to {self._where}"
         with ExitStack() as stack:
             connection = base.guarded(
