@@ -28,7 +28,7 @@ from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN
 from matrixdp.storage.formats import save_measurement
 from matrixdp.strategy import Strategy, select
-from matrixdp.testing import small_workloads
+from matrixdp.testing.plugins import small_workloads
 from tests.audit.cases import ROUNDS, SEED
 from tests.audit.reading import read
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from matrixdp.domain import Attribute, Bins, Categorical, Coded, Domain, Integers, attribute_from_spec
-from matrixdp.domain.encoding import encode_value, parse_number
+from matrixdp.domain.encoding import encode_value
 from matrixdp.domain.rules import Kind
 
 ROOMS = Categorical("rooms", ("3", "true", "0.5", "2020-01-31", "a b", "4.0", " x", "no"))
@@ -70,7 +70,8 @@ def test_values_are_read_by_the_attribute(attribute, read):
 @given(st.floats(-1e40, 1e40))
 def test_what_python_writes_is_read(number):
     assume(number == 0 or abs(number) > 1e-199)
-    assert parse_number(f" {number!r}\n") == number
+    attribute = Categorical("a", (number,), "number")
+    assert encode_value(attribute, f" {number!r}\n") == 0
 
 
 @given(st.one_of(st.text(), st.binary(), st.floats(), st.integers(), st.none(), st.complex_numbers()))

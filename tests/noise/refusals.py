@@ -8,8 +8,8 @@ from unittest.mock import patch
 import numpy as np
 
 from matrixdp.noise import GAUSSIAN, LAPLACE, Laplace, SeededSource, SystemSource, noise_named, register_noise
-from matrixdp.testing import RecordedSource
 from tests.noise.exact import draw, unfiltered
+from tests.noise.recorded import RecordedSource
 from tests.refusals import Refusal, calling
 
 Attempt = Callable[[], object]

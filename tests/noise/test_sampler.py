@@ -17,8 +17,8 @@ from scipy.stats import norm
 
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise, SeededSource, SystemSource, drawing, gaussian
 from matrixdp.noise.drawing import LazyTail, exceeds, round_exactly
-from matrixdp.testing import RecordedSource
 from tests.noise.exact import BOTH, FALSE_ALARM, chi_square, draw, tail, unfiltered, word_at
+from tests.noise.recorded import RecordedSource
 
 MOMENTS = {
     GAUSSIAN: [(1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)],

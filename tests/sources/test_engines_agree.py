@@ -19,8 +19,8 @@ from matrixdp.domain.kinds import UNITS
 from matrixdp.domain.rules import Categories, Kind, Rule
 from matrixdp.privacy import Unit
 from matrixdp.sources import engine_names, open_source
-from matrixdp.testing import HOSTILE_DOMAIN, check_source
-from matrixdp.testing.tables import weights_of
+from matrixdp.testing import check_source
+from matrixdp.testing.tables import HOSTILE_DOMAIN, weights_of
 from tests import servers
 from tests.relations import read_csv
 from tests.sources.ways import IN_MEMORY, MATRIX, cells, counts, parquet

@@ -12,7 +12,8 @@ import pytest
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
 from matrixdp.sources import open_source
-from matrixdp.testing import HOSTILE_OBJECTS, check_neighbours
+from matrixdp.testing import check_neighbours
+from matrixdp.testing.tables import HOSTILE_OBJECTS
 from tests.sources.ways import ALL, WAYS, objects
 
 #: How many hostile records are added at once; one, which takes minutes, by `make neighbours`.

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.rules import Kind
 from matrixdp.sources import Source, open_source
-from matrixdp.testing import HOSTILE_VALUES
+from matrixdp.testing.tables import HOSTILE_VALUES
 from tests import servers
 from tests.relations import relation
 

@@ -9,8 +9,9 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import WorkloadError
 from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism, Simulation, _registered
-from matrixdp.testing import check_mechanism, dense_error, small_workloads
+from matrixdp.testing import check_mechanism, dense_error
 from matrixdp.testing import plugins as mechanisms
+from matrixdp.testing.plugins import small_workloads
 
 IDENTITY = cast("Mechanism[Any]", MECHANISMS["identity"])
 

@@ -8,7 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
-from matrixdp.testing import RecordedSource, check_noise
+from matrixdp.testing import check_noise
 
 
 @pytest.mark.parametrize("noise", NOISES.values(), ids=str)
@@ -93,13 +93,3 @@ def test_filters_and_tails_that_are_wrong_are_found(monkeypatch, noise: Noise) -
         monkeypatch.setattr(type(noise), "distribution", wrong)
         with pytest.raises(AssertionError, match=message):
             check_noise(noise)
-
-
-def test_recorded_words_are_handed_out_once() -> None:
-    source = RecordedSource([1 << 63, 5, 7 << 60])
-    assert source.private is False
-    assert source.bits64(2).tolist() == [1 << 63, 5]
-    assert source.more_bits(4) == 7
-    assert source.taken == 3
-    with pytest.raises(mdp.PrivacyError, match="3 recorded words; all are taken"):
-        source.more_bits(1)

@@ -21,17 +21,6 @@ _NULLS = ("NAType", "NaTType")
 """The types of the nulls that pandas has besides None and NaN."""
 
 
-def parse_number(value: object) -> float | None:
-    """Return the finite number that a raw value stands for, or None for what is not one.
-
-    Examples
-    --------
-    >>> parse_number(" 3.0"), parse_number(True), parse_number("abc"), parse_number(float("nan"))
-    (3.0, 1.0, None, None)
-    """
-    return _number(_canonical(value))
-
-
 def encode_value(attribute: Attribute, value: object) -> int | None:
     """Return the code of a raw value, or None where it is out of domain.
 

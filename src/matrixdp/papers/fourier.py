@@ -26,8 +26,6 @@ from matrixdp.mechanisms import (
     select_by_decomposition,
 )
 
-__all__ = ["MAX_FOURIER_CELLS", "Characters", "fourier_energies", "fourier_loss", "fourier_strategy"]
-
 Array = NDArray[np.float64]
 
 #: Sub-workloads that do not factor are measured up to this many cells: by a matrix of as many rows.
@@ -59,17 +57,6 @@ def fourier_energies(terms: KronSum) -> Array:
         spectrum = np.fft.fftn(rows, axes=tuple(range(1, rows.ndim)))
         total += weight * (np.abs(spectrum) ** 2).sum(axis=0) / total.size
     return np.maximum(total, 0.0)
-
-
-def fourier_loss(energies: Array) -> float:
-    """Return the least total squared error at privacy cost 1 of a strategy in the Fourier basis.
-
-    Examples
-    --------
-    >>> fourier_loss(np.ones((2, 2)))
-    4.0
-    """
-    return float(np.sqrt(energies).sum()) ** 2 / energies.size
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ all that is needed.
 """
 
 from matrixdp.testing.plugins import (
-    RecordedSource,
     check_mechanism,
     check_noise,
     check_plan,
@@ -24,23 +23,10 @@ from matrixdp.testing.plugins import (
     dense_gram,
     dense_measurement,
     dense_queries,
-    small_workloads,
 )
-from matrixdp.testing.tables import (
-    HOSTILE_DOMAIN,
-    HOSTILE_OBJECTS,
-    HOSTILE_TEXTS,
-    HOSTILE_VALUES,
-    check_neighbours,
-    check_source,
-)
+from matrixdp.testing.tables import check_neighbours, check_source
 
 __all__ = [
-    "HOSTILE_DOMAIN",
-    "HOSTILE_OBJECTS",
-    "HOSTILE_TEXTS",
-    "HOSTILE_VALUES",
-    "RecordedSource",
     "check_mechanism",
     "check_neighbours",
     "check_noise",
@@ -51,5 +37,4 @@ __all__ = [
     "dense_gram",
     "dense_measurement",
     "dense_queries",
-    "small_workloads",
 ]

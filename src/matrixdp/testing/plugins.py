@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -574,7 +574,7 @@ def _check_release(strategy: Strategy, workload: Workload, label: str) -> None:
     require(errors.max() > 0, f"{label}: answers without noise")
 
 
-# What every noise must do, and a source of bits that were written down.
+# What every noise must do.
 
 _DELTA = Fraction(1, 10**6)
 _SLACK = 1.0 + 1e-9
@@ -584,49 +584,6 @@ _BUDGETS: list[dict[str, Any]] = [
     for given in ({"rho": 0.5}, {"mu": 0.75}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 1.5})
     for neighbours in ("add_remove", "replace")
 ]
-
-
-class RecordedSource:
-    """A source of random bits that hands out recorded words in turn: for tests, as nothing is private.
-
-    Parameters
-    ----------
-    words : iterable of int
-        Each in [0, 2**64).
-
-    Attributes
-    ----------
-    taken : int
-        How many words were handed out.
-
-    Raises
-    ------
-    PrivacyError
-        Where more words are asked for than were recorded.
-
-    Examples
-    --------
-    >>> from matrixdp.noise import LAPLACE
-    >>> LAPLACE.draw_rounded(Fraction(1000), 2, source=RecordedSource([2**62, 2**63 + 2**61]))
-    array([  693, -1386])
-    """
-
-    private = False
-
-    def __init__(self, words: Iterable[int]) -> None:
-        self._words = list(words)
-        self.taken = 0
-
-    def bits64(self, count: int) -> NDArray[np.uint64]:
-        """Return the next words, shape (count,)."""
-        return np.array([self.more_bits(64) for _ in range(count)], dtype=np.uint64)
-
-    def more_bits(self, count: int) -> int:
-        """Return the leading bits of the next word."""
-        if self.taken == len(self._words):
-            raise PrivacyError(f"the source has {self.taken} recorded words; all are taken")
-        self.taken += 1
-        return self._words[self.taken - 1] >> (64 - count)
 
 
 def check_noise(noise: Noise, samples: int = 20_000) -> None:
