@@ -102,5 +102,5 @@ def test_what_a_specification_says_is_known_is_kept(released: Path, tmp_path: Pa
     told = model(mdp.load_release(released).domain.to_spec(), "model").stdout
     assert "kept exactly 1 invariants" in " ".join(told.split())
     made = mdp.Model.load(tmp_path / "model")
-    assert (made.total, made.made["totals"]) == (77, [{"marginals": [0], "counts": 77.0}])
+    assert (made.total, made.made["invariants"]) == (77, [{"marginals": [0], "counts": 77.0}])
     assert "--spec: found a specification with another domain" in model({"a": 2}, "other", status=2).stderr

@@ -167,13 +167,13 @@ def test_what_is_public_is_kept_in_the_record_as_it_is_written(release: Any, tmp
     specification = mdp.load_specification(written)
     known = {name: getattr(specification, name) for name in public}
     model = release.model("local", accept_anyway=True, **known)
-    assert model.made["totals"] == [{"marginals": [["sex"]], "counts": [150.0, 250.0]}]
-    assert model.made["impossible"] == [{"sex": ["male"], "age": {"range": [6, 11]}}]
+    assert model.made["invariants"] == [{"marginals": [["sex"]], "counts": [150.0, 250.0]}]
+    assert model.made["structural_zeros"] == [{"sex": ["male"], "age": {"range": [6, 11]}}]
     made = mdp.Model.load(model.save(tmp_path / "model")).made
-    again = {"invariants": made["totals"], "structural_zeros": made["impossible"]}
+    again = {"invariants": made["invariants"], "structural_zeros": made["structural_zeros"]}
     assert release.model("local", accept_anyway=True, **again).answers.equals(model.answers)
     without = release.model("local", invariants=(), structural_zeros=())
-    assert not {"totals", "impossible"} & set(without.made)
+    assert not {"invariants", "structural_zeros"} & set(without.made)
 
 
 @pytest.mark.parametrize("seed", range(16))

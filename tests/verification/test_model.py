@@ -68,12 +68,20 @@ def test_a_damaged_folder_is_told(folder: Path):
 @pytest.mark.parametrize(
     ("known", "outcome", "words"),
     [
-        ({"totals": 8}, "ok", "it keeps the published counts"),
-        ({"totals": [{"marginals": [["sex"]], "counts": [2, 6]}]}, "ok", "it keeps the published counts"),
-        ({"totals": [{"marginals": [["sex"]], "counts": [3, 5]}]}, "failed", "sex: other counts than were"),
-        ({"totals": 9}, "failed", "the total: other counts than were published"),
-        ({"impossible": [{"sex": "male", "code": [0, 2]}]}, "failed", "sex, code: records in a combination"),
-        ({"impossible": [{"age": 3}]}, "failed", "structural_zeros"),
+        ({"invariants": 8}, "ok", "it keeps the published counts"),
+        ({"invariants": [{"marginals": [["sex"]], "counts": [2, 6]}]}, "ok", "it keeps the published counts"),
+        (
+            {"invariants": [{"marginals": [["sex"]], "counts": [3, 5]}]},
+            "failed",
+            "sex: other counts than were",
+        ),
+        ({"invariants": 9}, "failed", "the total: other counts than were published"),
+        (
+            {"structural_zeros": [{"sex": "male", "code": [0, 2]}]},
+            "failed",
+            "sex, code: records in a combination",
+        ),
+        ({"structural_zeros": [{"age": 3}]}, "failed", "structural_zeros"),
     ],
 )
 def test_what_the_record_says_is_known_is_checked(

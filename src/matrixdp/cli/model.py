@@ -43,8 +43,7 @@ def model(
     ] = None,
     steps: Annotated[int | None, Option(min=1, help="Steps of the fit of each mixture.")] = None,
     allow_poor_fit: Annotated[
-        bool,
-        Option("--allow-poor-fit", help="Keep a model that its own tests reject; it says so."),
+        bool, Option("--allow-poor-fit", help="Keep a model that its own tests reject; it says so.")
     ] = False,
     confidence: Confidence = None,
     force: ForceOption = False,
@@ -114,8 +113,8 @@ def _print(made: mdp.Model, folder: Path, out: Path) -> None:
     }
     if "rejected" in made.made:
         facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
-    names = {"totals": "invariants", "impossible": "structural zeros"}  # model.json has the former names
-    kept = [f"{len(made.made[name])} {said}" for name, said in names.items() if name in made.made]
+    known = {name: made.made[name] for name in ("invariants", "structural_zeros") if name in made.made}
+    kept = [f"{len(own)} {name.replace('_', ' ')}" for name, own in known.items()]
     if kept:
         facts["kept exactly"] = ", ".join(kept)
     facts["answers"] = f"{made.workload.queries:,}, in {out / 'answers_consistent.parquet'}"

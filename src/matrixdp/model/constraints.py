@@ -87,7 +87,7 @@ class Constraints:
     boxes : tuple of Box
         Impossible combinations, over attributes that do not follow from others.
     written : mapping
-        ``totals`` and ``impossible`` as a specification has them.
+        ``invariants`` and ``structural_zeros`` as a specification has them.
 
     Examples
     --------
@@ -130,13 +130,13 @@ class Constraints:
             with within("invariants"):
                 if invariants is not None and invariants != ():  # a specification without has none
                     published = PUBLISHED.read(invariants, as_written)
-                    written["totals"] = PUBLISHED.write(tuple(published))
+                    written["invariants"] = PUBLISHED.write(tuple(published))
                 tables = [_rows(domain, place, one) for place, one in enumerate(published)]
             with within("structural_zeros"):
                 if structural_zeros is not None and structural_zeros != ():
                     impossible = IMPOSSIBLE.read(structural_zeros, as_written)
                     if impossible:
-                        written["impossible"] = IMPOSSIBLE.write(impossible)
+                        written["structural_zeros"] = IMPOSSIBLE.write(impossible)
                     boxes = [
                         box for place, one in enumerate(impossible) for box in _boxes(domain, place, one)
                     ]

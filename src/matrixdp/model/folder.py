@@ -36,7 +36,7 @@ from matrixdp.storage.formats import load_measurement, save_measurement
 if TYPE_CHECKING:
     from matrixdp.model.model import Model
 
-MODEL_FORMAT, MODEL_VERSION = "matrixdp model", 1
+MODEL_FORMAT, MODEL_VERSION = "matrixdp model", 2
 RECORD, TABLES, MEASUREMENT, ANSWERS = (
     "model.json",
     "model.mdp",

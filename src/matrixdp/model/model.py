@@ -459,6 +459,6 @@ def _fit_local(evidence: Evidence, workload: Workload) -> tuple[Tables, FitTests
 
 def tests_of(model: Model) -> FitTests:
     """Return the tests of a model, computed again from its measurement and its tables."""
-    known = Constraints.of(model.domain, model.made.get("totals"), model.made.get("impossible"))
+    known = Constraints.of(model.domain, model.made.get("invariants"), model.made.get("structural_zeros"))
     evidence = Evidence.of(model.measurement, known)
     return evidence.tests(evidence.losses(model.tables))

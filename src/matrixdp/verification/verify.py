@@ -434,11 +434,11 @@ def _folder(path: str | os.PathLike[str], kind: str) -> Path:
 
 def _known(model: Model) -> Iterable[Finding]:
     """Return whether a model keeps what its record says is publicly known."""
-    totals, impossible = model.made.get("totals"), model.made.get("impossible")
-    if totals is None and impossible is None:
+    told = model.made.get("invariants"), model.made.get("structural_zeros")
+    if told == (None, None):
         return []
     try:
-        known = Constraints.of(model.domain, totals, impossible)
+        known = Constraints.of(model.domain, *told)
         problems = list(known.broken(model.tables.marginal, model.total))
     except (TooLargeError, UnsupportedQueryError) as error:
         return [Finding("model", "not checked", f"what is publicly known: {error}")]
