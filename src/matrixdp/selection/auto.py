@@ -11,12 +11,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import GAUSSIAN, NOISES, Noise
 from matrixdp.plan import Plan, Split
-from matrixdp.queries import DenseGroup, Workload
+from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import LIMITS
@@ -355,19 +356,8 @@ def select(
     with one_blas_thread():
         (plan, certificate), chosen, reason, candidates = _supporting(trials, mechanism, objective)
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
-    return charged(
-        Selection(
-            workload,
-            reduced.over_values(plan),
-            chosen,
-            neighbours,
-            certificate,
-            reason,
-            objective,
-            dict(targets or {}),
-            candidates,
-        )
-    )
+    plan, what = reduced.over_values(plan), (objective, dict(targets or {}), candidates)
+    return charged(Selection(workload, plan, chosen, neighbours, certificate, reason, *what))
 
 
 _Outcome = tuple[Choice, str, str, tuple[Candidate, ...]]
@@ -380,12 +370,7 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
     Small weights are then raised: as far as the objective stays the same, and at least as far as it takes.
     """
     workload = trials.workload
-    weights = np.concatenate(
-        [
-            group.weight * np.ravel(1.0 if group.query_weights is None else group.query_weights)
-            for group in workload
-        ]
-    )
+    weights = np.concatenate([_weights(group).ravel() for group in workload])
     heaviest, apart = float(weights.max()), float(weights.min() / weights.max())
     scale = 1.0 if _EXTREME < heaviest < 1.0 / _EXTREME else heaviest
     shares = [share for share in _RAISED if apart < min(share, _FAR_APART)]
@@ -394,10 +379,8 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
     for share in (0.0, *shares):
         raised = _raised(workload, share * heaviest, scale) if share or scale != 1.0 else workload
         try:
-            choice, chosen, reason, candidates = _outcome(
-                replace(trials, workload=raised), mechanism, objective
-            )
-            plan, certificate = choice
+            found = _outcome(replace(trials, workload=raised), mechanism, objective)
+            (plan, certificate), chosen, reason, candidates = found
             certificate = certificate.scaled(scale)
             if not share and certificate.lower_bound is not None:
                 bound = certificate.lower_bound, certificate.scope
@@ -414,9 +397,9 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
             certificate = with_bound(Certificate(loss, None, certificate.scope), bound)
         kept = (plan, certificate), chosen, reason, candidates
     if kept is None:
-        found = f"queries that are lost beside others ({lost})"
+        told = f"queries that are lost beside others ({lost})"
         expected = "weights and entries that are less far apart"
-        raise WorkloadError.at(("workload",), found, expected, code="out-of-range")
+        raise WorkloadError.at(("workload",), told, expected, code="out-of-range")
     return kept
 
 
@@ -424,14 +407,17 @@ def _raised(workload: Workload, least: float, scale: float) -> Workload:
     """Return a workload with no query of a weight below the least, and all weights divided by a scale."""
     groups = []
     for group in workload:
-        own = np.maximum(1.0 if group.query_weights is None else group.query_weights, least / group.weight)
         # a weight that vanishes is none
-        weights = np.maximum(own * (group.weight / scale), np.finfo(float).tiny)
-        if group.query_weights is None:
-            groups.append(replace(group, weight=float(weights)))
-        else:
-            groups.append(replace(group, weight=1.0, query_weights=weights))
+        weights = np.maximum(np.maximum(_weights(group), least) / scale, np.finfo(float).tiny)
+        each = group.query_weights is not None
+        weight = 1.0 if each else float(weights)
+        groups.append(replace(group, weight=weight, query_weights=weights if each else None))
     return Workload(workload.domain, GivenGroups(tuple(groups)))
+
+
+def _weights(group: Group) -> NDArray[np.float64]:
+    """Return the weight of each query of a group, or the one of them all."""
+    return np.asarray(group.weight * (1.0 if group.query_weights is None else group.query_weights))
 
 
 def _objective(plan: Plan, workload: Workload, objective: str) -> float:
