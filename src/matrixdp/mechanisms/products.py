@@ -24,21 +24,6 @@ from matrixdp.selection.registry import Mechanism, O, Options, Task, register
 from matrixdp.selection.rules import Facts
 from matrixdp.selection.selection import Certificate, Choice
 
-__all__ = [
-    "NO_BOUND",
-    "Spectrum",
-    "axis_gram",
-    "best_factor",
-    "configured_mechanism",
-    "explicit_mechanism",
-    "factor_of",
-    "numeric_mechanism",
-    "numeric_product",
-    "product_of",
-    "roots_of",
-    "spectrum_of",
-]
-
 Array = NDArray[np.float64]
 
 #: What a certificate says of a strategy that is not optimized.

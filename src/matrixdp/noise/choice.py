@@ -15,8 +15,6 @@ from fractions import Fraction
 from matrixdp.errors import PrivacyError
 from matrixdp.noise.source import RandomSource
 
-__all__ = ["choose", "happens", "uniform"]
-
 #: With fair bits a loop is longer with probability below 2^-1000.
 _LONGEST = 1_000
 _STUCK = "the random source does not deliver random bits: a loop of 1,000 steps did not end"

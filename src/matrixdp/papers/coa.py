@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from matrixdp.mechanisms import Factor, Options, configured_mechanism, factor_of, option
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "Iterate", "Newton", "newton_factor", "newton_iterates"]
-
 Array = NDArray[np.float64]
 
 MAX_CELLS = 8_192

@@ -25,15 +25,6 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 
-__all__ = [
-    "MAX_ASKED_MARGINALS",
-    "Cube",
-    "asked_marginals",
-    "bound_max_noise",
-    "cube_of",
-    "greedy_cover",
-]
-
 Array = NDArray[np.float64]
 Members = tuple[str, ...]
 

@@ -13,8 +13,6 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "design_weights", "eigen_factor"]
-
 Array = NDArray[np.float64]
 
 MAX_CELLS = 2_048

@@ -19,8 +19,6 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.queries import Identity, Prefix, Suffix
 
-__all__ = ["characters", "embedded_thresholds", "weighted_characters"]
-
 Array = NDArray[np.float64]
 
 _SCOPE = "no bound: the basis is fixed by its paper"

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from matrixdp.mechanisms import Factor, Options, configured_mechanism, factor_of, option
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "Smoothing", "smoothed_factor"]
-
 Array = NDArray[np.float64]
 
 MAX_CELLS = 1_024

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from matrixdp.mechanisms import axis_gram, numeric_mechanism
 
-__all__ = ["greedy_rows"]
-
 Array = NDArray[np.float64]
 
 #: Shares of a node's budget that are tried: multiples of 1 / 100.

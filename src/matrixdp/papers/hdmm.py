@@ -16,8 +16,6 @@ from matrixdp.mechanisms import (
     register,
 )
 
-__all__ = ["MAX_SEARCHED_CELLS"]
-
 #: The strategies that are compared, in the order in which ties are decided.
 _KINDS = ("opt-kron", "opt-m", "opt-plus", "opt-0")
 #: Within the comparison the whole table is searched up to this many cells that do not factor.

@@ -21,8 +21,6 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.noise import Noise
 
-__all__ = ["MAX_CELLS", "Decomposition", "low_rank_factor", "project_columns"]
-
 Array = NDArray[np.float64]
 
 MAX_CELLS = 1_024

@@ -23,15 +23,6 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.noise import Noise
 
-__all__ = [
-    "MAX_CELLS",
-    "MAX_ROTATED_CELLS",
-    "Approximation",
-    "l2_factor",
-    "rotation_factor",
-    "singular_value_factor",
-]
-
 Array = NDArray[np.float64]
 
 MAX_CELLS = 2_048

@@ -26,18 +26,6 @@ from matrixdp.noise import LAPLACE, Noise
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
 from matrixdp.papers.semidefinite import NONE, Program, Variables, rank_direction
 
-__all__ = [
-    "MAX_ERROR_CELLS",
-    "MAX_SENSITIVITY_CELLS",
-    "MinError",
-    "MinSensitivity",
-    "error_factor",
-    "least_error",
-    "least_l2_error",
-    "least_sensitivity",
-    "sensitivity_factor",
-]
-
 Array = NDArray[np.float64]
 
 MAX_ERROR_CELLS = 10

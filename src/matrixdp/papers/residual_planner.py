@@ -37,15 +37,6 @@ from matrixdp.queries import Workload
 if TYPE_CHECKING:
     from matrixdp.language.predicates import PredicateForm
 
-__all__ = [
-    "GivenBases",
-    "fixed_factor",
-    "own_bases",
-    "residual_basis",
-    "select_residual_planner",
-    "select_residual_planner_plus",
-]
-
 Array = NDArray[np.float64]
 
 #: Eigenvalues of B'B below this share of the largest are rounding errors.

@@ -12,8 +12,6 @@ from matrixdp.errors import WorkloadError
 from matrixdp.mechanisms import Simulation
 from matrixdp.queries import Group, Workload
 
-__all__ = ["DEFAULT_SIMULATIONS", "check_simulations", "group_weights", "simulated"]
-
 Array = NDArray[np.float64]
 
 #: How often a mechanism is run where nothing else is said.

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-__all__ = ["Spent", "cost_of"]
-
 
 @dataclass(frozen=True)
 class Spent:

@@ -32,8 +32,6 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.plan import Direct
 
-__all__ = ["best_branching", "best_grid_branching", "tree_rows"]
-
 Array = NDArray[np.float64]
 
 _BUDGETS = ("geometric", "uniform")

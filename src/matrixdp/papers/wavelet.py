@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from matrixdp.mechanisms import numeric_mechanism
 
-__all__ = ["haar_rows"]
-
 Array = NDArray[np.float64]
 
 

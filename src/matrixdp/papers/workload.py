@@ -30,8 +30,6 @@ from matrixdp.mechanisms import (
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 
-__all__ = ["MAX_QUERY_ENTRIES", "marginals_asked", "query_rows", "uniform_marginals"]
-
 Array = NDArray[np.float64]
 
 #: The queries are written out over the cells of the attributes up to this many entries.

@@ -20,8 +20,6 @@ from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
-__all__ = ["Joint", "JointAnalysis"]
-
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 

@@ -38,14 +38,6 @@ from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 
-__all__ = [
-    "Combination",
-    "Loss",
-    "Schur",
-    "asked_sets",
-    "bilinear",
-]
-
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Names = tuple[str, ...]

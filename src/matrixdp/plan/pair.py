@@ -25,8 +25,6 @@ from matrixdp.plan.least_squares import Combination, Loss, Queries, asked_sets
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
-__all__ = ["Pair", "Pencil"]
-
 Array = NDArray[np.float64]
 
 #: Values of an attribute, and cells of a marginal, up to which two tables are combined.

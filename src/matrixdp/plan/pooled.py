@@ -30,8 +30,6 @@ from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries.groups import Group
 
-__all__ = ["MAX_PAIRS", "Pooled"]
-
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 

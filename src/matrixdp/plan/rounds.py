@@ -21,8 +21,6 @@ from matrixdp.plan.part import Part
 from matrixdp.plan.plan import Analysis, Estimates, Plan
 from matrixdp.plan.split import Split, SplitAnalysis, check_weight_vectors
 
-__all__ = ["FIRST_SHARE", "Rounds", "averaged"]
-
 Array = NDArray[np.float64]
 
 #: The share of the privacy cost that the first round may spend.

@@ -68,8 +68,6 @@ from matrixdp.privacy import Budget
 from matrixdp.privacy.conversions import Number, exact_positive
 from matrixdp.queries import Workload
 
-__all__ = ["DEFAULT_SHARE", "Dawa", "DawaRelease", "dawa", "prepared"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

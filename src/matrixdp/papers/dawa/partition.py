@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 
-__all__ = ["COST_SENSITIVITY", "Partition", "bucket_lengths", "deviations", "least_cost_partition"]
-
 Integers = NDArray[np.int64]
 
 #: By how much one record more or less changes the cost of a bucket, at most; see `deviations`.

@@ -11,8 +11,6 @@ from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.papers.simulating import group_weights
 from matrixdp.queries import Group, ProductGroup, Workload
 
-__all__ = ["MOST_CELLS", "Questions", "questions_of"]
-
 Array = NDArray[np.float64]
 
 #: The most values of the attribute: the tree over the buckets is chosen with dense matrices.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from matrixdp.papers.greedy_h import greedy_rows
 
-__all__ = ["WeightedTree", "greedy_tree"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

@@ -57,16 +57,6 @@ from matrixdp.papers.spending import Spent
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
-__all__ = [
-    "COUNT_SHARE",
-    "NETWORK_SHARE",
-    "USEFULNESS",
-    "PrivBayes",
-    "PrivBayesRelease",
-    "prepared",
-    "privbayes",
-]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Marginal = tuple[str, ...]

@@ -17,8 +17,6 @@ from matrixdp.papers.privbayes.scores import Score
 from matrixdp.papers.spending import Spent
 from matrixdp.queries import Workload
 
-__all__ = ["MOST_CELLS", "Family", "Network", "PrivateCounts", "greedy_families", "maximal_sets"]
-
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Marginal = tuple[str, ...]

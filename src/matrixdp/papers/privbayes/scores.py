@@ -38,8 +38,6 @@ from numpy.typing import NDArray
 
 from matrixdp.papers.door import MOST_RECORDS
 
-__all__ = ["SCORES", "STEPS", "Score"]
-
 Integers = NDArray[np.int64]
 
 #: Of one record, that scores are multiples of.

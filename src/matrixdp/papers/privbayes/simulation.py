@@ -22,8 +22,6 @@ from matrixdp.papers.simulating import DEFAULT_SIMULATIONS, check_simulations, s
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
-__all__ = ["PrivBayesSimulation", "simulate"]
-
 Array = NDArray[np.float64]
 
 
