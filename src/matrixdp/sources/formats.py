@@ -103,9 +103,9 @@ def register_format(
     )
 
 
-def format_names(remote: bool = False) -> str:
-    """Return the names of all formats in words; without databases where files are `remote`."""
-    names = [one.name for one in _FORMATS if not (remote and one.is_database)]
+def format_names() -> str:
+    """Return the names of all formats in words."""
+    names = [one.name for one in _FORMATS]
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 

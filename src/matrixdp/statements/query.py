@@ -75,9 +75,9 @@ class Statement:
             node = node.parent
         return error_at(self.whole, min(starts, default=self.start), found, expected, names, kind)
 
-    def unfit(self, node: exp.Expr, expected: str, names: Names = ()) -> MatrixDPError:
+    def unfit(self, node: exp.Expr, expected: str) -> MatrixDPError:
         """Return the error of a part of the statement that is quoted as it stands."""
-        return self.error(node, self.excerpt(node), expected, names)
+        return self.error(node, self.excerpt(node), expected)
 
     def excerpt(self, node: exp.Expr) -> str:
         """Return a part of the statement as SQL, cut where it is long."""
