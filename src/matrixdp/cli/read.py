@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
@@ -361,13 +362,11 @@ def _one(tables: Answered) -> Any:
 
 
 def _csv_text(table: Any) -> str:
-    import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     pacsv.write_csv(table, sink)
-    text: str = sink.getvalue().to_pybytes().decode()
-    return text
+    return sink.getvalue().decode()
 
 
 @guarded

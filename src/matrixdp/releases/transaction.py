@@ -123,13 +123,16 @@ class Transaction:
             found = f"{self.folder.parent}: found {free:,} bytes free; expected at least {needed:,}"
             raise StorageError(f"{found}, which the measurement takes", "no-place")
 
+    def _keep(self, *names: str) -> None:
+        for path in self.folder.iterdir():
+            if path.name not in names:
+                path.unlink(missing_ok=True)
+
     def clear(self, target: Path, keep: bool) -> str | None:
         """Remove the folder after a failure; say what became of a budget that was spent for it."""
         marked = [folder for folder in (self.folder, target) if (folder / SPENT).exists()]
         if marked and marked[0] == self.folder and keep and (self.folder / MEASUREMENT).exists():
-            for path in self.folder.iterdir():
-                if path.name not in (MEASUREMENT, SPENT, REQUEST):
-                    path.unlink(missing_ok=True)
+            self._keep(MEASUREMENT, SPENT, REQUEST)
             budget, command = _spent_for(self.folder)
             return (
                 f"The budget was spent: {budget}. The measurement is whole: {self.folder / MEASUREMENT}. "
@@ -140,9 +143,7 @@ class Transaction:
         if claim_of(self.folder)[0] is None:
             shutil.rmtree(self.folder, ignore_errors=True)
         else:  # the ledger may hold the mark
-            for path in self.folder.iterdir():
-                if path.name != SPENT:
-                    path.unlink(missing_ok=True)
+            self._keep(SPENT)
         if not marked and not self._spent:
             return None
         whole = bool(marked) and marked[0] == target

@@ -117,9 +117,8 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
 
     with archive.reading("its strategy"):
         # for readers that do not know domains
-        archive.require(
-            header["sizes"] == list(domain.shape), "its sizes of attributes are not those of its domain"
-        )
+        fits = header["sizes"] == list(domain.shape)
+        archive.require(fits, "its sizes of attributes are not those of its domain")
         matrices = [_read_matrix(form, archive) for form in header["matrices"]]
         parts = []
         for row in header["parts"]:
