@@ -129,7 +129,6 @@ CASES = [
     ("compare least.yaml", "privacy.minimize", "specification"),
     ("report out --out out/page.html", "--out", "no-place"),
     ("report out --markdown --out spec.yaml", "--out", "file-exists"),
-    ("explain out --out spec.yaml", "--out", "file-exists"),
     ("ledger show spec.yaml", "spec.yaml", "storage"),
     ("ledger show none", "none", "file-missing"),
     ("ledger init new --dataset people --total rho=1 --neighbours swap", "--neighbours", "unknown-name"),
