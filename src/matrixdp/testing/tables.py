@@ -162,7 +162,7 @@ def check_persons(open_table: Opener, ids: Any) -> None:
     values = ids.to_pylist() * 3
     columns = {
         "record": [str(place) for place in range(len(values))],
-        "inside": ["no" if place % 4 == 0 else "1" for place in range(len(values))],
+        "inside": [_SECRET if place % 4 == 0 else "1" for place in range(len(values))],
     }
     table = arrow.table({**columns, "person": arrow.concat_arrays([ids] * 3)})
     domain, most = Domain({"record": len(values), "inside": [1]}), 2
@@ -174,7 +174,7 @@ def check_persons(open_table: Opener, ids: Any) -> None:
     bounded = open_table(table).bounds_contributions
     wrong = {"no such column": SourceError, "record": DomainError} if bounded else {"person": SourceError}
     for name, failure in wrong.items():
-        _refused(f"the id {name!r}", failure, partial(counted, table, name), "1")
+        _refused(f"the id {name!r}", failure, partial(counted, table, name))
     if not bounded:
         return
     every = counted(table)
@@ -487,11 +487,9 @@ def _check_refusals(open_table: Opener) -> None:
             _refused(what, failure, partial(source.check, domain, wanted))
 
 
-def _refused(
-    what: str, failure: type[MatrixDPError], call: Callable[[], object], secret: str = _SECRET
-) -> None:
+def _refused(what: str, failure: type[MatrixDPError], call: Callable[[], object]) -> None:
     told = str(refusal(what, failure, call))
-    require(secret not in told, f"{what}: the message quotes the table")
+    require(_SECRET not in told, f"{what}: the message quotes the table")
 
 
 # That one record changes one count by one, and nothing else that a reader of the output could see.
