@@ -159,8 +159,6 @@ _BEGINNINGS = {
     "model": "Make non-negative, consistent answers of a release, without the data.",
     "synthesize": "Write synthetic records.",
     "verify": "Check a release, or a model of one, without the data: everything is computed again.",
-    "explain": "Print how a release came about: the same as `report --markdown`, which replaces this "
-    "command.",
     "report": "Write a release as one HTML page.",
     "keys": "Make a pair of Ed25519 keys for signatures, in two PEM files.",
     "sign": "Sign an existing release, after checking it.",
