@@ -36,7 +36,7 @@ from matrixdp.selection.compose.sub_solver import Construction
 from matrixdp.selection.compose.weight_vectors import uniform_weights
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 
@@ -164,9 +164,9 @@ def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
     if mechanism not in ("querysmasher", "fourier"):
         own = mechanism == "residualplanner-plus"
         given = {} if own else _bases(workload, mechanism)
-        bases = own_bases(split, LIMITS.gap) | {split.types[name]: basis for name, basis in given.items()}
+        bases = own_bases(split, GAP) | {split.types[name]: basis for name, basis in given.items()}
         construction = GivenBases(bases)
-    solver = sub_solver_for(pieces, GAUSSIAN, LIMITS.gap, construction=construction)
+    solver = sub_solver_for(pieces, GAUSSIAN, GAP, construction=construction)
     solver.limits = replace(solver.limits, joint_cells=max(solver.limits.joint_cells, _JOINT_CELLS))
     solved = solve_classes(split, solver)
     counts = [len(sub.marginals) for sub, _ in solved]

@@ -12,7 +12,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Predicates, ProductGroup, Total, Workload
 from matrixdp.selection.compose.product import solve_kron
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.testing import dense_queries
 
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 _MOST_COMPARED = 2_000
 
 
-def apart_loss(workload: Workload, noise: Noise, *, gap: float = LIMITS.gap, seed: int = 0) -> float:
+def apart_loss(workload: Workload, noise: Noise, *, gap: float = GAP, seed: int = 0) -> float:
     """Return the total squared error at privacy cost 1 of a product for each group, answered from it alone.
 
     Tables may have any size: what cannot be measured has an error all the same.

@@ -11,7 +11,6 @@ import pytest
 import scipy.linalg  # noqa: F401  loads both BLAS libraries: only those that are loaded can be limited
 from threadpoolctl import threadpool_limits
 
-from matrixdp.selection.limits import override
 from tests.limits import Override
 from tests.report.browser import BROWSER
 
@@ -35,8 +34,10 @@ collect_ignore = [
 @pytest.fixture
 def limits() -> Iterator[Override]:
     """Return what changes limits of selection until the test ends."""
+    from tests.selection.oracle import lowered
+
     with ExitStack() as stack:
-        yield lambda **values: stack.enter_context(override(**values))
+        yield lambda **values: stack.enter_context(lowered(values))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -7,4 +7,4 @@ class Override(Protocol):
     """Changes limits of selection until a test ends."""
 
     def __call__(self, **values: object) -> None:
-        """Change limits by their names."""
+        """Change limits, and constants of modules, by their names."""

@@ -27,8 +27,11 @@ from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.releases import files, record
 from matrixdp.report import accuracy, tables
-from matrixdp.selection.compose import rounding
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection import custom, targets
+from matrixdp.selection.bounds import lower_bound, triples
+from matrixdp.selection.compose import coarse_weights, rounding
+from matrixdp.selection.limits import GAP, LIMITS
+from matrixdp.selection.problem import grams
 from matrixdp.sources import postgresql as blocks
 from matrixdp.sources.sql import LONGEST_TEXT
 from matrixdp.statements import evaluation
@@ -58,7 +61,7 @@ TEXTS = {
         f"beyond {LIMITS.chains_large_cells:,} to a gap of {100 * LIMITS.loose_gap:g}%",
         f"up to {LIMITS.max_free_cells:,} cells that do not factor",
         f"over the data vector (up to 10^{math.log10(LIMITS.max_table_cells):g} cells)",
-        f"parts that have at most {LIMITS.max_stacked_cells:,} cells together",
+        f"parts that have at most {custom.MAX_STACKED_CELLS:,} cells together",
         f"by a search of ours, and completed, up to {matrix_mechanism.MAX_ROTATED_CELLS} cells",
         f"under Gaussian noise; up to {matrix_programs.MAX_ERROR_CELLS} cells",
         f"L1 sensitivity found, up to {matrix_programs.MAX_SENSITIVITY_CELLS} cells",
@@ -84,7 +87,7 @@ TEXTS = {
         f"is about an attribute of more than {attribute._MOST_LISTED:,}.",
         f"up to {keyed._MOST_PERMUTED:,} values)",
         f"over their cells, at most {evaluation.MOST_CELLS:,}.",
-        {10.0: "as if its target were ten times the largest one"}[LIMITS.other_groups],
+        {10.0: "as if its target were ten times the largest one"}[targets.OTHER_GROUPS],
     ],
     "servers.md": [
         f"for each {blocks._AT_ONCE} blocks of marginals",
@@ -111,24 +114,24 @@ TEXTS = {
     "noise.md": [f"{slow(2**12)} to {slow(2**13)} for 4096 <= s < 8192 and {slow(2**20)} at s = 2^20"],
     "model.md": [f"about {math.sqrt(1 / 6):.1f} times the root of the number of components"],
     "mathematics.md": [
-        f"It stops at a relative gap of {short(LIMITS.gap)}",
+        f"It stops at a relative gap of {short(GAP)}",
         f"it is taken from {LIMITS.min_chain_cells} values on",
         f"more than {LIMITS.chains_large_cells:,} cells stop at a gap of {short(LIMITS.loose_gap)}",
-        f"more than {LIMITS.max_searched_size} values at {LIMITS.grid_points} of them",
-        f"Up to {LIMITS.max_box_terms} pairs of boxes",
+        f"more than {LIMITS.max_searched_size} values at {coarse_weights.GRID_POINTS} of them",
+        f"Up to {grams.MAX_BOX_TERMS} pairs of boxes",
         f"of up to {LIMITS.max_measured_cells:,} cells",
         f"(up to {LIMITS.max_compared_cells:,} cells that do not factor)",
         f"solved jointly up to {LIMITS.joint_cells:,} cells",
         f"optimized together, up to {LIMITS.max_free_cells:,} cells",
-        f"add up to at most {short(LIMITS.lower_bound_most_work)}",
-        f"at most {short(LIMITS.thorough_work)} with `--certify`",
+        f"add up to at most {short(lower_bound.MOST_SECTOR_WORK)}",
+        f"at most {short(lower_bound.THOROUGH_WORK)} with `--certify`",
         f"attributes of more than {LIMITS.spectral_cells:,} values",
         f"over more than {LIMITS.spectral_cells:,} cells",
         f"explicit queries of more than {LIMITS.written_entries / 1e6:g} million entries",
-        f"of more than {LIMITS.most_entries / 1e6:g} million entries",
-        f"more than {LIMITS.most_looks / 1e6:g} million pairs of subsets or"
-        f" {LIMITS.most_triples / 1e6:g} million triples",
-        f"or {LIMITS.most_tied} different tensor contractions",
+        f"of more than {triples.MOST_ENTRIES / 1e6:g} million entries",
+        f"more than {triples.MOST_LOOKS / 1e6:g} million pairs of subsets or"
+        f" {triples.MOST_TRIPLES / 1e6:g} million triples",
+        f"or {triples.MOST_TIED} different tensor contractions",
     ],
 }
 

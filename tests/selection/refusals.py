@@ -164,9 +164,9 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
         "a marginal of many cells": asked(
             "opt-m", mdp.marginals(2), domain=mdp.Domain({"a": 20_000, "b": 20_000})
         ),
-        "a given strategy of many entries": limited("max_given_entries", 30, given(mdp.product(a="prefix"))),
+        "a given strategy of many entries": limited("MAX_GIVEN_ENTRIES", 30, given(mdp.product(a="prefix"))),
         "a given strategy of two attributes": limited(
-            "max_given_entries", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
+            "MAX_GIVEN_ENTRIES", 30, given(mdp.dense(np.eye(10), ["b", "c"]))
         ),
     },
     ("workload", "a: prefix"): {

@@ -116,5 +116,5 @@ def test_what_is_not_a_product_or_too_much_work_has_no_bound(limits):
     assert bounds.uniform_bound(dense) is None
     mixed = mdp.Workload(domain, mdp.product(a="prefix", c="identity"), mdp.product(b="identity"))
     assert svd_bound_workload(mixed) is not None
-    limits(most_spectral_work=10**5)
+    limits(_MOST_SPECTRAL_WORK=10**5)
     assert svd_bound_workload(mixed) is None

@@ -25,12 +25,12 @@ def test_larger_sectors_raise_the_bound(workload, limits: Override):
     optimum = select(workload, noise=GAUSSIAN, mechanism="dense").certificate.loss
     exact = product_bound(workload)[0]
     # as if all sectors were too large but to certify
-    limits(lower_bound_most_work=0.0)
+    limits(MOST_SECTOR_WORK=0.0)
     closed = product_bound(workload)[0]
     certified = product_bound(workload, certify=True)[0]
     assert closed < certified <= optimum
     assert certified == pytest.approx(exact, rel=1e-2)
-    limits(thorough_work=0.0)
+    limits(THOROUGH_WORK=0.0)
     assert product_bound(workload, certify=True)[0] == pytest.approx(closed, rel=1e-12)
 
 
@@ -41,7 +41,7 @@ def test_sums_of_two_products_have_a_bound(limits: Override):
     optimum = select(mdp.Workload(domain, *entries), noise=GAUSSIAN, mechanism="dense").certificate.loss
     assert 0.98 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum * (1.0 + 1e-9)
     # as if their sectors were too large for eigenvalues
-    limits(lower_bound_most_work=0.0)
+    limits(MOST_SECTOR_WORK=0.0)
     assert 0.9 * optimum < product_bound(mdp.Workload(domain, *entries))[0] <= optimum
 
 
@@ -74,7 +74,7 @@ def test_largest_variances_have_a_product_bound(with_targets, monkeypatch, limit
 
 
 def test_none_where_it_is_out_of_reach(workload, limits: Override):
-    limits(most_entries=10)
+    limits(MOST_ENTRIES=10)
     assert product_bound(workload, certify=True) is None
     limits(spectral_cells=2)
     assert product_bound(workload, certify=True) is None

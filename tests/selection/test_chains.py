@@ -128,7 +128,7 @@ def test_large_chains_start_from_a_coarser_grid(
     monkeypatch.setattr(Chain, "spectrum", counted)
     direct = solve_chain(gram, chain, 1e-3)
     steps = len(taken)
-    limits(min_refined_cells=400)
+    limits(_MIN_REFINED_CELLS=400)
     found = solve_chain(gram, chain, 1e-3)
     assert found is not None
     assert direct is not None

@@ -127,6 +127,6 @@ def test_attributes_that_are_too_large_to_search_keep_their_own_optimum(limits):
     domain = mdp.Domain({"age": range(24), "sex": 2})
     workload = mdp.Workload(domain, mdp.product(age="prefix", sex="identity"), mdp.product(age="range"))
     searched = select_generalized_marginals(workload, LAPLACE)[1].loss
-    limits(max_searched=8)
+    limits(_MAX_SEARCHED=8)
     kept = select_generalized_marginals(workload, LAPLACE)[1].loss
     assert searched < kept < 1.2 * searched

@@ -126,7 +126,7 @@ def test_targets_and_the_largest_variance_have_bounds_too():
 
 
 def test_many_cells_are_a_union_or_answered_part_by_part(monkeypatch: pytest.MonkeyPatch, limits: Override):
-    limits(max_stacked_cells=7)
+    limits(MAX_STACKED_CELLS=7)
 
     def plan_of(*entries):
         return given_plan(DOMAIN, [given_part(entry.expand(DOMAIN)[0], 1.0) for entry in entries], GAUSSIAN)

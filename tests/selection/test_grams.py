@@ -117,7 +117,7 @@ def test_queries_over_merged_attributes_leave_the_others_to_factor_out(limits: O
     assert select(asked, noise=GAUSSIAN, mechanism="dense").certificate.loss == pytest.approx(
         2 * single, rel=1e-4
     )
-    limits(max_box_terms=4)
+    limits(MAX_BOX_TERMS=4)
     assert len(split_workload(asked).explicit) == 2
     [matrix] = mdp.dense(rows[:, :4], ["a"], by={"c": "prefix"}).expand(DOMAIN)
     [(coefficient, (own, _))] = gram_terms(matrix) or []

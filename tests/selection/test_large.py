@@ -25,7 +25,7 @@ BOXES = [mdp.cells([{"a": [0, 3], "b": 0}, [{"a": 3, "b": [0, 2]}, {"a": 0}]]), 
 RINGED = [mdp.kway(1, "prefix"), mdp.pairwise("affine")]
 #: Of how many values an attribute counts as large in chains, and of how many by dense steps.
 CHAINS: dict[str, object] = {"min_chain_cells": 4}
-GRID: dict[str, object] = {"max_searched_size": 64, "grid_points": 36}
+GRID: dict[str, object] = {"max_searched_size": 64, "GRID_POINTS": 36}
 Path = tuple[Mapping[str, object], mdp.Domain, list[Any], str, Any, float, float]
 
 #: Limits, the domain, what is asked, of whom; and between which shares of the usual error the error may lie.
@@ -38,29 +38,29 @@ PATHS: dict[str, Path] = {
     "a chain less its mean": (CHAINS, WIDE, [BESIDE], "residual", GAUSSIAN, 1, 1),
     "weighted prefixes": (CHAINS, LINE, [mdp.product(a={"matrix": np.tri(37) * RNG.random((37, 1))})], "residual", GAUSSIAN, 1, 1),  # noqa: E501
     "a long chain": (CHAINS | {"chains_large_cells": 20}, LINE, [PREFIX], "dense", GAUSSIAN, 1, 1.001),
-    "a long chain of ranges": (CHAINS | {"chains_large_cells": 20, "min_refined_cells": 36}, LINE, [RANGE], "dense", GAUSSIAN, 1, 1.001),  # noqa: E501
+    "a long chain of ranges": (CHAINS | {"chains_large_cells": 20, "_MIN_REFINED_CELLS": 36}, LINE, [RANGE], "dense", GAUSSIAN, 1, 1.001),  # noqa: E501
     "many values": ({"chains_large_cells": 20}, LINE, [mdp.product(a={"sliding": 5}), mdp.product(a="identity", weights=1.0 + RNG.random(37))], "dense", GAUSSIAN, 1, 1.001),  # noqa: E501
     "threads": ({"THREADED_CELLS": 16} | CHAINS, WIDE, [BESIDE], "residual", GAUSSIAN, 1, 1),
-    "many missing": ({"THREADED_CELLS": 16, "many_missing": 1}, PAIR, MIXED[2:], "dense", GAUSSIAN, 1, 1.003),
+    "many missing": ({"THREADED_CELLS": 16, "_MANY_MISSING": 1}, PAIR, MIXED[2:], "dense", GAUSSIAN, 1, 1.003),  # noqa: E501
     "weights on a grid": (GRID, LONG, [mdp.product(x="prefix", sex="identity"), mdp.marginals(1)], "residual", GAUSSIAN, 1, 1.001),  # noqa: E501
     "two sets on a grid": (GRID, LONG, [mdp.product(x="prefix", sex="identity"), mdp.product(x="range", race="identity")], "residual", GAUSSIAN, 1, 1.001),  # noqa: E501
     "no optimum of the pair": ({"joint_cells": 40}, PAIR, MIXED, "querysmasher", GAUSSIAN, 1.003, 1.3),
     "free bases": ({"joint_cells": 40}, PAIR, CROSSED, "residual", GAUSSIAN, 1, 1.03),
     "no free bases": ({"joint_cells": 40, "max_free_cells": 3}, PAIR, CROSSED, "residual", GAUSSIAN, 1.001, 1.05),  # noqa: E501
     "no whole table": ({"max_compared_cells": 1}, PAIR, CROSSED, "auto", GAUSSIAN, 1, 1.02),
-    "no table of pairs": ({"max_designed_cells": 11}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
-    "no table of rank": ({"max_table_rank": 9}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
-    "no common unknowns": ({"max_shared_unknowns": 6}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
-    "no search of unknowns": ({"max_searched_unknowns": 6}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
-    "boxes written out": ({"max_box_terms": 2}, PAIR, BOXES, "residual", GAUSSIAN, 0.9, 1.1),
-    "single questions as they are": ({"least_gathered": 99}, PAIR, [mdp.product(a={"ranges": [[i, i + 2]]}, b="prefix") for i in range(7)] * 2, "dense", GAUSSIAN, 1, 1),  # noqa: E501
-    "large categories, whole": ({"most_symmetric": 10}, WIDE, [BESIDE], "opt-plus", LAPLACE, 0.99, 1.1),
-    "averages that are fast": ({"unions_most_work": -1.0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),
+    "no table of pairs": ({"_MAX_DESIGNED_CELLS": 11}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
+    "no table of rank": ({"_MAX_TABLE_RANK": 9}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
+    "no common unknowns": ({"_MAX_SHARED_UNKNOWNS": 6}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
+    "no search of unknowns": ({"_MAX_SEARCHED_UNKNOWNS": 6}, PAIR, RINGED, "residual", GAUSSIAN, 1.01, 1.2),
+    "boxes written out": ({"MAX_BOX_TERMS": 2}, PAIR, BOXES, "residual", GAUSSIAN, 0.9, 1.1),
+    "single questions as they are": ({"LEAST_GATHERED": 99}, PAIR, [mdp.product(a={"ranges": [[i, i + 2]]}, b="prefix") for i in range(7)] * 2, "dense", GAUSSIAN, 1, 1),  # noqa: E501
+    "large categories, whole": ({"_MOST_SYMMETRIC": 10}, WIDE, [BESIDE], "opt-plus", LAPLACE, 0.99, 1.1),
+    "averages that are fast": ({"_MOST_UNION_WORK": -1.0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),
     "averages that are small": ({"MAX_VALUES": 3, "MAX_COMMON": 0}, PAIR, CROSSED, "opt-plus", GAUSSIAN, 1, 1.2),  # noqa: E501
     "values one by one": ({"FEW_VALUES": 2}, PAIR, [*CROSSED, mdp.marginals(1)], "opt-plus", GAUSSIAN, 1, 1),
-    "a search without random starts": ({"opt_0_large_cells": 30, "searched_cells": 30}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
-    "a search without dimensions": ({"opt_0_large_cells": 30, "searched_cells": 30, "small_cells": 20}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
-    "products in steps": ({"kron_sum_entries": 100, "min_cells": 8}, PAIR, [*CROSSED, mdp.kway(1, "range")], "residual", GAUSSIAN, 1, 1),  # noqa: E501
+    "a search without random starts": ({"_LARGE_CELLS": 30, "searched_cells": 30}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
+    "a search without dimensions": ({"_LARGE_CELLS": 30, "searched_cells": 30, "small_cells": 20}, LINE, [PREFIX], "opt-0", LAPLACE, 0.99, 1.05),  # noqa: E501
+    "products in steps": ({"_KRON_SUM_ENTRIES": 100, "_MIN_OPERATOR_CELLS": 8}, PAIR, [*CROSSED, mdp.kway(1, "range")], "residual", GAUSSIAN, 1, 1),  # noqa: E501
     "queries that repeat": ({"COMPRESSED_QUERIES": 10}, PAIR, [mdp.product(a="range", b="range", weight=3)], "residual", GAUSSIAN, 1, 1),  # noqa: E501
 }  # fmt: skip
 

@@ -12,8 +12,7 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import DenseGroup, Entry, Identity, ProductGroup, Workload
 from matrixdp.selection.auto import Trials, select
-from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.merge_groups import merge_groups
+from matrixdp.selection.problem.merge_groups import LEAST_GATHERED, merge_groups
 from matrixdp.testing import dense_gram
 
 DOMAIN = mdp.Domain({"a": 6, "b": 5, "c": 3})
@@ -39,7 +38,7 @@ def _cells(count: int, **more: Any) -> list[Entry]:
 
 
 WORKLOADS: dict[str, Sequence[Entry]] = {
-    "few": _ranges(0, LIMITS.least_gathered - 1),
+    "few": _ranges(0, LEAST_GATHERED - 1),
     "many": _ranges(1, 30),
     "weighted": [*_ranges(2, 10, weight=3.0), *_ranges(3, 10)],
     "a factor": _ranges(4, 20, c="identity"),

@@ -89,7 +89,7 @@ def test_the_gradient_is_the_change_of_the_objective(split: Split) -> None:
 
 def test_the_plan_is_over_all_values(workload: Workload, limits: Override) -> None:
     """Its error is what was told, but for rounding; cells that are measured weakly are not to be asked."""
-    limits(many_missing=1)
+    limits(_MANY_MISSING=1)
     plan, certificate = select_by_decomposition(merge_groups(workload), GAUSSIAN, "residual", 1e-6)
     error = sum(plan.analysis.group(group).weighted for group in workload)
     assert error == pytest.approx(certificate.loss, rel=5e-3)
@@ -142,7 +142,7 @@ def test_other_matrices_are_factored(few: IntegerMatrix) -> None:
 
 def test_rounding_measures_every_cell_weakly(limits: Override) -> None:
     """The error stays within rounding, and what the rows do not ask is refused as before."""
-    limits(many_missing=50)
+    limits(_MANY_MISSING=50)
     rows = np.random.default_rng(6).integers(0, 2, (6, 80)).astype(float)
     factor = solve_rows(rows)
     matrix = measured_matrix(factor, GAUSSIAN)

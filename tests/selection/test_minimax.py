@@ -8,9 +8,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection.auto import select
-from matrixdp.selection.compose.weight_vectors import Objective, optimized_weights
+from matrixdp.selection.compose.weight_vectors import FEW_EVALUATIONS, Objective, optimized_weights
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import split_workload
 from tests.limits import Override
 
@@ -123,7 +122,7 @@ def test_a_search_for_other_weights_starts_where_the_last_one_ended():
     optimized_weights(splits[0], known=known)
     assert len(known) == 1
     again = optimized_weights(splits[1], lambda evaluations, _: counts.append(evaluations), known=known)
-    assert counts[-1] <= LIMITS.few_evaluations + 2
+    assert counts[-1] <= FEW_EVALUATIONS + 2
     ours, cold = (Objective(splits[1])(w)[0] for w in (again, optimized_weights(splits[1])))
     assert ours <= cold * (1 + 1e-5)
     other = split_workload(mdp.Workload(domain, mdp.product(a="prefix", b="identity")))

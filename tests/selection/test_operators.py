@@ -77,7 +77,7 @@ def test_large_attributes_have_the_bound_of_their_singular_values(monkeypatch, l
     gram = Prefix().gram(48)
     full = opt_0.solve_axis(gram, LAPLACE)
     monkeypatch.setattr(opt_0, "remembered", Remembered())
-    limits(opt_0_large_cells=47)
+    limits(_LARGE_CELLS=47)
     limits(searched_cells=47)
     few = opt_0.solve_axis(gram, LAPLACE)
     assert few.bound == pytest.approx(full.bound)  # of low rank: the optimum

@@ -172,13 +172,14 @@ def test_weighted_queries_need_no_rows():
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
-def test_only_marginals_within_the_limit_are_measured(noise):
+def test_only_marginals_within_the_limit_are_measured(noise, limits):
     domain = mdp.Domain({"a": 4, "b": 5, "c": 3})
     workload = mdp.Workload(domain, mdp.marginals([1, 2]))
-    plan, certificate = select_marginals(workload, noise, max_cells=4)
+    free = select_marginals(workload, noise)[1]
+    limits(max_marginal_cells=4)
+    plan, certificate = select_marginals(workload, noise)
     asked = {group.attributes for group in workload}
     assert all(part.attributes in asked | {()} for part in plan.parts)
-    free = select_marginals(workload, noise)[1]
     assert free.loss <= certificate.loss * (1 + 1e-9)
 
 

@@ -226,18 +226,18 @@ def test_the_optimum_of_one_attribute_needs_no_product_of_matrices(limits):
     assert decomposition_bound(*other) is None
     assert product_bound(both) is None
     limits(spectral_cells=40)
-    limits(traces_same=-1.0)
+    limits(_SAME_TRACES=-1.0)
     assert decomposition_bound(*solved) == pytest.approx(found, rel=1e-6)
 
 
-@pytest.mark.parametrize("limit", ["most_looks", "most_triples"])
+@pytest.mark.parametrize("limit", ["MOST_LOOKS", "MOST_TRIPLES"])
 def test_none_where_there_are_too_many_triples(mixed, limit, limits: Override):
     limits(**{limit: 10})
     assert product_bound(mixed) is None
 
 
 def test_none_where_the_tables_are_too_large(mixed, limits):
-    limits(most_entries=10)
+    limits(MOST_ENTRIES=10)
     assert product_bound(mixed) is None
     limits(spectral_cells=3)
     assert decomposition_bound(*solve_decomposition(split_workload(mixed), 1e-2)) is None
@@ -252,7 +252,7 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
         return operator_at(*given)
 
     monkeypatch.setattr(lower_bound, "operator_at", counted)
-    limits(lower_bound_most_work=0.0)
+    limits(MOST_SECTOR_WORK=0.0)
     domain = mdp.Domain({"a": range(4), "b": range(4), "c": range(4)})
     workload = mdp.Workload(domain, mdp.kway(1, "range"), mdp.pairwise("affine"), mdp.kway(3, "prefix"))
     solved = solve_decomposition(split_workload(workload), 1e-6)
@@ -261,7 +261,7 @@ def test_what_is_dear_is_not_done_again_for_a_bound_that_proves_little(monkeypat
     limits(slow_cells=15)
     assert decomposition_bound(*solved) == best
     assert len(made) == 2 * often > 2
-    limits(lower_bound_far=1.0)
+    limits(_FAR_LOSS=1.0)
     assert 0.9 * best < decomposition_bound(*solved) < best
     assert len(made) == 2 * often + 1
     assert decomposition_bound(*solved, certify=True) > best
@@ -309,7 +309,7 @@ def test_attributes_that_can_be_exchanged_share_their_triples(monkeypatch, asked
     found = decomposition_bound(*solved)
     operator, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
     monkeypatch.setattr(triples, "_exchangeable", lambda split, lattice, _: np.arange(len(lattice.types) - 1))
-    limits(most_tied=10_000)
+    limits(MOST_TIED=10_000)
     apart, _ = operator_at(*solved, mean_duals(solved[0], solved[2]))
     assert len(apart._values) > 2 * len(operator._values)
     assert len(apart.sectors) > len(operator.sectors)

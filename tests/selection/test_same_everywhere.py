@@ -114,7 +114,7 @@ def test_a_search_that_steps_astray_comes_back(limits):
     phi, _ = objective(start)
     free = [place for place, size in enumerate(split.sizes) if size > 1]
     # weights of 1e13 were seen, at which Gram matrices have negative eigenvalues
-    limits(largest_weight=0.7)
+    limits(_LARGEST_WEIGHT=0.7)
     descend_weights(objective, [1e3 * own for own in start], free, Effort(20, 1e-9))
     assert objective.evaluations > 1
     assert objective.best is not None

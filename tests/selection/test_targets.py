@@ -12,8 +12,7 @@ from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.privacy import LeastBudget
 from matrixdp.selection.auto import select
-from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.targets import targeted
+from matrixdp.selection.targets import OTHER_GROUPS, targeted
 from matrixdp.specification import load_specification
 from matrixdp.strategy.strategy import meet_targets
 
@@ -77,7 +76,7 @@ def test_weights_of_the_workload_have_no_influence():
 def test_groups_without_a_target_are_loose_and_all_stands_for_them():
     weights = [group.weight for group in targeted(WORKLOAD, {"age CDF": 2.0})]
     assert weights[4] == 0.25
-    assert {round(w, 12) for w in (*weights[:4], weights[5])} == {1 / (LIMITS.other_groups * 2.0) ** 2}
+    assert {round(w, 12) for w in (*weights[:4], weights[5])} == {1 / (OTHER_GROUPS * 2.0) ** 2}
     weights = [group.weight for group in targeted(WORKLOAD, {"age CDF": 2.0, "all": 5.0})]
     assert weights[0] == 0.04
     assert weights[4] == 0.25

@@ -76,7 +76,7 @@ def test_least_squares_are_better_than_averages():
 
 
 def test_averages_serve_where_least_squares_take_too_long(limits: Override):
-    limits(unions_most_work=-1.0)
+    limits(_MOST_UNION_WORK=-1.0)
     plan, certificate = combined_plan(WORKLOAD, parts_of(GAUSSIAN), GAUSSIAN)
     assert isinstance(plan, Local)
     assert "averages" in certificate.scope

@@ -226,7 +226,7 @@ def test_covariances_with_the_number_of_records(additive, monkeypatch):
 
 def test_shares_are_of_the_counts_that_were_planned_for(limits: Override):
     """Where answers are averages of parts, a count of its own has less noise than a sum over cells."""
-    limits(max_stacked_cells=0)
+    limits(MAX_STACKED_CELLS=0)
     domain = mdp.Domain({"sex": ["f", "m"], "age": range(5)})
     parts = mdp.marginals([["sex"]]), mdp.dense(np.eye(10), ["sex", "age"])
     measured = mdp.Strategy.from_parts(domain, parts).measure(

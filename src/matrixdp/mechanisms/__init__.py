@@ -37,7 +37,7 @@ from matrixdp.selection.compose.whole_table import product_choice
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.opt_0 import rotated
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram
 from matrixdp.selection.problem.kron_sum import KronSum, check_table
 from matrixdp.selection.problem.residual_traces import marginal_spectrum
@@ -59,6 +59,7 @@ from matrixdp.selection.selection import Certificate, Choice
 from matrixdp.selection.starting_points import generator
 
 __all__ = [
+    "GAP",
     "LIMITS",
     "MECHANISMS",
     "NO_BOUND",

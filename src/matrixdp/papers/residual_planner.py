@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.errors import WorkloadError
 from matrixdp.mechanisms import (
-    LIMITS,
+    GAP,
     Choice,
     Construction,
     ConvexOptions,
@@ -67,11 +67,11 @@ def select_residual_planner(workload: Workload, noise: Noise) -> Choice:
         raise WorkloadError(
             "workload: residualplanner answers marginals only; use residualplanner-plus or querysmasher"
         )
-    return select_by_decomposition(workload, noise, "residualplanner", LIMITS.gap)
+    return select_by_decomposition(workload, noise, "residualplanner", GAP)
 
 
 def select_residual_planner_plus(
-    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = LIMITS.gap
+    workload: Workload, noise: Noise, bases: Mapping[str, ArrayLike] | None = None, gap: float = GAP
 ) -> Choice:
     """Select by ResidualPlanner+: one given strategy for each attribute, its mean removed, everywhere.
 

@@ -20,7 +20,7 @@ from matrixdp.plan import Plan, Split
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
 from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.problem.reduce import Reduced, reduce
@@ -47,6 +47,8 @@ _EXTREME = 1e-50
 
 #: What was proved for a workload, as long as it is used, by the way of its proof.
 _PROVED: WeakKeyDictionary[Workload, dict[str, Bound]] = WeakKeyDictionary()
+#: Percent less error that another strategy may have, from which trying others is advised.
+_MUCH = 5.0
 
 
 @dataclass(frozen=True)
@@ -187,8 +189,8 @@ class _Search:
         waiting: list[tuple[float, Rule]] = []
         for rule in RULES[self.trials.noise.norm]:
             status, why = rule.refusal(self.trials.facts)
-            if not status and rule.gap is not None and self.gap <= rule.gap:
-                status, why = "skipped", f"what was found is within {100 * rule.gap:.2g}% of the lower bound"
+            if not status and rule.gap and self.gap <= (enough := float(getattr(LIMITS, rule.gap))):
+                status, why = "skipped", f"what was found is within {100 * enough:.2g}% of the lower bound"
             if status:
                 self.note(rule.mechanism, status, why)
             elif rule.gain is None:
@@ -211,7 +213,7 @@ class _Search:
             noise = self.trials.noise
             raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")
         losses = {name: choice[1].loss for name, choice in self.found.items()}
-        best = min(losses, key=lambda name: losses[name] * (1.0 + 2.0 * LIMITS.gap * (name == "dense")))
+        best = min(losses, key=lambda name: losses[name] * (1.0 + 2.0 * GAP * (name == "dense")))
         plan, certificate = self.found[best]
         if "dense" in self.found:
             whole = self.found["dense"][1]
@@ -248,7 +250,7 @@ def _reason(candidates: tuple[Candidate, ...], gap: float | None) -> str:
         return "at the lower bound, before rounding to integers"
     share = 100 * (1 - (1 + gap) ** -0.5)
     near = f"within {share:.2g}% of the lower bound before rounding to integers; no other was tried"
-    return near + ("; `matrixdp compare` tries others" if share >= LIMITS.auto_much else "")
+    return near + ("; `matrixdp compare` tries others" if share >= _MUCH else "")
 
 
 def check_mechanism(name: str, options: Mapping[str, object]) -> None:

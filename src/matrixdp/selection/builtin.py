@@ -14,7 +14,7 @@ from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.gram.opt_0 import Rows
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.registry import Mechanism, Options, Task, option, register
 from matrixdp.selection.rules import Facts
@@ -37,7 +37,7 @@ _SEED = "of the searches that start from random points; equal seeds give equal s
 class ConvexOptions(Options):
     """What mechanisms that solve convex problems can be told."""
 
-    gap: float = option(LIMITS.gap, "relative gap of every certified problem")
+    gap: float = option(GAP, "relative gap of every certified problem")
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def _one_product_loss(task: Task[PIdentityOptions]) -> float:
     return task.noise.variance_factor * solve_kron(terms, task.noise, effort="fast").loss
 
 
-_TABLE: Mapping[str, float] = {"table": LIMITS.max_table_cells}
-_DENSE: Mapping[str, float] = {**_TABLE, "joint": LIMITS.max_dense_cells, "factor": LIMITS.max_dense_cells}
+_TABLE: Mapping[str, str | float] = {"table": "max_table_cells"}
+_DENSE: Mapping[str, str | float] = {**_TABLE, "joint": "max_dense_cells", "factor": "max_dense_cells"}
 
 
 def _table(
@@ -132,7 +132,7 @@ def _table(
     source: str,
     options: type[ConvexOptions],
     method: str,
-    limits: Mapping[str, float],
+    limits: Mapping[str, str | float],
     norms: tuple[int, ...] = _BOTH,
     trial: Callable[[Task[Any]], float] | None = None,
 ) -> None:
@@ -155,7 +155,7 @@ def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
     return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
-_MARGINALS = {"marginal": LIMITS.max_table_cells}
+_MARGINALS = {"marginal": "max_table_cells"}
 
 _table(
     "dense",
@@ -170,7 +170,7 @@ _table(
     "one product of bases with weighted rows, bases and weights optimized together",
     ConvexOptions,
     "weighted product",
-    {"joint": LIMITS.max_free_cells, "attribute": LIMITS.max_axis_values, "factor": LIMITS.max_axis_values},
+    {"joint": "max_free_cells", "attribute": "max_axis_values", "factor": "max_axis_values"},
     _GAUSSIAN,
 )
 _table(
@@ -178,7 +178,7 @@ _table(
     "McKenna et al. 2018, section 5.2: one explicit strategy on the whole table; starts of ours",
     PIdentityOptions,
     "optimum",
-    {"joint": LIMITS.axis_cells},
+    {"joint": "axis_cells"},
 )
 _table(
     "opt-kron",
@@ -197,7 +197,7 @@ register(
         _BOTH,
         UnionOptions,
         _opt_plus,
-        {"marginal": LIMITS.max_table_cells},
+        {"marginal": "max_table_cells"},
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
         reduces=True,
     )
@@ -209,7 +209,7 @@ register(
         _BOTH,
         MarginalsOptions,
         lambda task: select_marginals(task.workload, task.noise, **_covering(task)),
-        {**_MARGINALS, "subsets": LIMITS.max_pieces},
+        {**_MARGINALS, "subsets": "max_pieces"},
         reduces=True,
     )
 )
@@ -222,9 +222,9 @@ register(
         lambda task: select_generalized_marginals(task.workload, task.noise, **_covering(task)),
         {
             **_MARGINALS,
-            "subsets": LIMITS.max_axis_pieces,
-            "strategy": LIMITS.axis_cells,
-            "written": LIMITS.max_axis_entries,
+            "subsets": "max_axis_pieces",
+            "strategy": "axis_cells",
+            "written": "max_axis_entries",
         },
         lambda task: first_generalized_loss(task.workload, task.noise),
         reduces=True,

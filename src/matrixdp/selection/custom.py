@@ -62,6 +62,12 @@ GIVEN = "given"
 """What strategies that were given, not selected, have instead of a mechanism."""
 
 Array = NDArray[np.float64]
+#: A common denominator is sought for at most so many different numbers of a matrix.
+_MOST_NUMBERS = 4_096
+#: The most entries of a strategy that is given.
+MAX_GIVEN_ENTRIES = 50_000_000
+#: Several parts are one matrix up to so many cells.
+MAX_STACKED_CELLS = 2_048
 
 
 @final
@@ -118,10 +124,10 @@ def given_part(group: Group, share: float) -> GivenPart:
 
 
 def _check_written(name: str, rows: int, columns: int) -> None:
-    if rows * columns > LIMITS.max_given_entries:
+    if rows * columns > MAX_GIVEN_ENTRIES:
         raise TooLargeError(
             f"{name}: a matrix of {rows} rows and {columns} columns would be measured; the limit is "
-            f"{LIMITS.max_given_entries:,} entries. Give it as a product, a set for each attribute"
+            f"{MAX_GIVEN_ENTRIES:,} entries. Give it as a product, a set for each attribute"
         )
 
 
@@ -142,7 +148,7 @@ def exact_integers(rows: Array) -> NDArray[np.int64] | None:
     scale = 1
     if (numbers != np.rint(numbers)).any():
         scale = 0
-        if len(numbers) <= LIMITS.most_numbers:
+        if len(numbers) <= _MOST_NUMBERS:
             scale = math.lcm(*(Fraction(repr(float(number))).denominator for number in numbers))
             scale = 0 if scale * Fraction(float(numbers[-1])) >= _MOST_EXACT else scale
     elif numbers[-1] >= 2.0**53:
@@ -189,7 +195,7 @@ def given_plan(domain: Domain, parts: Sequence[GivenPart], noise: Noise) -> Plan
     if not names:  # every part measures the total: together, once
         return Direct(domain, (measured[0].at_cost(noise),), noise)
     cells, rows = domain.cells(names), sum(part.rows for part in measured)
-    if cells <= LIMITS.max_stacked_cells and rows * cells <= LIMITS.written_entries:
+    if cells <= MAX_STACKED_CELLS and rows * cells <= LIMITS.written_entries:
         with _measurable("the strategy"):
             block = Block(names, _stacked(domain, names, parts, noise))
         return Direct(domain, (Part(names, (block,), 1.0).at_cost(noise),), noise)

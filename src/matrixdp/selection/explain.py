@@ -13,7 +13,7 @@ from matrixdp.selection.compose.decomposition import sub_solver_for
 from matrixdp.selection.compose.joint_tables import joint_pairs
 from matrixdp.selection.compose.sub_solver import NO_METHOD, SubSolver
 from matrixdp.selection.compose.weight_vectors import uniform_weights
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.registry import given_options, mechanism_named
@@ -134,7 +134,7 @@ def _candidates(facts: Facts) -> tuple[Candidate, ...]:
         if alone and not status:
             status, why = "skipped", alone
         elif not status:
-            status, why = "tried" if rule.gap is None and rule.gain is None else "tried if needed", rule.when
+            status, why = "tried" if not rule.gap and rule.gain is None else "tried if needed", rule.when
             alone = f"{rule.mechanism} is tried {rule.when}" if rule.alone else ""
         known = found.get(rule.mechanism)
         if known is None or not known.status.startswith("tried"):
@@ -159,7 +159,7 @@ def part_methods(
     [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
     split = split_workload(workload, pair=True)
-    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, LIMITS.gap, sub_solver)
+    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, GAP, sub_solver)
     pairs = joint_pairs(workload) if tables and sub_solver != "product" else ()
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []

@@ -32,6 +32,9 @@ Progress = Callable[[str, float | None], None]
 #: What a group weighs at least, as a share of the heaviest, lest solvers lose it; a factor of the whole group
 #: above the other takes too much from the lower bound.
 _TOLD_APART, _MOST_RAISED = 1e-13, 1e-3
+#: Without a bound it stops where so many reweightings have gained less than this.
+_PATIENCE = 12
+_GAIN = 5e-3
 
 
 @dataclass(eq=False)
@@ -174,9 +177,7 @@ def select_minimax(
         history.append(least)
         if bound is not None and least <= bound * (1.0 + LIMITS.loose_gap):
             break
-        stalled = len(history) > LIMITS.minimax_patience and least > history[-1 - LIMITS.minimax_patience] * (
-            1.0 - LIMITS.minimax_gain
-        )
+        stalled = len(history) > _PATIENCE and least > history[-1 - _PATIENCE] * (1.0 - _GAIN)
         if bound is None and stalled:
             break
         for item, values in zip(weights, found, strict=True):

@@ -238,9 +238,9 @@ class Mechanism(Generic[O]):
         The class of its options, each with a default.
     select : callable
         From a task to a plan and its certificate.
-    limits : mapping of str to float
+    limits : mapping of str to str or float
         How large a workload it takes, by the names of `matrixdp.selection.rules.SIZES`: ``auto`` does not try
-        it on a larger one.
+        it on a larger one. Each is a number, or the name of one of `matrixdp.selection.limits.Limits`.
     trial : callable, optional
         From a task to the loss that a fast search finds; its full search takes long.
     reduces : bool
@@ -253,7 +253,7 @@ class Mechanism(Generic[O]):
     norms: tuple[int, ...]
     options: type[O]
     select: Callable[[Task[O]], tuple[Plan, Certificate]]
-    limits: Mapping[str, float] = field(default_factory=dict)
+    limits: Mapping[str, str | float] = field(default_factory=dict)
     trial: Callable[[Task[O]], float] | None = None
     reduces: bool = False
 

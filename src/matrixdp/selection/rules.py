@@ -73,16 +73,17 @@ class Facts:
             self._known[name] = SIZES[name][1](self)
         return self._known[name]
 
-    def beyond(self, limits: Mapping[str, float], memory: bool = True) -> str:
+    def beyond(self, limits: Mapping[str, str | float], memory: bool = True) -> str:
         """Return which of some limits the workload exceeds, or nothing; by default those of memory too."""
-        for name, most in limits.items():
+        for name, limit in limits.items():
+            most = float(getattr(LIMITS, limit)) if isinstance(limit, str) else limit
             if memory and name in _MATRICES:
                 most = min(most, most_cells())
             if self.size(name) > most:
                 return f"{size_in_words(self.size(name))} {SIZES[name][0]}; the limit is {most:,.0f}"
         return ""
 
-    def check(self, mechanism: str, limits: Mapping[str, float]) -> None:
+    def check(self, mechanism: str, limits: Mapping[str, str | float]) -> None:
         """Raise TooLargeError if the workload exceeds a limit of a mechanism, those of memory aside."""
         excess = self.beyond(limits, memory=False)
         if excess:
@@ -166,10 +167,11 @@ class Rule:
     mechanism : str
     unless : callable
         Why it cannot win on a workload, or nothing.
-    limits : mapping of str to float
-        `SIZES` up to which it is compared, beside the limits of the mechanism itself.
-    gap : float, optional
-        It is left out where what was found before is proved within this of the lower bound.
+    limits : mapping of str to str or float
+        `SIZES` up to which it is compared, beside the limits of the mechanism itself: names of `Limits`, or
+        numbers.
+    gap : str
+        It is left out where what was found before is proved within this limit of the lower bound.
     alone : str
         Why nothing else is tried where it fits; empty where others are.
     gain : float, optional
@@ -179,8 +181,8 @@ class Rule:
 
     mechanism: str
     unless: Callable[[Facts], str] = lambda _: ""
-    limits: Mapping[str, float] = field(default_factory=dict)
-    gap: float | None = None
+    limits: Mapping[str, str | float] = field(default_factory=dict)
+    gap: str = ""
     alone: str = ""
     gain: float | None = None
 
@@ -189,8 +191,9 @@ class Rule:
         """When it is searched, for those who read a choice before it is made."""
         if self.alone:
             return f"alone: {self.alone}"
-        if self.gap is not None:
-            return f"unless what is found before is proved within {100 * self.gap:.2g}% of the lower bound"
+        if self.gap:
+            share = 100 * float(getattr(LIMITS, self.gap))
+            return f"unless what is found before is proved within {share:.2g}% of the lower bound"
         if self.gain is not None:
             return f"if a fast trial comes within a factor of {self.gain:g} of the least error found"
         return "in any case"
@@ -260,24 +263,14 @@ RULES: dict[int, tuple[Rule, ...]] = {
         # one product is measured as it is: its strategy has one part
         Rule("dense", unless=_a_product, alone="no other strategy has less error"),
         Rule("residual"),
-        Rule(
-            "dense",
-            unless=_joint_small,
-            limits={"joint": LIMITS.max_compared_cells},
-            gap=LIMITS.rules_settled,
-        ),
+        Rule("dense", unless=_joint_small, limits={"joint": "max_compared_cells"}, gap="rules_settled"),
         Rule(
             "weighted-product",
             unless=_weighted,
-            limits={"table": LIMITS.max_table_rows},
-            gap=LIMITS.rules_worthwhile,
+            limits={"table": "max_table_rows"},
+            gap="rules_worthwhile",
         ),
-        Rule(
-            "opt-kron",
-            unless=_one_product,
-            limits={"table": LIMITS.max_product_cells},
-            gap=LIMITS.rules_worthwhile,
-        ),
+        Rule("opt-kron", unless=_one_product, limits={"table": "max_product_cells"}, gap="rules_worthwhile"),
     ),
     1: (
         Rule("opt-m"),

@@ -30,7 +30,7 @@ from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import certify_decomposition, solve_classes, sub_solver_for
 from matrixdp.selection.compose.rounding import BITS
 from matrixdp.selection.compose.weight_vectors import optimized_weights
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.merge_groups import GivenGroups, merge_groups
 from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.problem.residuals import Pieces, split_workload
@@ -49,7 +49,7 @@ def select_series(
     noise: Noise,
     *,
     neighbours: str = "add_remove",
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     progress: Progress = silent,
 ) -> Selection:
     """Select a strategy whose rows can be measured one period after another.
@@ -94,7 +94,7 @@ def select_series(
             plan, certificate = _decomposed(asked, attribute, noise, gap, progress)
         else:
             plan, certificate = _triangular(asked, attribute, noise, progress)
-        if certificate.gap is None or certificate.gap > LIMITS.gap:
+        if certificate.gap is None or certificate.gap > GAP:
             trials = Trials(asked, noise, {"gap": gap})
             small = trials.facts.small
             certificate = with_bound(certificate, trials.whole_bound() if small else trials.lower_bound())

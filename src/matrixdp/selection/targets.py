@@ -11,10 +11,11 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets, largest_value
-from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups
 
 __all__ = ["TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]
+#: Groups without one may have standard errors this many times the largest.
+OTHER_GROUPS = 10.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     """Return the workload with groups weighted such that the largest weight x variance is what matters.
 
     A group with target t has weight 1 / t^2, so that all targets are met at privacy cost 1 if the largest
-    weighted variance is at most 1. Other groups count as if their target were `LIMITS.other_groups` times the
+    weighted variance is at most 1. Other groups count as if their target were `OTHER_GROUPS` times the
     largest, and sums of values are compared in their largest value. Weights of the workload itself have no
     influence.
 
@@ -54,7 +55,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     units = [largest_value(group) or 1.0 for group in workload]
     largest = max((target or 0.0) / unit for target, unit in zip(found, units, strict=True))
     groups = [
-        replace(group, weight=(target or LIMITS.other_groups * largest * unit) ** -2.0, query_weights=None)
+        replace(group, weight=(target or OTHER_GROUPS * largest * unit) ** -2.0, query_weights=None)
         for group, target, unit in zip(workload, found, units, strict=True)
     ]
     return Workload(workload.domain, GivenGroups(tuple(groups)))

@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 #: and C and between B and E; each by number, -1 where there is none.
 Code = tuple[int, int, int, int, int, int]
 _Operand = tuple[Array, list[int]]
+#: How far a matrix may be from the diagonal one that it is taken for, as far as vectors tell.
+_SAME_TRACES = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +93,7 @@ class Covariance:
             multiples.append(float(expected @ seen) / float(expected @ expected))
             apart = float(np.linalg.norm(seen - multiples[0] * expected))
             away = max(away, apart / max(float(np.linalg.norm(seen)), np.finfo(float).tiny))
-        return (multiples[0] * self.shape, away * len(places) ** 0.5) if away <= LIMITS.traces_same else None
+        return (multiples[0] * self.shape, away * len(places) ** 0.5) if away <= _SAME_TRACES else None
 
 
 @dataclass(frozen=True, eq=False)

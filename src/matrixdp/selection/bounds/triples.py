@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.bounds.lattice import Lattice, Places
 from matrixdp.selection.bounds.traces import Code, Share, Traces
-from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Split
 
 __all__ = ["ClassTerms", "Operator", "best_scales"]
 
 Array = NDArray[np.float64]
+#: The most entries of the tables by subset and attribute; traces that do not fall apart by attribute (with
+#: 5,000 the bound of two products each pair came out 90% low); pairs of subsets looked through; triples.
+MOST_ENTRIES = 30_000_000
+MOST_TIED = 200
+MOST_LOOKS = 100_000_000
+MOST_TRIPLES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +90,8 @@ class Operator:
         lattice = self.lattice
         most, attributes = max(len(one.terms) for one in self.classes), len(lattice.types)
         entries = len(lattice.classes) * attributes * most
-        if entries > LIMITS.most_entries:
-            raise TooLargeError(
-                f"a bound over tables of {entries} entries; the limit is {LIMITS.most_entries}"
-            )
+        if entries > MOST_ENTRIES:
+            raise TooLargeError(f"a bound over tables of {entries} entries; the limit is {MOST_ENTRIES}")
         self.coefficients = np.zeros((len(lattice.classes), most))
         self.slots = np.full((len(lattice.classes), most, attributes), -1, dtype=np.int64)
         self._found = np.full((len(lattice.classes), attributes), -1, dtype=np.int64)
@@ -117,9 +120,9 @@ class Operator:
             if measured[place]
         ]
         looks = sum(lattice.looks(place) for place, *_ in chosen)
-        if looks * most**2 > LIMITS.most_looks:
+        if looks * most**2 > MOST_LOOKS:
             raise TooLargeError(
-                f"a bound of {looks} pairs of marginals; the limit is {LIMITS.most_looks // most**2}"
+                f"a bound of {looks} pairs of marginals; the limit is {MOST_LOOKS // most**2}"
             )
         base = lattice.members.shape[1] + 1
         #: T1 by sector and the order of the subset, and T2 by sector and the orders of the three subsets.
@@ -140,8 +143,8 @@ class Operator:
                 values = scales * self.coefficients[with_second, m] * self.coefficients[with_third, k]
                 kept = np.flatnonzero(values)
                 triples += len(kept)
-                if triples > LIMITS.most_triples:
-                    raise TooLargeError(f"a bound of more than {LIMITS.most_triples} triples of marginals")
+                if triples > MOST_TRIPLES:
+                    raise TooLargeError(f"a bound of more than {MOST_TRIPLES} triples of marginals")
                 if len(kept):
                     codes = self._coded(place, near[:, kept], m, k)
                     parts.append((values[kept], orders[kept], opposite[kept], codes))
@@ -182,8 +185,8 @@ class Operator:
         if codes not in self._numbers:
             tied = any(map(self.traces.tied, codes))
             self._rings += tied
-            if self._rings > LIMITS.most_tied:
-                raise TooLargeError(f"a bound of more than {LIMITS.most_tied} joint traces")
+            if self._rings > MOST_TIED:
+                raise TooLargeError(f"a bound of more than {MOST_TIED} joint traces")
             self._numbers[codes] = len(self._shares)
             self._shares.append(self.traces.tied_share(codes) if tied else self.traces.share(codes[0]))
         return self._numbers[codes]

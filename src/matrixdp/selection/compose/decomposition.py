@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, MutableMapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import EVERY, Factor, Solver
 from matrixdp.selection.gram.opt_0 import LaplaceSolver
 from matrixdp.selection.gram.singular_values import svd_bound_gram
-from matrixdp.selection.limits import LIMITS, Limits
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
 
@@ -81,17 +82,9 @@ def sub_solver_for(
     gap = max(gap, LIMITS.fast_gap) if fast else gap
     if noise.norm == 1:
         searching: Solver = LaplaceSolver(gap, "fast" if fast else "full", seed)
-        return SubSolver(
-            pieces, noise, searching, limits=Limits(joint_cells=LIMITS.searched_cells), sub_solver=sub_solver
-        )
-    return SubSolver(
-        pieces,
-        noise,
-        ConvexSolver(gap),
-        limits=Limits(joint_cells=LIMITS.joint_cells),
-        sub_solver=sub_solver,
-        construction=construction,
-    )
+        limits = replace(LIMITS, joint_cells=LIMITS.searched_cells)
+        return SubSolver(pieces, noise, searching, limits, sub_solver=sub_solver)
+    return SubSolver(pieces, noise, ConvexSolver(gap), sub_solver=sub_solver, construction=construction)
 
 
 def solve_classes(
@@ -160,9 +153,8 @@ def certify_decomposition(
         bound = _gaussian_bound(split, solver, solved)
     else:
         pieces = Pieces(split, uniform_weights(split))
-        gaussian = SubSolver(
-            pieces, GAUSSIAN, ConvexSolver(gap), limits=Limits(joint_cells=LIMITS.searched_cells, row_cells=0)
-        )
+        limits = replace(LIMITS, joint_cells=LIMITS.searched_cells, row_cells=0)
+        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), limits)
         bound = None
         if not split.explicit:
             bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))

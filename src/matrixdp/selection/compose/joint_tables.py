@@ -60,6 +60,15 @@ __all__ = ["Design", "DesignTable", "Role", "design_jointly", "joint_pairs", "se
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 Progress = Callable[[str, float | None], None]
+#: Eigenvalues of C'C below this are lifted to it; such directions fade, and never vanish.
+_FLOOR = 1e-11
+#: Cells of a table of pairs: a matrix of as many columns takes half a gigabyte.
+_MAX_DESIGNED_CELLS = 8_000
+#: A table of more independent queries is not designed whole.
+_MAX_TABLE_RANK = 600
+#: The most unknowns of one-way marginals: exchangeable ones counted once, and all of them.
+_MAX_SEARCHED_UNKNOWNS = 1_500
+_MAX_SHARED_UNKNOWNS = 4_000
 
 
 def joint_pairs(workload: Workload) -> list[Names]:
@@ -92,10 +101,10 @@ def joint_pairs(workload: Workload) -> list[Names]:
         cells, rank = math.prod(sizes), sum(group.queries for group in groups[pair]) + sum(sizes) - 1
         if any(set(pair) < set(group.attributes) for group in workload):
             rank = cells
-        if cells > LIMITS.max_designed_cells or min(rank, cells) > LIMITS.max_table_rank or 1 in sizes:
+        if cells > _MAX_DESIGNED_CELLS or min(rank, cells) > _MAX_TABLE_RANK or 1 in sizes:
             return []
     unknowns = sum(workload.domain[name].size - 1 for name in {name for pair in pairs for name in pair})
-    return pairs if unknowns <= LIMITS.max_shared_unknowns else []
+    return pairs if unknowns <= _MAX_SHARED_UNKNOWNS else []
 
 
 def select_jointly(
@@ -287,7 +296,7 @@ def _problem(
         if own.get((first,)):
             gram += KronSum.of(domain, own[first,]).dense([first])
         roles.append(Role(len(gram), counts[role], gram))
-    if sum(role.size - 1 for role in roles) > LIMITS.max_searched_unknowns:
+    if sum(role.size - 1 for role in roles) > _MAX_SEARCHED_UNKNOWNS:
         return None
     tables = []
     for one, queries in found:
@@ -423,7 +432,7 @@ class _Table:
     def solve(self, gram: Array, gap: float) -> Factor:
         """Solve the table's own problem for the Gram matrix C'C of coefficients in the basis."""
         values, vectors = scipy.linalg.eigh(gram, driver="evd", check_finite=False)
-        roots = np.sqrt(np.maximum(values, LIMITS.joint_tables_floor * values[-1]))
+        roots = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
         start = None if self.factor is None else self.factor.dual
         self.factor = solve_rows((vectors * roots).T @ self.basis, gap, start)
         return self.factor

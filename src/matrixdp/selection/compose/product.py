@@ -31,7 +31,7 @@ from matrixdp.noise import Noise
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, energies
 
 __all__ = [
@@ -51,6 +51,17 @@ _POWERS = (30.0, 300.0)
 Array = NDArray[np.float64]
 
 AS_MANY_AS_PAY = Rows()
+#: Tolerance of a descent over free bases.
+_FREE_TOLERANCE = 2e-9
+#: After a round a loss this many times what is wanted does not fall to it.
+_HOPELESS = 1.3
+#: Evaluations of a descent over bases, and steps of one over row weights.
+_DESCENT_STEPS = 400
+#: Rounds of alternation, and of each start before the best goes on.
+_SWEEPS = 12
+_FIRST_SWEEPS = 3
+#: Multiplications of all descents over bases together.
+_MOST_DESCENT_WORK = 2e10
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +171,7 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
     over the cells to start from.
     """
     best, least, bound = y, math.inf, 0.0
-    for _ in range(LIMITS.descent_steps):
+    for _ in range(_DESCENT_STEPS):
         pull = y
         for axis, square in enumerate(squares):
             pull = along(pull, axis, square)
@@ -213,7 +224,7 @@ def solve_structured(
 
     if start is None:
         start = [solve(axis, terms.unknown, None) for axis in range(len(terms.sizes))]
-    factors, loss, _ = alternate(solve, start, math.inf, LIMITS.product_sweeps, LIMITS.gain)
+    factors, loss, _ = alternate(solve, start, math.inf, _SWEEPS, LIMITS.gain)
     plain = Product(tuple(factors), loss)
     if not (weigh_rows and solver.optimal):
         return plain
@@ -244,7 +255,7 @@ def solve_kron(
     terms: KronSum,
     noise: Noise,
     *,
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     seed: int = 0,
     effort: str = "full",
     start: Sequence[Factor | None] | None = None,
@@ -300,12 +311,12 @@ def solve_kron(
         loss = terms.loss([factor.estimator for factor in begin])
         if worth < math.inf:
             begin, loss, _ = alternate(fast, begin, loss, 1, LIMITS.first_gain)
-            if loss > LIMITS.product_hopeless * worth:
+            if loss > _HOPELESS * worth:
                 return Product(tuple(begin), loss)
-        first.append(alternate(fast, begin, loss, LIMITS.first_sweeps, LIMITS.first_gain))
+        first.append(alternate(fast, begin, loss, _FIRST_SWEEPS, LIMITS.first_gain))
     known, loss, settled = min(first, key=lambda item: item[1])
     if not settled:
-        known, loss, _ = alternate(fast, known, loss, LIMITS.product_sweeps, LIMITS.first_gain)
+        known, loss, _ = alternate(fast, known, loss, _SWEEPS, LIMITS.first_gain)
     if effort == "full" and noise.norm == 1:
         for axis in axes:
             improved = solve(axis, [factor.estimator for factor in known], known[axis])
@@ -466,8 +477,8 @@ def free_bases(terms: KronSum, start: Product) -> Product:
     error = _Error(terms)
     shape = tuple(factor.height for factor in start.factors)
     steps = min(
-        LIMITS.descent_steps,
-        int(LIMITS.product_most_work / error.work / len(_POWERS)),
+        _DESCENT_STEPS,
+        int(_MOST_DESCENT_WORK / error.work / len(_POWERS)),
     )
     if shape != error.shape or steps < 1:
         return start
@@ -476,7 +487,7 @@ def free_bases(terms: KronSum, start: Product) -> Product:
     flat = error.flat(bases, logs)
     for power in _POWERS:
         flat = descend(
-            partial(error, power=power), flat, Effort(steps, LIMITS.free_tolerance, 1e-5, evaluations=steps)
+            partial(error, power=power), flat, Effort(steps, _FREE_TOLERANCE, 1e-5, evaluations=steps)
         )
     bases, logs = error.split(flat)
     rows, weights = [], np.exp(logs)

@@ -55,6 +55,12 @@ Array = NDArray[np.float64]
 BITS = 14
 #: The same for L1 norms, to which the rounding errors of all rows add up.
 SUM_BITS = 18
+#: How far missing directions may be from orthogonal to the rows, beside the longest of these.
+_ORTHOGONAL = 1e-10
+#: Up to this share of the rows of a large factor, missing directions are found without its factorization;
+#: from so many on every cell is measured weakly instead.
+_FEW_MISSING = 0.25
+_MANY_MISSING = 256
 
 
 def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> MeasuredMatrix:
@@ -249,7 +255,7 @@ def _outside_of_large(factor: Factor) -> Array | None:
     """
     rows = factor.rows
     missing = factor.cells - len(rows)
-    if not 0 < missing <= LIMITS.few_missing * len(rows):
+    if not 0 < missing <= _FEW_MISSING * len(rows):
         return None
     # frequencies that rise along the cells are as good as random numbers
     found = np.cos(np.multiply.outer(np.sqrt(np.arange(missing) + 2.0), np.arange(factor.cells) ** 2))
@@ -258,7 +264,7 @@ def _outside_of_large(factor: Factor) -> Array | None:
     away = float(np.abs(found @ rows.T).max())
     return (
         np.ascontiguousarray(found)
-        if away <= LIMITS.rounding_orthogonal * float(np.linalg.norm(rows, axis=1).max())
+        if away <= _ORTHOGONAL * float(np.linalg.norm(rows, axis=1).max())
         else None
     )
 
@@ -322,7 +328,7 @@ def _rounded(
     else:
         spread = float((outside * outside).sum(axis=0).max())
         weight = math.sqrt(scale * math.sqrt(missing / (12.0 * spread)))
-    few = noise.norm == 2 and missing >= rank and missing >= LIMITS.many_missing
+    few = noise.norm == 2 and missing >= rank and missing >= _MANY_MISSING
     # every cell, measured weakly, proves the rank and is solved for without a factorization of that size
     extension = np.rint(weight) * np.eye(factor.shape[1]) if few else np.rint(weight * outside)
     entries = np.vstack([rows, extension]).astype(np.int64)

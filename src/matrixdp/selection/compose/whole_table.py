@@ -33,7 +33,7 @@ from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.grams import Gram
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
@@ -53,7 +53,7 @@ def select_table(
     noise: Noise,
     method: str = "optimum",
     *,
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     seed: int = 0,
     rows: Rows = AS_MANY_AS_PAY,
     progress: Progress | None = None,

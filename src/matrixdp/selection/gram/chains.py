@@ -51,6 +51,13 @@ _MEMORY = 6
 _NO_PART = 1e-16
 
 Array = NDArray[np.float64]
+#: How far the Gram matrix of what was solved may be from the one that was asked for.
+_SOLVED = 1e-8
+#: Smaller relative differences of products have lost too many digits.
+_CANCELLED = 1e-6
+#: Larger ones start from a grid of every so many values.
+_MIN_REFINED_CELLS = 1_024
+_COARSER = 4
 
 
 @dataclass(frozen=True)
@@ -263,7 +270,7 @@ def _green(gram: Array) -> Chain | None:
         return None
     u, v = factors
     cross = u[1:] * v[:-1] - u[:-1] * v[1:]
-    if not (cross > LIMITS.chains_cancelled * u[1:] * v[:-1]).all():
+    if not (cross > _CANCELLED * u[1:] * v[:-1]).all():
         return None
     middle = np.empty(len(gram))
     middle[0] = u[1] / (u[0] * cross[0])
@@ -356,14 +363,14 @@ def _stands_for(spectrum: Spectrum, gram: Array) -> bool:
     probe = 1.0 + np.cos(np.arange(len(gram)))
     seen = gram @ probe
     away = spectrum.loadings @ (spectrum.loadings.T @ probe) - seen
-    return float(np.abs(away).max()) <= LIMITS.chains_solved * float(np.abs(seen).max())
+    return float(np.abs(away).max()) <= _SOLVED * float(np.abs(seen).max())
 
 
 def _start(gram: Array, chain: Chain | Bridge | DenseSpectra) -> Array:
     """Return a distribution to start from: for large chains the optimum on a coarser grid."""
     size = len(gram)
-    if size >= LIMITS.min_refined_cells and isinstance(chain, Chain):
-        places = np.rint(grid(size, size // LIMITS.chains_coarser)).astype(np.intp)
+    if size >= _MIN_REFINED_CELLS and isinstance(chain, Chain):
+        places = np.rint(grid(size, size // _COARSER)).astype(np.intp)
         inner = gram[np.ix_(places, places)]
         coarser = chain_of(inner)
         if coarser is not None:

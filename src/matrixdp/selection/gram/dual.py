@@ -24,11 +24,16 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 
 __all__ = ["DesignPoint", "solve_dual"]
 
 Array = NDArray[np.float64]
+#: Eigenvalues of M below this are lifted to it. They only arise off the optimum: below `Limits.rank`, so that
+#: no optimum changes.
+_FLOOR = 1e-15
+#: A start whose error is more than so many times its bound is worse than the uniform distribution.
+_USEFUL_START = 10.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ def _evaluate(blocks: Sequence[Array], y: Array) -> _Evaluation:
     for block in blocks:
         half = block * np.sqrt(y)
         values, vectors = scipy.linalg.eigh(half @ half.T, driver="evd", check_finite=False)
-        s = np.sqrt(np.maximum(values, LIMITS.dual_floor * values[-1]))
+        s = np.sqrt(np.maximum(values, _FLOOR * values[-1]))
         loading = block.T @ vectors
         diagonal += (loading * loading) @ (1.0 / s)
         trace += float(s.sum())
@@ -175,7 +180,7 @@ class _Search:
 
 def solve_dual(
     blocks: Sequence[Array],
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     start: Array | None = None,
 ) -> DesignPoint:
     """Maximize tr(M(p)^(1/2)) over distributions p, to a relative gap.
@@ -196,7 +201,7 @@ def solve_dual(
     p = uniform if start is None else np.maximum(start, 1e-9 / count)
     search = _Search(blocks, gap)
     evaluation = search.look(p)
-    if search.ratio > LIMITS.useful_start:  # the interior point would take long to leave the wrong corner
+    if search.ratio > _USEFUL_START:  # the interior point would take long to leave the wrong corner
         start, p = None, uniform
         evaluation = search.look(p)
     if start is None:

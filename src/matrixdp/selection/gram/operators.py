@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.selection.gram.chains import green_factors
-from matrixdp.selection.limits import LIMITS
 
 __all__ = ["GramOperator", "operator_of"]
 
@@ -25,6 +24,8 @@ _AT_ONCE = 1 << 15
 _MIN_PIECE = 128
 
 Array = NDArray[np.float64]
+#: Products with smaller Gram matrices are quick without structure.
+_MIN_OPERATOR_CELLS = 256
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def operator_of(gram: Array) -> GramOperator:
     True
     """
     diagonal = np.diagonal(gram).copy()
-    if len(gram) >= LIMITS.min_cells:
+    if len(gram) >= _MIN_OPERATOR_CELLS:
         factors = green_factors(gram)
         if factors is not None:
             return GramOperator(diagonal, _chained(*factors))

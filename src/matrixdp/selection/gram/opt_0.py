@@ -35,7 +35,7 @@ from matrixdp.selection.gram.p_identity import (
     total_start,
 )
 from matrixdp.selection.gram.singular_values import rank_of, singular_values
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.grams import distinct_cells
 from matrixdp.selection.starting_points import generator
 
@@ -58,6 +58,22 @@ Progress = Callable[[str, float | None], None]
 #: Of more cells, workloads of a rank below this share of them are rotated alone: the identity is measured for
 #: nothing beside so few rows.
 _LOW_RANK = 1 / 16
+#: Beyond this many cells searches are cut short.
+_LARGE_CELLS = 2_048
+#: Workloads of this rank and more are not rotated: the sensitivity of many rows stays far above 1. Rotation
+#: gains 17% at rank 6.
+_ROTATED_ROWS = 256
+#: Rows of the Gaussian optimum that a start takes.
+_MOST_PARTS = 32
+#: Bytes of the strategies that are remembered, and of a Gram matrix that is looked up.
+_MOST_BYTES = 64_000_000
+_MOST_GRAM_BYTES = 16_000_000
+#: Families of starts that are refined beside a known strategy, and where there are many cells.
+_FOLLOWED = 8
+_FEW_FOLLOWED = 3
+#: Pairs of rows that are rotated, in all and for each pair.
+_ROTATIONS = 10_000
+_SWEEPS = 40
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,7 @@ def solve_axis(
     gram: Array,
     noise: Noise,
     *,
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     seed: int = 0,
     restarts: int | None = None,
     start: Factor | None = None,
@@ -241,7 +257,7 @@ def _search(
     p: int | None,
 ) -> Factor:
     size = len(gram)
-    fast, large = effort == "fast", size > LIMITS.opt_0_large_cells
+    fast, large = effort == "fast", size > _LARGE_CELLS
     tolerance = 1e-6 if fast else 1e-8 if size <= LIMITS.searched_cells else 1e-7
     if fast and begin is not None:
         loss, theta = optimize(gram, begin, 30, 1e-5)
@@ -274,7 +290,7 @@ def _search(
         few = size > LIMITS.searched_cells
         screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
         # what a search goes on from is mostly the best there is: few others are worth a longer look
-        followed = LIMITS.few_followed if few else None if begin is None else LIMITS.opt_0_followed
+        followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
         loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
         if not fast and not large and theta.size:
             loss, theta = optimize(gram, theta, 300, 1e-9)
@@ -283,10 +299,10 @@ def _search(
         assert found is not None
         return found
     rows = design.rows
-    if len(rows) < min(size, LIMITS.rotated_rows):
+    if len(rows) < min(size, _ROTATED_ROWS):
         # few dimensions: their own rows, rotated, may cost less than any p-Identity strategy
         pairs = len(rows) * (len(rows) - 1) // 2
-        rows = rotated(rows, seed=seed, rotations=min(LIMITS.opt_0_rotations, LIMITS.opt_0_sweeps * pairs))
+        rows = rotated(rows, seed=seed, rotations=min(_ROTATIONS, _SWEEPS * pairs))
     norm = float(LAPLACE.column_norms(rows).max())
     turned = Factor(rows / norm, norm**2 * design.loss, bound)
     return turned if found is None or turned.loss < found.loss else found
@@ -294,7 +310,7 @@ def _search(
 
 def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
     """Return the Gaussian optimum and its bound, or where it takes long and shows little the SVD bound."""
-    if len(gram) > LIMITS.opt_0_large_cells:
+    if len(gram) > _LARGE_CELLS:
         values = singular_values(gram)
         if rank_of(values) > LIMITS.small_cells:
             return None, float(values.sum()) ** 2 / len(gram)
@@ -318,10 +334,10 @@ def _families(
     families.append([total_start(size)])
     if design is not None:
         rank = len(design.rows)
-        families.append([signed_parts(design.rows, min(max(1, size // 16), LIMITS.most_parts), 2.0)])
+        families.append([signed_parts(design.rows, min(max(1, size // 16), _MOST_PARTS), 2.0)])
         low = low_rank_starts(size, rank, seed)
         if low:
-            families.append([signed_parts(design.rows, min(rank, LIMITS.most_parts), 10.0)])
+            families.append([signed_parts(design.rows, min(rank, _MOST_PARTS), 10.0)])
         return families + low
     if size <= LIMITS.searched_cells:
         low = low_rank_starts(size, rank_of(singular_values(gram)), seed)
@@ -421,7 +437,7 @@ class LaplaceSolver:
     1.0
     """
 
-    gap: float = LIMITS.gap
+    gap: float = GAP
     effort: str = "full"
     seed: int = 0
     optimal: ClassVar[bool] = False
@@ -485,7 +501,7 @@ class Remembered:
     ([2.0, 6.0], 1)
     """
 
-    def __init__(self, most_bytes: int = LIMITS.most_bytes) -> None:
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._most, self._held = most_bytes, 0
         self._found: OrderedDict[Hashable, Factor] = OrderedDict()
         self._lock = Lock()
@@ -493,7 +509,7 @@ class Remembered:
     def solve(self, gram: Array, options: Hashable, solve: Callable[[Array], Factor]) -> Factor:
         """Return the solution of a Gram matrix, solved for its content scaled to a largest entry of 1."""
         peak = float(np.abs(gram).max(initial=0.0))
-        if gram.nbytes > LIMITS.most_gram_bytes or not 0.0 < peak < np.inf:
+        if gram.nbytes > _MOST_GRAM_BYTES or not 0.0 < peak < np.inf:
             return solve(gram)
         scaled = gram / peak
         # sums in another order differ in the last digits

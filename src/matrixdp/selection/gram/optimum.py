@@ -18,7 +18,7 @@ from matrixdp.exact.resources import blas_threads
 from matrixdp.selection.gram.chains import chain_of, chain_order, solve_chain, solve_large
 from matrixdp.selection.gram.dual import solve_dual
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 
 __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solve_rows", "symmetries_of"]
 
@@ -26,6 +26,10 @@ __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solv
 _EXTREME = 1e75
 
 Array = NDArray[np.float64]
+#: Classes of cells that trade places are looked for among so many cells, and given up past so many classes of
+#: less than two on average.
+_MANY_CELLS = 4
+_MOST_CLASSES = 8
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -88,7 +92,7 @@ def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[scipy.spa
 def solve_gram(
     gram: Array,
     sizes: Sequence[int] | None = None,
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     start: Array | None = None,
 ) -> Factor:
     """Return the certified optimum for an explicit Gram matrix of any rank, using the symmetries it has.
@@ -191,7 +195,7 @@ def _siblings(gram: Array) -> NDArray[np.intp] | None:
         apart[np.arange(len(places)), places] = False
         classes[places[~apart.any(axis=1)]] = found
         found += 1
-        if found > LIMITS.most_classes and np.count_nonzero(classes >= 0) < 2 * found:
+        if found > _MOST_CLASSES and np.count_nonzero(classes >= 0) < 2 * found:
             return None
     return classes if 1 < found <= size // 2 else None
 
@@ -203,7 +207,7 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
     """
     finite = 0.0 < float(np.abs(gram).max()) < math.inf
-    classes = _siblings(gram) if finite and len(gram) >= LIMITS.many_cells else None
+    classes = _siblings(gram) if finite and len(gram) >= _MANY_CELLS else None
     if classes is None:
         return None
     _, first, counts = np.unique(classes, return_index=True, return_counts=True)
@@ -335,7 +339,7 @@ def _solve_symmetric(
     return Factor(np.vstack(rows), point.primal, point.dual, (point.p / counts)[inverse])
 
 
-def solve_rows(rows: Array, gap: float = LIMITS.gap, start: Array | None = None) -> Factor:
+def solve_rows(rows: Array, gap: float = GAP, start: Array | None = None) -> Factor:
     """Return the certified optimum for explicit queries W of shape (m, N) with m < N, V = W'W.
 
     The factorizations are of size m, so N may be large.
@@ -360,7 +364,7 @@ def solve_rows(rows: Array, gap: float = LIMITS.gap, start: Array | None = None)
 class ConvexSolver:
     """The optimum for Gaussian noise, to a relative gap; single queries smoothed by a finite power."""
 
-    gap: float = LIMITS.gap
+    gap: float = GAP
     power: float = math.inf
     optimal: ClassVar[bool] = True
 

@@ -35,6 +35,10 @@ __all__ = [
 Array = NDArray[np.float64]
 #: The loss of a strategy, tr(V (A'A)^-1), and its Theta, shape (p, n).
 Found = tuple[float, Array]
+#: Weights of rows stay below this, so that the identity's never vanish beside them.
+_MAX_WEIGHT = 1e3
+#: The second look at a start is this many times as long as the first.
+_FURTHER = 4
 
 
 def strategy_rows(theta: Array) -> Array:
@@ -93,16 +97,14 @@ def optimize(gram: Array, theta: Array, iterations: int, tolerance: float) -> Fo
     True
     """
     shape, operator = theta.shape, operator_of(gram)
-    theta = np.minimum(theta, LIMITS.max_weight)
+    theta = np.minimum(theta, _MAX_WEIGHT)
     reference = loss_and_gradient(operator, theta)[0]
 
     def objective(flat: Array) -> tuple[float, Array]:
         loss, gradient = loss_and_gradient(operator, flat.reshape(shape))
         return loss / reference, gradient.ravel() / reference
 
-    found = descend(
-        objective, theta, Effort(iterations, tolerance, 1e-12, memory=10), (0.0, LIMITS.max_weight)
-    )
+    found = descend(objective, theta, Effort(iterations, tolerance, 1e-12, memory=10), (0.0, _MAX_WEIGHT))
     best = np.maximum(found, 0.0)
     best = best[best.max(axis=1) > 1e-9] if best.size else best
     return loss_and_gradient(operator, best)[0] if best.size else float(np.trace(gram)), best
@@ -120,7 +122,7 @@ def best_of(
     """Descend a little from every start, further from the best of each family, to the end from the best few.
 
     What leads after a few steps need not win: trees are ahead of random rows at first. Families are starts
-    of one kind each; ``screen`` are the iterations for each start, `LIMITS.p_identity_further` times as many
+    of one kind each; ``screen`` are the iterations for each start, `_FURTHER` times as many
     for the best of each family, and ``iterations`` those to the end, to which the ``finalists`` go. At most
     ``followed`` families are looked at further.
     """
@@ -131,7 +133,7 @@ def best_of(
     ]
     if len(leaders) > finalists:
         leaders = sorted(leaders, key=itemgetter(0))[:followed]
-        further = [_on(gram, leader, LIMITS.p_identity_further * screen, tolerance) for leader in leaders]
+        further = [_on(gram, leader, _FURTHER * screen, tolerance) for leader in leaders]
         leaders = sorted(further, key=itemgetter(0))[:finalists]
     return min((_on(gram, leader, iterations, tolerance) for leader in leaders), key=itemgetter(0))
 

@@ -6,11 +6,12 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.selection.limits import LIMITS
-
 __all__ = ["rank_of", "singular_values", "svd_bound_gram"]
 
 Array = NDArray[np.float64]
+#: Singular values of a workload below this count for no dimension: roots of ``rank`` with a margin, for they
+#: are computed as roots of eigenvalues.
+_RANK = 1e-5
 
 
 def singular_values(gram: Array) -> Array:
@@ -35,7 +36,7 @@ def rank_of(values: Array) -> int:
     >>> rank_of(np.array([1e-7, 1.0, 2.0]))
     2
     """
-    return int((values > LIMITS.singular_values_rank * values[-1]).sum())
+    return int((values > _RANK * values[-1]).sum())
 
 
 def svd_bound_gram(gram: Array) -> float:

@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+#: Terms of queries over merged attributes within predicates of others; else they are written out.
+MAX_BOX_TERMS = 100
 
 
 class Gram(ABC):
@@ -351,8 +353,8 @@ def _boxed_terms(group: DenseGroup, content: Crossed) -> list[GramTerm] | None:
         return [(1.0, tuple(others[place] for place in range(len(group.sizes))))]
     terms: list[GramTerm] = []
     for row in rows:
-        boxes = _boxes(row.reshape(sizes), math.isqrt(LIMITS.max_box_terms))
-        if boxes is None or len(terms) + len(boxes) ** 2 > LIMITS.max_box_terms:
+        boxes = _boxes(row.reshape(sizes), math.isqrt(MAX_BOX_TERMS))
+        if boxes is None or len(terms) + len(boxes) ** 2 > MAX_BOX_TERMS:
             return None
         for left in boxes:
             for right in boxes:

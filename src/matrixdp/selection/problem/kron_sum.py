@@ -39,6 +39,10 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Inverse = Array | float
+#: From so many terms on products are added by matrix multiplications.
+_LEAST_TERMS = 8
+#: Entries of one side of a multiplication that adds products.
+_KRON_SUM_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -511,7 +515,7 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
     factors = terms[0][1]
     if not factors:
         return np.full((1, 1), sum(coefficient for coefficient, _ in terms))
-    if len(terms) < LIMITS.least_terms or len(factors) < 2:
+    if len(terms) < _LEAST_TERMS or len(factors) < 2:
         total: Array = np.zeros(())
         for coefficient, own in terms:
             total = total + coefficient * kronecker(own)
@@ -519,7 +523,7 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
     outer = len(factors[0])
     inner = int(np.prod([len(factor) for factor in factors[1:]]))
     flat = np.zeros((outer * outer, inner * inner))
-    step = max(1, LIMITS.kron_sum_entries // (inner * inner))
+    step = max(1, _KRON_SUM_ENTRIES // (inner * inner))
     for first in range(0, len(terms), step):
         some = terms[first : first + step]
         left = np.stack([coefficient * own[0].ravel() for coefficient, own in some])

@@ -29,6 +29,9 @@ from matrixdp.selection.limits import LIMITS
 __all__ = ["GivenGroups", "merge_groups"]
 
 Array = NDArray[np.float64]
+#: Fewer groups over the same attributes stay apart; merged ones have so many rows for each.
+LEAST_GATHERED = 8
+_MAX_ROWS_A_GROUP = 8
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,11 @@ def merge_groups(workload: Workload) -> Workload:
     alike: dict[tuple[str, ...], list[Group]] = {}
     for group in workload:
         alike.setdefault(group.attributes, []).append(group)
-    if all(len(groups) < LIMITS.least_gathered for groups in alike.values()):
+    if all(len(groups) < LEAST_GATHERED for groups in alike.values()):
         return workload
     found: list[Group] = []
     for groups in alike.values():
-        if len(groups) < LIMITS.least_gathered:
+        if len(groups) < LEAST_GATHERED:
             found += groups
             continue
         marginals, products, explicit = _sorted(groups)
@@ -86,7 +89,7 @@ def _is_few(group: Group) -> bool:
     if not isinstance(group, ProductGroup) or len(group.attributes) < 2:
         return False
     cells = math.prod(group.sizes)
-    return group.queries * LIMITS.max_rows_a_group <= cells
+    return group.queries * _MAX_ROWS_A_GROUP <= cells
 
 
 def _written(group: Group) -> Group:
@@ -151,11 +154,7 @@ def _stacked(groups: list[ProductGroup], axis: int) -> list[ProductGroup]:
 def _as_rows(groups: list[Group]) -> list[Group]:
     """Return the groups as one of explicit queries, if they are still many."""
     queries = sum(group.queries for group in groups)
-    if (
-        len(groups) < LIMITS.least_gathered
-        or queries > LIMITS.max_rows_a_group * len(groups)
-        or _factors(groups)
-    ):
+    if len(groups) < LEAST_GATHERED or queries > _MAX_ROWS_A_GROUP * len(groups) or _factors(groups):
         return groups
     sizes = groups[0].sizes
     if queries * math.prod(sizes) > LIMITS.written_entries:

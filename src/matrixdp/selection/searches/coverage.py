@@ -20,7 +20,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
 __all__ = [
@@ -54,6 +54,29 @@ _SLACK = {2: 4.0, 1: 1.25}
 #: beside them.
 _REPLACING = (0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5)
 _ADDED = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.3)
+#: A share below this is dropped where nothing is lost by it.
+_NEGLIGIBLE = 1e-6
+#: Attributes up to which every marginal may be measured; pairs of a marginal and a residual in it up to which
+#: larger ones than asked are tried, and those of two attributes beyond the asked ones.
+_FEW_ATTRIBUTES = 10
+_MOST_PAIRS = 2_000_000
+_MORE_PAIRS = 400_000
+#: With few marginals there are so many times the random covers.
+_FEW_MARGINALS = 64
+_MORE_COVERS = 3
+#: Steps of a descent, and of one that only compares supports; rounds of moves.
+_STEPS = 4_000
+_SCREEN_STEPS = 60
+_ROUNDS = 40
+#: Covers that moves start from: the best few, and where marginals hold few residuals as many as have together
+#: so many; one past `_MORE_PAIRS`.
+_FINALISTS = 5
+_FINALISTS_WORK = 8_000
+#: Marginals up to which each may be added; pairs of measured ones up to which any two are merged; attributes
+#: of marginals looked for within another.
+_ADDABLE = 5_000
+_MOST_MERGED = 4_000_000
+_DEEPEST = 8
 
 
 def _within(subset: Subset, most: int) -> Iterable[Subset]:
@@ -191,11 +214,11 @@ def coverage(
     axes = range(len(spreads))
     known = set(residuals)
     offered: list[Subset] = []
-    if len(spreads) <= LIMITS.few_attributes:
+    if len(spreads) <= _FEW_ATTRIBUTES:
         offered = [one for one in _within(tuple(axes), len(axes)) if one not in known and allowed(one)]
     else:
         last: Sequence[Subset] = residuals
-        most, deepest = LIMITS.coverage_pairs, max(map(len, residuals))
+        most, deepest = _MOST_PAIRS, max(map(len, residuals))
         while last:
             depth = max(map(len, last)) + 1
             held = sum(math.comb(depth, count) for count in range(deepest + 1))
@@ -205,7 +228,7 @@ def coverage(
             fresh = sorted(one for one in level if one not in known and allowed(one))
             last = _promising(Coverage.of(fresh, residuals, weights, spreads), norm)
             offered += last
-            most = LIMITS.more_pairs
+            most = _MORE_PAIRS
     marginals = sorted(known | set(offered), key=lambda one: (len(one), one))
     return Coverage.of(marginals, residuals, weights, spreads)
 
@@ -288,17 +311,17 @@ def _multiplied(problem: Coverage) -> Array:
     """
     found = np.full(len(problem.marginals), 1.0 / len(problem.marginals))
     loss = problem.loss(found)
-    for _ in range(LIMITS.coverage_steps):
+    for _ in range(_STEPS):
         loss, slopes = problem.loss_and_slopes(found)
         ratios = slopes / loss
-        if float(ratios.max()) <= 1.0 + LIMITS.gap:
+        if float(ratios.max()) <= 1.0 + GAP:
             break
         found = found * ratios**0.9
         found = found / float(found.sum())
     for negligible in (1e-6, 1e-9, 1e-12, 1e-15, 1e-18):
         kept = np.where(found > negligible * found.max(), found, 0.0)
         kept = kept / float(kept.sum())
-        if problem.loss(kept) <= loss * (1.0 + LIMITS.gap):
+        if problem.loss(kept) <= loss * (1.0 + GAP):
             return np.asarray(kept)
     return found
 
@@ -334,11 +357,11 @@ def laplace_shares(
     for start in _covers(problem, generator(seed), restarts):
         support = (start > 0).tobytes()
         if support not in found:
-            found[support] = polished(problem, start, LIMITS.coverage_screen_steps, LIMITS.gain)
+            found[support] = polished(problem, start, _SCREEN_STEPS, LIMITS.gain)
     if known is not None:
-        found[b""] = polished(problem, known, LIMITS.coverage_screen_steps, LIMITS.gain)
+        found[b""] = polished(problem, known, _SCREEN_STEPS, LIMITS.gain)
     pairs = max(1, problem.holds.nnz)
-    most = max(LIMITS.coverage_finalists if pairs <= LIMITS.more_pairs else 1, LIMITS.coverage_work // pairs)
+    most = max(_FINALISTS if pairs <= _MORE_PAIRS else 1, _FINALISTS_WORK // pairs)
     covering = [one for one in found.values() if math.isfinite(one[0])]
     finalists = sorted(covering, key=lambda item: item[0])[:most]
     return min((_finished(problem, *_moved(problem, *one)) for one in finalists), key=lambda item: item[0])
@@ -402,7 +425,7 @@ def _covers(problem: Coverage, rng: Generator, restarts: int) -> Iterator[Array]
     largest = np.zeros(count)
     largest[own[problem.holds[own].sum(axis=0)[asked] == 1]] = 1.0  # no other of them holds their residual
     yield largest
-    for number in range(restarts * (LIMITS.coverage_times if count <= LIMITS.coverage_few else 1)):
+    for number in range(restarts * (_MORE_COVERS if count <= _FEW_MARGINALS else 1)):
         noise = _SPREADS[number % len(_SPREADS)] * rng.standard_normal(count)
         yield greedy_cover(problem, np.exp(noise))
 
@@ -458,7 +481,7 @@ def _columns(matrix: scipy.sparse.csr_array, rows: Places) -> tuple[Places, Plac
 
 def _finished(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]:
     """Return the loss and shares without negligible ones, polished to the end."""
-    kept = np.where(shares > LIMITS.coverage_negligible, shares, 0.0)
+    kept = np.where(shares > _NEGLIGIBLE, shares, 0.0)
     fewer = polished(problem, kept)
     if fewer[0] <= loss * (1.0 + 1e-6):
         loss, shares = fewer
@@ -471,7 +494,7 @@ def _moved(problem: Coverage, loss: float, shares: Array) -> tuple[float, Array]
     Moves that promise most and do not overlap are made together, and then all shares are polished.
     """
     batch = _AT_ONCE
-    for _ in range(LIMITS.coverage_rounds):
+    for _ in range(_ROUNDS):
         before = loss
         promised = _promised(problem, shares, loss)
         while promised and loss == before:
@@ -540,15 +563,15 @@ def _moves(problem: Coverage, support: Places) -> Iterator[Move]:
             into = -1 if near in measured else place.get(near, -1)
             if into >= 0:
                 yield into, (number,)
-                if near.bit_count() <= LIMITS.coverage_deepest:
+                if near.bit_count() <= _DEEPEST:
                     inside = {measured[one] for one in _submasks(near) if one in measured}
                     yield into, tuple(sorted({*inside, number}))
-    if len(measured) ** 2 <= LIMITS.coverage_merged:
+    if len(measured) ** 2 <= _MOST_MERGED:
         for (one, first), (other, second) in combinations(measured.items(), 2):
             into = -1 if one | other in measured else place.get(one | other, -1)
             if into >= 0:
                 yield into, (first, second)
-    if len(place) <= LIMITS.coverage_addable:
+    if len(place) <= _ADDABLE:
         yield from ((into, ()) for mask, into in place.items() if mask not in measured)
 
 

@@ -53,6 +53,14 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
+#: The norm of the columns of the identity that gives a Gaussian strategy full rank.
+_REGULAR = 1e-3
+#: The norm of the columns of a total that is measured for an exact row space alone.
+_FAINT = 2.0**-7
+#: Squared share of the total that may lie outside the row space of a matrix that measures it.
+_OUTSIDE = 1e-18
+#: Larger attributes keep the strategy that is best for them alone.
+_MAX_SEARCHED = 1_024
 
 
 def select_marginals(
@@ -61,7 +69,6 @@ def select_marginals(
     *,
     seed: int = 0,
     restarts: int = 10,
-    max_cells: int = LIMITS.max_marginal_cells,
     progress: Progress | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select the best weights of measured marginals.
@@ -86,7 +93,7 @@ def select_marginals(
     if progress is not None:
         progress("weighting marginals", None)
     asked = marginal_spectrum(workload)
-    allowed = _allowed(workload, asked.sizes, max_cells)
+    allowed = _allowed(workload, asked.sizes)
     problem = coverage(asked.residuals, asked.weights, asked.sizes, allowed, noise.norm)
     scope = "no bound on all strategies"
     if noise.norm == 2:
@@ -108,7 +115,6 @@ def select_generalized_marginals(
     *,
     seed: int = 0,
     restarts: int = 10,
-    max_cells: int = LIMITS.max_marginal_cells,
     progress: Progress | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select weighted marginals, each measured by the product of its attributes' strategies.
@@ -131,7 +137,7 @@ def select_generalized_marginals(
     (1.0, True)
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.sizes, max_cells), seed, restarts, _Effort())
+    search = _Search(asked, noise, _allowed(workload, asked.sizes), seed, restarts, _Effort())
     found = search.best(progress)
     roles = dict(zip(asked.attributes, asked.types, strict=True))
     bases: dict[str, Array | None] = {
@@ -155,11 +161,11 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     True
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.sizes, LIMITS.max_marginal_cells), 0, 0, _TRIAL)
+    search = _Search(asked, noise, _allowed(workload, asked.sizes), 0, 0, _TRIAL)
     return noise.variance_factor * search.best(None).loss
 
 
-def _allowed(workload: Workload, sizes: tuple[int, ...], max_cells: int) -> Callable[[Subset], bool]:
+def _allowed(workload: Workload, sizes: tuple[int, ...]) -> Callable[[Subset], bool]:
     """Return whether a marginal that is larger than what is asked may be measured.
 
     Raises TooLargeError where one that is asked has more cells than are counted.
@@ -178,7 +184,7 @@ def _allowed(workload: Workload, sizes: tuple[int, ...], max_cells: int) -> Call
             f"weighted marginals: the workload asks about a marginal of {largest:.3g} cells; the limit is "
             f"{LIMITS.max_table_cells:,}. Use residual, or ask about fewer attributes together"
         )
-    return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= max_cells
+    return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= LIMITS.max_marginal_cells
 
 
 def _varies(group: ProductGroup, name: str) -> bool:
@@ -204,7 +210,7 @@ class _Strategy:
         rows = factor.rows
         size = rows.shape[1]
         if noise.norm == 2:
-            rows = np.vstack([rows, LIMITS.marginals_regular * np.eye(size)])
+            rows = np.vstack([rows, _REGULAR * np.eye(size)])
             return cls(rows / np.linalg.norm(rows, axis=0))
         diagonal = np.diagonal(rows)
         return cls(rows) if np.count_nonzero(rows[:size]) == np.count_nonzero(diagonal) == size else None
@@ -327,7 +333,7 @@ class _Search:
 
     def alternated(self, known: _Found) -> _Found:
         """Return what strategies and shares lead to, each improved in turn with the others fixed."""
-        free = [role for role, own in known.strategies.items() if len(own.covariance) <= LIMITS.max_searched]
+        free = [role for role, own in known.strategies.items() if len(own.covariance) <= _MAX_SEARCHED]
         for sweep in range(self.effort.sweeps if free else 0):
             before = known.loss
             for role in free:
@@ -468,7 +474,7 @@ def _measured(rows: Array, noise: Noise) -> MeasuredMatrix:
     if matrix.unsupported is None:
         return matrix
     outside = matrix.unsupported.sum(axis=1)
-    if float(outside @ outside) <= LIMITS.marginals_outside * rows.shape[1]:
+    if float(outside @ outside) <= _OUTSIDE * rows.shape[1]:
         return matrix
-    total = np.full((1, rows.shape[1]), LIMITS.marginals_faint)
-    return measured_factor(np.vstack([(1.0 - LIMITS.marginals_faint) * rows, total]), noise)
+    total = np.full((1, rows.shape[1]), _FAINT)
+    return measured_factor(np.vstack([(1.0 - _FAINT) * rows, total]), noise)

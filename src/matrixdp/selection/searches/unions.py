@@ -26,7 +26,7 @@ from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kr
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
-from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
@@ -43,13 +43,26 @@ _SCOPE = "no bound for a union of products"
 #: Sets of groups that are merged while it pays; each group with a product of its own, answered from it, as in
 #: the journal version; two sets with equal shares of the cost, as in the conference version.
 CLUSTERS = ("merged", "products", "two")
+#: A product that is measured so much less precisely than another would add rounding errors alone.
+_LEAST_PRECISION = 1e-8
+#: Attributes of more values that nothing tells apart are measured whole.
+_MOST_SYMMETRIC = 500
+#: Groups that are also measured by a product each, and marginals under Gaussian noise.
+_MOST_APART = 8
+_MOST_MARGINALS = 1_000
+#: Steps of the search for shares, and the least where each takes long; multiplications of all, and of one
+#: evaluation, past which averages take the place of least squares.
+_SHARE_STEPS = 60
+_LEAST_STEPS = 4
+_SHARE_WORK = 3e10
+_MOST_UNION_WORK = 1e10
 
 
 def select_union(
     workload: Workload,
     noise: Noise,
     *,
-    gap: float = LIMITS.gap,
+    gap: float = GAP,
     seed: int = 0,
     progress: Progress | None = None,
     rows: Rows = AS_MANY_AS_PAY,
@@ -210,7 +223,7 @@ class _Products:
                 effort=effort,
                 start=self._starts(terms.attributes, members) if effort == "fast" else None,
                 worth=worth,
-                most_symmetric=LIMITS.most_symmetric,
+                most_symmetric=_MOST_SYMMETRIC,
                 rows=self._rows,
             )
         except TooLargeError:
@@ -318,7 +331,7 @@ def _merged_candidates(products: _Products) -> list[list[Members]]:
         # what merging gains by itself least squares may gain without it
         found.append(_sets(products, merge=False)[0])
     plain = noise.norm == 2 and products.terms(_everything(products)).plain()
-    if len(apart) <= (LIMITS.most_marginals if plain else LIMITS.most_apart):
+    if len(apart) <= (_MOST_MARGINALS if plain else _MOST_APART):
         found.append(apart)
     return list({tuple(sorted(sets)): sets for sets in reversed(found)}.values())[::-1]
 
@@ -439,10 +452,10 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
     """
     start = Union(workload.domain, tuple(parts), noise)
     analysed = start.analysed([part.variance for part in parts])
-    if analysed.work > LIMITS.unions_most_work:
+    if analysed.work > _MOST_UNION_WORK:
         raise TooLargeError(f"least squares of {len(parts)} products would take too long to be optimized")
     evaluate = analysed.loss(workload)
-    steps = int(np.clip(LIMITS.share_work / max(analysed.work, 1.0), LIMITS.least_steps, LIMITS.share_steps))
+    steps = int(np.clip(_SHARE_WORK / max(analysed.work, 1.0), _LEAST_STEPS, _SHARE_STEPS))
     alone = np.array([1.0 / noise.variance(part) for part in parts])
     power = 2.0 / noise.norm
 
@@ -453,7 +466,7 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
         own = slopes * alone * power * shares**power
         return float(np.log(loss)), (own - shares * own.sum()) / loss
 
-    least = math.log(LIMITS.least_precision) / power
+    least = math.log(_LEAST_PRECISION) / power
     # where a product counts for all but nothing, least squares would be all rounding
     first = np.maximum(np.log([noise.share(part, part.variance) for part in parts]), least)
     found = scipy.optimize.minimize(
