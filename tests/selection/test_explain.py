@@ -82,6 +82,50 @@ def test_marginals_are_solved_as_is_said(name, joint, limits: Override):
             assert ("the limit is 8" in part.reason) == products
 
 
+def test_each_class_is_told_with_its_sizes_and_the_limits_of_the_search():
+    domain = mdp.Domain({"a": 30, "b": 20, "c": 4, "d": 4})
+    parts = part_methods(mdp.Workload(domain, *PAIRS, mdp.kway(2, "prefix", attributes=["c", "d"])))
+    found = {part.attributes: (part.sizes, part.cells, part.matrix, part.method) for part in parts}
+    assert found["a", "b"] == ((30, 20), 600, 600, "dual")
+    assert found["c", "d"] == ((4, 4), 4, 4, "dual")
+    searched = {part.attributes: part.search for part in parts if part.search}
+    assert list(searched) == [("a", "b")]
+    assert searched["a", "b"].startswith("product (not dual: 600 cells; the limit is 420")
+
+
+def test_what_laplace_noise_searches_is_told():
+    domain = mdp.Domain({"a": 6, "b": 6, "c": 5_000, "sex": 2})
+    workload = mdp.Workload(domain, *PAIRS, mdp.product(c="prefix", sex="identity"))
+    parts = {part.attributes: part for part in explain(workload, LAPLACE).parts}
+    assert {names: part.method for names, part in parts.items()} == {
+        ("a",): "p-Identity",
+        ("c",): "identity",
+        ("sex",): "identity",
+    }
+    assert (parts["a",].marginals, parts["a",].matrix, parts["c",].matrix) == (2, 6, 0)
+    assert "the limit is 4,096" in parts["c",].reason
+    table = explain(WORKLOADS["crossed"], LAPLACE)
+    assert [part.sizes for part in table.parts if len(part.sizes) > 1] == [(6, 5)]
+    assert table.matrices["opt-0"] == 30
+    decomposed = explain(WORKLOADS["crossed"], LAPLACE, "querysmasher").parts
+    assert (decomposed[-1].attributes, decomposed[-1].method) == (("a", "b"), "p-Identity, closed form")
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+def test_merged_values_and_bounds_are_told(noise):
+    few = mdp.product(income={"ranges": [[0, 99], [100, 299], [300, 99_999]]}, sex="identity")
+    workload = mdp.Workload(mdp.Domain({"income": 100_000, "sex": 2}), few, mdp.marginals(0))
+    found = explain(workload, noise)
+    assert found.merged == {"income": (100_000, 3)}
+    assert max(found.matrices.values()) <= 6
+    assert len(found.bounds) == (3 if noise == GAUSSIAN else 2)
+    assert explain(workload, noise, "identity").merged == {}
+    assert {size for part in found.parts for size in part.sizes} == {2, 3}
+    chosen = mdp.select(workload, noise=noise.name).choice
+    if chosen.candidates[0].mechanism == "residual":
+        assert (chosen.parts, chosen.merged) == (found.parts, found.merged)
+
+
 def test_explicit_pairs_are_designed_together():
     workload = mdp.Workload(
         mdp.Domain(dict.fromkeys("abc", 4)), mdp.kway(1, "prefix"), mdp.pairwise("affine")
@@ -185,6 +229,8 @@ def test_the_command_explains_without_selecting(monkeypatch, tmp_path):
         "residual",
         "in any case",
         "closed form",
+        "5 smaller classes",
+        "lower bound from",
         "Laplace noise is tried only",
     ):
         assert said in words

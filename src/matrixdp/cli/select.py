@@ -18,7 +18,7 @@ from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import warn
-from matrixdp.display import counted, figure
+from matrixdp.display import counted, figure, listed
 from matrixdp.language import schedules
 from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
@@ -41,6 +41,8 @@ _IN_ROUNDS = (
 )
 #: With more groups than this the screen shows them joined.
 _SHOWN_GROUPS = 30
+#: With more classes of marginals than this it shows those that take longest.
+_SHOWN_CLASSES = 12
 
 #: A proved gap from which what was not tried may be far better.
 _FAR = 2.0
@@ -174,6 +176,11 @@ def select(
         console.print_schedules(written)
 
 
+def _class(part: PartMethod) -> str:
+    alike = f" and {part.marginals - 1:,} alike" if part.marginals > 1 else ""
+    return (" x ".join(part.attributes) or "total") + alike
+
+
 def _explain(choices: Sequence[Explanation], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"choices": [one.as_dict() for one in choices]}))
@@ -184,31 +191,40 @@ def _explain(choices: Sequence[Explanation], as_json: bool) -> None:
     for choice in choices:
         screen = screen_of()
         typer.secho(f"With {choice.noise.capitalize()} noise", bold=True)
-        listed = choice.candidates
-        names = [one.mechanism for one in listed]
+        candidates, parts, facts = choice.candidates, choice.parts, {}
+        matrices = [choice.matrices.get(one.mechanism) for one in candidates]
         print_columns(
             screen,
             [
-                Column("mechanism", names, whole=True),
-                Column("auto will", [_FATES[one.status] for one in listed], whole=True),
-                Column("because", [one.reason for one in listed]),
+                Column("mechanism", [one.mechanism for one in candidates], whole=True),
+                Column("auto will", [_FATES[one.status] for one in candidates], whole=True),
+                Column("largest matrix", ["" if one is None else f"{one:,}" for one in matrices], True),
+                Column("because", [one.reason for one in candidates]),
             ],
         )
-        if not choice.parts:
-            continue
-        typer.secho("Marginals of residual, each class solved once", bold=True)
-        rows: dict[tuple[str, str], list[PartMethod]] = {}
-        for part in choice.parts:
-            rows.setdefault((part.method, part.reason), []).append(part)
-        print_columns(
-            screen,
-            [
-                Column("marginals", [f"{sum(p.marginals for p in own):,}" for own in rows.values()], True),
-                Column("such as", [" x ".join(own[-1].attributes) or "total" for own in rows.values()]),
-                Column("solved by", [method for method, _ in rows], whole=True),
-                Column("because", [reason for _, reason in rows]),
-            ],
-        )
+        if parts:
+            shown = sorted(parts, key=lambda part: (-part.matrix, -part.cells))[:_SHOWN_CLASSES]
+            print_columns(
+                screen,
+                [
+                    Column("solved once", [_class(part) for part in shown]),
+                    Column("values", [" x ".join(f"{size:,}" for size in part.sizes) for part in shown]),
+                    Column("solved by", [part.method for part in shown], whole=True),
+                    Column("largest matrix", [f"{part.matrix:,}" for part in shown], True),
+                    Column("because", [part.reason for part in shown]),
+                ],
+            )
+            if len(parts) > len(shown):
+                facts["and"] = f"{len(parts) - len(shown):,} smaller classes; --json has all"
+        if searched := [f"{_class(part)} as {part.search}" for part in parts if part.search]:
+            facts["weight search"] = listed(searched, len(searched))
+        merged = [
+            f"{name}: {n:,} values, of which queries tell {k:,} apart"
+            for name, (n, k) in choice.merged.items()
+        ]
+        if merged:
+            facts["merged"] = listed(merged, len(merged))
+        console.print_facts(facts | {"lower bound from": "; else ".join(choice.bounds)})
     if len(choices) > 1:
         other = choices[1].noise.capitalize()
         console.say(f"{other} noise is tried only if a quick trial promises narrower intervals.")

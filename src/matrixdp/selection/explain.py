@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 
 from matrixdp.errors import WorkloadError
 from matrixdp.noise import GAUSSIAN, Noise
@@ -12,9 +12,9 @@ from matrixdp.queries import Workload
 from matrixdp.selection.compose.decomposition import sub_solver_for
 from matrixdp.selection.compose.joint_tables import joint_pairs
 from matrixdp.selection.compose.sub_solver import NO_METHOD, SubSolver
-from matrixdp.selection.compose.weight_vectors import uniform_weights
-from matrixdp.selection.limits import GAP
-from matrixdp.selection.problem.reduce import reduce
+from matrixdp.selection.compose.weight_vectors import Objective, uniform_weights
+from matrixdp.selection.limits import GAP, LIMITS
+from matrixdp.selection.problem.reduce import Reduced, reduce
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.registry import given_options, mechanism_named
 from matrixdp.selection.rules import RULES, Facts
@@ -25,29 +25,39 @@ __all__ = ["Explanation", "PartMethod", "explain", "part_methods"]
 
 @dataclass(frozen=True)
 class PartMethod:
-    """How one class of sub-workloads of the decomposition is solved; its marginals have one strategy.
+    """How one class of a mechanism's problems is solved: all in it have one strategy.
 
     Attributes
     ----------
     attributes : tuple of str
-        Of the first of its marginals.
+        Of the first in the class.
+    sizes : tuple of int
+        Their values, or groups of values that no query tells apart.
     marginals : int
-        How many marginals the class has.
+        How many marginals the class has; where attributes have a strategy each, how many attributes.
     cells : int
         Of the largest table that is solved at once.
+    matrix : int
+        The largest matrix that is decomposed at each step has at most so many rows: time grows with the cube.
+        0 for closed forms and chains.
     method : str
         How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum;
         ``product`` is one product with weighted rows, which need not be; ``joint tables`` are designed
-        together.
+        together; ``p-Identity`` is a local search under Laplace noise; ``identity`` measures every value.
     reason : str
         What decided, with the limit that did.
+    search : str
+        The methods while weights are searched, and why, where they are others: limits are lower then.
     """
 
     attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
     marginals: int
     cells: int
+    matrix: int
     method: str
     reason: str
+    search: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,12 +70,22 @@ class Explanation:
     candidates : tuple of Candidate
         In the order in which they are tried; of a strategy that was selected, the chosen one first.
     parts : tuple of PartMethod
-        Of the decomposition ``residual``, where it is among the candidates: one for each class of marginals.
+        One for each class of marginals of the decomposition, where that is among the candidates; under
+        Laplace noise, of the whole table and of attributes, where their strategies are searched.
+    merged : dict of str to tuple of int
+        For each attribute with values that no query tells apart: its values, and the groups that are left.
+    matrices : dict of str to int
+        As `PartMethod.matrix`, over all that a mechanism solves: for those that are tried, where it is known.
+    bounds : tuple of str
+        What a lower bound is taken from, in this order, where the mechanism proves none itself.
     """
 
     noise: str
     candidates: tuple[Candidate, ...]
     parts: tuple[PartMethod, ...] = ()
+    merged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    matrices: dict[str, int] = field(default_factory=dict)
+    bounds: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Return it as plain values."""
@@ -100,29 +120,84 @@ def explain(
     >>> found = explain(mdp.Workload(domain, mdp.kway([1, 2], "prefix")), GAUSSIAN)
     >>> [(one.mechanism, one.status) for one in found.candidates][:2]
     [('residual', 'tried'), ('dense', 'tried if needed')]
-    >>> [(one.attributes, one.method) for one in found.parts][-1]
-    (('sex', 'age'), 'closed form, dual')
+    >>> [(one.attributes, one.method) for one in found.parts][-1], found.matrices["dense"]
+    ((('sex', 'age'), 'closed form, dual'), 200)
     """
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     over_groups = mechanism == "auto" or mechanism_named(mechanism).reduces
-    facts = Facts(reduce(workload).workload if over_groups else workload, noise)
+    reduced = reduce(workload) if over_groups else Reduced.none(workload)
+    facts = Facts(reduced.workload, noise)
     if mechanism == "auto":
         candidates = _candidates(facts)
     else:
         large = facts.beyond(mechanism_named(mechanism).limits)
         candidates = (Candidate(mechanism, "too large" if large else "tried", large or "asked for"),)
-    tried = {one.mechanism for one in candidates if one.status.startswith("tried")}
-    [name] = tried & {"residual", "querysmasher"} or {""}
-    if not name or noise.norm == 1:
-        return Explanation(noise.name, candidates)
-    sub_solver = given_options(mechanism_named(name).options, options or {}).sub_solver
-    parts = part_methods(facts.asked, sub_solver, tables=name == "residual")
+    tried = [one.mechanism for one in candidates if one.status.startswith("tried")]
+    [name] = {"residual", "querysmasher"}.intersection(tried) or {""}
+    parts = _searched(facts, tried) if noise.norm == 1 else ()
+    if name:
+        sub_solver = given_options(mechanism_named(name).options, options or {}).sub_solver
+        parts = part_methods(facts.asked, sub_solver, noise, tables=name == "residual")
     large = next((part.reason for part in parts if part.method == NO_METHOD), "")
     if large:
         refused = Candidate(name, "too large", large)
         candidates = tuple(refused if one.mechanism == name else one for one in candidates)
-    return Explanation(noise.name, candidates, parts)
+    matrices = {
+        own: max((facts.size(size) for size in _SOLVED[own]), default=0) for own in tried if own in _SOLVED
+    }
+    if name and not large:
+        matrices[name] = max(part.matrix for part in parts)
+    merged = {
+        attribute: (workload.domain[attribute].size, reduced.workload.domain[attribute].size)
+        for attribute in reduced.groups
+    }
+    return Explanation(noise.name, candidates, parts, merged, matrices, _bounds(noise, tried))
+
+
+#: The `SIZES` of the matrices that a mechanism decomposes, the decomposition aside.
+_SOLVED: dict[str, tuple[str, ...]] = {
+    "dense": ("joint", "factor"),
+    "opt-0": ("joint", "factor"),
+    "weighted-product": ("attribute", "factor"),
+    "opt-kron": ("attribute", "factor"),
+    "generalized-marginals": ("strategy",),
+    "opt-m": (),
+}
+
+
+def _bounds(noise: Noise, tried: Collection[str]) -> tuple[str, ...]:
+    """Return what a lower bound is taken from."""
+    own = {"dense": "the dual of the whole table", "residual": "the solved marginals, by their covariances"}
+    found = [text for name, text in own.items() if name in tried and noise.norm == 2]
+    if noise.norm == 1 or not found:
+        found.append(
+            "the marginals under Gaussian noise, solved for the bound alone where no attribute has more than "
+            f"{LIMITS.spectral_cells:,} values"
+        )
+    return (*found, "singular values of the workload")
+
+
+def _searched(facts: Facts, tried: Collection[str]) -> tuple[PartMethod, ...]:
+    """Return what is searched under Laplace noise: the whole table, and each class of attributes."""
+    terms = facts.terms
+    found: dict[tuple[int, str, str], list[str]] = {}
+    for axis, (name, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
+        method, why = "p-Identity", "more is asked than identities and totals"
+        if terms.large(axis):
+            method, why = "identity", f"{size:,} values; the limit is {LIMITS.axis_cells:,}"
+        elif terms.symmetric(axis) or set(tried) == {"opt-m"}:
+            method, why = "identity", "identities and totals are weighted"
+        found.setdefault((size, method, why), []).append(name)
+    parts = [
+        PartMethod((names[0],), (size,), len(names), size, size if method == "p-Identity" else 0, method, why)
+        for (size, method, why), names in found.items()
+    ]
+    if "opt-0" in tried and terms.joint:
+        sizes = tuple(facts.asked.domain[name].size for name in terms.joint)
+        why = "attributes that do not factor are one table"
+        parts.append(PartMethod(terms.joint, sizes, 1, terms.cells, terms.cells, "p-Identity", why))
+    return tuple(parts)
 
 
 def _candidates(facts: Facts) -> tuple[Candidate, ...]:
@@ -144,11 +219,12 @@ def _candidates(facts: Facts) -> tuple[Candidate, ...]:
 
 
 def part_methods(
-    workload: Workload, sub_solver: str = "auto", *, tables: bool = True
+    workload: Workload, sub_solver: str = "auto", noise: Noise = GAUSSIAN, *, tables: bool = True
 ) -> tuple[PartMethod, ...]:
-    """Return how the decomposition solves each class of sub-workloads under Gaussian noise.
+    """Return how the decomposition solves each class of sub-workloads.
 
-    With ``tables``, tables of explicit pairs are designed together where the sub-solver allows it.
+    With ``tables``, as ``residual`` does: weights are searched, and tables of explicit pairs are designed
+    together where the sub-solver allows it.
 
     Examples
     --------
@@ -158,34 +234,41 @@ def part_methods(
     >>> [(one.attributes, one.method) for one in part_methods(mdp.Workload(domain, *crossed))]
     [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
-    split = split_workload(workload, pair=True)
-    solver = sub_solver_for(Pieces(split, uniform_weights(split)), GAUSSIAN, GAP, sub_solver)
+    split = split_workload(workload, pair=tables)
+    pieces = Pieces(split, uniform_weights(split))
+    solver = sub_solver_for(pieces, noise, GAP, sub_solver)
+    searching = Objective(split).solver(pieces, GAP) if tables and split.searched else None
     pairs = joint_pairs(workload) if tables and sub_solver != "product" else ()
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []
     for sub in split.classes:
-        cells, method, why = (
-            math.prod(split.values(sub)),
-            "joint tables",
-            "pairs of explicit queries: designed at once",
-        )
-        if not held.issuperset(sub.marginals):
-            cells, method, why = _method(solver, sub)
-        found.append(PartMethod(sub.marginals[0], len(sub.marginals), cells, method, why))
+        sizes, search = split.values(sub), ""
+        if held.issuperset(sub.marginals):
+            cells = math.prod(sizes)
+            how = cells, cells, "joint tables", "pairs of explicit queries: designed at once"
+        else:
+            how = _method(solver, sub)
+            if searching is not None and len(sizes) > 1:
+                *_, method, why = _method(searching, sub)
+                search = "" if method == how[2] else f"{method} ({why})"
+        found.append(PartMethod(sub.marginals[0], sizes, len(sub.marginals), *how, search))
     return tuple(found)
 
 
-def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, str, str]:
-    """Return the cells of the largest block, the methods of the blocks, and what decided."""
-    blocks = solver.methods(sub)
-    names = dict.fromkeys(method for _, method, _ in blocks) or {"closed form": None}
+def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, int, str, str]:
+    """Return the cells of the largest block, of its largest matrix, the methods, and what decided."""
     sizes = solver.pieces.split.values(sub)
-    cells = max((math.prod(sizes[axis] for axis in axes) for axes, *_ in blocks), default=1)
-    passed = [
-        why if method == NO_METHOD else f"not {name}: {why}"
-        for _, method, limits in blocks
-        for name, why in limits.items()
-    ]
-    together = "solved together" if any(len(axes) > 1 for axes, *_ in blocks) else "solved one by one"
-    alone = "one number" if cells == 1 else f"its attributes are {together}"
-    return cells, ", ".join(names), "; ".join(passed) or alone
+    cells, matrix, names, passed = 1, 0, {}, []
+    for axes, method, limits in solver.methods(sub):
+        own = [sizes[axis] for axis in axes]
+        cells = max(cells, math.prod(own))
+        if method not in ("closed form", "chain"):
+            matrix = max(matrix, max(own) if method == "product" else math.prod(own))
+            searched = solver.noise.norm == 1 and method not in ("product", NO_METHOD)
+            method = "p-Identity" if searched else method
+        names[method] = None
+        passed += [why if method == NO_METHOD else f"not {name}: {why}" for name, why in limits.items()]
+        if len(axes) > 1 and not limits:
+            passed.append(f"up to {solver.limits.joint_cells:,} cells that do not factor are solved together")
+    alone = "each attribute apart" if matrix else "identities, totals or one query" if sizes else "one number"
+    return cells, matrix, ", ".join(names) or "closed form", "; ".join(dict.fromkeys(passed)) or alone

@@ -102,12 +102,8 @@ def _largest_factor(facts: Facts) -> int:
 
 def _largest_strategy(facts: Facts) -> int:
     """Return the most values of an attribute whose strategy is searched where each has one."""
-    sizes = [1]
-    for axis, size in enumerate(facts.terms.sizes):
-        explicit = any(axis in rows.axes for rows in facts.terms.rows)
-        if explicit or any(one.symmetric is None for one in facts.terms.sets[axis].values()):
-            sizes.append(size)
-    return max(sizes)
+    sizes = enumerate(facts.terms.sizes)
+    return max((size for axis, size in sizes if not facts.terms.symmetric(axis)), default=1)
 
 
 def _marginals(facts: Facts) -> dict[tuple[str, ...], None]:

@@ -42,7 +42,7 @@ from matrixdp.queries.workload import check_names
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
-from matrixdp.selection.explain import Explanation, explain, part_methods
+from matrixdp.selection.explain import Explanation, explain
 from matrixdp.selection.noise_choice import interval, noises_for
 from matrixdp.selection.rounds import SecondRound, check_rounds
 from matrixdp.selection.selection import Candidate, Certificate, Selection
@@ -270,8 +270,9 @@ class Strategy(Displayed):
         """
         chosen = self.selection
         candidates = chosen.candidates or (Candidate(chosen.mechanism, "chosen", chosen.reason),)
-        parts = part_methods(chosen.workload) if chosen.mechanism == "residual" else ()
-        return Explanation(chosen.noise.name, candidates, parts)
+        if chosen.mechanism != "residual":
+            return Explanation(chosen.noise.name, candidates)
+        return replace(explain(chosen.workload, chosen.noise, "residual"), candidates=candidates)
 
     @property
     def origin(self) -> dict[str, Any]:

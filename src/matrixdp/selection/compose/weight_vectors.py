@@ -122,7 +122,8 @@ class Objective:
                 total += (self.last.mean_squares[number] + float(slot.sum())) * (gram + gram.T)
         return total
 
-    def _solver(self, pieces: Pieces, gap: float) -> SubSolver:
+    def solver(self, pieces: Pieces, gap: float) -> SubSolver:
+        """Return what solves the sub-workloads at each step of the search."""
         return SubSolver(
             pieces,
             GAUSSIAN,
@@ -139,7 +140,7 @@ class Objective:
         """Return phi and its gradient with respect to each type's weight vector."""
         self.evaluations += 1
         loosest = max((len(c.sizes) for c in self.split.classes), default=0)
-        solver = self._solver(Pieces(self.split, weights), self.gap if loosest < 2 else self.joint_gap)
+        solver = self.solver(Pieces(self.split, weights), self.gap if loosest < 2 else self.joint_gap)
         gradient = _Gradient(self.split)
         phi = 0.0
         for sub in self.split.classes:

@@ -335,7 +335,12 @@ class KronSum:
 
     def plain(self) -> bool:
         """Return whether every query set of every attribute has a Gram matrix a I + b 11'."""
-        return not self.rows and all(g.symmetric is not None for sets in self.sets for g in sets.values())
+        return all(map(self.symmetric, range(len(self.sizes))))
+
+    def symmetric(self, axis: int) -> bool:
+        """Return the same of one attribute."""
+        explicit = any(axis in rows.axes for rows in self.rows)
+        return not explicit and all(gram.symmetric is not None for gram in self.sets[axis].values())
 
     def large(self, axis: int, most: int | None = None) -> bool:
         """Return whether an attribute is too large for explicit strategies, so that it is measured whole.
