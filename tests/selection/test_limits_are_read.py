@@ -47,9 +47,9 @@ def test_no_module_reads_a_limit_as_it_is_imported():
 
 
 def test_the_limits_of_rules_and_mechanisms_are_named():
-    ours = [one for one in MECHANISMS.values() if isinstance(one, Mechanism)]
+    ours = [one.limits for one in MECHANISMS.values() if isinstance(one, Mechanism)]
     rules = [rule for norm in RULES.values() for rule in norm]
-    limits = [limit for one in (*ours, *rules) for limit in one.limits.values()]
+    limits = [limit for own in (*ours, *(rule.limits for rule in rules)) for limit in own.values()]
     names = [limit for limit in limits if isinstance(limit, str)] + [rule.gap for rule in rules if rule.gap]
     assert {"max_compared_cells", "max_dense_cells", "rules_worthwhile"} <= set(names) <= set(vars(Limits()))
 
@@ -73,7 +73,7 @@ def test_the_decomposition_keeps_the_other_limits(solver_of: str, limits: Overri
     split = split_workload(mdp.Workload(mdp.Domain({"a": 4, "b": 3}), *CROSSED))
     pieces = Pieces(split, uniform_weights(split))
     if solver_of == "weights":
-        solver = Objective(split)._solver(pieces, 1e-6)
+        solver = Objective(split).solver(pieces, 1e-6)
     else:
         solver = sub_solver_for(pieces, LAPLACE if solver_of == "laplace" else GAUSSIAN, 1e-6)
     assert solver.limits.rows == 7

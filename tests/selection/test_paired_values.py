@@ -112,7 +112,7 @@ def test_the_error_is_that_of_all_values(
     limits(**{**SMALL, "most_unpaired": 10**6})
     whole = select(workload, noise=GAUSSIAN)
     assert found.mechanism == whole.mechanism
-    assert found.certificate.loss == pytest.approx(whole.certificate.loss, rel=1e-4)
+    assert found.certificate.loss == pytest.approx(whole.certificate.loss, rel=1e-3)
     assert error < error_of(whole) * 1.001
     optimum = solve_gram(dense_gram(workload), gap=1e-6)
     assert optimum.bound is not None
@@ -176,7 +176,7 @@ def test_values_that_nothing_tells_apart_are_not_asked_alone(limits: Override) -
     workload = _workload(
         UNEVEN, [mdp.product(place="identity", sex="identity"), mdp.product(place=_level(0), age="prefix")]
     )
-    plan = select(workload, noise=GAUSSIAN).plan
+    plan = select(workload, noise=GAUSSIAN, mechanism="residual").plan
     [states, places] = Workload(
         workload.domain,
         mdp.product(place=_level(0), age="identity"),

@@ -112,11 +112,6 @@ def _searching(task: Task[PIdentityOptions]) -> dict[str, Any]:
     return {"gap": given.gap, "seed": given.seed, "progress": task.progress, "rows": given.rows}
 
 
-def _covering(task: Task[MarginalsOptions]) -> dict[str, Any]:
-    """Return how searches for weighted marginals are made."""
-    return {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
-
-
 def _one_product_loss(task: Task[PIdentityOptions]) -> float:
     """Return the loss of a product that is searched fast."""
     terms = KronSum.of(task.workload.domain, task.workload.groups)
@@ -155,7 +150,24 @@ def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
     return select_union(task.workload, task.noise, clusters=clusters, memory=task.memory, **_searching(task))
 
 
-_MARGINALS = {"marginal": "max_table_cells"}
+def _marginals(
+    name: str,
+    source: str,
+    search: Callable[..., tuple[Plan, Certificate]],
+    limits: Mapping[str, str | float],
+    trial: Callable[[Task[Any]], float] | None = None,
+) -> None:
+    """Register a search for weighted marginals."""
+
+    def select(task: Task[MarginalsOptions]) -> tuple[Plan, Certificate]:
+        Facts(task.workload, task.noise).check(name, limits)
+        how = {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
+        return search(task.workload, task.noise, **how)
+
+    register(Mechanism(name, source, _BOTH, MarginalsOptions, select, limits, trial, reduces=True))
+
+
+_MARGINALS: Mapping[str, str | float] = {"marginal": "max_table_cells"}
 
 _table(
     "dense",
@@ -197,36 +209,26 @@ register(
         _BOTH,
         UnionOptions,
         _opt_plus,
-        {"marginal": "max_table_cells"},
+        _MARGINALS,
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
         reduces=True,
     )
 )
-register(
-    Mechanism(
-        "opt-m",
-        "McKenna et al. 2018, section 6.3: weighted marginals, found by a search of ours",
-        _BOTH,
-        MarginalsOptions,
-        lambda task: select_marginals(task.workload, task.noise, **_covering(task)),
-        {**_MARGINALS, "subsets": "max_pieces"},
-        reduces=True,
-    )
+_marginals(
+    "opt-m",
+    "McKenna et al. 2018, section 6.3: weighted marginals, found by a search of ours",
+    select_marginals,
+    {**_MARGINALS, "subsets": "max_pieces"},
 )
-register(
-    Mechanism(
-        "generalized-marginals",
-        "weighted marginals with one optimized strategy for each attribute",
-        _BOTH,
-        MarginalsOptions,
-        lambda task: select_generalized_marginals(task.workload, task.noise, **_covering(task)),
-        {
-            **_MARGINALS,
-            "subsets": "max_axis_pieces",
-            "strategy": "axis_cells",
-            "written": "max_axis_entries",
-        },
-        lambda task: first_generalized_loss(task.workload, task.noise),
-        reduces=True,
-    )
+_marginals(
+    "generalized-marginals",
+    "weighted marginals with one optimized strategy for each attribute",
+    select_generalized_marginals,
+    {
+        **_MARGINALS,
+        "subsets": "max_axis_pieces",
+        "strategy": "axis_cells",
+        "written": "max_axis_entries",
+    },
+    lambda task: first_generalized_loss(task.workload, task.noise),
 )

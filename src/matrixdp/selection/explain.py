@@ -258,7 +258,8 @@ def part_methods(
 def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, int, str, str]:
     """Return the cells of the largest block, of its largest matrix, the methods, and what decided."""
     sizes = solver.pieces.split.values(sub)
-    cells, matrix, names, passed = 1, 0, {}, []
+    cells, matrix, passed = 1, 0, list[str]()
+    names: dict[str, None] = {}
     for axes, method, limits in solver.methods(sub):
         own = [sizes[axis] for axis in axes]
         cells = max(cells, math.prod(own))

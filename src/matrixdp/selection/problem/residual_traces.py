@@ -8,7 +8,6 @@ role share their strategy.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -136,25 +135,6 @@ class ResidualTraces:
     products: list[_Products]
     rows: list[_Rows]
     _grams: dict[int, Array] = field(default_factory=dict)
-
-    def check_searchable(self) -> None:
-        """Raise TooLargeError where what is asked is too large for strategies that are searched."""
-        for rows in self.rows:
-            source = rows.source.queries.source
-            assert not isinstance(source, np.ndarray)
-            entries = source.queries * math.prod(source.sizes)
-            if entries > LIMITS.max_axis_entries:
-                raise TooLargeError(
-                    f"generalized-marginals: {source.name}: queries of {entries:,} entries would be written "
-                    f"out; the limit is {LIMITS.max_axis_entries:,}. Use residual"
-                )
-        for type_, size in self.free.items():
-            if size > LIMITS.axis_cells:
-                raise TooLargeError(
-                    f"generalized-marginals: other queries than identities on an attribute of {size:,} "
-                    f"values; the limit is {LIMITS.axis_cells:,}. Use residual"
-                )
-            check_matrices([self.attributes[self.types.index(type_)]], size)
 
     def spreads(self, states: Mapping[int, AxisState]) -> list[float]:
         """Return s for every attribute."""
@@ -333,7 +313,7 @@ def _weighted_quadratics(group: ProductGroup) -> Array:
 def residual_traces(workload: Workload) -> ResidualTraces:
     """Return a workload as residuals over attribute types, for strategies that are searched.
 
-    Raises TooLargeError where products have more pieces than the limit, or explicit queries are too large.
+    Raises TooLargeError where memory does not hold the matrices of an attribute.
 
     Examples
     --------
@@ -344,14 +324,9 @@ def residual_traces(workload: Workload) -> ResidualTraces:
     >>> traces.types, traces.free, len(traces.residuals)
     ((0, 0, 1), {0: 4}, 6)
     """
-    whole = KronSum.of(workload.domain, workload.groups)
-    if sum(2 ** len(one) for one in _marginals(whole)) > LIMITS.max_axis_pieces:
-        raise TooLargeError(
-            f"generalized-marginals: products have more than {LIMITS.max_axis_pieces:,} pieces on marginals. "
-            "Use residual, or ask about fewer attributes together"
-        )
-    found = _traces(whole)
-    found.check_searchable()
+    found = _traces(KronSum.of(workload.domain, workload.groups))
+    for type_, size in found.free.items():
+        check_matrices([found.attributes[found.types.index(type_)]], size)
     return found
 
 

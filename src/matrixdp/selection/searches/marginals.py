@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.errors import NumericalError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
-from matrixdp.queries import DenseGroup, ProductGroup, Workload
+from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import strategy_rows, tree_start
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residual_traces import (
     AxisState,
     ResidualTraces,
@@ -93,7 +92,7 @@ def select_marginals(
     if progress is not None:
         progress("weighting marginals", None)
     asked = marginal_spectrum(workload)
-    allowed = _allowed(workload, asked.sizes)
+    allowed = _allowed(asked.sizes)
     problem = coverage(asked.residuals, asked.weights, asked.sizes, allowed, noise.norm)
     scope = "no bound on all strategies"
     if noise.norm == 2:
@@ -137,7 +136,7 @@ def select_generalized_marginals(
     (1.0, True)
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.sizes), seed, restarts, _Effort())
+    search = _Search(asked, noise, _allowed(asked.sizes), seed, restarts, _Effort())
     found = search.best(progress)
     roles = dict(zip(asked.attributes, asked.types, strict=True))
     bases: dict[str, Array | None] = {
@@ -161,37 +160,13 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     True
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.sizes), 0, 0, _TRIAL)
+    search = _Search(asked, noise, _allowed(asked.sizes), 0, 0, _TRIAL)
     return noise.variance_factor * search.best(None).loss
 
 
-def _allowed(workload: Workload, sizes: tuple[int, ...]) -> Callable[[Subset], bool]:
-    """Return whether a marginal that is larger than what is asked may be measured.
-
-    Raises TooLargeError where one that is asked has more cells than are counted.
-    """
-    asked = set(KronSum.of(workload.domain, workload.groups).attributes)
-    largest = max(
-        math.prod(
-            float(size)
-            for name, size in zip(group.attributes, group.sizes, strict=True)
-            if name in asked and (isinstance(group, DenseGroup) or _varies(group, name))
-        )
-        for group in workload
-    )
-    if largest > LIMITS.max_table_cells:
-        raise TooLargeError(
-            f"weighted marginals: the workload asks about a marginal of {largest:.3g} cells; the limit is "
-            f"{LIMITS.max_table_cells:,}. Use residual, or ask about fewer attributes together"
-        )
+def _allowed(sizes: tuple[int, ...]) -> Callable[[Subset], bool]:
+    """Return whether a marginal that is larger than what is asked may be measured."""
     return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= LIMITS.max_marginal_cells
-
-
-def _varies(group: ProductGroup, name: str) -> bool:
-    """Return whether a group asks more of an attribute than its total."""
-    place = group.attributes.index(name)
-    symmetric = group.predicates[place].symmetric(group.sizes[place])
-    return symmetric is None or symmetric[0] > 0
 
 
 @dataclass(frozen=True, eq=False)
