@@ -38,7 +38,7 @@ class Limits:
     #: Entries of matrices, tensors and weights that differ by less are the same.
     same: float = 1e-11
     #: A Gram matrix that is this near to a I + b 11', or to one query, has the closed form. Not ``same``: a
-    #: wider one takes what is merely near, and lowered the bound of a product of two attributes by 4.5%.
+    #: looser tolerance also matches near misses, which once lowered a bound by 4.5%.
     closed_form: float = 1e-13
     #: The same where each entry is a ratio or a combination of many: rows that no query tells apart, and
     #: Gram matrices in the form of a chain.

@@ -36,7 +36,7 @@ class Facts:
 
     def __init__(self, workload: Workload, noise: Noise) -> None:
         self.noise = noise
-        #: Many groups over the same attributes as few: the workload as selection sees it.
+        #: The workload after merging groups over equal attributes.
         self.asked = merge_groups(workload)
         self._known: dict[str, int] = {}
 

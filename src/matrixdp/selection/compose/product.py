@@ -92,7 +92,7 @@ class Product:
 
     @property
     def level(self) -> float:
-        """What changes smoothly with the problem."""
+        """A smooth proxy for the loss."""
         return self.loss
 
     def scaled(self, coefficient: float) -> Product:

@@ -80,7 +80,7 @@ class SubSolution:
 
     @property
     def level(self) -> float:
-        """What changes smoothly with the pieces: bounds where dual points prove them, else losses."""
+        """A smooth proxy for the loss: the dual bounds of blocks that have one, otherwise their losses."""
         return self.scale * math.prod(block.found.level for block in self.blocks)
 
 
@@ -227,7 +227,7 @@ class SubSolver:
         return max(float(np.abs(item.content.tensor).max()) for item in self.pieces.split.explicit)
 
     def _told(self, rows: Array) -> tuple[Array, float, int]:
-        """Return queries with their largest entry and a hash: of many attributes they are the same array."""
+        """Return queries with their largest entry and a hash, computed once for an array that groups share."""
         return self.told.of(
             id(rows), lambda: (rows, float(np.abs(rows).max(initial=0.0)), hash(rows.tobytes()))
         )

@@ -344,7 +344,7 @@ def optimized_weights(
         _search(objective, free, many)
     assert objective.best is not None
     found = objective.best[1]
-    # no search starts well at uniform weights: see below
+    # uniform weights are a kink: they are no warm start
     if any(float(np.ptp(found[type_])) > 1e-9 for type_ in free):
         known[alike] = found
     return found

@@ -113,7 +113,7 @@ class Factor:
 
     @property
     def level(self) -> float:
-        """What changes smoothly with V: the bound where a dual point proves it, else the loss."""
+        """A smooth proxy for the loss: the dual bound where there is one, otherwise the loss."""
         return self.loss if self.bound is None or self.dual is None else self.bound
 
     @property

@@ -289,7 +289,7 @@ def _search(
             )
         few = size > LIMITS.searched_cells
         screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
-        # what a search goes on from is mostly the best there is: few others are worth a longer look
+        # a warm start usually wins, so only a few other starts are refined
         followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
         loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
         if not fast and not large and theta.size:

@@ -75,7 +75,7 @@ class Gram(ABC):
 
     @property
     def coupling(self) -> bool:
-        """Whether V is flat from one side alone: what is not kept there is tied to what is kept here."""
+        """Whether it is a cross term with a total on one side alone: its residual couples two marginals."""
         return False
 
     @property
@@ -267,7 +267,7 @@ class ExplicitGram(Gram):
 
 
 def paired_gram(gram: QueryGram, groups: NDArray[np.intp]) -> Gram:
-    """Return T'VT, in which two values stand for each group of m that may trade places.
+    """Compress V to T'VT: each group of m interchangeable values becomes two.
 
     T keeps sums, lengthens what a group has in common by sqrt(2 / m), and takes a contrast within the pair to
     (m - 1) sqrt(2 / m) times one within the group. V is a multiple of the identity on the m - 1 contrasts of

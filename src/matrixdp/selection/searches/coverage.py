@@ -189,7 +189,7 @@ def coverage(
     allowed: Callable[[Subset], bool],
     norm: int,
 ) -> Coverage:
-    """Return the problem with all marginals that are worth a thought.
+    """Return the problem with all candidate marginals.
 
     Those are the residuals' own, and larger ones that are allowed: of few attributes all, of more attributes
     those that may cost less than all residuals in them on their own, level by level.
