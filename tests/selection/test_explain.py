@@ -187,6 +187,12 @@ def test_the_sub_solver_that_is_given_is_the_one_that_is_explained(limits: Overr
         ("opt-kron", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of the attributes"),
         ("opt-m", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of a marginal"),
         ("generalized-marginals", LAPLACE, line(5_000, mdp.product(a="prefix")), "5,000 values"),
+        (
+            "generalized-marginals",
+            LAPLACE,
+            mdp.Workload(mdp.Domain(dict.fromkeys("abcdefghijklmn", 2)), mdp.marginals(14)),
+            "4,782,969 pairs of a marginal and one in it; the limit is 2,000,000",
+        ),
         ("opt-plus", LAPLACE, line(20_000, mdp.marginals(2)), "400,000,000 cells of a marginal"),
     ],
 )

@@ -285,11 +285,9 @@ def select(
     ----------
     workload : Workload
     mechanism : str
-        ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error: with
-        Gaussian noise among ``residual``, where it fits ``dense``, for a sum of few products
-        ``weighted-product`` and else for small tables ``opt-kron``; with Laplace noise among the strategies
-        of ``hdmm`` and ``generalized-marginals``, of which those that take long are searched only if a fast
-        trial leaves hope that they win.
+        ``auto``, or one of `matrixdp.selection.MECHANISMS`. ``auto`` is the least expected error among those
+        that `matrixdp.selection.rules.RULES` lists for the noise; those that take long are searched only if a
+        fast trial leaves hope that they win.
     noise : Noise
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases; the plan is scaled to

@@ -227,7 +227,7 @@ class SubSolver:
         return max(float(np.abs(item.content.tensor).max()) for item in self.pieces.split.explicit)
 
     def _told(self, rows: Array) -> tuple[Array, float, int]:
-        """Return queries with their largest entry and a hash, computed once for an array that groups share."""
+        """Return queries with their largest entry and a hash, computed once: groups share one array."""
         return self.told.of(
             id(rows), lambda: (rows, float(np.abs(rows).max(initial=0.0)), hash(rows.tobytes()))
         )
