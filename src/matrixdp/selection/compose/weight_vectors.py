@@ -38,8 +38,8 @@ _TOLERANCE = 3e-8
 #: With more groups of explicit queries evaluations take long, and `FEW_EVALUATIONS` must do.
 _MANY_EXPLICIT = 8
 #: Evaluations after those of the starting points: 10 came within 0.007% on eight workloads, 5 within 0.18%.
-#: Half of them over many values, as the other half gained 0.01% on ranges of twenty attributes. Fewer from where
-#: a search for other weights of the same queries ended, and where evaluations take long.
+#: Half of them over many values, as the other half gained 0.01% on ranges of twenty attributes. Fewer from
+#: where a search for other weights of the same queries ended, and where evaluations take long.
 _MAX_EVALUATIONS = 80
 FEW_EVALUATIONS = 25
 #: Evaluations with each smoothed norm.
