@@ -15,11 +15,8 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.problem.grams import (
-    CrossGram,
-    ExplicitGram,
     Gram,
     QueryGram,
-    SymmetricGram,
     gram_terms,
 )
 from matrixdp.selection.problem.kron_sum import KronSum
@@ -27,22 +24,6 @@ from matrixdp.selection.problem.residual_traces import AxisState, marginal_spect
 from matrixdp.selection.problem.residuals import Pieces, numeric_terms, split_workload
 
 SIZES = {"a": 4, "b": 3, "c": 2, "d": 1, "e": 2}
-_ROWS = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]])
-KINDS: dict[str, Gram] = {
-    "identity": QueryGram(Identity(), 3),
-    "total": QueryGram(Total(), 3),
-    "totals": QueryGram(Totals(2), 3),
-    "prefixes": QueryGram(Prefix(), 3),
-    "matrix": QueryGram(Matrix(_ROWS), 3),
-    "one value": QueryGram(Prefix(), 1),
-    "pair": CrossGram(Prefix(), Matrix(_ROWS), 3),
-    "pair with weights": CrossGram(Prefix(), Identity(), 3, np.array([1.0, -2.0, 0.5])),
-    "totals beside prefixes": CrossGram(Totals(3), Prefix(), 3),
-    "identity beside totals": CrossGram(Identity(), Totals(3), 3),
-    "two totals": CrossGram(Totals(3), Totals(3), 3),
-    "symmetric": SymmetricGram(2.0, 0.5, 3),
-    "explicit": ExplicitGram(_ROWS.T @ _ROWS),
-}
 
 
 def some_workload(seed: int) -> Workload:
@@ -85,27 +66,6 @@ def product(factors: Sequence[np.ndarray]) -> np.ndarray:
     for factor in factors:
         found = np.kron(found, factor)
     return found
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_gram_says_what_its_matrix_is(name: str) -> None:
-    gram, again = KINDS[name], [other for other in KINDS.values() if other.key == KINDS[name].key]
-    matrix = gram.matrix()
-    assert again == [gram]
-    assert matrix.shape == (gram.size,) * 2
-    assert gram.trace() == pytest.approx(np.trace(matrix))
-    assert gram.total() == pytest.approx(matrix.sum())
-    assert gram.largest() == pytest.approx(np.abs(np.diagonal(matrix)).max())
-    if gram.symmetric is not None:
-        np.testing.assert_allclose(gram.symmetric[0] * np.eye(gram.size) + gram.symmetric[1], matrix)
-    if gram.definite:
-        np.testing.assert_allclose(matrix, matrix.T)
-        assert np.linalg.eigvalsh(matrix)[0] > -1e-12
-    assert gram.total_only == (gram.definite and gram.size > 1 and bool((matrix == 1.0).all()))
-    away = np.eye(gram.size) - 1 / gram.size
-    assert gram.flat == (gram.size > 1 and np.abs(away @ matrix @ away).max() < 1e-12)
-    both = (np.abs(away @ matrix).max() > 1e-12, np.abs(matrix @ away).max() > 1e-12)
-    assert gram.coupling == (gram.flat and any(both))
 
 
 def _shape_by_definition(workload: Workload) -> tuple[dict[str, Gram], tuple[str, ...], float]:

@@ -15,7 +15,7 @@ from matrixdp.queries import Entry, Identity, Matrix, Permuted, Prefix, Sets, St
 from matrixdp.selection.auto import select
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import QueryGram, paired_gram
+from matrixdp.selection.problem.grams import QueryGram
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.testing import check_plan, dense_gram
 from tests.limits import Override
@@ -149,7 +149,7 @@ def test_the_optimum_is_that_of_the_pairs() -> None:
     sets = tuple(tuple(np.flatnonzero(groups == group).tolist()) for group in range(5))
     asked = QueryGram(Stacked((Identity(), Sets(sets), Sets((sets[0] + sets[3], sets[1] + sets[2])))), 40)
     assert len(np.unique(asked.predicates.alike(40))) == 5
-    pairs, whole = solve_gram(paired_gram(asked, groups).matrix()), solve_gram(asked.matrix())
+    pairs, whole = solve_gram(asked.paired(groups).matrix()), solve_gram(asked.matrix())
     assert pairs.loss == pytest.approx(whole.loss, rel=1e-5)
     assert pairs.dual is not None
     assert whole.dual is not None

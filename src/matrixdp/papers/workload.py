@@ -16,7 +16,6 @@ from matrixdp.mechanisms import (
     Mechanism,
     Options,
     Product,
-    QueryGram,
     Task,
     check_measurable,
     check_table,
@@ -109,8 +108,7 @@ def _queries(task: Task[Options]) -> Choice:
         rows: list[Array | None] = []
         for axis, size in enumerate(terms.sizes):
             [asked_of] = terms.sets[axis].values()
-            assert isinstance(asked_of, QueryGram)  # a pair of different products has another beside it
-            predicates = asked_of.predicates
+            [predicates] = asked_of.asked  # a pair of different products has another beside it
             if predicates.key(size) == Identity().key(size):
                 rows.append(None)
             elif predicates.count(size) * size > MAX_QUERY_ENTRIES:

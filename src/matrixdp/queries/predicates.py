@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from tokenize import TokenError
@@ -392,11 +392,14 @@ def alike_in_all(sets: Iterable[Predicates], size: int) -> NDArray[np.intp] | No
     >>> alike_in_all([Identity(), Sets(((0, 2),)), Sets(((0, 1, 2),))], 5).tolist()
     [0, 1, 0, 2, 2]
     """
-    found = [one.alike(size) for one in sets if one.symmetric(size) is None]
-    told = [own for own in found if own is not None]
-    if len(told) < len(found):
-        return None
-    return np.unique([np.zeros(size), *told], axis=1, return_inverse=True)[1].ravel()
+    told = (one.alike(size) for one in sets if one.symmetric(size) is None)
+    return groups_of_all([np.zeros(size, dtype=np.intp), *told])
+
+
+def groups_of_all(groups: Sequence[NDArray[np.intp] | None]) -> NDArray[np.intp] | None:
+    """Return the groups of values that share one in each of several groupings, or None where one is None."""
+    told = [own for own in groups if own is not None]
+    return None if len(told) < len(groups) else np.unique(told, axis=1, return_inverse=True)[1].ravel()
 
 
 class Indicators(Predicates):

@@ -107,7 +107,7 @@ def every_value(
     """Return the integer matrix over all values of a strategy for pairs, and where its rows come from.
 
     Rows have one value on all of a group; the m - 1 contrasts within it have the variance of its pair's: see
-    `paired_gram`. Rows that only keep the support come from row -1.
+    `Gram.paired`. Rows that only keep the support come from row -1.
     """
     first, second = np.split(factor.rows, 2, axis=1)
     shared, contrasts = (first + second[:, ::-1]) / 2.0, (first - second[:, ::-1]) / 2.0

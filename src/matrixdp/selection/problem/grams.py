@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
-from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, content_key
+from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, alike_in_all, content_key
 from matrixdp.queries.structured import Totals
 from matrixdp.selection.limits import LIMITS
 
@@ -31,11 +31,11 @@ __all__ = [
     "SymmetricGram",
     "distinct_cells",
     "gram_terms",
-    "paired_gram",
     "weight_products",
 ]
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 #: Terms of queries over merged attributes within predicates of others; else they are written out.
 MAX_BOX_TERMS = 100
 
@@ -43,8 +43,9 @@ MAX_BOX_TERMS = 100
 class Gram(ABC):
     """The Gram matrix V of what is asked of one attribute, shape (n, n).
 
-    A kind has a size n, a key and the matrix; what else is asked of it follows, and a kind with a closed form
-    overrides that. `CrossGram` alone need be neither symmetric nor positive semidefinite.
+    A kind has a size n, a key and the matrix. The rest are its tags: what solvers and sums read before they
+    look at any entry. A tag that is None or empty is not known, and costs time alone: the solver then looks
+    for it in the entries. `CrossGram` alone need be neither symmetric nor positive semidefinite.
     """
 
     size: int
@@ -82,6 +83,45 @@ class Gram(ABC):
     def total_only(self) -> bool:
         """Whether V = 11': the total is asked, as of an attribute that is not mentioned."""
         return False
+
+    @property
+    def asked(self) -> tuple[Predicates, ...]:
+        """The queries that V is about, where they are known: one set, or a pair of sets."""
+        return ()
+
+    def alike(self) -> Places | None:
+        """Return a number for each value: V stays as it is where those with the same trade places."""
+        return None if self.symmetric is None else np.zeros(self.size, dtype=np.intp)
+
+    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+        """Return V over the first value of each group, and its entries of the first with the last value."""
+        own, (first, last) = self.matrix(), _ends(groups)
+        return own[np.ix_(first, first)], own[first, last]
+
+    def paired(self, groups: Places) -> Gram:
+        """Return T'VT, in which two values stand for each group of m that may trade places.
+
+        T keeps sums, lengthens what a group has in common by sqrt(2 / m), and takes a contrast within the
+        pair to (m - 1) sqrt(2 / m) times one within the group. V is a multiple of the identity on the m - 1
+        contrasts of a group, so that the error of the best strategy, its dual distribution and what is left
+        of V without its mean are those of V: see docs/mathematics.md, theorem 2a. The second values come in
+        the opposite order.
+
+        Examples
+        --------
+        >>> SymmetricGram(1.0, 0.0, 3).paired(np.array([0, 0, 0])).matrix().round(9)
+        array([[ 1.66666667, -1.        ],
+               [-1.        ,  1.66666667]])
+        """
+        counts, (between, shared) = np.bincount(groups), self.over_groups(groups)
+        first, last = np.arange(len(counts)), np.arange(len(counts), 2 * len(counts))
+        single = np.diagonal(between) - shared
+        whole = np.tile(between, (2, 2))
+        own, other = shared + single * (1.0 + (counts - 1.0) ** 2) / counts, shared - single * (counts - 2.0)
+        whole[first, first] = whole[last, last] = np.where(counts > 1, own, shared)
+        whole[first, last] = whole[last, first] = np.where(counts > 1, other, shared)
+        order = np.concatenate([first, last[::-1]])
+        return ExplicitGram(whole[np.ix_(order, order)], groups.tobytes())
 
     def trace(self) -> float:
         """Return tr(V)."""
@@ -136,6 +176,28 @@ class QueryGram(Gram):
     def total_only(self) -> bool:
         """Whether the total is asked once."""
         return self.key == Total().key(self.size)
+
+    @property
+    def asked(self) -> tuple[Predicates]:
+        """P."""
+        return (self.predicates,)
+
+    def alike(self) -> Places | None:
+        """Return what the predicates say of their values."""
+        return alike_in_all(self.asked, self.size)
+
+    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+        """See `Gram`: P is applied to the values that stand for groups, and P'P is not formed."""
+        first, last = _ends(groups)
+        chosen = np.zeros((self.size, 2 * len(first)))
+        chosen[[*first, *last], np.arange(2 * len(first))] = 1.0
+        rows = self.predicates.apply(chosen)
+        left, right = rows[:, : len(first)], rows[:, len(first) :]
+        return left.T @ left, np.einsum("qi,qi->i", left, right)
+
+    def paired(self, groups: Places) -> Gram:
+        """See `Gram`; a total stays one."""
+        return QueryGram(self.predicates, 2 * int(groups.max() + 1)) if self.flat else super().paired(groups)
 
     def trace(self) -> float:
         """Return the sum of the squared entries of P."""
@@ -195,6 +257,15 @@ class CrossGram(Gram):
             even = other.symmetric(self.size) is not None
             if self.weights is None and isinstance(one, Totals) and even:
                 return 0.0, float(other.column_sums(self.size, 1)[0])
+        return None
+
+    @property
+    def asked(self) -> tuple[Predicates, ...]:
+        """P and Q."""
+        return self.left, self.right
+
+    def alike(self) -> Places | None:
+        """Return None: what leaves P'P and Q'Q as they are may change P'Q."""
         return None
 
     @property
@@ -266,37 +337,11 @@ class ExplicitGram(Gram):
         return self.entries
 
 
-def paired_gram(gram: QueryGram, groups: NDArray[np.intp]) -> Gram:
-    """Compress V to T'VT: each group of m interchangeable values becomes two.
-
-    T keeps sums, lengthens what a group has in common by sqrt(2 / m), and takes a contrast within the pair to
-    (m - 1) sqrt(2 / m) times one within the group. V is a multiple of the identity on the m - 1 contrasts of
-    a group, so that the error of the best strategy, its dual distribution and what is left of V without its
-    mean are those of V: see docs/mathematics.md, theorem 2a. The second values come in the opposite order.
-
-    Examples
-    --------
-    >>> from matrixdp.queries import Identity
-    >>> paired_gram(QueryGram(Identity(), 3), np.array([0, 0, 0])).matrix().round(9)
-    array([[ 1.66666667, -1.        ],
-           [-1.        ,  1.66666667]])
-    """
+def _ends(groups: Places) -> tuple[Places, Places]:
+    """Return the first and the last value of each group."""
     counts, order = np.bincount(groups), np.argsort(groups, kind="stable")
-    if gram.flat:
-        return QueryGram(gram.predicates, 2 * len(counts))
     ends = np.cumsum(counts)
-    chosen = np.zeros((gram.size, 2 * len(counts)))
-    chosen[[*order[ends - counts], *order[ends - 1]], np.arange(2 * len(counts))] = 1.0
-    rows = gram.predicates.apply(chosen)
-    first, last = np.arange(len(counts)), np.arange(len(counts), 2 * len(counts))
-    between, shared = rows[:, first].T @ rows[:, first], np.einsum("qi,qi->i", rows[:, first], rows[:, last])
-    single = np.diagonal(between) - shared
-    whole = np.tile(between, (2, 2))
-    own, other = shared + single * (1.0 + (counts - 1.0) ** 2) / counts, shared - single * (counts - 2.0)
-    whole[first, first] = whole[last, last] = np.where(counts > 1, own, shared)
-    whole[first, last] = whole[last, first] = np.where(counts > 1, other, shared)
-    order = np.concatenate([first, last[::-1]])
-    return ExplicitGram(whole[np.ix_(order, order)], groups.tobytes())
+    return order[ends - counts], order[ends - 1]
 
 
 GramTerm = tuple[float, tuple[Gram, ...]]

@@ -22,9 +22,9 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import along, kronecker, numbered
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
-from matrixdp.queries.predicates import alike_in_all
+from matrixdp.queries.predicates import groups_of_all
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms, paired_gram
+from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms
 
 __all__ = [
     "Inverse",
@@ -136,7 +136,7 @@ class KronSum:
         Coefficients, of either sign, with the keys of attributes by place; of others the total is asked.
     rows : sequence of Rows
     paired : dict of int to ndarray
-        By axis, the group of each value, where two values stand for each group: see `paired_gram`.
+        By axis, the group of each value, where two values stand for each group: see `Gram.paired`.
     """
 
     attributes: tuple[str, ...]
@@ -210,7 +210,7 @@ class KronSum:
         return cls(attributes, sizes, sets, kept, rows)
 
     def with_pairs(self) -> KronSum:
-        """Return the same with two values for each group of many that may trade places: see `paired_gram`."""
+        """Return the same with two values for each group of many that may trade places: see `Gram.paired`."""
         written = {axis for rows in self.rows for axis in rows.axes}
         found = (
             (axis, _groups_alike([*own.values()]))
@@ -223,8 +223,7 @@ class KronSum:
         sizes, sets = list(self.sizes), list(self.sets)
         renamed: dict[tuple[int, Hashable], Hashable] = {}
         for axis, alike in paired.items():
-            asked = {key: gram for key, gram in self.sets[axis].items() if isinstance(gram, QueryGram)}  # all
-            own = {key: paired_gram(gram, alike) for key, gram in asked.items()}
+            own = {key: gram.paired(alike) for key, gram in self.sets[axis].items()}
             sizes[axis], sets[axis] = 2 * int(alike.max() + 1), {gram.key: gram for gram in own.values()}
             renamed |= {(axis, key): gram.key for key, gram in own.items()}
         terms = [
@@ -477,10 +476,10 @@ _WHOLE: WeakKeyDictionary[Workload, ref[KronSum]] = WeakKeyDictionary()
 
 def _groups_alike(asked: Sequence[Gram]) -> NDArray[np.intp] | None:
     """Return the group of each value of a large attribute, of values that may trade places, if few."""
-    size, sets = max(g.size for g in asked), [g.predicates for g in asked if isinstance(g, QueryGram)]
-    if size <= LIMITS.most_unpaired or len(sets) < len(asked) or all(g.symmetric is not None for g in asked):
+    size = max(gram.size for gram in asked)
+    if size <= LIMITS.most_unpaired or all(gram.symmetric is not None for gram in asked):
         return None
-    groups = alike_in_all(sets, size)
+    groups = groups_of_all([gram.alike() for gram in asked])
     return groups if groups is not None and 4 * int(groups.max() + 1) <= size else None
 
 

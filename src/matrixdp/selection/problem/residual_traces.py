@@ -22,7 +22,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import ProductGroup, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import CrossGram, Gram
+from matrixdp.selection.problem.grams import Gram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows
 from matrixdp.selection.problem.residuals import attribute_types, residual_rows
 
@@ -155,10 +155,9 @@ class ResidualTraces:
         """
         grams = []
         for slot, (own, gram) in enumerate(self.slots):
-            if own == type_ and isinstance(gram, CrossGram):
-                grams.append(gram.left.gram(gram.size) + gram.right.gram(gram.size))
-            elif own == type_:
-                grams.append(self._slot(slot))
+            if own == type_:
+                pair = [one.gram(gram.size) for one in gram.asked if len(gram.asked) > 1]
+                grams.append(np.sum(pair, axis=0) if pair else self._slot(slot))
         for rows in self.rows:
             for axis, own in enumerate(rows.types):
                 if own == type_:

@@ -112,7 +112,7 @@ class Split:
 
     ``free`` tells which types have queries other than a I + b 11'; ``coupled_apart`` that terms tie marginals
     to one another whose union has no pieces. ``paired`` has the group of each value of types of which two
-    values stand for each group: see `paired_gram`. The type ``undivided``, if any, is that of an attribute
+    values stand for each group: see `Gram.paired`. The type ``undivided``, if any, is that of an attribute
     which every sub-workload keeps: its weights are zeros, so that nothing is contracted along it.
     """
 

@@ -1,0 +1,149 @@
+"""Every kind of Gram matrix is the explicit matrix of the same entries, in its figures, tags and optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.noise import GAUSSIAN
+from matrixdp.queries import Identity, Matrix, Prefix, Sets, Stacked, Total, Workload
+from matrixdp.queries.structured import Totals
+from matrixdp.selection.auto import select
+from matrixdp.selection.problem import grams
+from matrixdp.selection.problem.grams import CrossGram, ExplicitGram, Gram, QueryGram, SymmetricGram
+
+_ROWS = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]])
+
+
+@dataclass(frozen=True, eq=False)
+class LevelGram(Gram):
+    """a I + b within groups + c: a kind that the package does not know."""
+
+    a: float
+    b: float
+    c: float
+    groups: np.ndarray
+    most: int = 100
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        return len(self.groups)
+
+    @property
+    def key(self) -> Hashable:
+        return ("level", self.a, self.b, self.c, self.groups.tobytes())
+
+    def _over(self, places: np.ndarray) -> np.ndarray:
+        alike = self.groups[places][:, None] == self.groups[places]
+        return self.a * np.eye(len(places)) + self.b * alike + self.c
+
+    def matrix(self) -> np.ndarray:
+        assert self.size <= self.most, "structure that is known is looked for in the entries"
+        return self._over(np.arange(self.size))
+
+    def alike(self) -> np.ndarray:
+        return self.groups
+
+    def over_groups(self, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first = np.unique(groups, return_index=True)[1]
+        alone = np.bincount(groups) == 1
+        return self._over(first), self.b + self.c + self.a * alone
+
+    def trace(self) -> float:
+        return self.size * (self.a + self.b + self.c)
+
+    def total(self) -> float:
+        return self.size * (self.a + self.size * self.c) + self.b * float(
+            (np.bincount(self.groups) ** 2).sum()
+        )
+
+
+_GROUPS = np.array([0, 1, 1, 0, 2, 1, 0, 0])
+_SETS = Sets(((0, 3, 6, 7), (1, 2, 5)))
+KINDS: dict[str, Gram] = {
+    "identity": QueryGram(Identity(), 3),
+    "total": QueryGram(Total(), 3),
+    "totals": QueryGram(Totals(2), 3),
+    "prefixes": QueryGram(Prefix(), 3),
+    "matrix": QueryGram(Matrix(_ROWS), 3),
+    "one query": QueryGram(Matrix(_ROWS[1:2]), 3),
+    "one value": QueryGram(Prefix(), 1),
+    "sets": QueryGram(_SETS, 8),
+    "identity and sets": QueryGram(Stacked((Identity(), _SETS)), 8),
+    "pair": CrossGram(Prefix(), Matrix(_ROWS), 3),
+    "pair with weights": CrossGram(Prefix(), Identity(), 3, np.array([1.0, -2.0, 0.5])),
+    "totals beside prefixes": CrossGram(Totals(3), Prefix(), 3),
+    "identity beside totals": CrossGram(Identity(), Totals(3), 3),
+    "two totals": CrossGram(Totals(3), Totals(3), 3),
+    "symmetric": SymmetricGram(2.0, 0.5, 3),
+    "explicit": ExplicitGram(_ROWS.T @ _ROWS),
+    "levels": LevelGram(1.0, 2.0, 0.5, _GROUPS),
+}
+
+
+def check_gram(gram: Gram) -> None:
+    """Compare what a kind says with its matrix."""
+    matrix, size = gram.matrix(), gram.size
+    assert matrix.shape == (size, size)
+    assert gram.trace() == pytest.approx(np.trace(matrix))
+    assert gram.total() == pytest.approx(matrix.sum())
+    assert gram.largest() == pytest.approx(np.abs(np.diagonal(matrix)).max())
+    if gram.symmetric is not None:
+        np.testing.assert_allclose(gram.symmetric[0] * np.eye(size) + gram.symmetric[1], matrix)
+    if gram.definite:
+        np.testing.assert_allclose(matrix, matrix.T)
+        assert np.linalg.eigvalsh(matrix)[0] > -1e-12
+        assert len(gram.asked) < 2
+    assert gram.total_only == (gram.definite and size > 1 and bool((matrix == 1.0).all()))
+    away = np.eye(size) - 1 / size
+    assert gram.flat == (size > 1 and np.abs(away @ matrix @ away).max() < 1e-12)
+    both = (np.abs(away @ matrix).max() > 1e-12, np.abs(matrix @ away).max() > 1e-12)
+    assert gram.coupling == (gram.flat and any(both))
+    for asked in gram.asked if gram.definite else ():
+        np.testing.assert_allclose(asked.gram(size), matrix)
+    groups = gram.alike()
+    if groups is not None:
+        assert set(groups) == set(range(max(groups) + 1))
+        for one in range(size):  # values that trade places with the first of their group
+            order = np.arange(size)
+            first = int(np.argmax(groups == groups[one]))
+            order[[first, one]] = order[[one, first]]
+            np.testing.assert_allclose(matrix[np.ix_(order, order)], matrix, atol=1e-12)
+        between, shared = ExplicitGram(matrix).over_groups(groups)
+        own, apart = gram.over_groups(groups)
+        np.testing.assert_allclose(own, between)
+        np.testing.assert_allclose(apart, shared)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_gram_says_what_its_matrix_is(name: str) -> None:
+    gram = KINDS[name]
+    assert [other for other in KINDS.values() if other.key == gram.key] == [gram]
+    check_gram(gram)
+
+
+def _levels(size: int, groups: int) -> tuple[Workload, Gram]:
+    """One level of areas beside the places themselves, by sex; and the kind that knows it."""
+    area = np.arange(size) % groups
+    sets = [np.flatnonzero(area == one).tolist() for one in range(groups)]
+    asked = mdp.product(place=["identity", {"sets": sets}], sex="identity")
+    return Workload(mdp.Domain({"place": size, "sex": 2}), asked), LevelGram(1.0, 1.0, 0.0, area)
+
+
+def test_a_kind_that_the_package_does_not_know_forms_no_large_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    workload, levels = _levels(2_000, 50)
+    expected = select(workload, noise=GAUSSIAN)
+    known = grams._gram_of
+    monkeypatch.setattr(grams, "_gram_of", lambda *own: levels if own[2] == levels.size else known(*own))
+    found = select(workload, noise=GAUSSIAN)
+    assert found.mechanism == expected.mechanism
+    assert found.certificate.loss == pytest.approx(expected.certificate.loss, rel=1e-9)
+    digests = [
+        [block.matrix.digest() for part in one.plan.parts for block in part.blocks]
+        for one in (found, expected)
+    ]
+    assert digests[0] == digests[1]
