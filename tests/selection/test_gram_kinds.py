@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.noise import GAUSSIAN
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import Identity, Matrix, Prefix, Sets, Stacked, Total, Workload
 from matrixdp.queries.structured import Totals
 from matrixdp.selection.auto import select
+from matrixdp.selection.gram import solve_gram
+from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.problem import grams
-from matrixdp.selection.problem.grams import CrossGram, ExplicitGram, Gram, QueryGram, SymmetricGram
+from matrixdp.selection.problem.grams import CrossGram, ExplicitGram, Gram, QueryGram, SumGram, SymmetricGram
 
 _ROWS = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]])
 
@@ -53,8 +55,8 @@ class LevelGram(Gram):
         alone = np.bincount(groups) == 1
         return self._over(first), self.b + self.c + self.a * alone
 
-    def trace(self) -> float:
-        return self.size * (self.a + self.b + self.c)
+    def diagonal(self) -> np.ndarray:
+        return np.full(self.size, self.a + self.b + self.c)
 
     def total(self) -> float:
         return self.size * (self.a + self.size * self.c) + self.b * float(
@@ -82,6 +84,15 @@ KINDS: dict[str, Gram] = {
     "symmetric": SymmetricGram(2.0, 0.5, 3),
     "explicit": ExplicitGram(_ROWS.T @ _ROWS),
     "levels": LevelGram(1.0, 2.0, 0.5, _GROUPS),
+    "a sum": SumGram(((0.5, QueryGram(Prefix(), 3)), (2.0, QueryGram(Matrix(_ROWS), 3)))),
+    "a sum of levels": SumGram(
+        (
+            (0.5, LevelGram(1.0, 2.0, 0.5, _GROUPS)),
+            (2.0, QueryGram(_SETS, 8)),
+            (1.0, SymmetricGram(1.0, 3.0, 8)),
+        )
+    ),
+    "a symmetric sum": SumGram(((2.0, SymmetricGram(1.0, 2.0, 4)), (0.5, QueryGram(Identity(), 4)))),
 }
 
 
@@ -105,6 +116,10 @@ def check_gram(gram: Gram) -> None:
     assert gram.coupling == (gram.flat and any(both))
     for asked in gram.asked if gram.definite else ():
         np.testing.assert_allclose(asked.gram(size), matrix)
+    np.testing.assert_allclose(gram.diagonal(), np.diagonal(matrix))
+    np.testing.assert_array_equal(gram.explicit.entries, matrix)
+    if gram.query is not None:
+        np.testing.assert_allclose(np.outer(gram.query, gram.query), matrix, atol=1e-12)
     groups = gram.alike()
     if groups is not None:
         assert set(groups) == set(range(max(groups) + 1))
@@ -124,6 +139,31 @@ def test_a_gram_says_what_its_matrix_is(name: str) -> None:
     gram = KINDS[name]
     assert [other for other in KINDS.values() if other.key == gram.key] == [gram]
     check_gram(gram)
+
+
+@pytest.mark.parametrize("name", [name for name, gram in KINDS.items() if gram.definite])
+def test_its_strategies_are_those_of_its_entries(name: str) -> None:
+    gram = KINDS[name]
+    known, entries = solve_gram(gram, gap=1e-11), solve_gram(gram.matrix(), gap=1e-11)
+    assert known.loss == pytest.approx(entries.loss, rel=1e-9)
+    assert known.bound == pytest.approx(entries.bound, rel=1e-9)
+    np.testing.assert_allclose(known.rows.T @ known.rows, entries.rows.T @ entries.rows, atol=1e-4)
+    for noise in (GAUSSIAN, LAPLACE):
+        of_kind, of_entries = (solve_axis(one, noise, gap=1e-11) for one in (gram, gram.matrix()))
+        assert of_kind.loss == pytest.approx(of_entries.loss, rel=1e-9)
+
+
+def test_what_a_kind_knows_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a matrix formed: of levels and what is symmetric, alone and in a sum."""
+    levels = LevelGram(1.0, 2.0, 0.5, np.arange(400) % 7)
+    even = SymmetricGram(1.0, 2.0, 400)
+    monkeypatch.setattr(SymmetricGram, "matrix", LevelGram.matrix)
+    monkeypatch.setattr(SymmetricGram, "most", 100, raising=False)
+    expected = solve_gram(levels._over(np.arange(400)) * 3.0 + np.eye(400) + 2.0, gap=1e-9)
+    for gram in (levels, even):
+        assert solve_gram(gram).loss > 0
+    found = solve_gram(SumGram(((3.0, levels), (1.0, even))), gap=1e-9)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-8)
 
 
 def _levels(size: int, groups: int) -> tuple[Workload, Gram]:

@@ -7,7 +7,8 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.problem.grams import CrossGram, distinct_cells, gram_terms, weight_products
+from matrixdp.selection.problem.entries import distinct_cells
+from matrixdp.selection.problem.grams import CrossGram, gram_terms, weight_products
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import split_workload
 from tests.limits import Override

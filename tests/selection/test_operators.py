@@ -6,10 +6,10 @@ import pytest
 from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Sliding
 from matrixdp.selection.gram import opt_0, optimum, solve_gram
-from matrixdp.selection.gram.chains import chain_order, green_factors
 from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.opt_0 import Remembered
 from matrixdp.selection.gram.singular_values import rank_of, singular_values, svd_bound_gram
+from matrixdp.selection.problem.entries import chain_order, green_factors
 from matrixdp.testing import dense_error
 from tests.limits import Override
 

@@ -58,14 +58,15 @@ def test_losses_of_products_agree_from_every_axis():
     expected = dense_error(dense_gram(WORKLOAD, ["a", "b", "c"]), rows)
     assert terms.loss(inverses) == pytest.approx(expected, rel=1e-8)
     for axis, inverse in enumerate(inverses):
-        surrogate = terms.surrogate(axis, inverses)
+        surrogate = terms.surrogate(axis, inverses).matrix()
         found = float(np.einsum("ia,ij,ja->", inverse, surrogate, inverse))
         assert found == pytest.approx(expected, rel=1e-8)
     # a number stands for so many times the identity
     for numbers in ([1.0, 1.0, 1.0], terms.unknown):
         roots = [math.sqrt(c) * np.eye(n) for c, n in zip(numbers, terms.sizes, strict=True)]
         assert terms.loss(numbers) == pytest.approx(terms.loss(roots), rel=1e-12)
-        np.testing.assert_allclose(terms.surrogate(1, numbers), terms.surrogate(1, roots), rtol=1e-12)
+        seen = [terms.surrogate(1, inverses).matrix() for inverses in (numbers, roots)]
+        np.testing.assert_allclose(*seen, rtol=1e-12)
     assert Factor(np.eye(3), 3.0).estimator == 1.0
 
 

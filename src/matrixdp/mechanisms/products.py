@@ -45,7 +45,7 @@ def axis_gram(terms: KronSum, axis: int) -> Array:
 
     Shape (n, n); group weights are included.
     """
-    return terms.surrogate(axis, terms.unknown)
+    return terms.surrogate(axis, terms.unknown).matrix()
 
 
 def product_of(
@@ -270,7 +270,7 @@ def configured_mechanism(
     def select(task: Task[O]) -> Choice:
         Facts(task.workload, task.noise).check(name, limits)
         terms = KronSum.of(task.workload.domain, task.workload.groups)
-        names, found = solve_table(terms, lambda gram, _: solve(gram, task.noise, task.options))
+        names, found = solve_table(terms, lambda gram, _: solve(gram.matrix(), task.noise, task.options))
         return product_choice(task.workload, task.noise, names, found, scope)
 
     register(Mechanism(name, source, norms, options, select, limits))

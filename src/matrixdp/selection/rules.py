@@ -17,7 +17,8 @@ from matrixdp.noise import Noise
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.selection.compose.whole_table import few_products
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import distinct_cells, gram_terms
+from matrixdp.selection.problem.entries import distinct_cells
+from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.registry import mechanism_named

@@ -30,7 +30,7 @@ from matrixdp.exact.linear import along
 from matrixdp.noise import Noise
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.gram.opt_0 import Rows, solve_axis, solve_symmetric
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, energies
 
@@ -286,9 +286,6 @@ def solve_kron(
         if terms.large(axis, most_symmetric):
             whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
             return Factor(IdentityMatrix(terms.sizes[axis]), terms.loss(whole))
-        known = terms.symmetric_surrogate(axis, inverses) if terms.sizes[axis] > 1 else None
-        if known is not None and known[0] > 0.0:
-            return solve_symmetric(terms.sizes[axis], *known, noise)
         gram = terms.surrogate(axis, inverses)
         p = rows.of(terms.sizes[axis])
         again = rows.restarts or None

@@ -34,7 +34,7 @@ from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
-from matrixdp.selection.problem.grams import Gram
+from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
@@ -43,7 +43,7 @@ __all__ = ["dense_bound", "few_products", "product_choice", "select_table", "sol
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: From a Gram matrix and the sizes of its attributes to a strategy.
-Solve = Callable[[Array, Sequence[int]], Factor]
+Solve = Callable[[Gram, Sequence[int]], Factor]
 
 _UNBOUNDED = "no bound for a union of products"
 
@@ -110,8 +110,8 @@ def select_table(
         found = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
         return choice([(name,) for name in terms.attributes], found)
 
-    def search(gram: Array, _: Sequence[int]) -> Factor:
-        again, p = rows.restarts or None, rows.of(len(gram))
+    def search(gram: Gram, _: Sequence[int]) -> Factor:
+        again, p = rows.restarts or None, rows.of(gram.size)
         return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, progress=progress, p=p)
 
     solve = _optimum(gap, duals) if noise.norm == 2 else search
@@ -134,7 +134,7 @@ def solve_table(
         factor = _identity(asked)
         if factor is None:
             check_matrices((name,), asked.size)
-            factor = solve(asked.matrix(), [asked.size])
+            factor = solve(asked, [asked.size])
         factors.append(factor)
     if weighted is not None:
         joint = terms.on(terms.joint)
@@ -147,7 +147,7 @@ def solve_table(
         return names, Product((*factors, *own.factors), loss, None, multipliers)
     if terms.joint:
         sizes = [terms.sizes[terms.attributes.index(name)] for name in terms.joint]
-        factors.append(solve(terms.dense(terms.joint), sizes))
+        factors.append(solve(ExplicitGram(terms.dense(terms.joint)), sizes))
         names.append(terms.joint)
     scale = 1.0 if terms.joint else terms.weight
     bounds = [factor.bound for factor in factors if factor.bound is not None]
@@ -167,7 +167,7 @@ def _optimum(gap: float, duals: dict[Any, Any] | None = None) -> Solve:
     """Return the solver to a gap, from the dual points of similar problems, which it replaces."""
     duals = {} if duals is None else duals
 
-    def solve(gram: Array, sizes: Sequence[int]) -> Factor:
+    def solve(gram: Gram, sizes: Sequence[int]) -> Factor:
         found = solve_gram(gram, sizes, gap, duals.get(tuple(sizes)))
         duals[tuple(sizes)] = found.dual
         return found

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.entries import green_factors
 
 __all__ = [
     "Bridge",
@@ -34,11 +35,8 @@ __all__ = [
     "DenseSpectra",
     "Spectrum",
     "chain_of",
-    "chain_order",
-    "green_factors",
     "grid",
     "solve_chain",
-    "solve_large",
 ]
 
 #: Largest entries that a tridiagonal matrix is scaled to, one after another.
@@ -222,48 +220,6 @@ def chain_of(gram: Array) -> Chain | Bridge | None:
     return _green(gram) or _bridge(gram)
 
 
-def green_factors(gram: Array) -> tuple[Array, Array] | None:
-    """Return u and v with V_jk = u_j v_k for j <= k, both positive, if a Gram matrix has that form.
-
-    Examples
-    --------
-    >>> [part.tolist() for part in green_factors(np.tri(3).T @ np.tri(3))]
-    [[1.0, 1.0, 1.0], [3.0, 2.0, 1.0]]
-    """
-    if not (gram[0] > 0).all():
-        return None
-    v = gram[0]
-    u = np.diagonal(gram) / v
-    places = np.arange(len(gram))
-    return (u, v) if (u > 0).all() and _alike(gram, places, u, v) else None
-
-
-def chain_order(gram: Array) -> NDArray[np.intp] | None:
-    """Return the order of cells in which a Gram matrix is u_j v_k for j <= k, or None for the given order.
-
-    None, too, where there is none. The cosine of two cells falls with the way between them: the cell
-    furthest from any other is an end, and the cosines with it are the order.
-
-    Examples
-    --------
-    >>> shuffled = np.array([2, 0, 3, 1])
-    >>> order = chain_order((np.tri(4).T @ np.tri(4))[np.ix_(shuffled, shuffled)])
-    >>> shuffled[order].tolist() in ([0, 1, 2, 3], [3, 2, 1, 0])
-    True
-    >>> chain_order(np.tri(4).T @ np.tri(4)) is None
-    True
-    """
-    diagonal = np.diagonal(gram)
-    if not ((diagonal > 0).all() and (gram[0] > 0).all()):
-        return None
-    end = int(np.argmin(gram[0] ** 2 / diagonal))
-    order = np.argsort(-(gram[end] ** 2) / diagonal, kind="stable")
-    if not (gram[end] > 0).all() or (np.abs(np.diff(order)) == 1).all():
-        return None
-    v = gram[order[0], order]
-    return order if _alike(gram, order, diagonal[order] / v, v) else None
-
-
 def _green(gram: Array) -> Chain | None:
     factors = green_factors(gram)
     if factors is None:
@@ -277,14 +233,6 @@ def _green(gram: Array) -> Chain | None:
     middle[-1] = v[-2] / (v[-1] * cross[-1])
     middle[1:-1] = (u[2:] * v[:-2] - u[:-2] * v[2:]) / (cross[:-1] * cross[1:])
     return Chain(middle, -1.0 / cross)
-
-
-def _alike(gram: Array, order: NDArray[np.intp], u: Array, v: Array) -> bool:
-    """Return whether the upper triangle of a Gram matrix, its cells in an order, is u v'."""
-    tolerance = 1e-13 * float(np.diagonal(gram).max())
-    return all(
-        float(np.abs(gram[cell, order[j:]] - u[j] * v[j:]).max()) <= tolerance for j, cell in enumerate(order)
-    )
 
 
 def _bridge(gram: Array) -> Bridge | None:
@@ -405,16 +353,6 @@ def solve_chain(
     rows = spectrum.loadings
     rows *= (peak * spectrum.roots) ** -0.5
     return Factor(rows.T, loss, min(trace * trace, loss), p)
-
-
-def solve_large(gram: Array, gap: float, start: Array | None = None) -> Factor | None:
-    """Return the certified optimum for a large Gram matrix without structure, or None for Newton's steps.
-
-    They serve up to ``LIMITS.chains_large_cells`` cells.
-    """
-    return (
-        solve_chain(gram, DenseSpectra(gram), gap, start) if len(gram) > LIMITS.chains_large_cells else None
-    )
 
 
 def grid(size: int, points: int) -> Array:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.grams import Gram
 
 __all__ = ["EVERY", "Factor", "Solver", "right_inverse"]
 
@@ -180,7 +181,7 @@ class Solver(Protocol):
     def optimal(self) -> bool:
         """Whether what it finds is the best of its class, up to a gap."""
 
-    def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+    def gram(self, gram: Gram | Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for a Gram matrix over a product domain, perhaps from a similar problem's factor."""
 
     def queries(self, rows: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:

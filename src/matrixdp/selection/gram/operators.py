@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.selection.gram.chains import green_factors
+from matrixdp.selection.problem.entries import green_factors
 
 __all__ = ["GramOperator", "operator_of"]
 

@@ -23,7 +23,6 @@ from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import solve_gram, solve_rows
-from matrixdp.selection.gram.chains import chain_order
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.gram.p_identity import (
     best_of,
@@ -36,7 +35,8 @@ from matrixdp.selection.gram.p_identity import (
 )
 from matrixdp.selection.gram.singular_values import rank_of, singular_values
 from matrixdp.selection.limits import GAP, LIMITS
-from matrixdp.selection.problem.grams import distinct_cells
+from matrixdp.selection.problem.entries import chain_order, distinct_cells
+from matrixdp.selection.problem.grams import ExplicitGram, Gram, SymmetricGram, as_gram
 from matrixdp.selection.starting_points import generator
 
 __all__ = [
@@ -108,7 +108,7 @@ class Rows:
 
 
 def solve_axis(
-    gram: Array,
+    gram: Gram | Array,
     noise: Noise,
     *,
     gap: float = GAP,
@@ -135,25 +135,26 @@ def solve_axis(
     >>> 2 * factor.bound < 2 * factor.loss < 32 * 33  # noise on every cell
     True
     """
-    gram = np.asarray(gram, dtype=np.float64)
-    peak = float(np.abs(gram).max())
+    gram = as_gram(gram)
+    peak = gram.largest()
     if not (math.isfinite(peak) and peak > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
-    known = _symmetric(gram, noise)
+    known = _symmetric(gram, noise) or _symmetric(gram.explicit, noise)
     if known is not None:
         return known
-    first, inverse = distinct_cells(gram)
-    reduced = gram[np.ix_(first, first)]
+    entries = gram.explicit.entries
+    first, inverse = distinct_cells(entries)
+    reduced = entries[np.ix_(first, first)]
     order = chain_order(reduced) if noise.norm == 1 else None  # the optimum looks for it itself
     if order is not None:
         first, inverse = first[order], np.argsort(order)[inverse]
-        reduced = gram[np.ix_(first, first)]
-    solved = None if len(first) == len(gram) else _symmetric(reduced, noise)
+        reduced = entries[np.ix_(first, first)]
+    solved = None if len(first) == gram.size else _symmetric(ExplicitGram(reduced), noise)
     if solved is None:
         if len(reduced) > LIMITS.axis_cells:
             raise TooLargeError(f"opt-0: {len(reduced)} different cells; the limit is {LIMITS.axis_cells}")
         if noise.norm == 2:
-            design = solve_gram(reduced, gap=gap)
+            design = solve_gram(gram if len(first) == gram.size else reduced, gap=gap)
             solved = Factor(design.rows, design.loss, design.bound)
         else:
             begin = None if start is None else _theta(_moved(start.rows[:, first], order))
@@ -167,25 +168,18 @@ def solve_axis(
             solved = remembered.solve(reduced, options, search) if begin is None else search(reduced)
             if len(reduced) == 2:
                 solved = min(solved, _total_and_difference(reduced, solved.bound), key=lambda one: one.loss)
-    if len(first) == len(gram) and order is None:
+    if len(first) == gram.size and order is None:
         return solved
     rows = _moved(solved.rows, None if order is None else np.argsort(order))
     return Factor(rows[:, inverse], solved.loss, solved.bound)
 
 
-def _symmetric(gram: Array, noise: Noise) -> Factor | None:
-    """Return the closed form for V = a I + b 11', or None for other matrices."""
-    size = len(gram)
-    if size == 1:
-        single = float(gram[0, 0])
-        return Factor(np.ones((1, 1)), single, single)
-    off = float(gram[0, 1])
-    scale = float(gram[0, 0]) - off
-    expected = np.full(gram.shape, off)
-    np.fill_diagonal(expected, scale + off)
-    if scale <= 0 or float(np.abs(gram - expected).max()) > 1e-12 * float(np.abs(gram).max()):
-        return None
-    return solve_symmetric(size, scale, off, noise)
+def _symmetric(gram: Gram, noise: Noise) -> Factor | None:
+    """Return the closed form for V = a I + b 11', or None where V is not known to be one."""
+    known = gram.symmetric
+    if known is not None and gram.size == 1:
+        return Factor(np.ones((1, 1)), sum(known), sum(known))
+    return None if known is None or known[0] <= 0 else solve_symmetric(gram.size, *known, noise)
 
 
 def _total_and_difference(gram: Array, bound: float | None) -> Factor:
@@ -216,7 +210,7 @@ def solve_symmetric(size: int, scale: float, off: float, noise: Noise) -> Factor
     if noise.norm == 2:
         if abs(off) < 1e-14 * scale:
             return Factor(IdentityMatrix(size), bound, bound)
-        return solve_gram(scale * np.eye(size) + off)
+        return solve_gram(SymmetricGram(scale, off, size))
     trace = size * (scale + off)
     total = size * (scale + size * off)
 
@@ -442,12 +436,13 @@ class LaplaceSolver:
     seed: int = 0
     optimal: ClassVar[bool] = False
 
-    def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+    def gram(self, gram: Gram | Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for a Gram matrix, from the p-Identity strategy of a similar one."""
-        peak = float(gram[0, 0])
-        if peak > 0.0 and float(np.abs(gram - peak * np.eye(len(gram))).max()) <= 1e-12 * peak:
-            return rescaled(np.eye(len(gram)), gram)  # all cells alike
-        best = rescaled(solve_gram(gram, sizes, max(self.gap, 1e-5)).rows, gram)
+        gram = as_gram(gram).explicit
+        single, off = gram.symmetric or (0.0, 0.0)
+        if abs(off) < LIMITS.closed_form * single:
+            return rescaled(np.eye(gram.size), gram.entries)  # all cells alike
+        best = rescaled(solve_gram(gram, sizes, max(self.gap, 1e-5)).rows, gram.entries)
         if len(best.rows) == 1:
             return best  # one query, measured as it is: no strategy of any kind does better
         found = solve_axis(gram, LAPLACE, gap=self.gap, seed=self.seed, start=start, effort=self.effort)

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
 from matrixdp.exact.resources import blas_threads
-from matrixdp.selection.gram.chains import chain_of, chain_order, solve_chain, solve_large
+from matrixdp.selection.gram.chains import DenseSpectra, chain_of, solve_chain
 from matrixdp.selection.gram.dual import solve_dual
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import GAP, LIMITS
+from matrixdp.selection.problem.entries import chain_order
+from matrixdp.selection.problem.grams import Gram, as_gram
 
 __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solve_rows", "symmetries_of"]
 
@@ -26,10 +28,7 @@ __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solv
 _EXTREME = 1e75
 
 Array = NDArray[np.float64]
-#: Classes of cells that trade places are looked for among so many cells, and given up past so many classes of
-#: less than two on average.
-_MANY_CELLS = 4
-_MOST_CLASSES = 8
+Places = NDArray[np.intp]
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -90,15 +89,16 @@ def _characters(size: int, symmetries: list[NDArray[np.intp]]) -> list[scipy.spa
 
 
 def solve_gram(
-    gram: Array,
+    gram: Gram | Array,
     sizes: Sequence[int] | None = None,
     gap: float = GAP,
     start: Array | None = None,
 ) -> Factor:
-    """Return the certified optimum for an explicit Gram matrix of any rank, using the symmetries it has.
+    """Return the certified optimum for a Gram matrix of any rank, using the symmetries it has.
 
-    They are looked for along the attributes, where ``sizes`` says that N is a product domain; ``start`` is
-    a dual distribution. Raises NumericalError if the Gram matrix is zero or not finite.
+    What the kind of Gram matrix knows comes first; what it does not know is looked for in its entries, and
+    along the attributes, where ``sizes`` says that N is a product domain. ``start`` is a dual distribution.
+    Raises NumericalError if the Gram matrix is zero or not finite.
 
     Examples
     --------
@@ -106,9 +106,28 @@ def solve_gram(
     >>> round(solve_gram(np.eye(3)).loss, 6)
     3.0
     """
-    alike = _solve_siblings(gram, gap, start)
-    if alike is not None:
-        return alike
+    gram = as_gram(gram)
+    top = float(gram.diagonal().max())
+    if not (math.isfinite(top) and top > 0):
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
+        return solve_gram(gram.matrix() / top, sizes, gap, start).scaled(top)
+    groups = gram.alike()
+    if groups is not None and 1 < groups.max() + 1 <= gram.size // 2:
+        return _solve_alike(gram, groups, gap, start)
+    if gram.symmetric is not None:
+        return _closed_form(gram.size, *gram.symmetric)
+    if gram.query is not None:
+        return _solve_query(gram.query)
+    if gram is not gram.explicit:
+        return solve_gram(gram.explicit, sizes, gap, start)
+    return _solve_explicit(gram.explicit.entries, sizes, gap, start)
+
+
+def _solve_explicit(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
+    """Solve for a Gram matrix that has none of the forms that kinds know."""
+    if not np.isfinite(gram).all():
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
     order = chain_order(gram) if len(gram) >= LIMITS.min_chain_cells else None
     if order is None:
         return _solve_in_order(gram, sizes, gap, start)
@@ -118,7 +137,7 @@ def solve_gram(
     return Factor(ordered.rows[:, back], ordered.loss, ordered.bound, dual)
 
 
-def gram_method(gram: Array) -> str:
+def gram_method(gram: Gram | Array) -> str:
     """Return how `solve_gram` solves a problem, without solving it.
 
     Examples
@@ -126,11 +145,13 @@ def gram_method(gram: Array) -> str:
     >>> [gram_method(gram) for gram in (np.eye(3), np.tri(600).T @ np.tri(600), np.diag([1.0, 2.0]))]
     ['closed form', 'chain', 'dual']
     """
-    if _exchangeable(gram) is not None or _single_query(gram) is not None:
+    found = as_gram(gram).explicit
+    if found.symmetric is not None or found.query is not None:
         return "closed form"
-    if len(gram) >= LIMITS.min_chain_cells and (chain_order(gram) is not None or chain_of(gram) is not None):
+    own = found.entries
+    if len(own) >= LIMITS.min_chain_cells and (chain_order(own) is not None or chain_of(own) is not None):
         return "chain"
-    return "fixed point" if len(gram) > LIMITS.chains_large_cells else "dual"
+    return "fixed point" if len(own) > LIMITS.chains_large_cells else "dual"
 
 
 def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
@@ -140,8 +161,9 @@ def _solve_in_order(gram: Array, sizes: Sequence[int] | None, gap: float, start:
         found = None if chain is None else solve_chain(gram, chain, gap, start)
         if found is None and len(gram) > LIMITS.chains_large_cells:
             rows = _few_rows(gram)
-            found = solve_large(gram, gap, start) if rows is None else solve_rows(rows, gap, start)
-    return found or _solve_gram(gram, sizes, gap, start)
+            whole = DenseSpectra(gram)
+            found = solve_chain(gram, whole, gap, start) if rows is None else solve_rows(rows, gap, start)
+    return found or _solve_dense(gram, sizes, gap, start)
 
 
 def _few_rows(gram: Array) -> Array | None:
@@ -178,43 +200,15 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
     return blocks
 
 
-def _siblings(gram: Array) -> NDArray[np.intp] | None:
-    """Return the class of each cell, of cells that may trade places, or None where these are few."""
-    size = len(gram)
-    tolerance = LIMITS.same * float(np.abs(gram).max())
-    classes, found = np.full(size, -1), 0
-    sums, diagonal = gram.sum(axis=1), np.diagonal(gram)
-    if np.count_nonzero(np.diff(np.sort(sums)) > size * tolerance) >= size // 2:
-        return None
-    while (classes < 0).any():
-        first = int(np.argmin(classes))
-        alike = (classes < 0) & (np.abs(diagonal - diagonal[first]) <= tolerance)
-        places = np.flatnonzero(alike & (np.abs(sums - sums[first]) <= size * tolerance))
-        apart = np.abs(gram[places] - gram[first]) > tolerance
-        apart[:, first] = False
-        apart[np.arange(len(places)), places] = False
-        classes[places[~apart.any(axis=1)]] = found
-        found += 1
-        if found > _MOST_CLASSES and np.count_nonzero(classes >= 0) < 2 * found:
-            return None
-    return classes if 1 < found <= size // 2 else None
-
-
-def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | None:
-    """Solve for classes of cells that may trade places, as the counties of each state, or return None.
+def _solve_alike(gram: Gram, classes: Places, gap: float, start: Array | None) -> Factor:
+    """Solve for classes of cells that may trade places, as the counties of each state.
 
     The optimum's dual point is constant on a class. V is then the sum of a matrix over classes and, for each
     class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
     """
-    finite = 0.0 < float(np.abs(gram).max()) < math.inf
-    classes = _siblings(gram) if finite and len(gram) >= _MANY_CELLS else None
-    if classes is None:
-        return None
-    _, first, counts = np.unique(classes, return_index=True, return_counts=True)
+    counts, (means, within) = np.bincount(classes), gram.over_groups(classes)
     members = [np.flatnonzero(classes == one) for one in range(len(counts))]
-    within = np.array([gram[own[0], own[-1]] for own in members])
-    single = np.where(counts > 1, np.diagonal(gram)[first] - within, 0.0)
-    means = gram[np.ix_(first, first)]
+    single = np.where(counts > 1, np.diagonal(means) - within, 0.0)
     if start is not None:
         start = np.asarray(np.bincount(classes, weights=start), dtype=float)
     np.fill_diagonal(means, within + single / counts)
@@ -232,28 +226,18 @@ def _solve_siblings(gram: Array, gap: float, start: Array | None) -> Factor | No
     point = solve_dual(blocks, gap, start)
     rows = [block[:, classes] for block in point.factors[:-1]]
     for own in np.flatnonzero(single > 0):
-        spread = np.zeros((counts[own] - 1, len(gram)))
+        spread = np.zeros((counts[own] - 1, gram.size))
         size = math.sqrt(counts[own] / (counts[own] - 1.0)) * np.linalg.norm(point.factors[-1][:, own])
         spread[:, members[own]] = size * scipy.linalg.helmert(int(counts[own]))
         rows.append(spread)
     return Factor(np.vstack(rows), point.primal, point.dual, (point.p / counts)[classes])
 
 
-def _exchangeable(gram: Array) -> Factor | None:
-    """Return the optimum for V = a I + b 11', whose dual point is uniform, or None for other matrices.
+def _closed_form(size: int, single: float, off: float) -> Factor:
+    """Return the optimum for V = a I + b 11', whose dual point is uniform.
 
     X is the root of V with its diagonal scaled to 1, and the rows are its eigenvectors, scaled.
     """
-    size = len(gram)
-    off = float(gram[0, -1]) if size > 1 else 0.0
-    single = float(gram[0, 0]) - off
-    tolerance = LIMITS.closed_form * float(np.abs(gram).max())
-    if max(float(np.ptp(gram[0, 1:])) if size > 1 else 0.0, float(np.ptp(np.diagonal(gram)))) > tolerance:
-        return None
-    expected = np.full(gram.shape, off)
-    np.fill_diagonal(expected, single + off)
-    if float(np.abs(gram - expected).max()) > tolerance:
-        return None
     values = np.full(size, single)
     values[0] += size * off
     roots = np.sqrt(np.where(values > LIMITS.rank * values.max(), values, 0.0))
@@ -261,16 +245,6 @@ def _exchangeable(gram: Array) -> Factor | None:
     rows = scipy.linalg.helmert(size, full=True)[kept] * np.sqrt(roots[kept] * size / roots.sum())[:, None]
     loss = float(roots.sum()) ** 2 / size
     return Factor(rows, loss, loss, np.full(size, 1.0 / size))
-
-
-def _single_query(gram: Array) -> Array | None:
-    """Return q for V = qq', or None for other matrices."""
-    place = int(np.argmax(np.diagonal(gram)))
-    peak = float(gram[place, place])
-    if not (math.isfinite(peak) and peak > 0):
-        return None
-    row = gram[place] / math.sqrt(peak)
-    return row if float(np.abs(gram - np.outer(row, row)).max()) <= LIMITS.closed_form * peak else None
 
 
 def _solve_query(row: Array, power: float = math.inf) -> Factor:
@@ -293,19 +267,8 @@ def _solve_query(row: Array, power: float = math.inf) -> Factor:
     return Factor(rows, top, top * total ** (1.0 / power), dual)
 
 
-def _solve_gram(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
+def _solve_dense(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     size = len(gram)
-    top = float(np.diagonal(gram).max())
-    if not (np.isfinite(gram).all() and top > 0):
-        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
-    if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
-        return _solve_gram(gram / top, sizes, gap, start).scaled(top)
-    known = _exchangeable(gram)
-    if known is not None:
-        return known
-    row = _single_query(gram)
-    if row is not None:
-        return _solve_query(row)
     symmetries = symmetries_of(gram, sizes or (size,)) if size > 8 else []
     with blas_threads(size >> len(symmetries)):
         return _solve_symmetric(gram, symmetries, gap, start)
@@ -368,9 +331,9 @@ class ConvexSolver:
     power: float = math.inf
     optimal: ClassVar[bool] = True
 
-    def gram(self, gram: Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
+    def gram(self, gram: Gram | Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for a Gram matrix, from the dual point of a similar one."""
-        row = None if math.isinf(self.power) else _single_query(gram)
+        row = None if math.isinf(self.power) else as_gram(gram).explicit.query
         if row is not None:
             return _solve_query(row, self.power)
         return solve_gram(gram, sizes, self.gap, None if start is None else start.dual)

@@ -13,14 +13,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
-from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, alike_in_all, content_key
+from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, alike_in_all, content_key, groups_of_all
 from matrixdp.queries.structured import Totals
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.entries import query_of, siblings, symmetric_part
 
 __all__ = [
     "CrossGram",
@@ -28,8 +30,9 @@ __all__ = [
     "Gram",
     "GramTerm",
     "QueryGram",
+    "SumGram",
     "SymmetricGram",
-    "distinct_cells",
+    "as_gram",
     "gram_terms",
     "weight_products",
 ]
@@ -62,6 +65,11 @@ class Gram(ABC):
     @property
     def symmetric(self) -> tuple[float, float] | None:
         """(a, b) if V is known to be a I + b 11': then no matrix of this size is needed anywhere."""
+        return None
+
+    @property
+    def query(self) -> Array | None:
+        """The one query q if V is known to be qq'."""
         return None
 
     @property
@@ -123,9 +131,19 @@ class Gram(ABC):
         order = np.concatenate([first, last[::-1]])
         return ExplicitGram(whole[np.ix_(order, order)], groups.tobytes())
 
+    @cached_property
+    def explicit(self) -> ExplicitGram:
+        """V as its entries, in which the tags that are not known are looked for."""
+        return ExplicitGram(self.matrix())
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of V."""
+        known = self.symmetric
+        return np.diagonal(self.matrix()) if known is None else np.full(self.size, sum(known))
+
     def trace(self) -> float:
         """Return tr(V)."""
-        return float(np.trace(self.matrix()))
+        return float(self.diagonal().sum())
 
     def total(self) -> float:
         """Return 1'V1."""
@@ -133,9 +151,7 @@ class Gram(ABC):
 
     def largest(self) -> float:
         """Return the largest absolute entry on the diagonal."""
-        if self.symmetric is not None:
-            return abs(sum(self.symmetric))
-        return float(np.abs(np.diagonal(self.matrix())).max())
+        return float(np.abs(self.diagonal()).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +184,11 @@ class QueryGram(Gram):
         return self.predicates.symmetric(self.size)
 
     @property
+    def query(self) -> Array | None:
+        """P where it is one query."""
+        return self.predicates.rows(self.size)[0] if self.predicates.count(self.size) == 1 else None
+
+    @property
     def flat(self) -> bool:
         """Whether the total alone is asked, once or more often."""
         return isinstance(self.predicates, Total | Totals)
@@ -198,6 +219,10 @@ class QueryGram(Gram):
     def paired(self, groups: Places) -> Gram:
         """See `Gram`; a total stays one."""
         return QueryGram(self.predicates, 2 * int(groups.max() + 1)) if self.flat else super().paired(groups)
+
+    def diagonal(self) -> Array:
+        """Return the squared norms of the columns of P."""
+        return self.predicates.column_sums(self.size, 2)
 
     def trace(self) -> float:
         """Return the sum of the squared entries of P."""
@@ -309,6 +334,11 @@ class SymmetricGram(Gram):
         """Return a I + b 11'."""
         return self.a * np.eye(self.size) + self.b
 
+    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+        """See `Gram`."""
+        alone = np.bincount(groups) == 1
+        return self.a * np.eye(len(alone)) + self.b, self.a * alone + self.b
+
     @property
     def symmetric(self) -> tuple[float, float]:
         """(a, b)."""
@@ -317,7 +347,7 @@ class SymmetricGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class ExplicitGram(Gram):
-    """A Gram matrix as it is, perhaps told apart from equal ones."""
+    """A Gram matrix as it is, perhaps told apart from equal ones: its tags are found in its entries."""
 
     entries: Array
     apart: Hashable = None
@@ -336,12 +366,91 @@ class ExplicitGram(Gram):
         """Return it."""
         return self.entries
 
+    @property
+    def explicit(self) -> ExplicitGram:
+        """Itself."""
+        return self
+
+    @cached_property
+    def symmetric(self) -> tuple[float, float] | None:
+        """See `Gram`."""
+        return symmetric_part(self.entries)
+
+    @cached_property
+    def query(self) -> Array | None:
+        """See `Gram`."""
+        return query_of(self.entries)
+
+    @cached_property
+    def _alike(self) -> Places | None:
+        return siblings(self.entries)
+
+    def alike(self) -> Places | None:
+        """See `Gram`; None where they are few."""
+        return self._alike
+
+
+@dataclass(frozen=True, eq=False)
+class SumGram(Gram):
+    """A weighted sum of Gram matrices of one attribute, with the tags that all of them have.
+
+    Examples
+    --------
+    >>> SumGram(((2.0, SymmetricGram(1.0, 2.0, 2)), (1.0, SymmetricGram(1.0, 0.0, 2)))).symmetric
+    (3.0, 4.0)
+    """
+
+    parts: tuple[tuple[float, Gram], ...]
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """The number of values."""
+        return self.parts[0][1].size
+
+    @property
+    def key(self) -> Hashable:
+        """See `Gram`."""
+        return ("sum", *((weight, gram.key) for weight, gram in self.parts))
+
+    def matrix(self) -> Array:
+        """Return the sum, symmetric to the last digit: pairs of products stand in it both ways round."""
+        total = np.zeros((self.size, self.size))
+        for weight, gram in self.parts:
+            total += weight * gram.explicit.entries
+        return (total + total.T) / 2.0
+
+    @property
+    def symmetric(self) -> tuple[float, float] | None:
+        """The sum of all closed forms."""
+        known = [(weight, gram.symmetric) for weight, gram in self.parts]
+        told = [(weight * own[0], weight * own[1]) for weight, own in known if own is not None]
+        return None if len(told) < len(known) else (sum(a for a, _ in told), sum(b for _, b in told))
+
+    def alike(self) -> Places | None:
+        """Return what trades places in all of them."""
+        return groups_of_all([gram.alike() for _, gram in self.parts])
+
+    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+        """Return the sums of those of the parts."""
+        own = [(weight, *gram.over_groups(groups)) for weight, gram in self.parts]
+        between = np.sum([weight * first for weight, first, _ in own], axis=0)
+        return between, np.sum([weight * shared for weight, _, shared in own], axis=0)
+
+    def diagonal(self) -> Array:
+        """Return the sum of the diagonals."""
+        return np.asarray(np.sum([weight * gram.diagonal() for weight, gram in self.parts], axis=0))
+
 
 def _ends(groups: Places) -> tuple[Places, Places]:
     """Return the first and the last value of each group."""
     counts, order = np.bincount(groups), np.argsort(groups, kind="stable")
     ends = np.cumsum(counts)
     return order[ends - counts], order[ends - 1]
+
+
+def as_gram(gram: Gram | Array) -> Gram:
+    """Return a Gram matrix, an array as its entries."""
+    return gram if isinstance(gram, Gram) else ExplicitGram(np.asarray(gram, dtype=np.float64))
 
 
 GramTerm = tuple[float, tuple[Gram, ...]]
@@ -491,32 +600,3 @@ def _fits(products: list[WeightProduct], weights: Array) -> bool:
             outer = np.multiply.outer(outer, vector)
         total += outer
     return bool((np.abs(total - weights) <= LIMITS.same * weights).all())
-
-
-def distinct_cells(gram: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return one cell of each set that no query tells apart, in order, and where each cell's stands.
-
-    Examples
-    --------
-    >>> pairs = np.kron(np.eye(2), np.ones((1, 2)))
-    >>> [found.tolist() for found in distinct_cells(pairs.T @ pairs)]
-    [[0, 2], [0, 0, 1, 1]]
-    """
-    # of every row a number: only rows with equal numbers can be equal, and most differ
-    cells, peak = np.arange(len(gram)), np.abs(gram).max()
-    numbers = gram @ np.cos(cells**2.0) / peak
-    sort = np.argsort(numbers)
-    begins = np.concatenate([[True], np.diff(numbers[sort]) > LIMITS.alike])
-    if begins.all():
-        return cells, cells
-    inverse = np.empty_like(cells)
-    inverse[sort] = np.cumsum(begins) - 1
-    first = np.minimum.reduceat(sort, np.flatnonzero(begins))
-    others = np.delete(cells, first)
-    if np.abs(gram[others] - gram[first[inverse[others]]]).max() > LIMITS.rounding * peak:
-        scaled = np.round(gram / peak, 13) + 0.0
-        _, first, inverse = np.unique(scaled, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse.ravel()]

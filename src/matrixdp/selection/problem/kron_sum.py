@@ -24,7 +24,7 @@ from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.queries.predicates import groups_of_all
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import Gram, QueryGram, gram_terms
+from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram, SumGram, gram_terms
 
 __all__ = [
     "Inverse",
@@ -145,7 +145,6 @@ class KronSum:
     terms: Sequence[tuple[float, dict[int, Hashable]]]
     rows: Sequence[Rows] = ()
     paired: dict[int, NDArray[np.intp]] = field(default_factory=dict)
-    _grams: dict[tuple[int, Hashable], Array] = field(default_factory=dict)
     #: By axis, the right inverse that was last asked about, and its covariance R R'.
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
@@ -318,10 +317,8 @@ class KronSum:
 
     def gram(self, axis: int, key: Hashable) -> Array:
         """Return the Gram matrix of what is asked about an attribute, shape (n, n)."""
-        if (axis, key) not in self._grams:
-            check_matrices(self.attributes[axis : axis + 1], self.sizes[axis])
-            self._grams[axis, key] = self.sets[axis][key].matrix()
-        return self._grams[axis, key]
+        check_matrices(self.attributes[axis : axis + 1], self.sizes[axis])
+        return self.sets[axis][key].explicit.entries
 
     @property
     def unknown(self) -> list[Inverse]:
@@ -368,29 +365,16 @@ class KronSum:
             self._covariances[axis] = inverse, inverse @ inverse.T
         return self._covariances[axis][1]
 
-    def surrogate(self, axis: int, inverses: Sequence[Inverse]) -> Array:
+    def surrogate(self, axis: int, inverses: Sequence[Inverse]) -> SumGram:
         """Return the Gram matrix that an attribute sees with the strategies of all others fixed."""
-        size = self.sizes[axis]
-        total = np.zeros((size, size))
-        for key, factor in self._coefficients(axis, inverses).items():
-            total += factor * self.gram(axis, key)
-        # pairs of different products stand in it both ways round: what is not symmetric are rounding errors
-        total = (total + total.T) / 2.0
+        asked = self.sets[axis]
+        if self.rows or any(gram.symmetric is None for gram in asked.values()):
+            check_matrices(self.attributes[axis : axis + 1], self.sizes[axis])
+        coefficients = self._coefficients(axis, inverses).items()
+        parts: list[tuple[float, Gram]] = [(factor, asked[key]) for key, factor in coefficients]
         for weight, axes, rows in self.explicit:
-            total += weight * self.explicit_surrogate(axis, axes, rows, inverses)
-        return total
-
-    def symmetric_surrogate(self, axis: int, inverses: Sequence[Inverse]) -> tuple[float, float] | None:
-        """Return (a, b) if what `surrogate` returns is known to be a I + b 11', without forming it."""
-        if self.rows:
-            return None
-        a, b = 0.0, 0.0
-        for key, factor in self._coefficients(axis, inverses).items():
-            known = self.sets[axis][key].symmetric
-            if known is None:
-                return None
-            a, b = a + factor * known[0], b + factor * known[1]
-        return a, b
+            parts.append((weight, ExplicitGram(self.explicit_surrogate(axis, axes, rows, inverses))))
+        return SumGram(tuple(parts))
 
     def _coefficients(self, axis: int, inverses: Sequence[Inverse]) -> dict[Hashable, float]:
         """Return how much each question on an attribute counts with the strategies of all others fixed."""
