@@ -23,48 +23,46 @@ _ROWS = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]])
 
 @dataclass(frozen=True, eq=False)
 class LevelGram(Gram):
-    """a I + b within groups + c: a kind that the package does not know."""
+    """a I + sums of b within the groups of partitions: a kind that the package does not know."""
 
     a: float
-    b: float
-    c: float
-    groups: np.ndarray
+    levels: tuple[tuple[float, np.ndarray], ...]
     most: int = 100
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        return len(self.groups)
+        return len(self.levels[0][1])
 
     @property
     def key(self) -> Hashable:
-        return ("level", self.a, self.b, self.c, self.groups.tobytes())
+        return ("level", self.a, *((b, groups.tobytes()) for b, groups in self.levels))
 
-    def _over(self, places: np.ndarray) -> np.ndarray:
-        alike = self.groups[places][:, None] == self.groups[places]
-        return self.a * np.eye(len(places)) + self.b * alike + self.c
+    def over(self, places: np.ndarray) -> np.ndarray:
+        within = [b * (groups[places][:, None] == groups[places]) for b, groups in self.levels]
+        return np.asarray(self.a * np.eye(len(places)) + np.sum(within, axis=0))
 
     def matrix(self) -> np.ndarray:
         assert self.size <= self.most, "structure that is known is looked for in the entries"
-        return self._over(np.arange(self.size))
+        return self.over(np.arange(self.size))
 
+    @property
     def alike(self) -> np.ndarray:
-        return self.groups
+        return np.unique([groups for _, groups in self.levels], axis=1, return_inverse=True)[1].ravel()
 
     def over_groups(self, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        first = np.unique(groups, return_index=True)[1]
-        alone = np.bincount(groups) == 1
-        return self._over(first), self.b + self.c + self.a * alone
+        shared = sum(b for b, _ in self.levels) + self.a * (np.bincount(groups) == 1)
+        return self.over(np.unique(groups, return_index=True)[1]), shared
 
     def diagonal(self) -> np.ndarray:
-        return np.full(self.size, self.a + self.b + self.c)
+        return np.full(self.size, self.a + sum(b for b, _ in self.levels))
 
     def total(self) -> float:
-        return self.size * (self.a + self.size * self.c) + self.b * float(
-            (np.bincount(self.groups) ** 2).sum()
-        )
+        within = sum(b * float((np.bincount(groups) ** 2).sum()) for b, groups in self.levels)
+        return self.size * self.a + within
 
 
 _GROUPS = np.array([0, 1, 1, 0, 2, 1, 0, 0])
+_LEVEL = LevelGram(1.0, ((2.0, _GROUPS), (0.5, np.zeros(8, dtype=np.intp))))
 _SETS = Sets(((0, 3, 6, 7), (1, 2, 5)))
 KINDS: dict[str, Gram] = {
     "identity": QueryGram(Identity(), 3),
@@ -83,11 +81,12 @@ KINDS: dict[str, Gram] = {
     "two totals": CrossGram(Totals(3), Totals(3), 3),
     "symmetric": SymmetricGram(2.0, 0.5, 3),
     "explicit": ExplicitGram(_ROWS.T @ _ROWS),
-    "levels": LevelGram(1.0, 2.0, 0.5, _GROUPS),
+    "a level": _LEVEL,
+    "levels": LevelGram(0.5, ((1.0, _GROUPS), (3.0, _GROUPS % 2))),
     "a sum": SumGram(((0.5, QueryGram(Prefix(), 3)), (2.0, QueryGram(Matrix(_ROWS), 3)))),
     "a sum of levels": SumGram(
         (
-            (0.5, LevelGram(1.0, 2.0, 0.5, _GROUPS)),
+            (0.5, _LEVEL),
             (2.0, QueryGram(_SETS, 8)),
             (1.0, SymmetricGram(1.0, 3.0, 8)),
         )
@@ -120,7 +119,7 @@ def check_gram(gram: Gram) -> None:
     np.testing.assert_array_equal(gram.explicit.entries, matrix)
     if gram.query is not None:
         np.testing.assert_allclose(np.outer(gram.query, gram.query), matrix, atol=1e-12)
-    groups = gram.alike()
+    groups = gram.alike
     if groups is not None:
         assert set(groups) == set(range(max(groups) + 1))
         for one in range(size):  # values that trade places with the first of their group
@@ -155,11 +154,11 @@ def test_its_strategies_are_those_of_its_entries(name: str) -> None:
 
 def test_what_a_kind_knows_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is a matrix formed: of levels and what is symmetric, alone and in a sum."""
-    levels = LevelGram(1.0, 2.0, 0.5, np.arange(400) % 7)
+    levels = LevelGram(1.0, ((2.0, np.arange(400) % 7), (0.5, np.arange(400) % 2)))
     even = SymmetricGram(1.0, 2.0, 400)
     monkeypatch.setattr(SymmetricGram, "matrix", LevelGram.matrix)
     monkeypatch.setattr(SymmetricGram, "most", 100, raising=False)
-    expected = solve_gram(levels._over(np.arange(400)) * 3.0 + np.eye(400) + 2.0, gap=1e-9)
+    expected = solve_gram(levels.over(np.arange(400)) * 3.0 + np.eye(400) + 2.0, gap=1e-9)
     for gram in (levels, even):
         assert solve_gram(gram).loss > 0
     found = solve_gram(SumGram(((3.0, levels), (1.0, even))), gap=1e-9)
@@ -171,7 +170,7 @@ def _levels(size: int, groups: int) -> tuple[Workload, Gram]:
     area = np.arange(size) % groups
     sets = [np.flatnonzero(area == one).tolist() for one in range(groups)]
     asked = mdp.product(place=["identity", {"sets": sets}], sex="identity")
-    return Workload(mdp.Domain({"place": size, "sex": 2}), asked), LevelGram(1.0, 1.0, 0.0, area)
+    return Workload(mdp.Domain({"place": size, "sex": 2}), asked), LevelGram(1.0, ((1.0, area),))
 
 
 def test_a_kind_that_the_package_does_not_know_forms_no_large_matrix(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def solve_gram(
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
     if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
         return solve_gram(gram.matrix() / top, sizes, gap, start).scaled(top)
-    groups = gram.alike()
+    groups = gram.alike
     if groups is not None and 1 < groups.max() + 1 <= gram.size // 2:
         return _solve_alike(gram, groups, gap, start)
     if gram.symmetric is not None:
@@ -206,9 +206,10 @@ def _solve_alike(gram: Gram, classes: Places, gap: float, start: Array | None) -
     The optimum's dual point is constant on a class. V is then the sum of a matrix over classes and, for each
     class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
     """
-    counts, (means, within) = np.bincount(classes), gram.over_groups(classes)
+    counts, (between, within) = np.bincount(classes), gram.over_groups(classes)
     members = [np.flatnonzero(classes == one) for one in range(len(counts))]
-    single = np.where(counts > 1, np.diagonal(means) - within, 0.0)
+    single = np.where(counts > 1, np.diagonal(between) - within, 0.0)
+    means = between.copy()
     if start is not None:
         start = np.asarray(np.bincount(classes, weights=start), dtype=float)
     np.fill_diagonal(means, within + single / counts)

@@ -97,8 +97,9 @@ class Gram(ABC):
         """The queries that V is about, where they are known: one set, or a pair of sets."""
         return ()
 
+    @property
     def alike(self) -> Places | None:
-        """Return a number for each value: V stays as it is where those with the same trade places."""
+        """The group of each value, if known: V stays as it is where those of one trade places."""
         return None if self.symmetric is None else np.zeros(self.size, dtype=np.intp)
 
     def over_groups(self, groups: Places) -> tuple[Array, Array]:
@@ -203,8 +204,9 @@ class QueryGram(Gram):
         """P."""
         return (self.predicates,)
 
+    @cached_property
     def alike(self) -> Places | None:
-        """Return what the predicates say of their values."""
+        """What the predicates say of their values."""
         return alike_in_all(self.asked, self.size)
 
     def over_groups(self, groups: Places) -> tuple[Array, Array]:
@@ -289,8 +291,9 @@ class CrossGram(Gram):
         """P and Q."""
         return self.left, self.right
 
-    def alike(self) -> Places | None:
-        """Return None: what leaves P'P and Q'Q as they are may change P'Q."""
+    @property
+    def alike(self) -> None:
+        """None: what leaves P'P and Q'Q as they are may change P'Q."""
         return None
 
     @property
@@ -382,12 +385,9 @@ class ExplicitGram(Gram):
         return query_of(self.entries)
 
     @cached_property
-    def _alike(self) -> Places | None:
-        return siblings(self.entries)
-
     def alike(self) -> Places | None:
         """See `Gram`; None where they are few."""
-        return self._alike
+        return siblings(self.entries) if self.symmetric is None else super().alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,9 +426,10 @@ class SumGram(Gram):
         told = [(weight * own[0], weight * own[1]) for weight, own in known if own is not None]
         return None if len(told) < len(known) else (sum(a for a, _ in told), sum(b for _, b in told))
 
+    @property
     def alike(self) -> Places | None:
-        """Return what trades places in all of them."""
-        return groups_of_all([gram.alike() for _, gram in self.parts])
+        """What trades places in all of them."""
+        return groups_of_all([gram.alike for _, gram in self.parts])
 
     def over_groups(self, groups: Places) -> tuple[Array, Array]:
         """Return the sums of those of the parts."""

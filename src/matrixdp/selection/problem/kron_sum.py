@@ -463,7 +463,7 @@ def _groups_alike(asked: Sequence[Gram]) -> NDArray[np.intp] | None:
     size = max(gram.size for gram in asked)
     if size <= LIMITS.most_unpaired or all(gram.symmetric is not None for gram in asked):
         return None
-    groups = groups_of_all([gram.alike() for gram in asked])
+    groups = groups_of_all([gram.alike for gram in asked])
     return groups if groups is not None and 4 * int(groups.max() + 1) <= size else None
 
 
