@@ -152,7 +152,15 @@ def test_bounds_come_from_points_that_were_looked_at(monkeypatch):
         assert design.bound == pytest.approx(max(values), rel=1e-9)
 
 
-@pytest.mark.parametrize("gram", [np.zeros((3, 3)), np.full((2, 2), np.nan), -np.ones((2, 2)) - np.eye(2)])
+@pytest.mark.parametrize(
+    "gram",
+    [
+        np.zeros((3, 3)),
+        np.full((2, 2), np.nan),
+        np.array([[1.0, np.inf], [np.inf, 1.0]]),
+        -np.ones((2, 2)) - np.eye(2),
+    ],
+)
 def test_nothing_to_solve(gram):
     with pytest.raises(NumericalError, match="zero or not finite"):
         solve_gram(gram)

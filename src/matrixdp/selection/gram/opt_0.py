@@ -177,8 +177,6 @@ def solve_axis(
 def _symmetric(gram: Gram, noise: Noise) -> Factor | None:
     """Return the closed form for V = a I + b 11', or None where V is not known to be one."""
     known = gram.symmetric
-    if known is not None and gram.size == 1:
-        return Factor(np.ones((1, 1)), sum(known), sum(known))
     return None if known is None or known[0] <= 0 else solve_symmetric(gram.size, *known, noise)
 
 

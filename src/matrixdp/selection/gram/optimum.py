@@ -28,7 +28,6 @@ __all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solv
 _EXTREME = 1e75
 
 Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:
@@ -107,27 +106,29 @@ def solve_gram(
     3.0
     """
     gram = as_gram(gram)
+    if gram.symmetric is None and gram.query is None and not _in_few_groups(gram):
+        gram = gram.explicit
     top = float(gram.diagonal().max())
     if not (math.isfinite(top) and top > 0):
         raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
     if not 1 / _EXTREME < top < _EXTREME:  # its cubes overflow, or vanish
         return solve_gram(gram.matrix() / top, sizes, gap, start).scaled(top)
-    groups = gram.alike
-    if groups is not None and 1 < groups.max() + 1 <= gram.size // 2:
-        return _solve_alike(gram, groups, gap, start)
+    if _in_few_groups(gram):
+        return _solve_alike(gram, gap, start)
     if gram.symmetric is not None:
         return _closed_form(gram.size, *gram.symmetric)
     if gram.query is not None:
         return _solve_query(gram.query)
-    if gram is not gram.explicit:
-        return solve_gram(gram.explicit, sizes, gap, start)
     return _solve_explicit(gram.explicit.entries, sizes, gap, start)
+
+
+def _in_few_groups(gram: Gram) -> bool:
+    """Return whether values may trade places in groups of two or more on average."""
+    return gram.alike is not None and 1 < gram.alike.max() + 1 <= gram.size // 2
 
 
 def _solve_explicit(gram: Array, sizes: Sequence[int] | None, gap: float, start: Array | None) -> Factor:
     """Solve for a Gram matrix that has none of the forms that kinds know."""
-    if not np.isfinite(gram).all():
-        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
     order = chain_order(gram) if len(gram) >= LIMITS.min_chain_cells else None
     if order is None:
         return _solve_in_order(gram, sizes, gap, start)
@@ -200,12 +201,14 @@ def factored_blocks(gram: Array, symmetries: list[NDArray[np.intp]]) -> list[Arr
     return blocks
 
 
-def _solve_alike(gram: Gram, classes: Places, gap: float, start: Array | None) -> Factor:
+def _solve_alike(gram: Gram, gap: float, start: Array | None) -> Factor:
     """Solve for classes of cells that may trade places, as the counties of each state.
 
     The optimum's dual point is constant on a class. V is then the sum of a matrix over classes and, for each
     class of s cells, a multiple of the contrasts among them: a query of the class that counts s - 1 times.
     """
+    classes = gram.alike
+    assert classes is not None
     counts, (between, within) = np.bincount(classes), gram.over_groups(classes)
     members = [np.flatnonzero(classes == one) for one in range(len(counts))]
     single = np.where(counts > 1, np.diagonal(between) - within, 0.0)

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.errors import NumericalError
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, alike_in_all, content_key, groups_of_all
 from matrixdp.queries.structured import Totals
@@ -422,9 +423,12 @@ class SumGram(Gram):
     @property
     def symmetric(self) -> tuple[float, float] | None:
         """The sum of all closed forms."""
-        known = [(weight, gram.symmetric) for weight, gram in self.parts]
-        told = [(weight * own[0], weight * own[1]) for weight, own in known if own is not None]
-        return None if len(told) < len(known) else (sum(a for a, _ in told), sum(b for _, b in told))
+        a = b = 0.0
+        for weight, gram in self.parts:
+            if gram.symmetric is None:
+                return None
+            a, b = a + weight * gram.symmetric[0], b + weight * gram.symmetric[1]
+        return a, b
 
     @property
     def alike(self) -> Places | None:
@@ -450,8 +454,12 @@ def _ends(groups: Places) -> tuple[Places, Places]:
 
 
 def as_gram(gram: Gram | Array) -> Gram:
-    """Return a Gram matrix, an array as its entries."""
-    return gram if isinstance(gram, Gram) else ExplicitGram(np.asarray(gram, dtype=np.float64))
+    """Return a Gram matrix, an array as its entries. Raises NumericalError where they are not finite."""
+    if isinstance(gram, Gram):
+        return gram
+    if not np.isfinite(gram).all():
+        raise NumericalError("a Gram matrix that is zero or not finite has no strategy")
+    return ExplicitGram(np.asarray(gram, dtype=np.float64))
 
 
 GramTerm = tuple[float, tuple[Gram, ...]]
