@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def solve_table(
         factor = _identity(asked)
         if factor is None:
             check_matrices((name,), asked.size)
-            factor = solve(asked, [asked.size])
+            factor = solve(copy(asked), [asked.size])  # its entries go with the copy
         factors.append(factor)
     if weighted is not None:
         joint = terms.on(terms.joint)

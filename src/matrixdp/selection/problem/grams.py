@@ -430,7 +430,7 @@ class SumGram(Gram):
             a, b = a + weight * gram.symmetric[0], b + weight * gram.symmetric[1]
         return a, b
 
-    @property
+    @cached_property
     def alike(self) -> Places | None:
         """What trades places in all of them."""
         return groups_of_all([gram.alike for _, gram in self.parts])
