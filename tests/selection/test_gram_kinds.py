@@ -133,6 +133,10 @@ def check_gram(gram: Gram) -> None:
         np.testing.assert_allclose(apart, shared)
 
 
+def test_no_kind_is_forgotten() -> None:
+    assert set(Gram.__subclasses__()) == {type(gram) for gram in KINDS.values()}
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_gram_says_what_its_matrix_is(name: str) -> None:
     gram = KINDS[name]
