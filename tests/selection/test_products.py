@@ -65,8 +65,8 @@ def test_losses_of_products_agree_from_every_axis():
     for numbers in ([1.0, 1.0, 1.0], terms.unknown):
         roots = [math.sqrt(c) * np.eye(n) for c, n in zip(numbers, terms.sizes, strict=True)]
         assert terms.loss(numbers) == pytest.approx(terms.loss(roots), rel=1e-12)
-        seen = [terms.surrogate(1, inverses).matrix() for inverses in (numbers, roots)]
-        np.testing.assert_allclose(*seen, rtol=1e-12)
+        seen, by_roots = (terms.surrogate(1, own).matrix() for own in (numbers, roots))
+        np.testing.assert_allclose(seen, by_roots, rtol=1e-12)
     assert Factor(np.eye(3), 3.0).estimator == 1.0
 
 
