@@ -9,8 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
-from matrixdp.queries import Entry, Identity, Matrix, Prefix, Total, Workload
-from matrixdp.queries.structured import Totals
+from matrixdp.queries import Entry, Total, Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.sub_solver import SubSolver
 from matrixdp.selection.gram import ConvexSolver
