@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
 from typing import ParamSpec, Self, TypeVar, final
 
 DEBUG = "MATRIXDP_DEBUG"
@@ -429,31 +429,46 @@ def withholding(function: Callable[P, B]) -> Callable[P, B]:
         given = [*args, *kwargs.values()]
         told = {own.__code__ for own in given if isinstance(own, FunctionType | MethodType)}
         earlier = sys.exception()
+        raised = earlier and earlier.__traceback__
         try:
             return function(*args, **kwargs)
         except BaseException as error:
             del args, kwargs, given
             if not os.environ.get(DEBUG):
-                _forget(error, told, earlier)
+                _forget(error, told, earlier, raised)
             raise
 
     return door
 
 
-def _forget(error: BaseException, told: set[CodeType], earlier: BaseException | None) -> None:
-    """Clear the frames of an error and of all that led to it since it began, but not of functions told."""
-    left, seen, kept = [error], {id(earlier)}, set[FrameType | None]()
+def _forget(
+    error: BaseException,
+    told: set[CodeType],
+    earlier: BaseException | None,
+    raised: TracebackType | None,
+) -> None:
+    """Clear the frames of an error and of all that led to it since it began, but not of functions told.
+
+    What such a function calls, or raises once more, keeps its frames too. Of an error that was handled when
+    it began, only the frames before its `raised` ones are new.
+    """
+    left, seen, kept = [error], set[int](), set[FrameType | None]()
     while left:
         one = left.pop()
         if id(one) in seen:
             continue
         seen.add(id(one))
-        for frame, _ in traceback.walk_tb(one.__traceback__):
-            if frame.f_code in told or frame.f_back in kept:
+        mark, own = one.__traceback__, False
+        while mark is not None and mark is not raised:
+            frame, mark = mark.tb_frame, mark.tb_next
+            own = own or frame.f_code in told or frame.f_back in kept
+            if own:
                 kept.add(frame)
             else:
                 with suppress(RuntimeError):  # it still runs
                     frame.clear()
         if isinstance(one, AttributeError):
             one.obj = None
-        left += [own for own in (one.__context__, one.__cause__) if own is not None]
+        if one is not earlier:
+            led = (one.__context__, one.__cause__, *getattr(one, "exceptions", ()))
+            left += [each for each in led if isinstance(each, BaseException)]

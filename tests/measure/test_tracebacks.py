@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import DEBUG, PrivacyError, SourceError
+from matrixdp.errors import DEBUG, PrivacyError, SourceError, withholding
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.papers.dawa import dawa
@@ -50,7 +50,8 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         if id(one) not in seen:
             seen.add(id(one))
             yield one
-            left += [own for own in (one.__context__, one.__cause__) if own is not None]
+            led = (one.__context__, one.__cause__, *getattr(one, "exceptions", ()))
+            left += [own for own in led if isinstance(own, BaseException)]
 
 
 def numbers(start: list[object]) -> Iterator[object]:
@@ -156,6 +157,59 @@ def test_errors_that_came_before_stay_as_they_are():
     assert earlier is not None
     *_, (frame, _) = traceback.walk_tb(earlier.__traceback__)
     assert frame.f_locals["known"] == 12
+
+
+def test_an_error_that_a_callback_raises_once_more():
+    def before() -> NoReturn:
+        known = 12
+        raise KeyError(known)
+
+    def handling() -> None:
+        try:
+            before()
+        except KeyError as error:
+            mdp.release(SPEC, table=COLUMNS, progress=raising(error))
+
+    with pytest.raises(KeyError) as caught:
+        handling()
+    check_keeps_nothing(caught.value)
+    *_, (frame, _) = traceback.walk_tb(caught.value.__traceback__)
+    assert frame.f_locals["known"] == 12
+
+
+def test_an_error_of_an_earlier_time_keeps_the_variables_of_the_callback_and_of_what_it_called():
+    def before() -> NoReturn:
+        known = 12
+        raise KeyError(known)
+
+    with pytest.raises(KeyError) as earlier:
+        before()
+    with pytest.raises(KeyError) as caught:
+        mdp.release(SPEC, table=COLUMNS, progress=raising(earlier.value))
+    check_keeps_nothing(caught.value)
+    *_, (frame, _) = traceback.walk_tb(caught.value.__traceback__)
+    assert frame.f_locals["known"] == 12
+
+
+def test_the_errors_in_a_group():
+    def count(cells: list[int]) -> NoReturn:
+        raise ValueError(len(cells))
+
+    @withholding
+    def read(cells: list[int]) -> NoReturn:
+        failed = []
+        for _ in range(2):
+            try:
+                count(cells)
+            except ValueError as error:
+                failed.append(error)
+        raise ExceptionGroup("tasks", failed)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        read([SECRET])
+    frames = [frame for one in chain(caught.value) for frame, _ in traceback.walk_tb(one.__traceback__)]
+    assert len(frames) >= 4
+    assert not [frame for frame in frames if "cells" in frame.f_locals]
 
 
 def test_who_debugs_sees_them(monkeypatch: pytest.MonkeyPatch):
