@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from openpyxl.reader.excel import load_workbook
 
@@ -182,3 +183,20 @@ def test_no_axis_reaches_to_what_has_no_bounds(home: Path) -> None:
     [axes] = release.plot("mean").axes
     assert 1.5 < axes.get_xlim()[0] < axes.get_xlim()[1] < 2.5
     assert [text.get_text() for text in axes.texts] == ["F", "F"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "SELECT a, SQRT(COUNT(*)) AS n FROM t GROUP BY a",
+        "SELECT a, ROUND(SQRT(COUNT(*))) AS n FROM t GROUP BY a",
+        "SELECT a, EXP(-COUNT(*) * 1000) AS n FROM t GROUP BY a",
+    ],
+)
+def test_no_figure_is_exact_as_noise_went_beyond_what_a_function_takes(asked: str) -> None:
+    """The root of an interval below 0, and what is too small to be told from 0, show no error."""
+    workload = mdp.Workload(mdp.Domain({"a": range(400)}), mdp.marginals(1))
+    strategy = mdp.select(workload)
+    release = strategy.measure({"a": [0]}, mdp.Budget(rho=0.5), seed_not_private=1).reconstruct()
+    table = release.sql(asked).to_arrow()
+    assert not pc.any(pc.equal(table["n_stddev"], 0.0)).as_py()

@@ -225,7 +225,8 @@ class Expression:
 
         A linear combination has a symmetric interval, a quotient of two that of Fieller, anything else that
         of the delta method. Functions that never decrease and are around it all are applied to both ends.
-        Where an end does not exist, neither do the interval and the standard error.
+        Where an end does not exist, or none of the noise is left, as in the root of a negative interval,
+        neither do the interval and the standard error.
         """
         outer, inside = [], unwrapped(self.tree)
         while (function := increasing(inside)) is not None:
@@ -243,7 +244,8 @@ class Expression:
                 if function in _SMOOTH.values():  # those of rounded estimates stay what they were
                     deviations = (ends[1] - ends[0]) / (2.0 * inference.multiplier)
         note = f"{found.note}; {self.note}" if self.note else found.note
-        errors = np.where(np.isfinite(ends).all(axis=0), [deviations, *ends], np.nan)
+        told = np.isfinite(ends).all(axis=0) & ((deviations > 0) | (found.figures[1] <= 0))
+        errors = np.where(told, [deviations, *ends], np.nan)
         return Known(np.array([estimates, *errors]), note, found.warnings)
 
     def _moments(self, inference: Inference) -> tuple[Array, Array]:
