@@ -16,6 +16,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.measure import measurement, statement
+from matrixdp.releases import transaction
 from matrixdp.sources import open_source
 from matrixdp.storage import archive
 from matrixdp.storage.formats import load_measurement
@@ -411,6 +412,32 @@ def test_what_is_claimed_elsewhere_meanwhile_is_thrown_away(tmp_path: Path, monk
     assert not hidden(elsewhere)
     rejected(series.folder, "2025-02", ledger)
     assert mdp.verify_release(elsewhere / "series", ledger=ledger).holds
+
+
+def test_a_recovery_beside_a_publication_that_takes_its_place(tmp_path: Path, monkeypatch):
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "care", mdp.Budget(rho=0.5))
+    series = start(tmp_path, ledger=ledger)
+    sync, says = transaction.sync_files, list[Any]()
+
+    def recovered(staged: Path) -> None:
+        says.append(mdp.recover_ledger(ledger)[0])
+        sync(staged)
+
+    monkeypatch.setattr(transaction, "sync_files", recovered)
+    series.publish(TABLE, "2025-01", ledger=ledger)
+    assert [(one.state, one.settled) for one in says] == [("measured", False)]
+    assert ledger.entries[0].state == "measured"
+
+
+def test_no_recovery_ends_a_series_that_has_periods_left(tmp_path: Path, monkeypatch):
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "care", mdp.Budget(rho=0.5))
+    series = start(tmp_path, ledger=ledger)
+    series.publish(TABLE, "2025-01", ledger=ledger)
+    # as where the folder is moved back a moment later
+    monkeypatch.setattr(transaction._Recovery, "_goes_on", lambda *_: False)
+    assert [one.state for one in mdp.recover_ledger(ledger)] == ["abandoned"]
+    series.publish(TABLE, "2025-02", ledger=ledger)
+    assert ledger.entries[0].state == "measured"
 
 
 @pytest.mark.parametrize("recovers", [True, False])

@@ -844,9 +844,10 @@ class _Recovery:
             folders.append(Path(noted))
         removed, held = 0, self.entry.measurement
         for folder in dict.fromkeys(folders):
-            claims = held is not None and claim_of(folder)[0] == held
+            claim = claim_of(folder)[0]
+            claims = claim is not None and claim == held
             running = Lock.is_held(folder / RUNNING)
-            if claims and running:
+            if claim is not None and running:
                 return Recovered(self.entry.id, self.entry.state, False, _RUNS)
             if running or not folder.is_dir() or folder.is_symlink():
                 continue
@@ -906,7 +907,7 @@ class _Recovery:
             measurement = load_release(place).measurement
         except StorageError:
             return False
-        if not self._owns(place / MEASUREMENT, measurement):
+        if not (measurement.whole and self._owns(place / MEASUREMENT, measurement)):
             return False
         self._claim(place / MEASUREMENT, measurement)
         settle(place)  # what a recovery that was stopped had not removed yet
