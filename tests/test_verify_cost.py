@@ -452,6 +452,11 @@ def tied_to_another(header: dict[str, Any], members: dict[str, bytes]) -> None:
     header["plan"]["parts"][0]["blocks"][0][0] = [1]
 
 
+def tied_twice(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    """Let a part have a block over months alone, and one more over months and sexes."""
+    next(block for part in header["plan"]["parts"] for block in part["blocks"] if block[0] == [1])[0] = [0, 1]
+
+
 def factors_over_time(header: dict[str, Any], members: dict[str, bytes]) -> None:
     rows = len(np.load(io.BytesIO(members[over_month(header)["entries"]])))
     header["plan"]["parts"][0]["multipliers"] = "factors.npy"
@@ -473,6 +478,7 @@ def replaced(header: dict[str, Any], members: dict[str, bytes]) -> None:
     [
         (later_in_earlier, "lower triangular"),
         (tied_to_another, "one block over month alone"),
+        (tied_twice, "one block over month alone"),
         (factors_over_time, "no row factor changes"),
         (measured_too_early, "1 rows hold what is not measured yet"),
         (replaced, "add or remove"),

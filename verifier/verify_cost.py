@@ -515,7 +515,7 @@ def over_time(header, matrices, arrays):
     name, published = header["series"]["attribute"], header["series"]["published"]
     at = [attribute[0] for attribute in header["workload"]["domain"]].index(name)
     parts = header["plan"]["parts"]
-    alone = [[positions for positions, _ in part["blocks"]].count([at]) == 1 for part in parts]
+    alone = [[own for own, _ in part["blocks"] if at in own] == [[at]] for part in parts]
     yield all(alone), f"a series: every part has one block over {name} alone"
     if not all(alone):
         return
