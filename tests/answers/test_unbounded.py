@@ -200,3 +200,11 @@ def test_no_figure_is_exact_as_noise_went_beyond_what_a_function_takes(asked: st
     release = strategy.measure({"a": [0]}, mdp.Budget(rho=0.5), seed_not_private=1).reconstruct()
     table = release.sql(asked).to_arrow()
     assert not pc.any(pc.equal(table["n_stddev"], 0.0)).as_py()
+
+
+def test_results_of_sql_are_shown_wherever_figures_have_no_bounds(home: Path) -> None:
+    release = mdp.load_release(home)
+    result = release.sql("SELECT g, COUNT(*) AS n, AVG(x) AS mean FROM t GROUP BY g")
+    shown = [row.split() for row in str(result).splitlines()]
+    assert [row[-1] for row in shown if row[0] in ("few", "none")] == ["F", "F"]
+    assert "F" in re.findall("<td[^>]*>([^<]*)</td>", result._repr_html_())

@@ -293,8 +293,11 @@ def suppressed_rows(shown: pa.Table) -> list[bool]:
     """Return which rows of a table for readers are suppressed, rather than without a figure."""
     if QUALITY not in shown.column_names:
         return [False] * len(shown)
-    pairs = zip(shown.column("estimate").to_pylist(), shown.column(QUALITY).to_pylist(), strict=True)
-    return [estimate is None and letter == UNRELIABLE for estimate, letter in pairs]
+    found = [letter == UNRELIABLE for letter in shown.column(QUALITY).to_pylist()]
+    for field, column in zip(shown.schema, shown.columns, strict=True):
+        if figure_of(field) == "estimate":
+            found = [own and value is None for own, value in zip(found, column.to_pylist(), strict=True)]
+    return found
 
 
 def texts_for_readers(
