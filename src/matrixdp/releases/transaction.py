@@ -543,7 +543,7 @@ def _mark_of(folder: Path) -> tuple[str, str | None]:
 def _spent_for(folder: Path) -> tuple[str, str]:
     """Return what was spent for what is in an unfinished folder, and the command that recovers it."""
     budget, ledger = "A budget", None
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, RecursionError):
         budget, ledger = _mark_of(folder)
     place = str(target_of(folder)) if ledger is None else ledger
     return budget, f"{'recover' if ledger is None else 'ledger recover'} {shlex.quote(place)}"
@@ -551,8 +551,9 @@ def _spent_for(folder: Path) -> tuple[str, str]:
 
 def claim_of(folder: Path) -> tuple[str | None, str | None]:
     """Return what the ledger holds while an unfinished publication has its period, and held before."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        return digest(folder / SPENT), json.loads(_held(folder / SPENT).splitlines()[2])[0]
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
+        after = json.loads(_held(folder / SPENT).splitlines()[2])[0]
+        return digest(folder / SPENT), after
     return None, None
 
 
@@ -569,7 +570,7 @@ def _spent_elsewhere(folder: Path, ledger: Path) -> bool:
     try:
         debited = _mark_of(folder)[1]
         return debited is None or os.path.realpath(debited) != os.path.realpath(ledger)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
 
 
