@@ -429,7 +429,7 @@ def withholding(function: Callable[P, B]) -> Callable[P, B]:
         given = [*args, *kwargs.values()]
         told = {own.__code__ for own in given if isinstance(own, FunctionType | MethodType)}
         earlier = sys.exception()
-        raised = earlier and earlier.__traceback__
+        raised = None if earlier is None else earlier.__traceback__
         try:
             return function(*args, **kwargs)
         except BaseException as error:

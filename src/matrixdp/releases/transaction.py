@@ -552,8 +552,7 @@ def _spent_for(folder: Path) -> tuple[str, str]:
 def claim_of(folder: Path) -> tuple[str | None, str | None]:
     """Return what the ledger holds while an unfinished publication has its period, and held before."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        after = json.loads(_held(folder / SPENT).splitlines()[2])[0]
-        return digest(folder / SPENT), after
+        return digest(folder / SPENT), json.loads(_held(folder / SPENT).splitlines()[2])[0]
     return None, None
 
 
