@@ -294,25 +294,33 @@ class Expression:
     def _smooth(self, tree: exp.Expr, inference: Inference, values: Array, covariances: Array) -> Known:
         """Return the figures of any other function of the quantities, by the delta method.
 
-        It says nothing where the function does not change with the quantities.
+        It says nothing where the function does not change with the quantities, nor where noise may have
+        brought what is under a root to 0.
         """
 
         def asked(known: Array, tree: exp.Expr = tree) -> Array:
             found = evaluated(tree, dict(zip(self.quantities, known, strict=True)), np.ones(known.shape[1]))
             return np.broadcast_to(found, known.shape[1:])
 
-        slopes, variances = np.zeros_like(values), np.einsum("iir->ir", covariances)
-        for place, variance in enumerate(variances):
-            step = np.zeros_like(values)
-            step[place] = _STEP * np.sqrt(variance)
-            change = asked(values + step) - asked(values - step)
-            slopes[place] = np.where(variance > 0, change / (2.0 * step[place]), 0.0)
-        spread = np.einsum("ir,ijr,jr->r", slopes, covariances, slopes)
-        known = spread > 0
-        for root in tree.find_all(exp.Sqrt):  # at 0 it has no slope
-            known &= asked(values, root.this) > 0
-        deviations = np.where(known | (variances <= 0).all(axis=0), np.sqrt(np.maximum(spread, 0.0)), np.nan)
-        return _around(asked(values), deviations, inference.multiplier, _DELTA)
+        variances, reach = np.einsum("iir->ir", covariances), inference.multiplier
+
+        def deviations(tree: exp.Expr) -> Array:
+            slopes = np.zeros_like(values)
+            for place, variance in enumerate(variances):
+                step = np.zeros_like(values)
+                step[place] = _STEP * np.sqrt(variance)
+                change = asked(values + step, tree) - asked(values - step, tree)
+                slopes[place] = np.where(variance > 0, change / (2.0 * step[place]), 0.0)
+            spread = np.einsum("ir,ijr,jr->r", slopes, covariances, slopes)
+            return np.asarray(np.sqrt(np.maximum(spread, 0.0)))
+
+        found = deviations(tree)
+        known = found > 0
+        for root in tree.find_all(exp.Sqrt, exp.Pow):
+            whole = isinstance(root, exp.Pow) and asked(values, root.expression) % 1 == 0
+            known &= whole | (asked(values, root.this) > reach * deviations(root.this))
+        found = np.where(known | (variances <= 0).all(axis=0), found, np.nan)
+        return _around(asked(values), found, reach, _DELTA)
 
 
 def _around(estimates: Array, deviations: Array, multiplier: float, note: str) -> Known:
