@@ -417,7 +417,7 @@ def test_what_is_claimed_elsewhere_meanwhile_is_thrown_away(tmp_path: Path, monk
 def test_a_recovery_beside_a_publication_that_takes_its_place(tmp_path: Path, monkeypatch):
     ledger = mdp.Ledger.create(tmp_path / "ledger", "care", mdp.Budget(rho=0.5))
     series = start(tmp_path, ledger=ledger)
-    sync, says = transaction.sync_files, list[Any]()
+    sync, says = archive.sync_files, list[Any]()
 
     def recovered(staged: Path) -> None:
         says.append(mdp.recover_ledger(ledger)[0])
