@@ -41,6 +41,8 @@ _MANY_EXPLICIT = 8
 #: Half of them over many values, as the other half gained 0.01% on ranges of twenty attributes. Fewer from
 #: where a search for other weights of the same queries ended, and where evaluations take long.
 _MAX_EVALUATIONS = 80
+#: A search that gains less than this share has not left the point where it began.
+_STUCK = 1e-3
 FEW_EVALUATIONS = 25
 #: Evaluations with each smoothed norm.
 _SMOOTH_EVALUATIONS = 40
@@ -276,17 +278,20 @@ def _exact_weights(found: Factor) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def descend_weights(objective: Objective, start: list[Array], free: Sequence[int], effort: Effort) -> None:
+def descend_weights(
+    objective: Objective, start: list[Array], free: Sequence[int], effort: Effort, plain: bool = False
+) -> None:
     """Descend over the vectors of some types, their sums kept; the objective keeps what is best.
 
     Steps are taken in variables in which phi, as far as it depends on the w'Vw, curves as much in all
     directions: on ranges of twenty attributes 20 evaluations lead further than 60 in the weights themselves.
-    Not with few values, where evaluations are cheap and such steps may end in a kink.
+    Not with few values, where evaluations are cheap and such steps may end in a kink, nor where asked for
+    ``plain`` ones.
     """
     assert objective.best is not None
     scale = objective.best[0]
     bases = [np.eye(len(start[type_])) - 1.0 / len(start[type_]) for type_ in free]
-    if not _are_few(objective.split, free):
+    if not (plain or _are_few(objective.split, free)):
         objective(start)
         for place, type_ in enumerate(free):
             values, vectors = np.linalg.eigh(bases[place] @ objective.curvature(type_) @ bases[place])
@@ -377,10 +382,13 @@ def _search(objective: Objective, free: Sequence[int], many: bool) -> None:
     start = objective.best[1]
     # uniform weights can be a kink from which no gradient leads down: then search from the optimum of each
     # attribute's own queries too
-    most = _MAX_EVALUATIONS if _are_few(objective.split, free) else _MAX_EVALUATIONS // 2
+    few, phi = _are_few(objective.split, free), objective.best[0]
+    most = _MAX_EVALUATIONS if few else _MAX_EVALUATIONS // 2
     evaluations = FEW_EVALUATIONS if many else most
     for point in [start] if many or start is own else [start, own]:
         descend_weights(objective, point, free, _effort(evaluations, _TOLERANCE))
+    if not (few or many) and objective.best[0] > phi * (1.0 - _STUCK):  # in a kink, which large steps leave
+        descend_weights(objective, start, free, _effort(_MAX_EVALUATIONS, _TOLERANCE), plain=True)
     if objective.kinked and not many and _are_few(objective.split, free):
         point = _smoothed(objective, free)
         objective(point)
