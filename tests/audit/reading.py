@@ -159,7 +159,9 @@ def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int
         cells = np.zeros((), dtype=np.int64)
         for name in form["groups"]:
             cells = np.add.outer(cells * (arrays[name].max() + 1), arrays[name])
-        return arrays[form["matrix"]["entries"]].astype(np.int64)[:, cells.ravel()]
+        between = _matrix(form["matrix"], arrays)
+        whole = np.eye(between, dtype=np.int64) if isinstance(between, int) else between
+        return whole[:, cells.ravel()]
     assert form["kind"] in ("integer", "deficient")
     return arrays[form["entries"]].astype(np.int64)
 

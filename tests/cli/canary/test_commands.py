@@ -80,7 +80,7 @@ release r.yaml --out rounds
 2: release r.yaml --out rounds --mechanism identity --force
 show rounds
 verify rounds
-explain rounds
+report rounds --markdown
 """,
     "answer": """
 answer out 'marginals: [[sex, age]]'
