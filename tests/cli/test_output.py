@@ -13,7 +13,7 @@ from tests.cli.commands import refused, run
 SPECIFICATION = """
 domain: {город: [Москва, 京都], age: {min: 0, max: 2}}
 workload: [{marginals: [1]}, {mean: age}]
-privacy: {mu: 5}
+privacy: {mu: 2}
 """
 TABLE = "город,age\nМосква,1\n京都,2\n"
 
@@ -59,7 +59,7 @@ def test_output_that_is_lost_is_told_beside_a_release_that_is_whole(asked: Path)
         released = program("release", "s.yaml", "--data", "t.csv", "--out", "out", stdout=full)
     assert released.returncode == 1
     assert (
-        b"The budget was spent: mu 5, add_remove neighbours. The release is whole in out" in released.stderr
+        b"The budget was spent: mu 2, add_remove neighbours. The release is whole in out" in released.stderr
     )
     assert b"Traceback" not in released.stderr
     assert mdp.verify_release(asked / "out").holds

@@ -392,7 +392,9 @@ def alike_in_all(sets: Iterable[Predicates], size: int) -> NDArray[np.intp] | No
     >>> alike_in_all([Identity(), Sets(((0, 2),)), Sets(((0, 1, 2),))], 5).tolist()
     [0, 1, 0, 2, 2]
     """
-    told = (one.alike(size) for one in sets if one.symmetric(size) is None)
+    told = [one.alike(size) for one in sets if one.symmetric(size) is None]
+    if any(own is None for own in told):
+        return None  # without an array of the attribute's size, which may be huge
     return groups_of_all([np.zeros(size, dtype=np.intp), *told])
 
 
