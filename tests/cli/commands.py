@@ -19,6 +19,7 @@ def run(*arguments: object, status: int = 0) -> Result:
 
 def spec(text: str, name: str = "s.yaml") -> str:
     """Write a specification into the working folder, and return the name of its file."""
+    assert not Path("pyproject.toml").exists(), "a test writes into the tree: it needs the fixture `here`"
     Path(name).write_text(text)
     return name
 

@@ -331,6 +331,7 @@ def test_the_program_ends_with_the_status(people: str, name: str, status: int, s
     assert says in done.stderr
 
 
+@pytest.mark.usefixtures("here")
 def test_commands_say_when_the_answers_of_a_series_come():
     file = spec(
         "domain: {sex: [f, m], month: {from: 2025-01-01, to: 2026-12-31, by: month}}\n"
