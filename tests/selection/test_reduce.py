@@ -119,6 +119,18 @@ def test_a_million_values_take_three_ranges(noise: Noise) -> None:
 
 
 @NOISES
+def test_tables_are_counted_value_by_value(noise: Noise) -> None:
+    """Few groups on each of three attributes are no reason to count a table of all of their values."""
+    size = 100_000
+    halves = {"ranges": [[0, size // 10 - 1], [size // 10, size - 1]]}
+    domain = mdp.Domain(dict.fromkeys("abc", size))
+    workload = mdp.Workload(domain, *(mdp.product({name: halves}) for name in "abc"))
+    selection = select(workload, noise=noise)
+    assert max(len(part.attributes) for part in selection.plan.parts) == 1
+    assert (selection.weighted_squared_error / workload.queries) ** 0.5 < 4.5
+
+
+@NOISES
 def test_targets_and_the_largest_variance_are_those_of_groups(noise: Noise) -> None:
     for options in ({"objective": "max"}, {"targets": {"all": 3.0}}, {"neighbours": "replace"}):
         found = []

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain.attribute import Attribute
 from matrixdp.domain.derived import PARENT, is_derived
+from matrixdp.domain.kinds import Integers
 from matrixdp.domain.parsing import attribute_from_spec
 from matrixdp.domain.rules import wrong_value
 from matrixdp.errors import DomainError, Problem, within
@@ -41,6 +42,9 @@ class Domain(Displayed):
     """
 
     attributes: tuple[Attribute, ...]
+
+    #: All values, of a domain of groups of them.
+    _values: ClassVar[Domain | None] = None
 
     def __init__(self, attributes: Mapping[str, object] | Iterable[Attribute]) -> None:
         listed = _described(attributes) if isinstance(attributes, Mapping) else tuple(attributes)
@@ -190,6 +194,23 @@ class Domain(Displayed):
         if names is None:
             return math.prod(self.shape)
         return math.prod(self[name].size for name in self.sort(names))
+
+    def counted(self, names: Iterable[str]) -> int:
+        """Return the number of cells that are counted for a marginal: those of all values, also of groups."""
+        return (self._values or self).cells(names)
+
+    def over_groups(self, sizes: Mapping[str, int]) -> Domain:
+        """Return the domain of so many groups of values of each attribute, without their names.
+
+        Examples
+        --------
+        >>> groups = Domain({"age": range(100), "sex": 2}).over_groups({"age": 3, "sex": 2})
+        >>> groups.cells(), groups.counted(["age"])
+        (6, 100)
+        """
+        made = Domain([Integers(name, 0, sizes[name] - 1) for name in self.names])
+        object.__setattr__(made, "_values", self)
+        return made
 
     def weight(self, names: Iterable[str]) -> int:
         """Return what one record weighs in the counts of the marginal on some attributes: see `Amount`."""

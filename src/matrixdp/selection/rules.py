@@ -136,7 +136,7 @@ def _written(facts: Facts) -> int:
 SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
     "table": (
         "cells of the attributes asked about",
-        lambda facts: facts.asked.domain.cells((*facts.terms.factored, *facts.terms.joint)),
+        lambda facts: facts.asked.domain.counted((*facts.terms.factored, *facts.terms.joint)),
     ),
     "joint": ("cells that do not factor", lambda facts: facts.terms.cells),
     "attribute": ("values of an attribute that does not factor out", _largest_attribute),
@@ -144,7 +144,7 @@ SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
     "strategy": ("values of an attribute that is asked more than identities", _largest_strategy),
     "marginal": (
         "cells of a marginal that is asked about",
-        lambda facts: max(map(facts.asked.domain.cells, _marginals(facts))),
+        lambda facts: max(map(facts.asked.domain.counted, _marginals(facts))),
     ),
     "subsets": ("pairs of a marginal and one in it", _subsets),
     "written": ("entries of queries that would be written out", _written),
@@ -260,7 +260,12 @@ RULES: dict[int, tuple[Rule, ...]] = {
         # one product is measured as it is: its strategy has one part
         Rule("dense", unless=_a_product, alone="no other strategy has less error"),
         Rule("residual"),
-        Rule("dense", unless=_joint_small, limits={"joint": "max_compared_cells"}, gap="rules_settled"),
+        Rule(
+            "dense",
+            unless=_joint_small,
+            limits={"joint": "max_compared_cells", "table": "max_marginal_cells"},
+            gap="rules_settled",
+        ),
         Rule(
             "weighted-product",
             unless=_weighted,
@@ -277,7 +282,7 @@ RULES: dict[int, tuple[Rule, ...]] = {
             alone="one attribute has one strategy; its search is local",
         ),
         # one strategy of the table contains all others
-        Rule("opt-0", unless=_several_joint),
+        Rule("opt-0", unless=_several_joint, limits={"table": "max_marginal_cells"}),
         Rule("generalized-marginals", unless=_marginals_of_strategies, gain=1.05),
         Rule("opt-plus", unless=_several_groups, gain=1.15),
         Rule("opt-kron", unless=_products, gain=1.15),

@@ -278,7 +278,7 @@ def solve_kron(
     ----------
     McKenna et al. 2018, section 6.1 (block-cyclic alternation over surrogate workloads).
     """
-    check_cells(math.prod(terms.sizes), terms.attributes, "opt-kron", max_cells)
+    check_cells(max(terms.counted, math.prod(terms.sizes)), terms.attributes, "opt-kron", max_cells)
 
     def solve(
         axis: int, inverses: Sequence[Inverse], own: Factor | None, gap: float = gap, effort: str = effort

@@ -145,6 +145,8 @@ class KronSum:
     terms: Sequence[tuple[float, dict[int, Hashable]]]
     rows: Sequence[Rows] = ()
     paired: dict[int, NDArray[np.intp]] = field(default_factory=dict)
+    #: The cells of the attributes in a table, where values were merged.
+    counted: int = 0
     #: By axis, the right inverse that was last asked about, and its covariance R R'.
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
 
@@ -206,7 +208,7 @@ class KronSum:
             Rows(weight, tuple(place[name] for name in names), queries) for weight, names, queries in written
         ]
         kept = [(weight, dict(keys)) for keys, weight in merged.items()]
-        return cls(attributes, sizes, sets, kept, rows)
+        return cls(attributes, sizes, sets, kept, rows, counted=domain.counted(attributes))
 
     def with_pairs(self) -> KronSum:
         """Return the same with two values for each group of many that may trade places: see `Gram.paired`."""
@@ -229,7 +231,7 @@ class KronSum:
             (weight, {axis: renamed.get((axis, key), key) for axis, key in asked.items()})
             for weight, asked in self.terms
         ]
-        return KronSum(self.attributes, tuple(sizes), sets, terms, self.rows, paired)
+        return KronSum(self.attributes, tuple(sizes), sets, terms, self.rows, paired, self.counted)
 
     @cached_property
     def products(self) -> list[tuple[float, tuple[Hashable, ...]]]:
@@ -521,7 +523,7 @@ def sum_of_products(terms: Sequence[tuple[float, Sequence[Array]]]) -> Array:
 
 def check_table(workload: Workload, names: tuple[str, ...], mechanism: str) -> None:
     """Raise TooLargeError if the table of some attributes has more cells than can be counted."""
-    check_cells(workload.domain.cells(names), names, mechanism)
+    check_cells(workload.domain.counted(names), names, mechanism)
 
 
 def check_cells(cells: int, names: Sequence[str], mechanism: str, most: float | None = None) -> None:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.domain import Domain, Integers
+from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import kronecker, numbered
 from matrixdp.exact.structured import over_groups
@@ -136,7 +136,7 @@ def reduce(workload: Workload, but: Collection[str] = ()) -> Reduced:
     if groups:
         sizes = {**dict(zip(workload.domain.names, workload.domain.shape, strict=True))}
         sizes |= {name: _count(own) for name, own in groups.items()}
-        domain = Domain([Integers(name, 0, size - 1) for name, size in sizes.items()])
+        domain = workload.domain.over_groups(sizes)
         asked = GivenGroups(tuple(_over(group, groups) for group in workload))
         found = Reduced(Workload(domain, asked), workload.domain, groups)
     return found if but else _FOUND.setdefault(workload, found)

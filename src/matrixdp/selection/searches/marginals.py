@@ -8,7 +8,7 @@ every attribute they are the weighted marginals of OPT_M, and only the first two
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -92,7 +92,7 @@ def select_marginals(
     if progress is not None:
         progress("weighting marginals", None)
     asked = marginal_spectrum(workload)
-    allowed = _allowed(asked.sizes)
+    allowed = _allowed(workload, asked.attributes)
     problem = coverage(asked.residuals, asked.weights, asked.sizes, allowed, noise.norm)
     scope = "no bound on all strategies"
     if noise.norm == 2:
@@ -136,7 +136,7 @@ def select_generalized_marginals(
     (1.0, True)
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(asked.sizes), seed, restarts, _Effort())
+    search = _Search(asked, noise, _allowed(workload, asked.attributes), seed, restarts, _Effort())
     found = search.best(progress)
     roles = dict(zip(asked.attributes, asked.types, strict=True))
     bases: dict[str, Array | None] = {
@@ -160,12 +160,13 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     True
     """
     asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(asked.sizes), 0, 0, _TRIAL)
+    search = _Search(asked, noise, _allowed(workload, asked.attributes), 0, 0, _TRIAL)
     return noise.variance_factor * search.best(None).loss
 
 
-def _allowed(sizes: tuple[int, ...]) -> Callable[[Subset], bool]:
-    """Return whether a marginal that is larger than what is asked may be measured."""
+def _allowed(workload: Workload, attributes: Sequence[str]) -> Callable[[Subset], bool]:
+    """Return whether a marginal that is larger than what is asked may be measured: counted, above all."""
+    sizes = [workload.domain.counted([name]) for name in attributes]
     return lambda marginal: math.prod(sizes[axis] for axis in marginal) <= LIMITS.max_marginal_cells
 
 
