@@ -198,7 +198,7 @@ def test_the_cost_of_privbayes_follows_from_its_release(
     measured = [own for own in sets if not any(own < other for other in sets)]
     assert marginals.step == "marginals"
     assert marginals.sensitivity == len(measured)
-    if records == 9 and workload is MIXED:
+    if workload is MIXED and release.network.records < 60:  # noise may make more of nine
         assert len(measured) == 3  # too few records for a parent
     # the first child is drawn without the data; every other one is chosen, with its parents
     assert [own.step for own in choices] == [f"choice of {child}" for child, _ in families[1:]]
