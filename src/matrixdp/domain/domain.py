@@ -196,19 +196,25 @@ class Domain(Displayed):
         return math.prod(self[name].size for name in self.sort(names))
 
     def counted(self, names: Iterable[str]) -> int:
-        """Return the number of cells that are counted for a marginal: those of all values, also of groups."""
+        """Return the number of cells of a marginal that measuring counts: over values, not over groups."""
         return (self._values or self).cells(names)
 
     def over_groups(self, sizes: Mapping[str, int]) -> Domain:
-        """Return the domain of so many groups of values of each attribute, without their names.
+        """Return the domain in which groups of values stand for the values of some attributes.
+
+        Parameters
+        ----------
+        sizes : mapping of str to int
+            The number of groups, for these attributes; the others keep all of their values. Groups and values
+            are numbered, and have no labels.
 
         Examples
         --------
-        >>> groups = Domain({"age": range(100), "sex": 2}).over_groups({"age": 3, "sex": 2})
+        >>> groups = Domain({"age": range(100), "sex": 2}).over_groups({"age": 3})
         >>> groups.cells(), groups.counted(["age"])
         (6, 100)
         """
-        made = Domain([Integers(name, 0, sizes[name] - 1) for name in self.names])
+        made = Domain([Integers(one.name, 0, sizes.get(one.name, one.size) - 1) for one in self.attributes])
         object.__setattr__(made, "_values", self)
         return made
 

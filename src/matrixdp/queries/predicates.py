@@ -399,9 +399,23 @@ def alike_in_all(sets: Iterable[Predicates], size: int) -> NDArray[np.intp] | No
 
 
 def groups_of_all(groups: Sequence[NDArray[np.intp] | None]) -> NDArray[np.intp] | None:
-    """Return the groups of values that share one in each of several groupings, or None where one is None."""
+    """Return the groups of values that share one in each of several groupings, or None where one is None.
+
+    They are numbered by their first values.
+
+    Examples
+    --------
+    >>> groups_of_all([np.array([0, 1, 0, 0]), np.array([0, 0, 1, 0])]).tolist()
+    [0, 1, 2, 0]
+    """
     told = [own for own in groups if own is not None]
-    return None if len(told) < len(groups) else np.unique(told, axis=1, return_inverse=True)[1].ravel()
+    if len(told) < len(groups):
+        return None
+    codes = told[0]
+    for own in told[1:]:
+        codes = np.unique(codes * (own.max() + 1) + own, return_inverse=True)[1]
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
 
 
 class Indicators(Predicates):

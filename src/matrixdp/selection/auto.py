@@ -23,9 +23,9 @@ from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
 from matrixdp.selection.problem.merge_groups import GivenGroups
-from matrixdp.selection.problem.reduce import Reduced, reduce
+from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
-from matrixdp.selection.rules import RULES, Facts, Rule
+from matrixdp.selection.rules import RULES, Facts, Rule, reduced_for
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
@@ -347,10 +347,8 @@ def select(
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
-    over_groups = mechanism == "auto" or mechanism_named(mechanism).reduces
-    reduced = reduce(asked) if over_groups else Reduced.none(asked)
-    asked = reduced.workload
-    trials = Trials(asked, noise, options, progress or silent, bounded, certify)
+    reduced = reduced_for(mechanism, asked)
+    trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify)
     _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():

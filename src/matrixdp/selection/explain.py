@@ -14,10 +14,9 @@ from matrixdp.selection.compose.joint_tables import joint_pairs
 from matrixdp.selection.compose.sub_solver import NO_METHOD, SubSolver
 from matrixdp.selection.compose.weight_vectors import Objective, uniform_weights
 from matrixdp.selection.limits import GAP, LIMITS
-from matrixdp.selection.problem.reduce import Reduced, reduce
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.registry import given_options, mechanism_named
-from matrixdp.selection.rules import RULES, Facts
+from matrixdp.selection.rules import RULES, Facts, reduced_for
 from matrixdp.selection.selection import Candidate
 
 __all__ = ["Explanation", "PartMethod", "explain", "part_methods"]
@@ -125,8 +124,7 @@ def explain(
     """
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
-    over_groups = mechanism == "auto" or mechanism_named(mechanism).reduces
-    reduced = reduce(workload) if over_groups else Reduced.none(workload)
+    reduced = reduced_for(mechanism, workload)
     facts = Facts(reduced.workload, noise)
     if mechanism == "auto":
         candidates = _candidates(facts)
@@ -134,7 +132,7 @@ def explain(
         large = facts.beyond(mechanism_named(mechanism).limits)
         candidates = (Candidate(mechanism, "too large" if large else "tried", large or "asked for"),)
     tried = [one.mechanism for one in candidates if one.status.startswith("tried")]
-    [name] = {"residual", "querysmasher"}.intersection(tried) or {""}
+    name = next((one for one in ("residual", "querysmasher") if one in tried), "")
     parts = _searched(facts, tried) if noise.norm == 1 else ()
     if name:
         sub_solver = given_options(mechanism_named(name).options, options or {}).sub_solver

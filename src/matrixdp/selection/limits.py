@@ -37,11 +37,10 @@ class Limits:
     span: float = 1e-9
     #: Entries of matrices, tensors and weights that differ by less are the same.
     same: float = 1e-11
-    #: A Gram matrix that is this near to a I + b 11', or to one query, has the closed form. Not ``same``: a
-    #: looser tolerance also matches near misses, which once lowered a bound by 4.5%.
+    #: A Gram matrix that is this near to a I + b 11', to one query or to a chain u v' has that form. Not
+    #: ``same``: a looser tolerance also matches near misses, which once lowered a bound by 4.5%.
     closed_form: float = 1e-13
-    #: The same where each entry is a ratio or a combination of many: rows that no query tells apart, and
-    #: Gram matrices in the form of a chain.
+    #: The same where each entry combines many: rows that no query tells apart, and chains without their mean.
     alike: float = 1e-9
     #: What is left of a difference of equal numbers: of traces, of coefficients, of gaps.
     rounding: float = 1e-13

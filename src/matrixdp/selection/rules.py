@@ -21,9 +21,16 @@ from matrixdp.selection.problem.entries import distinct_cells
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.merge_groups import merge_groups
+from matrixdp.selection.problem.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 
 __all__ = ["RULES", "SIZES", "Facts", "Rule"]
+
+
+def reduced_for(mechanism: str, workload: Workload) -> Reduced:
+    """Return a workload as a mechanism is given it: over groups of values, if it takes them."""
+    reduces = mechanism == "auto" or mechanism_named(mechanism).reduces
+    return reduce(workload) if reduces else Reduced.none(workload)
 
 
 class Facts:

@@ -113,7 +113,7 @@ def chain_order(gram: Array) -> NDArray[np.intp] | None:
 
 def _is_chain(gram: Array, order: NDArray[np.intp], u: Array, v: Array) -> bool:
     """Return whether the upper triangle of a Gram matrix, its cells in an order, is u v'."""
-    tolerance = 1e-13 * float(np.diagonal(gram).max())
+    tolerance = LIMITS.closed_form * float(np.diagonal(gram).max())
     return all(
         float(np.abs(gram[cell, order[j:]] - u[j] * v[j:]).max()) <= tolerance for j, cell in enumerate(order)
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Self
 from weakref import WeakKeyDictionary
 
@@ -35,6 +36,7 @@ from matrixdp.queries import (
     Workload,
 )
 from matrixdp.queries.groups import Summands
+from matrixdp.queries.predicates import Spans, groups_of_all
 from matrixdp.queries.structured import Totals
 from matrixdp.selection.problem.merge_groups import GivenGroups
 
@@ -134,9 +136,7 @@ def reduce(workload: Workload, but: Collection[str] = ()) -> Reduced:
     groups = {name: own for name, own in _groups(workload).items() if name not in but}
     found = Reduced.none(workload)
     if groups:
-        sizes = {**dict(zip(workload.domain.names, workload.domain.shape, strict=True))}
-        sizes |= {name: _count(own) for name, own in groups.items()}
-        domain = workload.domain.over_groups(sizes)
+        domain = workload.domain.over_groups({name: _count(own) for name, own in groups.items()})
         asked = GivenGroups(tuple(_over(group, groups) for group in workload))
         found = Reduced(Workload(domain, asked), workload.domain, groups)
     return found if but else _FOUND.setdefault(workload, found)
@@ -165,13 +165,11 @@ def _groups(workload: Workload) -> dict[str, Places]:
         if workload.domain[name].size > _MOST_VALUES:
             continue
         groups = np.zeros(workload.domain[name].size, dtype=np.int64)
-        for told in (
-            *(_told_by(*one) for one in own),
-            *(_told_by_rows(*one) for one in written.get(name, ())),
-        ):
-            groups = np.arange(len(groups)) if told is None else _joined(groups, told)
-            if _count(groups) == len(groups):
+        for told in chain(starmap(_told_by, own), starmap(_told_by_rows, written.get(name, ()))):
+            joined = groups_of_all([groups, told])
+            if joined is None or _count(joined) == len(groups):
                 break
+            groups = joined
         else:
             found[name] = groups
     return found
@@ -179,13 +177,6 @@ def _groups(workload: Workload) -> dict[str, Places]:
 
 def _count(groups: Places) -> int:
     return int(groups.max()) + 1
-
-
-def _joined(groups: Places, others: Places) -> Places:
-    """Return groups of the values that are in one group of both, numbered by their first values."""
-    codes = groups * _count(others) + others
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
 
 
 def _told_by_rows(group: DenseGroup, axis: int) -> Places | None:
@@ -198,15 +189,20 @@ def _told_by_rows(group: DenseGroup, axis: int) -> Places | None:
 def _told_by(predicates: Predicates, size: int) -> Places | None:
     if predicates.symmetric(size) is not None:
         return np.zeros(size, dtype=np.int64)
-    count = predicates.count(size)
-    if count <= _MOST_INTERVALS:
-        spans = predicates.spans(size)
-        if spans.whole.all():
-            begins = np.zeros(size + 1, dtype=np.int64)
-            begins[spans.first] = begins[spans.last + 1] = 1
-            begins[0] = 0
-            return np.cumsum(begins[:size])
-    return numbered(predicates.rows(size).T) if count * size <= _MOST_ENTRIES else None
+    spans = _intervals(predicates, size)
+    if spans is not None:
+        begins = np.zeros(size + 1, dtype=np.int64)
+        begins[spans.first] = begins[spans.last + 1] = 1
+        begins[0] = 0
+        return np.cumsum(begins[:size])
+    few = predicates.count(size) * size <= _MOST_ENTRIES
+    return numbered(predicates.rows(size).T) if few else None
+
+
+def _intervals(predicates: Predicates, size: int) -> Spans | None:
+    """Return the intervals that a set asks about, or None if some query is no interval."""
+    spans = predicates.spans(size) if predicates.count(size) <= _MOST_INTERVALS else None
+    return spans if spans is not None and spans.whole.all() else None
 
 
 # What is asked of the groups.
@@ -247,8 +243,8 @@ def _over_groups(predicates: Predicates, groups: Places | None, ordered: bool) -
         return predicates
     size, count = len(groups), _count(groups)
     codes = np.arange(count)
-    spans = predicates.spans(size) if predicates.count(size) <= _MOST_INTERVALS else None
-    if spans is not None and spans.whole.all() and (np.diff(groups) >= 0).all():
+    spans = _intervals(predicates, size)
+    if spans is not None and (np.diff(groups) >= 0).all():
         first, last = groups[spans.first], groups[spans.last]
         if np.array_equal(last, codes) and (not first.any() or np.array_equal(first, codes)):
             return Identity() if first.any() or count == 1 else Prefix()

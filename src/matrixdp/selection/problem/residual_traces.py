@@ -156,8 +156,9 @@ class ResidualTraces:
         grams = []
         for slot, (own, gram) in enumerate(self.slots):
             if own == type_:
-                pair = [one.gram(gram.size) for one in gram.asked if len(gram.asked) > 1]
-                grams.append(np.sum(pair, axis=0) if pair else self._slot(slot))
+                pair = gram.asked if len(gram.asked) > 1 else ()
+                both = [one.gram(gram.size) for one in pair]
+                grams.append(np.sum(both, axis=0) if both else self._slot(slot))
         for rows in self.rows:
             for axis, own in enumerate(rows.types):
                 if own == type_:
