@@ -70,7 +70,7 @@ def test_the_notebook_is_that_of_the_page(maker: ModuleType) -> None:
 def test_the_notebook_has_outputs_and_names_files_beside_it(maker: ModuleType) -> None:
     cells = json.loads(maker.NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     codes = [cell for cell in cells if cell["cell_type"] == "code"]
-    # a cell that only imports or assigns shows nothing
+    # every cell ends in something to show
     assert [cell["id"] for cell in codes if not cell["outputs"]] == []
     text = "".join(line for cell in cells for line in cell["source"])
     files = set(re.findall(r"[`\"]([\w/.-]+\.parquet)[`\"]", text))

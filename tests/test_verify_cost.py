@@ -28,6 +28,7 @@ from matrixdp.selection.registry import MECHANISMS, DataDependent
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import flip, forge_measurement, forge_record, put
+from tests.storage.archives import npy
 
 PROGRAM = Path(__file__).parent.parent / "verifier" / "verify_cost.py"
 SPECIFICATION = importlib.util.spec_from_file_location("verify_cost", PROGRAM)
@@ -431,15 +432,9 @@ def test_forged_measurements_are_found(forged: Path, change: Any, capsys: Any) -
         mdp.load_release(forged)
 
 
-def npy(values: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, values)
-    return stream.getvalue()
-
-
-def over_month(header: dict[str, Any], part: int = 0) -> dict[str, Any]:
-    """Return the form of the matrix over the periods, which are the first attribute, of a part."""
-    (place,) = [place for positions, place in header["plan"]["parts"][part]["blocks"] if positions == [0]]
+def over_month(header: dict[str, Any]) -> dict[str, Any]:
+    """Return the form of the matrix over the periods, which are the first attribute, of the first part."""
+    (place,) = [place for positions, place in header["plan"]["parts"][0]["blocks"] if positions == [0]]
     return header["plan"]["matrices"][place]
 
 
@@ -507,9 +502,7 @@ def test_row_multipliers_that_are_narrow_are_found(tmp_path: Path) -> None:
 
     def narrow(header: dict[str, Any], members: dict[str, bytes]) -> None:
         name = next(part["multipliers"] for part in header["plan"]["parts"] if "multipliers" in part)
-        stream = io.BytesIO()
-        np.save(stream, np.load(io.BytesIO(members[name])).astype(np.int32))
-        members[name] = stream.getvalue()
+        members[name] = npy(np.load(io.BytesIO(members[name])).astype(np.int32))
 
     forge_measurement(tmp_path / "out", narrow)
     assert verifier.main([str(tmp_path / "out")]) == 1

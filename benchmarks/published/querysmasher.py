@@ -46,7 +46,6 @@ _OPTIMUM_NOTE = (
 _ALONE_NOTE = (
     "Ours are the errors of the strategies before rounding, worked out without a plan or a lower bound. "
 )
-_DRAWN_NOTE = "What the paper drew is not printed, so these figures are shown, and counted nowhere. "
 _RANGES_NOTE = (
     "The published figures of ResidualPlanner+ on ranges are not those of the best basis for ranges: a basis "
     "made for prefixes gives 48.36 for n = 10 and 116.76 for n = 50, near the 48.95 and 118.00 that are "

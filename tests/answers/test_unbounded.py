@@ -12,6 +12,8 @@ import pytest
 from openpyxl.reader.excel import load_workbook
 
 import matrixdp as mdp
+from matrixdp.answers.publication import PublishedTable
+from matrixdp.answers.titles import file_name
 from matrixdp.report.tables import key_figures, shown_tables
 from matrixdp.statistics.statistic import statistics
 from tests.cli.commands import run
@@ -60,9 +62,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home / "out"
 
 
-def known(release: mdp.Release, name: str) -> tuple[pa.Table, list[bool]]:
-    """Return a table with which of its rows have no bounds, by what its file holds."""
-    table = release.table(name).to_arrow()
+def presented(home: Path, rule: str) -> tuple[mdp.Release, bool]:
+    """Return the release under a rule, and whether that suppresses figures."""
+    suppressed, within = "--suppress-above" in RULES[rule], "--within-range" in RULES[rule]
+    release = mdp.load_release(home)
+    return release.presented(suppress_above=0.33 if suppressed else None, within_range=within), suppressed
+
+
+def known(release: mdp.Release, name: str) -> tuple[PublishedTable, pa.Table, list[bool]]:
+    """Return the table of a statistic, and which of its rows have no bounds, by what its file holds."""
+    one = next(own for own in release.tables if own.name in (name, f"{name}: g"))
+    table = release.table(one).to_arrow()
     ends = [own for own in table.column_names if own.endswith("lower")]
     missing = [[value is None for value in table[own].to_pylist()] for own in ends]
     found = [any(row) for row in zip(*missing, strict=True)]
@@ -71,7 +81,7 @@ def known(release: mdp.Release, name: str) -> tuple[pa.Table, list[bool]]:
             pair == (0.0, 4.0)
             for pair in zip(*(table[e].to_pylist() for e in ("lower", "upper")), strict=True)
         ]
-    return table, found
+    return one, table, found
 
 
 def number(text: str) -> float:
@@ -95,12 +105,8 @@ def test_what_has_no_bounds_is_unreliable_on_every_surface(
     home: Path, name: str, rule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
-    suppressed, within = "--suppress-above" in RULES[rule], "--within-range" in RULES[rule]
-    release = mdp.load_release(home).presented(
-        suppress_above=0.33 if suppressed else None, within_range=within
-    )
-    one = next(own for own in release.tables if re.fullmatch(rf"{name}(: g)?", own.name))
-    table, unbounded = known(release, one.name)
+    release, suppressed = presented(home, rule)
+    one, table, unbounded = known(release, name)
     assert any(unbounded) == (name not in BOUNDED)
     assert not all(unbounded)
     exact = table["estimate"].to_pylist()
@@ -146,16 +152,11 @@ def test_what_has_no_bounds_is_unreliable_on_every_surface(
 
 @pytest.mark.parametrize("rule", RULES)
 def test_what_has_no_bounds_is_unreliable_in_files(home: Path, rule: str, tmp_path: Path) -> None:
-    suppressed, within = "--suppress-above" in RULES[rule], "--within-range" in RULES[rule]
-    release = mdp.load_release(home).presented(
-        suppress_above=0.33 if suppressed else None, within_range=within
-    )
+    release, suppressed = presented(home, rule)
     book = load_workbook(next(release.save_tables(tmp_path / "x", format="xlsx").glob("*.xlsx")))
     release.save_tables(tmp_path / "sdmx", format="sdmx")
-    files = list((tmp_path / "sdmx").glob("*.csv"))
     for name in ASKED:
-        one = next(own for own in release.tables if re.fullmatch(rf"{name}(: g)?", own.name))
-        table, unbounded = known(release, one.name)
+        one, table, unbounded = known(release, name)
         title = next(
             t
             for t in book.sheetnames
@@ -164,9 +165,7 @@ def test_what_has_no_bounds_is_unreliable_in_files(home: Path, rule: str, tmp_pa
         )
         rows = [list(row) for row in book[title].iter_rows(min_row=5, values_only=True)]
         lines = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
-        stem = re.compile(rf"NOT-PRIVATE-{name}(-g)?\.csv")
-        [file] = [path for path in files if stem.fullmatch(path.name)]
-        with file.open() as read:
+        with (tmp_path / "sdmx" / f"NOT-PRIVATE-{file_name(one.name, set())}.csv").open() as read:
             observed = list(csv.DictReader(read))
         every = zip(lines, observed, table["estimate"].to_pylist(), unbounded, strict=True)
         for line, observation, value, gone in every:

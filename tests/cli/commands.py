@@ -12,7 +12,8 @@ from matrixdp.cli.app import app
 def run(*arguments: object, status: int = 0) -> Result:
     """Run a command and hold it to its exit status; a comparison has all the time that it needs."""
     patience = ("--time-limit", 10_000, "--time-limit-each", 10_000) if arguments[0] == "compare" else ()
-    result = CliRunner().invoke(app, [str(argument) for argument in (*arguments, *patience)])
+    words = [str(argument) for argument in (arguments[0], *patience, *arguments[1:])]
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == status, result.output
     return result
 

@@ -10,7 +10,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.releases import signatures
-from tests.cli.commands import figures, refused, run, words
+from tests.cli.commands import figures, refused, run, spec, words
 from tests.forging import forge_measurement, forge_record
 
 
@@ -53,6 +53,11 @@ def test_into_a_pipe_and_into_a_file_an_explanation_is_markdown(released: Path, 
     text = mdp.explain_release(released)
     assert run("report", released, "--markdown").stdout == text
     run("report", released, "--markdown", "--out", tmp_path / "page.md")
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
+    (tmp_path / "link.md").symlink_to("page.md")
+    (tmp_path / "page.md").write_text("earlier")
+    run("report", released, "--markdown", "--out", tmp_path / "link.md", "--force")
+    assert (tmp_path / "link.md").is_symlink()
     assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
 
 
@@ -195,12 +200,14 @@ def test_a_release_with_two_tables_of_one_name_says_so(here: Path):
     told = run("show", "out", "one")
     assert "2 tables are called one: one, one (2)" in told.stderr
     assert "female" in told.stdout
-    assert "female" not in run("show", "out", "one (2)").stdout
+    other = run("show", "out", "one (2)")
+    assert "2 tables are called one: one, one (2)" in other.stderr
+    assert "female" not in other.stdout
 
 
 def test_a_budget_has_the_same_figures_before_and_after_it_is_spent(here: Path):
     text = "domain: {sex: [f, m]}\nworkload: [{marginals: [1]}]\nprivacy: {epsilon: 1}\n"
-    Path("s.yaml").write_text(text, encoding="utf-8")
+    spec(text)
     Path("t.csv").write_text("sex\nf\n", encoding="utf-8")
     shown = [words("validate", "s.yaml"), words("select", "s.yaml")]
     shown.append(words("release", "s.yaml", "--data", "t.csv", "--out", "a b", "--seed-not-private", 1))

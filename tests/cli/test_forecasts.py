@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from matrixdp import Domain, Workload, kway, marginals, pairwise, product
+from matrixdp import Domain, Workload, dense, kway, marginals, pairwise, product
 from matrixdp.cli.forecast import forecast, measured_marginals, suggestions
 from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
@@ -102,6 +103,13 @@ def test_advice_follows_the_search():
     first, *others = advice(pairwise("abs"), domain={"a": 44, "b": 45, "c": 40})
     assert "the group 'a, b: abs' compares a and b over 1,980 cells, which takes about 39 s; bins" in first
     assert len(others) == 2
+    nested = [[0, 6 * last] for last in range(6_000)]
+    (line,) = advice(product(a={"ranges": nested}), domain={"a": 36_000})
+    assert line.startswith("domain.a: 6,000 groups of values that queries tell apart take about ")
+    # a table of 44 by 44 values, of which queries tell 4 by 4 groups apart
+    sums = dense(np.kron(np.eye(4), np.ones((11, 11))).reshape(1, -1), ["a", "b"])
+    (line,) = advice(sums, product(c="prefix"), domain={"a": 44, "b": 44, "c": 6_000})
+    assert line.startswith("domain.c: 6,000 values take about ")
     (line,) = advice(marginals([["codes", "pay", "days"]]))
     assert "the most are those of codes, pay, days: ask for fewer attributes at once" in line
 

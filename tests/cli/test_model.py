@@ -100,7 +100,7 @@ def test_what_a_specification_says_is_known_is_kept(released: Path, tmp_path: Pa
         return run("model", released, "--out", tmp_path / out, "--spec", spec, *FEW, status=status)
 
     told = model(mdp.load_release(released).domain.to_spec(), "model").stdout
-    assert "kept exactly 1 invariants" in " ".join(told.split())
+    assert "kept exactly 1 invariant answers" in " ".join(told.split())
     made = mdp.Model.load(tmp_path / "model")
     assert (made.total, made.made["invariants"]) == (77, [{"marginals": [0], "counts": 77.0}])
     assert "--spec: found a specification with another domain" in model({"a": 2}, "other", status=2).stderr

@@ -66,18 +66,16 @@ def test_output_that_is_lost_is_told_beside_a_release_that_is_whole(asked: Path)
 
 
 def test_a_system_without_file_locks_is_told_before_anything_is_spent(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+    asked: Path, monkeypatch: pytest.MonkeyPatch
 ):
     for name in ("fcntl", "resource"):
         monkeypatch.setitem(sys.modules, name, None)
-    (here / "s.yaml").write_text(SPECIFICATION, encoding="utf-8")
-    (here / "t.csv").write_text(TABLE, encoding="utf-8")
     run("ledger", "init", "l.ledger", "--dataset", "people", "--total", "mu=9")
     run("validate", "s.yaml")
     run("select", "s.yaml", "--save", "s.mdp")
     assert refused("release", "s.yaml", "--data", "t.csv", "--out", "out").endswith("[not-supported]")
     assert not mdp.Ledger.open("l.ledger").entries
-    assert {path.name for path in here.iterdir()} == {"s.yaml", "t.csv", "s.mdp", "l.ledger"}
+    assert {path.name for path in asked.iterdir()} == {"s.yaml", "t.csv", "s.mdp", "l.ledger"}
 
 
 def test_help_is_a_command_too(here: Path):

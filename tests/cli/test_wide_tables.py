@@ -7,15 +7,12 @@ import pytest
 import matrixdp as mdp
 from matrixdp.noise import LAPLACE
 from matrixdp.selection.auto import select
-from matrixdp.selection.limits import override
 from tests.cli.commands import figures, refused, run, spec
 
 WIDE = [pytest.param(310, 10, id="310 attributes"), pytest.param(1_100, 2, id="1,100 questions")]
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def written(attributes: int, size: int, asked: str) -> str:
@@ -31,7 +28,7 @@ def test_all_of_it_is_selected(attributes, size):
     assert figures("validate", name)["cells"] == size**attributes
     assert figures("select", name)["gap"] < 1e-6
     run("select", name, "--explain-choice")
-    refused("select", name, "--mechanism", "dense")
+    assert refused("select", name, "--mechanism", "dense").endswith("[too-large]")
 
 
 @pytest.mark.slow
@@ -50,9 +47,9 @@ def test_laplace_noise_takes_it_too():
 
 
 @pytest.mark.parametrize("noise", ["rho", "epsilon"])
-def test_a_gap_is_told_where_something_was_too_large(noise):
+def test_a_gap_is_told_where_something_was_too_large(noise, limits):
     workload = "workload: [product: {income: prefix, sex: identity}]\n"
     name = spec(f"domain: {{income: {{min: 0, max: 299}}, sex: [f, m]}}\n{workload}privacy: {{{noise}: 1}}\n")
-    with override(axis_cells=10):
-        result = run("select", name)
+    limits(axis_cells=10)
+    result = run("select", name)
     assert ("Warning" in result.stderr) == (noise == "epsilon")

@@ -24,6 +24,7 @@ from matrixdp.papers.dawa import dawa
 from matrixdp.papers.privbayes import privbayes
 from matrixdp.sources import Source
 from tests.measure.plans import plan
+from tests.release.stopping import fail
 
 #: How many records are in a cell; no part of a program has such a number.
 SECRET = 7_717
@@ -85,12 +86,30 @@ def check_keeps_nothing(error: BaseException) -> None:
     assert "7717" not in "".join(collected.format())
 
 
-def raising(error: BaseException, stage: str = "measuring") -> Callable[[str, float | None], None]:
+def raising(error: BaseException) -> Callable[[str, float | None], None]:
     def progress(what: str, share: float | None) -> None:
-        if what.startswith(stage) and share:
+        if what.startswith("measuring") and share:
             raise error
 
     return progress
+
+
+def before() -> NoReturn:
+    known = 12
+    raise KeyError(known)
+
+
+def handling(again: Callable[[KeyError], BaseException]) -> None:
+    """Measure while an error is handled, in a callback that raises what follows from it."""
+    try:
+        before()
+    except KeyError as error:
+        mdp.release(SPEC, table=COLUMNS, progress=raising(again(error)))
+
+
+def check_keeps_known(error: BaseException) -> None:
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    assert frame.f_locals["known"] == 12
 
 
 def as_files(folder: Path) -> str:
@@ -115,11 +134,13 @@ def test_an_error_of_a_callback(engine: str, tmp_path: Path):
     check_keeps_nothing(caught.value)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), PrivacyError("late")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, PrivacyError])
 @pytest.mark.parametrize("privacy", [{"rho": 1e-6}, {"epsilon": 1e-3}])
-def test_an_interrupt_and_a_lack_of_memory_under_both_noises(error: BaseException, privacy: dict[str, float]):
-    with pytest.raises(type(error)) as caught:
-        mdp.release({**SPEC, "privacy": privacy}, table=COLUMNS, progress=raising(error))
+def test_an_interrupt_and_a_lack_of_memory_under_both_noises(
+    error: type[BaseException], privacy: dict[str, float]
+):
+    with pytest.raises(error) as caught:
+        mdp.release({**SPEC, "privacy": privacy}, table=COLUMNS, progress=raising(error("late")))
     check_keeps_nothing(caught.value)
 
 
@@ -140,55 +161,28 @@ def test_the_variables_of_a_callback_stay():
 
 
 def test_errors_that_came_before_stay_as_they_are():
-    def before() -> NoReturn:
-        known = 12
-        raise KeyError(known)
-
-    def handling() -> None:
-        try:
-            before()
-        except KeyError:
-            mdp.release(SPEC, table=COLUMNS, progress=raising(OSError()))
-
     with pytest.raises(OSError) as caught:
-        handling()
+        handling(lambda _: OSError())
     check_keeps_nothing(caught.value)
     earlier = caught.value.__context__
     assert earlier is not None
-    *_, (frame, _) = traceback.walk_tb(earlier.__traceback__)
-    assert frame.f_locals["known"] == 12
+    check_keeps_known(earlier)
 
 
 def test_an_error_that_a_callback_raises_once_more():
-    def before() -> NoReturn:
-        known = 12
-        raise KeyError(known)
-
-    def handling() -> None:
-        try:
-            before()
-        except KeyError as error:
-            mdp.release(SPEC, table=COLUMNS, progress=raising(error))
-
     with pytest.raises(KeyError) as caught:
-        handling()
+        handling(lambda error: error)
     check_keeps_nothing(caught.value)
-    *_, (frame, _) = traceback.walk_tb(caught.value.__traceback__)
-    assert frame.f_locals["known"] == 12
+    check_keeps_known(caught.value)
 
 
 def test_an_error_of_an_earlier_time_keeps_the_variables_of_the_callback_and_of_what_it_called():
-    def before() -> NoReturn:
-        known = 12
-        raise KeyError(known)
-
     with pytest.raises(KeyError) as earlier:
         before()
     with pytest.raises(KeyError) as caught:
         mdp.release(SPEC, table=COLUMNS, progress=raising(earlier.value))
     check_keeps_nothing(caught.value)
-    *_, (frame, _) = traceback.walk_tb(caught.value.__traceback__)
-    assert frame.f_locals["known"] == 12
+    check_keeps_known(caught.value)
 
 
 def test_the_errors_in_a_group():
@@ -220,15 +214,11 @@ def test_who_debugs_sees_them(monkeypatch: pytest.MonkeyPatch):
         check_keeps_nothing(caught.value)
 
 
-def _full() -> None:
-    raise OSError(28, "No space left on device")
-
-
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE])
 def test_a_disk_that_is_full_before_noise(noise: Any):
     strategy = mdp.select(WORKLOAD, noise=noise.name)
     with pytest.raises(OSError, match="No space") as caught:
-        strategy.measure(COLUMNS, mdp.Budget(epsilon=1e-3, delta=1e-9), before_noise=_full)
+        strategy.measure(COLUMNS, mdp.Budget(epsilon=1e-3, delta=1e-9), before_noise=fail)
     check_keeps_nothing(caught.value)
 
 
@@ -265,7 +255,7 @@ def test_a_series(tmp_path: Path):
     ids=["dawa", "privbayes", "measure"],
 )
 def test_no_random_bits(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("matrixdp.noise.source._system_bytes", lambda _: _full())
+    monkeypatch.setattr("matrixdp.noise.source._system_bytes", fail)
     with pytest.raises(OSError, match="No space") as caught:
         run(COLUMNS, mdp.Budget(epsilon=1e-3))
     check_keeps_nothing(caught.value)

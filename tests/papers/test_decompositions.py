@@ -24,7 +24,6 @@ from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 
 PAIR = mdp.Domain({"a": 9, "b": 6})
-MIXED = mdp.Workload(PAIR, mdp.kway(2, "prefix"), mdp.marginals(2), mdp.pairwise("affine"))
 SIZES = {
     "CPS": {"categorical": [7, 4, 2], "numeric": [100, 50]},
     "Adult": {"categorical": [42, 16, 15, 9, 7, 6, 5, 2, 2], "numeric": [100, 100, 100, 99, 85]},

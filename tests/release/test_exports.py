@@ -1,7 +1,6 @@
 """Releases as SDMX and DDI: read back, held against their structure, in every language."""
 
 import csv
-import errno
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -16,6 +15,7 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.releases.sdmx import identifiers
+from tests.release.stopping import fail
 from tests.release.test_texts import NASTY, released, told
 
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -151,10 +151,7 @@ def test_the_code_book_has_attributes_values_and_texts(release: mdp.Release, tmp
 def test_a_workbook_on_a_full_disk_leaves_nothing(
     release: mdp.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("xlsxwriter.workbook.ZipFile", full)
+    monkeypatch.setattr("xlsxwriter.workbook.ZipFile", fail)
     with pytest.raises(OSError, match="No space left"):
         release.save_tables(tmp_path / "out", format="xlsx")
     assert list(tmp_path.iterdir()) == []

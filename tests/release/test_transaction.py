@@ -42,6 +42,11 @@ WRONG: list[tuple[str, str, Any]] = [
 ]
 
 
+def _failing(stage: str, _: float | None) -> None:
+    if stage == "writing answers":
+        raise RuntimeError
+
+
 @pytest.mark.parametrize(("code", "name", "value"), WRONG)
 def test_wrong_arguments_spend_nothing(code: str, name: str, value: Any, tmp_path: Path, ledger: mdp.Ledger):
     with pytest.raises(mdp.SpecificationError) as caught:
@@ -57,12 +62,8 @@ def test_numbers_of_other_types_are_taken(tmp_path: Path):
 
 
 def test_a_whole_measurement_survives_a_callback_that_fails_while_answers_are_written(tmp_path: Path):
-    def progress(stage: str, _: float | None) -> None:
-        if stage == "writing answers":
-            raise RuntimeError
-
     with pytest.raises(RuntimeError) as caught:
-        run(tmp_path, progress=progress)
+        run(tmp_path, progress=_failing)
     assert "The measurement is whole" in caught.value.__notes__[0]
     assert mdp.recover_release(tmp_path / "out").is_dir()
     assert mdp.verify_release(tmp_path / "out").holds
@@ -155,11 +156,6 @@ def test_a_folder_may_have_any_name(name: bytes, tmp_path: Path):
     for ending in ("csv", "parquet"):
         made = mdp.Model.load(f"{out}.model").save_records(f"{out}.{ending}")
         assert json.loads(Path(f"{made}.json").read_bytes())["files"].keys() == {made.name}
-
-
-def _failing(stage: str, _: float | None) -> None:
-    if stage == "writing answers":
-        raise RuntimeError
 
 
 @pytest.mark.parametrize("force", [False, True])

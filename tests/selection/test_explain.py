@@ -122,7 +122,8 @@ def test_merged_values_and_bounds_are_told(noise):
     assert explain(workload, noise, "identity").merged == {}
     assert {size for part in found.parts for size in part.sizes} == {2, 3}
     chosen = mdp.select(workload, noise=noise.name).choice
-    if chosen.candidates[0].mechanism == "residual":
+    if noise == GAUSSIAN:
+        assert chosen.candidates[0].mechanism == "residual"
         assert (chosen.parts, chosen.merged) == (found.parts, found.merged)
 
 

@@ -15,22 +15,6 @@ from tests.limits import Override
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 2})
 UNEVEN = np.outer([1, 2, 3, 4], [1, 2, 5])
-WORKLOADS = {
-    "by": Workload(
-        DOMAIN,
-        mdp.disjunction(a="prefix", b="identity", by={"c": "identity"}, weight=2),
-        mdp.product(a="prefix"),
-    ),
-    "three": Workload(
-        DOMAIN, mdp.disjunction(a="prefix", b="identity", c="identity"), mdp.product(a="range", b="prefix")
-    ),
-    "weighted": Workload(
-        DOMAIN, mdp.disjunction(c="identity", a="prefix", weights=UNEVEN[:, 1:]), mdp.marginals(1)
-    ),
-    "products": Workload(
-        DOMAIN, mdp.product(a="prefix", b="prefix", weights=UNEVEN + 1, weight=3), mdp.marginals(1)
-    ),
-}
 
 
 def over_all(workload: Workload) -> np.ndarray:

@@ -1,6 +1,5 @@
 """The container: arrays come back, numbers alone are in it, and no changed byte passes."""
 
-import errno
 import io
 import zipfile
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from matrixdp.errors import StorageError
 from matrixdp.storage.archive import ArchiveWriter
 from matrixdp.storage.formats import load_strategy, save_strategy
+from tests.release.stopping import fail
 from tests.storage.archives import altered, read_array, saved_array, saved_strategy, selection
 
 
@@ -81,10 +81,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path):
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def full(_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(zipfile.ZipFile, "close", full)
+    monkeypatch.setattr(zipfile.ZipFile, "close", fail)
     with pytest.raises(OSError, match="No space left"), ArchiveWriter(tmp_path / "s.mdp") as archive:
         archive.close({})
     monkeypatch.undo()

@@ -310,7 +310,7 @@ FIGURES = ["estimate", "stddev", "lower", "upper"]
         lambda table: pa.concat_tables([table, table.slice(0, 1)]),
         lambda table: table.take([1, 0, *range(2, table.num_rows)]),
         lambda table: table.drop_columns("stddev"),
-        lambda table: admitting_nulls(table),
+        admitting_nulls,
         lambda table: table.rename_columns([*table.schema.names[:-1], "above"]),
         lambda table: table.replace_schema_metadata({b"matrixdp": b"NOT PRIVATE: seeded noise"}),
         lambda table: table.replace_schema_metadata({}),

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, embed
-from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, is_key, joined
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, is_key, joined, row_in_words
 from matrixdp.answers.titles import unique
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError
@@ -181,7 +181,7 @@ class Inference:
         labels, words = self.labels([group]), []
         for row in labels.select([own.name for own in labels.schema if is_key(own)]).to_pylist() or [{}]:
             asked = [(title, value) for title, value in row.items() if value is not None]
-            words.append(", ".join(v if t == "query" else f"{t} {v}" for t, v in asked) or "total")
+            words.append(row_in_words(asked, "total"))
         return words
 
     def table(

@@ -70,6 +70,17 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([(f.name, pa.utf8() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
 
 
+def row_in_words(asked: Iterable[tuple[str, str]], none: str) -> str:
+    """Return what a row asks as words, given its columns and texts; `none` where there are none.
+
+    Examples
+    --------
+    >>> row_in_words([("sex", "f"), ("query", "age 0-17")], "total"), row_in_words([], "total")
+    ('sex f, age 0-17', 'total')
+    """
+    return ", ".join(text if name == "query" else f"{name} {text}" for name, text in asked) or none
+
+
 def figure_of(field: pa.Field) -> str:
     """Return which of `FIGURES` a column holds; nothing where it holds none.
 

@@ -144,9 +144,8 @@ def find_group(
         What an error may name, where that is not all of them.
     text : str
         A title, a group's name, or its attributes. What is written exactly so comes first; else words may
-        stand in any order and case, with ``by``,
-        ``and``, ``x`` and commas between them or without. Attributes alone mean the group of their values
-        where there are others with the same attributes.
+        stand in any order and case, with ``by``, ``and``, ``x`` and commas between them or without.
+        Attributes alone mean the group of their values where there are others with the same attributes.
 
     Raises
     ------

@@ -141,33 +141,35 @@ wrong and where, and ends with the code of the error. 3: the released total diff
 noise.
 """
 
-_MODULES = {
-    "draft": "specification", "validate": "specification", "select": "select", "compare": "compare",
-    "release": "release", "answer": "read", "show": "read", "model": "model", "synthesize": "model",
-    "verify": "read", "report": "read", "keys": "release", "sign": "release",
-    "recover": "release", "series": "series", "schema": "specification", "ledger": "ledger",
-}  # fmt: skip
-"""The commands, in the order of the help, and the module of each."""
-_BEGINNINGS = {
-    "draft": "Print a first specification for a table, without reading a record of it.",
-    "validate": "Check a specification without the data, and say what to expect.",
-    "select": "Choose the strategy for a workload, without touching the data.",
-    "compare": "Compare the expected error of mechanisms, without the data.",
-    "release": "Measure a table once and write the answer to every query.",
-    "answer": "Answer new queries from a release, without the data: counts, and statistics of counts.",
-    "show": "Show what a release holds, or one of its tables, or write each as a file.",
-    "model": "Make non-negative, consistent answers of a release, without the data.",
-    "synthesize": "Write synthetic records.",
-    "verify": "Check a release, or a model of one, without the data: everything is computed again.",
-    "report": "Write a release as one HTML page.",
-    "keys": "Make a pair of Ed25519 keys for signatures, in two PEM files.",
-    "sign": "Sign an existing release, after checking it.",
-    "recover": "Complete a release that was stopped after its measurement was written whole.",
-    "schema": "Print the JSON Schema of specifications, of strategy files, or of release.json.",
-    "series": "Publish releases over time under one budget: every period once, and no figure ever revised.",
-    "ledger": "Keep account of what all releases of one dataset spend together.",
+_COMMANDS = {
+    "draft": ("specification", "Print a first specification for a table, without reading a record of it."),
+    "validate": ("specification", "Check a specification without the data, and say what to expect."),
+    "select": ("select", "Choose the strategy for a workload, without touching the data."),
+    "compare": ("compare", "Compare the expected error of mechanisms, without the data."),
+    "release": ("release", "Measure a table once and write the answer to every query."),
+    "answer": (
+        "read",
+        "Answer new queries from a release, without the data: counts, and statistics of counts.",
+    ),
+    "show": ("read", "Show what a release holds, or one of its tables, or write each as a file."),
+    "model": ("model", "Make non-negative, consistent answers of a release, without the data."),
+    "synthesize": ("model", "Write synthetic records."),
+    "verify": ("read", "Check a release, or a model of one, without the data: everything is computed again."),
+    "report": ("read", "Write a release as one HTML page."),
+    "keys": ("release", "Make a pair of Ed25519 keys for signatures, in two PEM files."),
+    "sign": ("release", "Sign an existing release, after checking it."),
+    "recover": ("release", "Complete a release that was stopped after its measurement was written whole."),
+    "schema": (
+        "specification",
+        "Print the JSON Schema of specifications, of strategy files, or of release.json.",
+    ),
+    "series": (
+        "series",
+        "Publish releases over time under one budget: every period once, and no figure ever revised.",
+    ),
+    "ledger": ("ledger", "Keep account of what all releases of one dataset spend together."),
 }
-"""What the help of each begins with: the list of commands loads none of them."""
+"""The commands, in the order of the help: the module of each, and what its help begins with, for the list."""
 
 
 def _version(wanted: bool) -> None:
@@ -201,10 +203,10 @@ def _with(names: Collection[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback()(program)
-    for name, told in ({} if names else _BEGINNINGS).items():
+    for name, (_, told) in ({} if names else _COMMANDS).items():
         made.command(name, help=told)(lambda: None)
     for name in names:
-        command = getattr(import_module(f"matrixdp.cli.{_MODULES[name]}"), name)
+        command = getattr(import_module(f"matrixdp.cli.{_COMMANDS[name][0]}"), name)
         if isinstance(command, typer.Typer):
             made.add_typer(command)
         else:
@@ -216,7 +218,7 @@ def __getattr__(name: str) -> typer.Typer:
     """Make the whole program when it is asked for: `main` needs one command of it."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()["app"] = whole = _with(_MODULES)
+    globals()["app"] = whole = _with(_COMMANDS)
     return whole
 
 
@@ -251,12 +253,12 @@ def main() -> None:
     gc.set_threshold(_ALLOCATIONS_A_COLLECTION)
     if sys.argv[1:2] == ["help"]:
         sys.argv[1:] = [*sys.argv[2:], "--help"]
-    named = [name for name in sys.argv[1:2] if name in _MODULES]
+    named = [name for name in sys.argv[1:2] if name in _COMMANDS]
     listed = (
         sys.argv[1:2] in ([], ["-h"], ["--help"], ["--version"]) and "_MATRIXDP_COMPLETE" not in os.environ
     )
     try:
-        _with([] if listed else named or _MODULES)()
+        _with([] if listed else named or _COMMANDS)()
     except KeyboardInterrupt:  # while modules are imported; `typer` ends a command so
         sys.exit(130)
     finally:

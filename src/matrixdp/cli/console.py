@@ -209,7 +209,8 @@ def in_definitions(budget: Budget, noise: Noise) -> str:
     exact = statement(noise.cost(budget), budget, private=True).exact
     mu, rho = f"{rounded_up(exact.mu)}-GDP", f"{rounded_up(exact.rho)}-zCDP"
     if exact.pure_epsilon is not None:
-        return f"{budget.words} (pure), which implies {mu} and {rho}"
+        pure = "" if budget.kind == "pure" else f", by epsilon {rounded_up(exact.pure_epsilon)}"
+        return f"{budget.words}{pure} (pure), which implies {mu} and {rho}"
     return f"{budget.words}, which is {mu}, {rho} and ({rounded_up(exact.epsilon)}, 1e-06)-DP"
 
 

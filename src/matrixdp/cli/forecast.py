@@ -93,14 +93,14 @@ def forecast(
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
     asked = reduce(workload).workload
     structured = structured_sizes(asked, all(noise.norm == 2 for noise in noises))
-    selecting = 1.0 + _selection_seconds(asked, asked.domain, structured)
+    selecting = 1.0 + _selection_seconds(asked, structured)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     if all(noise.norm == 1 for noise in noises):
-        selecting += _search_seconds(asked, asked.domain)
+        selecting += _search_seconds(asked)
     if aimed:
         selecting *= _ROUNDS
     matrices = [*structured.values()]
-    matrices += [math.prod(group.sizes) for group in asked if joint_seconds(group, asked.domain)]
+    matrices += [math.prod(group.sizes) for group in asked if joint_seconds(group)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
     return Forecast(
         groups=len(workload),
@@ -140,29 +140,26 @@ def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
     return _SECONDS * math.pow(size, _POWER) + (search if searched else 0.0)
 
 
-def joint_seconds(group: Group, domain: Domain) -> float:
+def joint_seconds(group: Group) -> float:
     """Return about how long selection takes for a group whose queries do not factor; 0 for others."""
-    cells = domain.cells(group.attributes)
+    cells = math.prod(group.sizes)
     if hasattr(group, "predicates") or cells > LIMITS.joint_cells:
         return 0.0
     return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
 
 
-def _selection_seconds(workload: Workload, domain: Domain, structured: Mapping[str, int]) -> float:
+def _selection_seconds(workload: Workload, structured: Mapping[str, int]) -> float:
     """Estimate the eigenproblems of distinct attributes, and of distinct groups that do not factor."""
-    sizes = {(size, domain[name].numeric) for name, size in structured.items()}
+    sizes = {(size, workload.domain[name].numeric) for name, size in structured.items()}
     several = len({asked_attributes(group) for group in workload}) > 1
     times = (_WEIGHED_TOGETHER if len(structured) > 1 else _WEIGHED) if several else 1.0
-    joint = {
-        tuple(sorted(domain[name].size for name in group.attributes)): joint_seconds(group, domain)
-        for group in workload
-    }
+    joint = {tuple(sorted(group.sizes)): joint_seconds(group) for group in workload}
     return times * sum(attribute_seconds(size, False) for size, _ in sizes) + sum(joint.values())
 
 
-def _search_seconds(workload: Workload, domain: Domain) -> float:
+def _search_seconds(workload: Workload) -> float:
     """Estimate the searches under Laplace noise: for every attribute, and for products of several groups."""
-    sizes = {(name, domain[name].size) for group in workload for name in asked_attributes(group)}
+    sizes = {(name, workload.domain[name].size) for group in workload for name in asked_attributes(group)}
     sets = min(len({asked_attributes(group) for group in workload}), _MOST_MERGED)
     if len(sizes) == 1:
         return sum(_ALONE_SECONDS_A_SQUARE * size**2 for _, size in sizes)
@@ -203,11 +200,12 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
     domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 2 s
     """
     long = expected.select_seconds >= _LONG_SECONDS
-    told = list(_of_attributes(workload, searched, long))
-    for group in workload:
-        seconds = joint_seconds(group, workload.domain)
+    asked = reduce(workload).workload
+    told = list(_of_attributes(workload.domain, asked, searched, long))
+    for group in asked:
+        seconds = joint_seconds(group)
         if long and seconds >= _WORTH_SECONDS:
-            cells, names = workload.domain.cells(group.attributes), " and ".join(group.attributes)
+            cells, names = math.prod(group.sizes), " and ".join(group.attributes)
             fewer = int(cells * (_SHORT_SECONDS / seconds) ** (1 / 3))
             told.append(
                 f"workload: the group {group.name!r} compares {names} over {cells:,} cells, which takes "
@@ -224,15 +222,15 @@ def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[
     return told
 
 
-def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[str]:
+def _of_attributes(domain: Domain, asked: Workload, searched: bool, long: bool) -> Iterator[str]:
     limit = min(LIMITS.max_measured_cells, most_cells())
-    alone = len({name for group in workload for name in group.attributes}) == 1
+    alone = len({name for group in asked for name in group.attributes}) == 1
 
     def seconds(size: int) -> float:
         return attribute_seconds(size, searched, alone)
 
-    for name, size in structured_sizes(reduce(workload).workload, not searched).items():
-        attribute, needed = workload.domain[name], seconds(size)
+    for name, size in structured_sizes(asked, not searched).items():
+        attribute, needed = domain[name], seconds(size)
         fits = searched or size <= limit
         if fits and not (long and needed >= _WORTH_SECONDS):
             continue
@@ -241,7 +239,9 @@ def _of_attributes(workload: Workload, searched: bool, long: bool) -> Iterator[s
         if fits:
             problem = f"take about {in_words(needed)}"
         coarser, left = _coarser(attribute, most)
-        yield f"domain.{name}: {size:,} values {problem}; {coarser} takes about {in_words(seconds(left))}"
+        merged = asked.domain[name].size < attribute.size
+        values = "groups of values that queries tell apart" if merged else "values"
+        yield f"domain.{name}: {size:,} {values} {problem}; {coarser} takes about {in_words(seconds(left))}"
 
 
 def _coarser(attribute: Attribute, most: int) -> tuple[str, int]:

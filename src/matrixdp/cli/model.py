@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import matrixdp as mdp
 from matrixdp.cli.app import ForceOption, JsonOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.cli.options import Confidence, ReleaseFolder
+from matrixdp.display import counted
 from matrixdp.forms import describe_value
 
 
@@ -113,13 +115,13 @@ def _print(made: mdp.Model, folder: Path, out: Path) -> None:
     }
     if "rejected" in made.made:
         facts["not a mixture"] = "the tests of its fit reject it; of both in model.json"
-    known = {name: made.made[name] for name in ("invariants", "structural_zeros") if name in made.made}
-    kept = [f"{len(own)} {name.replace('_', ' ')}" for name, own in known.items()]
+    known = {"invariants": "invariant", "structural_zeros": "structural zero"}
+    kept = [counted(len(made.made[name]), one) for name, one in known.items() if name in made.made]
     if kept:
         facts["kept exactly"] = ", ".join(kept)
     facts["answers"] = f"{made.workload.queries:,}, in {out / 'answers_consistent.parquet'}"
     if made.method == "mixture":
-        facts["records"] = f"matrixdp synthesize {out} --rows auto --out people.parquet"
+        facts["records"] = f"matrixdp synthesize {shlex.quote(str(out))} --rows auto --out people.parquet"
     facts["of"] = f"{folder}, measurement {made.measurement_digest[:16]}"
     _tell(made.private, facts, BIASED)
 

@@ -99,6 +99,13 @@ OptionOption = Annotated[
         help="Another option of the mechanism, such as seed=1 or gap=1e-4; may be repeated.",
     ),
 ]
+AcceptWeak = Annotated[
+    bool,
+    Option(
+        "--accept-weak-privacy",
+        help="Spend a budget above epsilon 10 or mu 3, which protects hardly anybody.",
+    ),
+]
 CertifyOption = Annotated[bool, Option("--certify", help="Take longer for a higher lower bound.")]
 Confidence = Annotated[float | None, Option(help="Confidence level of the intervals (default: 0.95).")]
 SuppressAbove = Annotated[
@@ -192,12 +199,6 @@ def _domain_warnings(domain: Domain) -> Iterator[str]:
             names = ", ".join(attribute.name for attribute in whole if attribute.column == column)
             told = "which no rule relates: make a coarser one a level of the other"
             yield f"domain: {names} read one column, {column!r}, {told}"
-
-
-AcceptWeak = Annotated[
-    bool,
-    Option("--accept-weak-privacy", help="Spend a budget above epsilon 10 or mu 3, a promise to nobody."),
-]
 
 
 def one_round(written: Specification) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from matrixdp.errors import within
 from matrixdp.statistics import StatisticEntry, in_words
 
 _SHOWN = 50
+_FORMATS = ("csv", "parquet", "xlsx", "sdmx", "ddi")
 #: What is said of an export besides the number of its tables.
 _BESIDE = {"xlsx": " in tables.xlsx", "sdmx": ", structure.xml", "ddi": " in codebook.xml"}
 
@@ -85,8 +86,8 @@ def show(
     format: Annotated[  # noqa: A002
         str,
         Option(
-            metavar="csv|parquet|xlsx|sdmx|ddi",
-            autocompletion=lambda: ["csv", "parquet", "xlsx", "sdmx", "ddi"],
+            metavar="|".join(_FORMATS),
+            autocompletion=lambda: list(_FORMATS),
             help="Format of --export; xlsx is one Excel workbook, ddi the code book alone.",
         ),
     ] = "csv",
@@ -152,11 +153,11 @@ def _show_table(
         print_cross_table(console(), crossed, limit, margins=margins)
     else:
         print_table(console(), found, one.measures, release.presentation, release.confidence, limit)
-    group = one.group
-    named = [own for own in release.tables if group and own.group and own.group.name == group.name]
-    if len(named) > 1:
-        titles = ", ".join(own.title for own in named)
-        warn([printable(f"{len(named)} tables are called {one.name}: {titles}")])
+    if one.group is not None:
+        called = one.group.name
+        named = [own.title for own in release.tables if own.group is not None and own.group.name == called]
+        if len(named) > 1:
+            warn([printable(f"{len(named)} tables are called {called}: {', '.join(named)}")])
     source = one.source and release.presentation.say("source", source=one.source)
     for words in filter(None, (one.note, source)):
         say(printable(words))
@@ -298,6 +299,7 @@ def _title(entry: Any) -> str:
 @contextmanager
 def _whole(out: Path) -> Iterator[Path]:
     """Give the path of what becomes a file at the end, which appears whole or not at all."""
+    out = out.resolve()  # a link stays one
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
         made = Path(folder) / "made"
         yield made

@@ -36,7 +36,7 @@ def recover(
     with Reporter() as reporter:
         place = mdp.recover_release(folder, force=force, progress=reporter.counter("writing answers"))
     typer.echo(f"{place}: the release is complete ({_files(place)}); nothing more was spent.")
-    typer.echo(f"It is not signed: `matrixdp sign {place} --key KEY` signs it.")
+    typer.echo(f"It is not signed: `matrixdp sign {shlex.quote(str(place))} --key KEY` signs it.")
     _judge(mdp.load_release(place))
 
 

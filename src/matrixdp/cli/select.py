@@ -17,7 +17,6 @@ from matrixdp.cli import console
 from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
-from matrixdp.cli.options import warn
 from matrixdp.display import counted, figure, listed
 from matrixdp.language import schedules
 from matrixdp.privacy.budget import weak_privacy
@@ -291,4 +290,4 @@ def _show(
     large = [one.mechanism for one in strategy.selection.candidates if one.status == "too large"]
     if large and gap is not None and gap > _FAR:
         most = figure((1 + gap) ** 0.5)
-        warn([f"errors are up to {most} times the lower bound; too large to try: {', '.join(large)}"])
+        given.warn([f"errors are up to {most} times the lower bound; too large to try: {', '.join(large)}"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -122,13 +123,14 @@ def publish(
         say(f"{through} was published before; nothing was measured.")
         return
     assert release.series is not None
+    named = shlex.quote(str(folder))
     answers, (_, numbers) = release.workload.queries, release.series
     new = answers - queries_known(release.workload, found.attribute, numbers[-2] if numbers[1:] else 0)
     print_facts(
         {
             "published": f"through {found.published[-1]}",
             "answers": f"{answers:,}, of which {new:,} are new: {folder / 'new.csv'}",
-            "more": f"matrixdp show {folder}; matrixdp report {folder}",
+            "more": f"matrixdp show {named}; matrixdp report {named}",
         }
     )
 

@@ -39,7 +39,6 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
 
     written = load_specification(spec)
     domain, budget, asked = written.domain, written.budget, written.reference_budget
-    privacy = None if budget is None else console.privacy_figures(budget, natural_noise(budget))
     noises = noises_for(None, asked, "auto")[0]
     expected = forecast(written.workload, _MAX_ANSWERS, noises, bool(written.targets))
     found = _data(written)
@@ -49,6 +48,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     shorter = suggestions(written.workload, expected, all(noise.norm == 1 for noise in noises))
     cells = domain.cells()
     if as_json:
+        privacy = None if budget is None else console.privacy_figures(budget, natural_noise(budget))
         told = {"valid": True, "attributes": len(domain), "cells": cells, **asdict(expected)}
         told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": advice(written)}
         told["rounds"] = written.rounds
@@ -99,6 +99,8 @@ def _data(written: Specification) -> str:
     try:
         source = open_source(name, table_name=written.table, quoted_newlines=written.quoted_newlines)
     except SourceError as error:
+        if error.code != "file-missing":
+            raise
         return f"not there yet ({error})"
     source.check(written.domain, written.out_of_domain, written.unit)
     return f"{shown(name)} is there, with every column (no record was read)"

@@ -27,7 +27,7 @@ from matrixdp.answers.quality import (
     deviations_of,
     texts_for_readers,
 )
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES, figure_of, heading, subject_of
+from matrixdp.answers.table import BOUND, FIGURE, FIGURES, figure_of, heading, row_in_words, subject_of
 from matrixdp.cli.console import Row, say
 from matrixdp.display import figure, printable, rounded
 from matrixdp.texts import ENGLISH, Words
@@ -193,10 +193,10 @@ def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: 
     bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
     texts = [name for name in answers.schema.names if name not in {*FIGURES, "group"} | bounds]
     shown = answers.slice(0, limit)
-    asked = []
-    for row in shown.select(texts).to_pylist():
-        parts = (text if name == "query" else f"{name} {text}" for name, text in row.items() if text)
-        asked.append(printable(", ".join(parts) or "(all)"))
+    asked = [
+        printable(row_in_words(((name, text) for name, text in row.items() if text), "(all)"))
+        for row in shown.select(texts).to_pylist()
+    ]
     columns = [Column("group", _labels(shown.column("group"), "")), Column("records with", asked)]
     columns += _counts("estimate", shown.select(FIGURES).columns, confidence)
     print_columns(screen, columns)
@@ -301,6 +301,6 @@ def print_result(
             # where the screen is too narrow, intervals and long keys are broken; the rest keeps its line
             columns.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
     print_columns(screen, columns)
-    if any(deviations_of(shown) == np.inf):
+    if np.isinf(deviations_of(shown)).any():
         say(f"{UNRELIABLE}: the figure has no bounds.")
     _print_rest(shown.num_rows, answers.num_rows)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from matrixdp.answers.quality import UNRELIABLE, deviations_of
 from matrixdp.answers.table import BOUND, FIGURES, heading, is_key
 from matrixdp.answers.titles import heads, titles
+from matrixdp.display import harmless
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import needing
 from matrixdp.exact import MeasuredMatrix
@@ -91,7 +92,7 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
     >>> shortened("a" * 30), shortened("$x$ and $y$")
     ('aaaaaaaaaaaaaaaaaaaaa…', '\\$x\\$ and \\$y\\$')
     """
-    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
+    line = " ".join("".join(mark if harmless(mark) else " " for mark in text).split())
     short = line if len(line) <= longest else f"{line[: longest - 1]}…"
     return plain(short)
 

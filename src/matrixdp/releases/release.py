@@ -32,7 +32,7 @@ from matrixdp.answers.publication import PublishedTable, helper_tables, publishe
 from matrixdp.answers.quality import Presentation, texts_for_readers
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
-from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key
+from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, row_in_words
 from matrixdp.answers.titles import find_group
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
@@ -1456,8 +1456,7 @@ class Release(Displayed):
         keys = [field.name for field in table.schema if is_key(field)]
         for place, (estimate, stddev, low, high) in enumerate(zip(*map(texts.get, FIGURES), strict=True)):
             asked = [(name, texts[name][place]) for name in keys if table[name][place].is_valid]
-            words = ", ".join(text if name == "query" else f"{name} {text}" for name, text in asked)
-            yield one.title, words or "(all)", estimate, stddev, f"{low} to {high}"
+            yield one.title, row_in_words(asked, "(all)"), estimate, stddev, f"{low} to {high}"
 
 
 # The folders of releases, as functions.

@@ -25,7 +25,7 @@ from matrixdp.answers.quality import (
     Presentation,
     deviations_of,
     for_readers,
-    graded,
+    suppressed_rows,
     texts_for_readers,
 )
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
@@ -184,7 +184,7 @@ def _picture(
     """Return what a picture of a table shows; None where it would say no more than a line of text."""
     seen, say = for_readers(table, one.measures, presentation), presentation.say
     # no axis is drawn for what has no bound
-    hidden = graded(table, presentation)[1] | np.isinf(deviations_of(table))
+    hidden = np.array(suppressed_rows(seen)) | np.isinf(deviations_of(table))
     if len(hidden) < 2 or hidden.all():
         return None
     if one.group is None:
@@ -233,8 +233,8 @@ def _figures(one: Shown, most: int) -> list[KeyFigure]:
 
 
 def _key_figure(one: Shown, of: list[str], figures: dict[str, str], remark: str = "") -> KeyFigure:
-    low, high = figures.get("lower", "-"), figures.get("upper", "-")
-    interval = "" if "-" in (low, high) else one.presentation.say("range", low=low, high=high)
+    low, high = figures.get("lower", MISSING), figures.get("upper", MISSING)
+    interval = "" if MISSING in (low, high) else one.presentation.say("range", low=low, high=high)
     label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
     return KeyFigure(label, figures["estimate"], one.published.unit, interval, remark)
 

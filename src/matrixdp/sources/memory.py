@@ -97,15 +97,15 @@ class RelationSource(ComputedSource):
 
 def _array(values: Any, *, empty: bool = False) -> Any:
     """Return an array for `_encoded`; where it is to be empty, none of its values is looked at."""
-    kind = getattr(getattr(values, "dtype", None), "kind", None)
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
     if kind in _NEVER:
         return arrow.nulls(0 if empty else len(values), arrow.binary())
     if not isinstance(values, np.ndarray):
         return [] if empty else list(values)
     held = values[:0] if empty else values
-    if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
-        return arrow.array(np.ravel(held))
-    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] in _SHORTER:
+    if kind in "biuf" and values.dtype.itemsize <= 8:
+        return arrow.array(held)
+    if kind == "M" and np.datetime_data(values.dtype)[0] in _SHORTER:
         held = held.astype("datetime64[us]")
     return held.tolist()
 
