@@ -482,21 +482,21 @@ def replacement(header, matrices, arrays, p):
 
     First by parts, then exact where pairs are few enough.
     """
-    sizes = header["plan"].get("sizes")
+    sizes = header["plan"]["sizes"]
     known, parts, weights = {}, [], []
     for part, (steps, power) in zip(header["plan"]["parts"], header["noise"]):
         at = [i for positions, _ in part["blocks"] for i in positions]
         if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
             raise ValueError("a part measures an attribute twice, or one that there is not")
         for positions, place in part["blocks"]:
-            if sizes is not None and math.prod(sizes[i] for i in positions) != matrices[place].columns:
+            if math.prod(sizes[i] for i in positions) != matrices[place].columns:
                 raise ValueError("a matrix does not have a column for each combination of values")
         parts.append(columns_of(part, matrices, arrays, p, known))
         weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
     largest = [math.prod(own for _, _, own in factors) for factors in parts]
     apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
     yield sum(map(mul, weights, largest)), sum(map(mul, weights, apart))
-    kinds = None if sizes is None else kinds_of_pairs(parts, sizes)  # earlier versions did not write sizes
+    kinds = kinds_of_pairs(parts, sizes)
     if kinds is not None:
         yield (
             max(sum(map(mul, weights, kind[::3])) for kind in kinds),
@@ -520,14 +520,13 @@ def over_time(header, matrices, arrays):
     if not all(alone):
         return
     ordered = alike = True
-    values, later = iter(integers(arrays[header["values"]])), 0
+    values, later, through = iter(integers(arrays[header["values"]])), 0, [0, *published][-1]
     for part in parts:
         blocks = [matrices[place] for _, place in part["blocks"]]
         place = [positions for positions, _ in part["blocks"]].index([at])
         over = blocks[place]
         inner = math.prod(block.rows for block in blocks[place + 1 :])
         length = math.prod(block.rows for block in blocks)
-        through = ([0, *published])[-1]
         ordered &= over.rows == over.columns and not any(
             any(row[period + 1 :]) for period, row in enumerate(over.written())
         )
@@ -683,20 +682,19 @@ def rounds(header):
 
 
 def bounds(header, matrices, arrays, p, outside):
-    """Return bounds of what a record costs that is added, removed or replaced, the last one the least.
-
-    The first is that of versions which took the removal of two records for a replacement.
-    """
+    """Return bounds of what a record costs that is added, removed or replaced, the last one the least."""
     parts, _ = measured(header, matrices, arrays, p)
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
-    costs = [max(Fraction(total, 2**160), outside)]
-    if header["authorization"]["budget"]["neighbours"] == "replace":
-        for one, two in replacement(header, matrices, arrays, p):
-            # by one out of domain, or by another
-            between = max(Fraction(one, 2**160) + outside, Fraction(two, 2**160))
-            costs.append(min(between / 2**p, costs[0]))
-    return costs
+    removed = max(Fraction(total, 2**160), outside)
+    if header["authorization"]["budget"]["neighbours"] != "replace":
+        return [removed]
+    # by one out of domain, or by another
+    pairs = [
+        max(Fraction(one, 2**160) + outside, Fraction(two, 2**160))
+        for one, two in replacement(header, matrices, arrays, p)
+    ]
+    return [min(between / 2**p, removed) for between in pairs]
 
 
 def checks(folder):

@@ -427,7 +427,7 @@ def withholding(function: Callable[P, B]) -> Callable[P, B]:
     @wraps(function)
     def door(*args: P.args, **kwargs: P.kwargs) -> B:
         given = [*args, *kwargs.values()]
-        told = {own.__code__ for own in given if isinstance(own, FunctionType | MethodType)}
+        told = {getattr(own, "__code__", None) for own in given if isinstance(own, FunctionType | MethodType)}
         earlier = sys.exception()
         raised = None if earlier is None else earlier.__traceback__
         try:
@@ -443,14 +443,14 @@ def withholding(function: Callable[P, B]) -> Callable[P, B]:
 
 def _forget(
     error: BaseException,
-    told: set[CodeType],
+    told: set[CodeType | None],
     earlier: BaseException | None,
     raised: TracebackType | None,
 ) -> None:
-    """Clear the frames of an error and of all that led to it since it began, but not of functions told.
+    """Clear the frames of an error and of its causes, except those of the functions `told`.
 
-    What such a function calls, or raises once more, keeps its frames too. Of an error that was handled when
-    it began, only the frames before its `raised` ones are new.
+    What such a function calls, or raises again, keeps its frames too. The `earlier` error was being handled
+    when the door opened: only its frames before `raised` are new.
     """
     left, seen, kept = [error], set[int](), set[FrameType | None]()
     while left:

@@ -46,6 +46,14 @@ def _locking(path: Path) -> ModuleType:
     return fcntl
 
 
+def _still_at(path: Path, descriptor: int) -> bool:
+    """Return whether what was opened is still what a path leads to."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except OSError:
+        return False
+
+
 @final
 class Lock:
     """A lock on a file, which the operating system takes back when its process ends.
@@ -92,11 +100,7 @@ class Lock:
             if not isinstance(error, BlockingIOError):
                 why = f"cannot be locked ({error.strerror})"
             raise StorageError(f"{path}: {why}") from None
-        try:
-            same = os.path.samestat(os.fstat(self._descriptor), os.lstat(path))
-        except OSError:
-            same = False
-        if not same:
+        if not _still_at(path, self._descriptor):
             self.free()
             raise StorageError(f"{path}: removed by another process while it was being locked")
 
@@ -143,9 +147,9 @@ class Lock:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder itself, which stays locked when it is renamed, for as long as a process replaces it.
+    """Lock a folder itself, whatever its name becomes, for as long as a process replaces or signs it.
 
-    Where there is none, or its file system has no such locks, nothing is locked.
+    Where there is no folder, or the system has no such locks, nothing is locked.
 
     Raises
     ------
@@ -162,23 +166,24 @@ def folder_lock(folder: Path) -> Iterator[None]:
         ...
     matrixdp.errors.StorageError: ...: another run is making a release there
     """
-    fcntl = _locking(folder)
+    descriptor, free = None, True
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        yield
-        return
+        import fcntl
+
+        folder = Path(os.path.realpath(folder))
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        free = False
+    except (ImportError, OSError, ValueError):
+        pass
     try:
-        free = True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            free = not isinstance(error, BlockingIOError)
-        if not free or not os.path.samestat(os.fstat(descriptor), folder.lstat()):
+        if descriptor is not None and not (free and _still_at(folder, descriptor)):
             raise StorageError(f"{folder}: another run is making a release there", "already-spent")
         yield
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 @contextmanager

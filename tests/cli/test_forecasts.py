@@ -105,7 +105,7 @@ def test_advice_follows_the_search():
     assert len(others) == 2
     nested = [[0, 6 * last] for last in range(6_000)]
     (line,) = advice(product(a={"ranges": nested}), domain={"a": 36_000})
-    assert line.startswith("domain.a: 6,000 groups of values that queries tell apart take about ")
+    assert line.startswith("domain.a: 6,001 groups of values that queries tell apart take about ")
     # a table of 44 by 44 values, of which queries tell 4 by 4 groups apart
     sums = dense(np.kron(np.eye(4), np.ones((11, 11))).reshape(1, -1), ["a", "b"])
     (line,) = advice(sums, product(c="prefix"), domain={"a": 44, "b": 44, "c": 6_000})

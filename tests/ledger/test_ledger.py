@@ -82,7 +82,7 @@ def test_states_are_in_order(ledger: Ledger, way: str, following: set[str]):
             ledger.advance(entry, state, known)
             assert ledger.entry(entry).state == state
         else:
-            with pytest.raises(StorageError, match=f"is {old[-1]}; it cannot come to be {state}"):
+            with pytest.raises(StorageError, match=f"is {old[-1]} and cannot become {state}"):
                 ledger.advance(entry, state, known)
 
 

@@ -101,7 +101,7 @@ class LedgerMachine(stateful.RuleBasedStateMachine):
             self.handles[handle].advance(debit.name, state, sha, after=after)
             debit.state, debit.sha = state, kept
         else:
-            with pytest.raises(StorageError, match="it cannot come to be"):
+            with pytest.raises(StorageError, match="cannot become"):
                 self.handles[handle].advance(debit.name, state, sha, after=after)
 
     @rule(debit=debits)

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType, TracebackType
+from types import FrameType, FunctionType, MethodType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 import duckdb
@@ -158,6 +158,12 @@ def test_the_variables_of_a_callback_stay():
     for one in chain(caught.value):
         *_, (frame, _) = traceback.walk_tb(one.__traceback__)
         assert frame.f_locals["seen"].startswith("measuring")
+
+
+def test_a_callback_may_be_a_method_without_code():
+    told: list[object] = []
+    mdp.release(SPEC, table=COLUMNS, progress=MethodType(partial(lambda *stage: told.append(stage)), "at"))
+    assert told
 
 
 def test_errors_that_came_before_stay_as_they_are():

@@ -136,6 +136,8 @@ _SIGNATURES = [
     ("signature", "", replaced("release.json", b"", check)),
     ("signature", "", lambda folder: mdp.sign_release(copied(folder), key())),
     ("file-missing", "", lambda folder: mdp.sign_release(folder, key())),
+    ("file-missing", "", lambda folder: mdp.sign_release(f"{folder}/a\0", key())),
+    ("file-missing", "", lambda folder: mdp.sign_release(looped(folder), key())),
 ]
 
 
@@ -239,6 +241,12 @@ def with_notes(folder: Path) -> None:
 def with_another_record(folder: Path) -> None:
     (folder / "out").mkdir()
     (folder / "out" / "release.json").write_text("[]")
+
+
+def looped(folder: Path) -> Path:
+    link = folder / "loop"
+    link.symlink_to(link)
+    return link
 
 
 def with_a_link(folder: Path) -> None:

@@ -168,6 +168,10 @@ def test_signing_a_release_that_is_there(tmp_path: Path):
     other, public = mdp.make_keys(tmp_path / "other")
     mdp.sign_release(out, other, force=True)
     mdp.check_signature(out, public)
+    # a link to the folder leads to it
+    (tmp_path / "way").symlink_to(out)
+    mdp.sign_release(tmp_path / "way", key(), force=True)
+    check(out)
     # a link is replaced, and what it leads to is not written to
     (tmp_path / "mine").write_text("mine")
     (out / "signature.json").unlink()

@@ -5,7 +5,7 @@ import json
 import math
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
@@ -473,6 +473,23 @@ def test_a_debit_is_found(ledger: mdp.Ledger, tmp_path: Path) -> None:
     without = of_ledger(folder, None)
     assert without.outcome == "not checked"
     assert f"entry {ledger.entries[1].id}, which was not given" in without.words
+
+
+def test_a_debit_beside_what_nobody_may_list(
+    ledger: mdp.Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = debited(tmp_path / "held" / "out", ledger=ledger)
+    listed = Path.iterdir
+
+    def denied(path: Path) -> Iterator[Path]:
+        if path == folder.parent:
+            raise PermissionError(13, "Permission denied", str(path))
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    assert of_ledger(folder, ledger.path).outcome == "ok"
+    without_triggers(ledger.path, f"UPDATE entries SET measurement = '{'0' * 64}'")
+    assert of_ledger(folder, ledger.path).outcome == "failed"
 
 
 def test_other_ledgers_do_not_hold_it(ledger: mdp.Ledger, tmp_path: Path) -> None:

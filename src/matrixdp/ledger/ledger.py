@@ -516,7 +516,7 @@ class Ledger:
             The SHA-256 of the file of the measurement: of the last one before the release, which is kept.
         after : str, optional
             Which measurement of a series it follows: the entry must still hold that one. It is compared and
-            replaced in one transaction, so that of two that follow the same one is rejected.
+            replaced in one transaction, so that the second of two that follow the same one is rejected.
 
         Raises
         ------
@@ -531,7 +531,7 @@ class Ledger:
                 return
             other = old.measurement not in (after, digest)
             if other or old.state not in _ADVANCES.get(state, ()):
-                told = f"entry {entry} is {old.state}; it cannot come to be {state}"
+                told = f"entry {entry} is {old.state} and cannot become {state}"
                 told += " with that measurement: another run was faster" if other else ""
                 raise StorageError(f"{self.path}: {told}", "already-spent" if other else None)
             kept = _ABANDONED if state == "abandoned" else state

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Literal, Self, final
 
 from matrixdp.errors import PrivacyError
 from matrixdp.forms import describe_value, is_unicode
 from matrixdp.privacy.conversions import (
     Number,
+    best_guess,
     bisect,
     exact_positive,
     float_above,
@@ -501,18 +501,18 @@ def weak_privacy(budget: Budget) -> tuple[str, ...]:
     >>> weak_privacy(Budget(epsilon=10)), weak_privacy(Budget(rho=4.5))
     ((), ())
     >>> weak_privacy(Budget(mu=4))[0][:69]
-    'mu 4, add_remove neighbours: a reader guesses right up to 98% of the '
+    'mu 4, add_remove neighbours: a reader can guess with up to 98% accura'
     """
     epsilon = budget.epsilon
     if epsilon is not None and epsilon > _WEAK_EPSILON:
-        right = 1.0 / (1.0 + math.exp(-float(min(epsilon, Fraction(700)))))
+        right = 1.0  # above 1 / (1 + e^-10)
     elif budget.kind == "pure" or budget.mu <= _WEAK_MU:
         return ()
     else:
-        right = NormalDist().cdf(float(min(budget.mu, Fraction(100))) / 2)
+        right = best_guess(budget.mu)
     replaced = budget.neighbours == "replace"
     what = "which of two records a person has" if replaced else "whether a person is in the table"
-    told = f"a reader guesses right up to {math.ceil(100 * right)}% of the time {what}"
+    told = f"a reader can guess with up to {math.ceil(100 * right)}% accuracy {what}"
     return (f"{budget.words}: {told}; at most epsilon {_WEAK_EPSILON} or mu {_WEAK_MU} is usual",)
 
 
@@ -524,9 +524,9 @@ def check_strong(budget: Budget, *, accepted: bool) -> None:
     PrivacyError
         If it is.
     """
-    for told in () if accepted else weak_privacy(budget):
+    if not accepted and (told := weak_privacy(budget)):
         expected = "a smaller budget, or --accept-weak-privacy (accept_weak_privacy=True in Python)"
-        raise PrivacyError.at(("privacy",), told, expected, code="out-of-range")
+        raise PrivacyError.at(("privacy",), told[0], expected, code="out-of-range")
 
 
 # Budgets as exact text: what is read back is the same budget to the last digit.

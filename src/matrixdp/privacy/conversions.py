@@ -200,6 +200,20 @@ def largest_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     return _farthest(lambda mu: _at_most(mu, asked, delta), _UP, refusal)
 
 
+def best_guess(mu: float | Fraction) -> float:
+    """Return how often the best guess between two equally likely neighbours is right, at most.
+
+    Under mu-GDP it is Phi(mu / 2), as the errors of the first and the second kind of every test add up to
+    at least 2 Phi(-mu / 2) (Dong, Roth and Su 2022, definition 2.6 with alpha = Phi(-mu / 2)).
+
+    Examples
+    --------
+    >>> best_guess(0), round(best_guess(2.0), 4)
+    (0.5, 0.8413)
+    """
+    return math.erfc(-float(min(mu, 100)) / math.sqrt(8.0)) / 2.0
+
+
 def rho_of_mu(mu: Number) -> Fraction:
     """Return the zCDP parameter rho = mu**2 / 2 of a mu-GDP Gaussian mechanism, exact.
 

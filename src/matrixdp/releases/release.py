@@ -1531,7 +1531,7 @@ def sign_release(
     """
     place = Path(folder)
     key = key if isinstance(key, SigningKey) else SigningKey.load(key)
-    with folder_lock(place.resolve()):  # what is checked is what is signed
+    with folder_lock(place):  # what is checked is what is signed
         load_release(place)
         check_files(place, plain_content(place / RECORD))
         path = place / SIGNATURE

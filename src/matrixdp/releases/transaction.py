@@ -8,11 +8,11 @@
 6. written: the answers and the record stand beside it.
 7. released: the folder takes its place in one step, and the ledger says so.
 
-A publication of a series was debited when the series began. In 4 it claims its period instead: the ledger
-holds the digest of what was published last, and in one step it is compared and replaced by the digest of
-`spent.txt`, and in 5 by that of the new measurement. So no copy of the folder draws noise meanwhile. After a
-stop before 5 the mark beside the folder gives the claim up, and a new run begins; after 5 recovery goes on.
-A folder that is replaced is locked itself, whatever its name becomes.
+A publication of a series was debited when the series began. In 4 it claims its period instead. The ledger
+holds the digest of what was published last: one step compares it and replaces it by that of `spent.txt`,
+and 5 replaces that by the digest of the new measurement. So no copy of the folder draws noise meanwhile.
+After a stop before 5 the next run withdraws the claim and begins anew; after 5 recovery goes on. A folder
+that is replaced is locked itself, whatever its name becomes.
 
 A stop before 3 leaves nothing. After 5 recovery goes on with 6, at no further cost. In between there is no
 measurement to recover: the debit is abandoned, and counts. Between 3 and 4 no noise was drawn, so a new run
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import json
 import os
 import re
@@ -148,7 +149,7 @@ class Transaction:
             return None
         whole = bool(marked) and marked[0] == target
         if not whole and is_series(target):
-            return "Nothing of this publication was kept; publish again, at no further cost"
+            return "Nothing of this publication was kept, and nothing further was spent: publish again"
         left = f"The release is whole in {target}" if whole else "No measurement was kept"
         return f"The budget was spent: {budget}. {left}"
 
@@ -404,7 +405,7 @@ def target_of(folder: Path) -> Path | None:
 
 def unfinished(target: Path) -> list[Path]:
     """Return the folders beside a target for which a budget was spent."""
-    return [folder for folder in _beside(target, UNFINISHED) if (folder / SPENT).exists()]
+    return [folder for folder, _ in _named_for(target, UNFINISHED) if (folder / SPENT).exists()]
 
 
 def refuse_leftover(folder: Path) -> None:
@@ -552,14 +553,15 @@ def _spent_for(folder: Path) -> tuple[str, str]:
 def claim_of(folder: Path) -> tuple[str | None, str | None]:
     """Return what the ledger holds while an unfinished publication has its period, and held before."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
-        return digest(folder / SPENT), json.loads(_held(folder / SPENT).splitlines()[2])[0]
+        mark = _held(folder / SPENT)
+        return hashlib.sha256(mark).hexdigest(), json.loads(mark.splitlines()[2])[0]
     return None, None
 
 
-def withdraw(folder: Path, ledger: Ledger | None, entry: str) -> None:
+def withdraw(folder: Path, ledger: Ledger, entry: str) -> None:
     """Remove a publication that was stopped before its measurement was whole; its period is free again."""
     claim, after = claim_of(folder)
-    if ledger is not None and claim is not None and ledger.entry(entry).measurement == claim:
+    if claim is not None and ledger.entry(entry).measurement == claim:
         ledger.advance(entry, "measured", after, after=claim)
     remove_release(folder)
 
@@ -858,8 +860,8 @@ class _Recovery:
             if not self._names(measurement) if measurement else _spent_elsewhere(folder, self.ledger.path):
                 continue  # what belongs to another run stays
             place = target_of(folder)
-            if measurement and place and self._owns(folder / MEASUREMENT, measurement, claims):
-                return self._adopt(folder, place, claims)
+            if measurement and place and self._owns(folder / MEASUREMENT, measurement, claim):
+                return self._adopt(folder, place, claim)
             withdraw(folder, self.ledger, self.entry.id)
             if claims:
                 return replace(self, entry=self.ledger.entry(self.entry.id)).settle(noted)
@@ -876,10 +878,10 @@ class _Recovery:
     def _done(self, state: str, says: str) -> Recovered:
         return Recovered(self.entry.id, state, True, says)
 
-    def _adopt(self, folder: Path, place: Path, claims: bool) -> Recovered:
+    def _adopt(self, folder: Path, place: Path, claim: str | None) -> Recovered:
         try:
             with Lock(folder / RUNNING):
-                check = partial(self._claim, claims=claims)
+                check = partial(self._claim, claim=claim)
                 adopt(folder, place, check, self.force, self.progress)
         except (MatrixDPError, OSError) as error:
             state = self.ledger.entry(self.entry.id).state
@@ -917,9 +919,9 @@ class _Recovery:
     def _release(self, place: Path) -> None:
         self.ledger.advance(self.entry.id, "released", digest(place / MEASUREMENT))
 
-    def _claim(self, path: Path, measurement: Measurement, claims: bool = False) -> None:
+    def _claim(self, path: Path, measurement: Measurement, claim: str | None = None) -> None:
         """Let the ledger say that a measurement is the one of this entry, before it is put in its place."""
-        if not self._owns(path, measurement, claims):
+        if not self._owns(path, measurement, claim):
             raise StorageError(f"{path}: found another measurement than that of the entry {self.entry.id}")
         self.ledger.advance(self.entry.id, "measured", digest(path), after=self.entry.measurement)
 
@@ -928,13 +930,13 @@ class _Recovery:
         named = measurement.authorization.ledger
         return named is not None and named.entry == self.entry.id
 
-    def _owns(self, path: Path, measurement: Measurement, claims: bool = False) -> bool:
+    def _owns(self, path: Path, measurement: Measurement, claim: str | None = None) -> bool:
         """Return whether this is the measurement of the entry: what was debited, with its noise.
 
-        With `claims` the entry holds the mark that lies beside it.
+        The entry may hold the `claim` of the publication, which is the mark beside it.
         """
         record, place = measurement.authorization, target_of(path.parent)
-        digests = [None, digest(path)]
+        digests = [None, digest(path), claim]
         if measurement.periods is not None and place is not None and is_series(place):
             digests.append(digest(last_measured(place)))  # what it goes on from
         return (
@@ -943,5 +945,5 @@ class _Recovery:
             and record.ledger is not None
             and record.ledger.digest == self.entry.digest
             and (record.cost, record.budget) == (self.entry.cost, self.entry.budget)
-            and (claims or self.entry.measurement in digests)
+            and self.entry.measurement in digests
         )

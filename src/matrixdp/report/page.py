@@ -25,6 +25,7 @@ from matrixdp.domain.kinds import Dates
 from matrixdp.errors import SpecificationError, needing
 from matrixdp.pictures.areas import draw_areas, mapped
 from matrixdp.pictures.plots import DARK, NARROW, WIDE, Answered, draw_accuracies, draw_answers
+from matrixdp.privacy.conversions import best_guess
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
@@ -54,18 +55,14 @@ class Pictured:
 def odds(mu: float) -> float:
     """Return a bound on how often the best guess between two equally likely neighbours is right.
 
-    Under mu-GDP it is Phi(mu / 2), as the errors of the first and the second kind of every test add up to
-    at least 2 Phi(-mu / 2) (Dong, Roth and Su 2022, definition 2.6 with alpha = Phi(-mu / 2)); rounded up to
-    a tenth of a percent.
+    It is rounded up to a tenth of a percent.
 
     Examples
     --------
     >>> odds(0.0), odds(0.2368), odds(2.0)
     (0.501, 0.548, 0.842)
     """
-    from scipy.special import ndtr
-
-    return min(1.0, math.floor(1000 * float(ndtr(mu / 2)) + 1) / 1000)
+    return min(1.0, math.floor(1000 * best_guess(mu) + 1) / 1000)
 
 
 def report_release(

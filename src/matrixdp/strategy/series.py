@@ -318,7 +318,7 @@ class Series:
         begun_from = digest(last)
         earlier = load_measurement(last)[0]
         if book is not None:
-            self._check_ledger(book, last)
+            self._check_ledger(book, begun_from)
         assert earlier.periods is not None
         known = self.release
         if known is not None and number <= earlier.periods.through:
@@ -419,8 +419,8 @@ class Series:
             raise SpecificationError.at(("ledger",), "nothing", expected, code="missing-key")
         return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
 
-    def _check_ledger(self, ledger: Ledger, last: Path) -> None:
-        if ledger.entry(self._entry).measurement != digest(last):
+    def _check_ledger(self, ledger: Ledger, last: str | None) -> None:
+        if ledger.entry(self._entry).measurement != last:
             raise StorageError(
                 f"{self.folder}: found another measurement than the last one that {ledger.path} knows. Is "
                 "this a backup, or was it copied or moved while a publication ran? Measuring its periods "
@@ -442,13 +442,16 @@ class Series:
         for folder in unfinished(self.folder):
             with _locked(folder):
                 if not (folder / MEASUREMENT).exists():
-                    withdraw(folder, ledger, "" if ledger is None else self._entry)
+                    if ledger is None:
+                        remove_release(folder)
+                    else:
+                        withdraw(folder, ledger, self._entry)
                     continue
                 held = None if ledger is None else ledger.entry(self._entry).measurement
                 if ledger is not None and held != digest(folder / MEASUREMENT):
                     check_follows(load_measurement(folder / MEASUREMENT)[0], self.folder)
                     if held != claim_of(folder)[0]:
-                        self._check_ledger(ledger, last_measured(self.folder))
+                        self._check_ledger(ledger, digest(last_measured(self.folder)))
                     self._advance(ledger, folder, held)
                 adopt(folder, self.folder, lambda _path, _measurement: None, True, None)
         settle(self.folder)

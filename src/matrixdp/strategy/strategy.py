@@ -570,6 +570,8 @@ class Strategy(Displayed):
         PrivacyError
             If the strategy's noise cannot honour the budget, or the ledger has less left. Before any data
             are read.
+        UnsupportedQueryError
+            If the strategy does not determine a query of its workload. Before anything is spent.
         StorageError
             If the ledger cannot be read or written. Before any record is counted.
         SourceError

@@ -361,7 +361,7 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
         require(noise.power_sum(part) == exact, f"{label}: its sensitivity is not that of its rows")
         others = tuple(axis for axis, name in enumerate(plan.domain.names) if name not in part.attributes)
         answers = part.answers(np.asarray(counts.sum(axis=others)), _RECORDS).values()
-        if int(np.abs(whole).max()) * int(counts.sum()) >= 2**63:
+        if int(sizes.max()) * int(counts.sum()) >= 2**63:
             whole = whole.astype(object)
         expected = (whole @ counts.ravel()).tolist()
         require(answers == expected, f"{label}: its answers are not those of its rows")

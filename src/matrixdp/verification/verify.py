@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
@@ -494,9 +495,12 @@ def check_ledger(
     if entry is None:
         return [Finding("ledger", "failed", f"it has no entry {named.entry}")]
     words = f"{ledger.dataset} holds the debit, entry {entry.number} of {len(entries)}: {entry.state}"
-    if (entry.measurement, sha256) in [claim_of(one) for one in unfinished(whole_path(folder))]:
-        entry = replace(entry, measurement=str(sha256))
-        words += "; another publication goes on, or was stopped: publish again"
+    claimed = entry.measurement, sha256
+    if entry.measurement != sha256:
+        with suppress(OSError):  # the folder around it may not be listed
+            if claimed in [*map(claim_of, unfinished(whole_path(folder)))]:
+                entry = replace(entry, measurement=str(sha256))
+                words += "; another publication goes on, or was stopped: publish again"
     return settled("ledger", words, _differences(ledger, entry, named, authorization, sha256))
 
 
@@ -736,8 +740,7 @@ def _answers(
     columns = AnswerColumns(workload.domain, workload.groups, series=release.series)
     files: list[AnswerFile] = []
     if records.ANSWERS in actual:
-        nullable = pa.schema([field.with_nullable(True) for field in columns.schema])
-        files.append(AnswerFile(folder / records.ANSWERS, nullable))
+        files.append(AnswerFile(folder / records.ANSWERS, columns.schema))
         files[0].check_schema(columns.schema, release.private)
     if records.ANSWERS_CSV in actual:
         files.append(AnswerFile(folder / records.ANSWERS_CSV, plain_schema(columns.schema)))
@@ -821,7 +824,7 @@ def _cost(measurement: Measurement) -> Iterator[Finding]:
     as_said = "within what was authorized" if isinstance(measurement.plan, Rounds) else "as authorized"
     words = (
         f"recomputed exactly from the matrices and scales: about {float(cost.value):.6g}, {as_said}, and "
-        f"{float(f'{100 * share:.8g}'):g}% of what {authorization.budget.words} allows"
+        f"{100 * share:g}% of what {authorization.budget.words} allows"
     )
     yield from settled("cost", words, problems)
 
