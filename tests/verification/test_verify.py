@@ -488,7 +488,7 @@ def test_a_debit_beside_what_nobody_may_list(
 
     monkeypatch.setattr(Path, "iterdir", denied)
     assert of_ledger(folder, ledger.path).outcome == "ok"
-    without_triggers(ledger.path, f"UPDATE entries SET measurement = '{'0' * 64}'")
+    without_triggers(ledger.path, "UPDATE entries SET measurement = lower(hex(zeroblob(32)))")
     assert of_ledger(folder, ledger.path).outcome == "failed"
 
 
