@@ -325,7 +325,7 @@ _RELEASES = [
     ("unsupported-query", "", lambda: release().answer(mdp.marginals([["sex", "age"]]))),
     ("wrong-type", "query", lambda: release().answer("sex")),
     ("workload", "sql", lambda: release().sql("SELECT COUNT(*) FROM t WHERE height > 3")),
-    ("specification", "format", tables("t", format="xls")),
+    ("unknown-name", "format", tables("t", format="xls")),
     ("unknown-name", "cross", lambda: release().cross_table("sex", ["sexes"])),
     ("wrong-type", "cross", lambda: release().cross_table("sex", "sex")),
     ("workload", "cross", lambda: release().cross_table("sex", ["sex", "sex"])),

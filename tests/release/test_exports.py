@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.releases.sdmx import identifiers
+from matrixdp.exports.sdmx import identifiers
 from tests.release.stopping import fail
 from tests.release.test_texts import NASTY, released, told
 

@@ -16,7 +16,8 @@ import matrixdp as mdp
 from matrixdp.answers.intervals import decimals_of, for_people, least_error
 from matrixdp.answers.titles import file_name
 from matrixdp.errors import TooLargeError
-from matrixdp.releases import files as tables_module
+from matrixdp.exports import files as table_files
+from matrixdp.exports import registry
 
 INCOME, DAY = {"edges": ["-inf", 0, 10.5, "inf"]}, {"from": "2024-01-30", "to": "2024-03-02", "by": "month"}
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "income": INCOME, "day": DAY})
@@ -153,10 +154,10 @@ def test_tables_of_seeded_noise_say_so_in_their_names(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(
     release: mdp.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables_module, "entry", lambda path: 1 / 0)
+    monkeypatch.setattr(table_files, "entry", lambda path: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         release.save_tables(tmp_path / "t")
-    monkeypatch.setattr(tables_module, "_MOST_TABLES", 6)
+    monkeypatch.setattr(registry, "_MOST_TABLES", 6)
     with pytest.raises(TooLargeError, match="found 7 tables; expected at most 6"):
         release.save_tables(tmp_path / "t")
     assert list(tmp_path.iterdir()) == []

@@ -25,7 +25,7 @@ def test_hopes_lie_below_what_is_found(monkeypatch):
     assert 0.7 * found < hope_of(MIXED, LAPLACE) <= found
 
     fewer = replace(mechanism_named("generalized-marginals"), limits={"strategy": 10})
-    monkeypatch.setitem(registry._registered, "generalized-marginals", fewer)
+    monkeypatch.setitem(registry.MECHANISMS.registered, "generalized-marginals", fewer)
     assert 0.3 * found < hope_of(MIXED, LAPLACE) <= found
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.errors import NumericalError, WorkloadError
-from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism, Simulation, _registered
+from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism, Simulation
 from matrixdp.testing import check_mechanism, dense_error
 from matrixdp.testing import plugins as mechanisms
 from matrixdp.testing.plugins import small_workloads
@@ -39,13 +39,13 @@ def refusing(task):
     ],
 )
 def test_wrong_mechanisms_are_found(monkeypatch: pytest.MonkeyPatch, changes: dict, message: str) -> None:
-    monkeypatch.setitem(_registered, "identity", replace(IDENTITY, **changes))
+    monkeypatch.setitem(MECHANISMS.registered, "identity", replace(IDENTITY, **changes))
     with pytest.raises(AssertionError, match=message):
         check_mechanism("identity", "gaussian")
 
 
 def test_a_bound_above_the_error_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_registered, "identity", replace(IDENTITY, select=boasting))
+    monkeypatch.setitem(MECHANISMS.registered, "identity", replace(IDENTITY, select=boasting))
     with pytest.raises(NumericalError):
         check_mechanism("identity", "gaussian")
 
@@ -74,7 +74,7 @@ def test_simulations_of_nothing_are_found(monkeypatch: pytest.MonkeyPatch) -> No
     guess = MECHANISMS["dawa"]
     assert isinstance(guess, DataDependent)
     nothing = Simulation(rmse=0.0, weighted_rmse=0.0, rmse_standard_error=0.0, max_rmse=0.0)
-    monkeypatch.setitem(_registered, "dawa", replace(guess, simulate=lambda *_given: nothing))
+    monkeypatch.setitem(MECHANISMS.registered, "dawa", replace(guess, simulate=lambda *_given: nothing))
     with pytest.raises(AssertionError, match="it simulates"):
         check_mechanism("dawa")
 

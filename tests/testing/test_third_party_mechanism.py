@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import matrixdp as mdp
 from matrixdp.cli.app import app
-from matrixdp.selection.registry import MECHANISMS, Mechanism, _registered, register
+from matrixdp.selection.registry import MECHANISMS, Mechanism, register
 from matrixdp.testing import check_mechanism, dense_error, dense_gram, dense_measurement
 
 FILE = '''
@@ -79,7 +79,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     # what an uninstalled package leaves behind must not be seen by other tests
     sys.modules.pop("their_mechanisms", None)
     for name in ("cells-and-totals", "guess"):
-        _registered.pop(name, None)
+        MECHANISMS.registered.pop(name, None)
 
 
 def run(*arguments: object):

@@ -1,4 +1,4 @@
-"""The tables of a release as files that people publish: one for each group, and what describes them."""
+"""The folders of releases: written, read, and held against what was measured."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,189 +19,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from matrixdp.answers.inference import METADATA, statistics_table
-from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
-from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.table import (
-    PUBLISHED,
-    AnswerColumns,
-    heading,
-    plain_schema,
-    quoted,
-    row_groups,
-    without_formulas,
-)
-from matrixdp.answers.titles import file_name, unique
+from matrixdp.answers.inference import statistics_table
+from matrixdp.answers.table import PUBLISHED, AnswerColumns, plain_schema, row_groups
 from matrixdp.errors import Path as Place
-from matrixdp.errors import SpecificationError, StorageError, TooLargeError
+from matrixdp.errors import StorageError
 from matrixdp.exact.resources import one_blas_thread
-from matrixdp.forms import describe_value
-from matrixdp.locks import whole_path
 from matrixdp.measure.measurement import Measurement
-from matrixdp.queries import Group, Workload
+from matrixdp.queries import Workload
 from matrixdp.releases import record as records
-from matrixdp.releases.ddi import FILE as CODEBOOK
-from matrixdp.releases.ddi import write_codebook
 from matrixdp.releases.schema import Request
-from matrixdp.releases.sdmx import write_sdmx
 from matrixdp.releases.signatures import SigningKey, write_signature
-from matrixdp.releases.workbook import FILE as WORKBOOK
-from matrixdp.releases.workbook import write_workbook
-from matrixdp.storage.archive import arrow_file, arrow_writer, differences, entry, partial_folder, sync_folder
+from matrixdp.storage.archive import arrow_file, arrow_writer, as_text, differences, entry
 from matrixdp.storage.formats import load_measurement
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
-
-DATA_PACKAGE, CROISSANT = "datapackage.json", "croissant.json"
-FORMATS = {"csv": records.CSV, "parquet": records.PARQUET}
-"""What each table can be written as in a file of its own, with the media types."""
-EXCEL, SDMX, DDI = "xlsx", "sdmx", "ddi"
-"""All tables as one workbook; as observations with their structure; the code book alone."""
-_TOGETHER = (EXCEL, SDMX, DDI)
-#: A folder gets at most so many tables.
-_MOST_TABLES = 10_000
-
-
-def write_tables(
-    release: Release,
-    out: str | os.PathLike[str],
-    format: str,  # noqa: A002
-    helpers: bool,
-) -> Path:
-    """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
-    if format not in (*FORMATS, *_TOGETHER):
-        raise SpecificationError.at(("format",), describe_value(format), ", ".join((*FORMATS, *_TOGETHER)))
-    published = (*release.tables, *(release.helpers if helpers else ()))
-    if len(published) > _MOST_TABLES:
-        expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
-        raise TooLargeError.at(("tables",), f"{len(published):,} tables", expected)
-    target = whole_path(out)
-    try:
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            found = f"{target}: found something there; expected a folder that is new or empty"
-            raise StorageError(found, "file-exists")
-    except (OSError, ValueError) as error:
-        raise StorageError.unwritable(target, error) from None
-    with partial_folder(target, "tables") as partial:
-        if format == EXCEL:
-            mark = "" if release.private else "NOT-PRIVATE-"
-            write_workbook(release, published, partial / f"{mark}{WORKBOOK}")
-        elif format == SDMX:
-            write_sdmx(release, published, partial)
-        elif format == DDI:
-            write_codebook(release, published, partial / CODEBOOK)
-        else:
-            _write_files(release, published, partial, format)
-        partial.replace(target)
-        sync_folder(target.parent)
-    return Path(out)
-
-
-def _write_files(
-    release: Release,
-    published: Sequence[PublishedTable],
-    folder: Path,
-    format: str,  # noqa: A002
-) -> None:
-    with one_blas_thread():
-        files = list(_written(release, published, folder, format))
-    for name, described in ((DATA_PACKAGE, records.data_package), (CROISSANT, records.croissant)):
-        (folder / name).write_text(records.as_text(described(release, files)) + "\n", encoding="utf-8")
-
-
-def _written(
-    release: Release,
-    published: Sequence[PublishedTable],
-    folder: Path,
-    format: str,  # noqa: A002
-) -> Iterator[records.TableFile]:
-    taken: set[str] = set()
-    for one in published:
-        group, statistic = one.group, one.statistic
-        if statistic is not None and statistic.table is None:
-            continue  # the record says why it could not be computed
-        name = file_name(one.name, taken)
-        path = folder / f"{'' if release.private else 'NOT-PRIVATE-'}{name}.{format}"
-        categories: dict[str, list[str]] = {}
-        if group is None:
-            assert statistic is not None
-            tables = iter([_statistic(statistic.published, format)])
-        else:
-            columns = AnswerColumns(release.domain, (group,), levels=True)
-            tables = _tables(release, group, columns, format)
-        rows, schema, headers = _write(path, tables, one, release)
-        if group is not None:
-            categories = _categories(columns, schema)
-        said = entry(path)
-        yield records.TableFile(
-            path.name, name, one, rows, schema, headers, categories,
-            said["bytes"], said["sha256"], FORMATS[format],
-        )  # fmt: skip
-
-
-def _statistic(table: pa.Table, format: str) -> pa.Table:  # noqa: A002
-    """Return a statistic as a file has it: in CSV with the digits that its errors justify."""
-    return for_people(table, decimals_by_subject(table)) if format == "csv" else table
-
-
-def _tables(
-    release: Release,
-    group: Group,
-    columns: AnswerColumns,
-    format: str,  # noqa: A002
-) -> Iterator[pa.Table]:
-    """Yield the table of a group in pieces."""
-    least: list[float] = []
-
-    def seen(variances: NDArray[np.float64]) -> None:
-        least.append(float(np.sqrt(variances[variances > 0].min(initial=np.inf))))
-
-    for batch in release.batches((group,), columns, seen):
-        table = pa.Table.from_batches([batch]).drop_columns(["group"])
-        yield for_people(table, decimals_of(least[0])) if format == "csv" else table
-
-
-def _write(
-    path: Path, tables: Iterator[pa.Table], one: PublishedTable, release: Release
-) -> tuple[int, pa.Schema, tuple[str, ...]]:
-    """Write the pieces of a table; return the number of rows, the columns, and what the file calls them."""
-    first = next(tables)
-    schema, rows, plain = first.schema, 0, path.suffix == ".csv"
-    if not plain:
-        described = [
-            field.with_metadata({**(field.metadata or {}), b"description": records.field_description(field)})
-            for field in schema
-        ]
-        told = {"unit": one.unit, "note": one.note, "source": one.source}
-        said = {
-            "title": one.title,
-            **{key: text for key, text in told.items() if text},
-            "confidence": release.confidence,
-            "presentation": release.presentation.rules(one.measures),
-            "privacy": release.statement.as_dict(),
-        }
-        if METADATA in (schema.metadata or {}):
-            said["statistic"] = json.loads(schema.metadata[METADATA])
-        schema = pa.schema(described, metadata={"matrixdp": json.dumps(said, ensure_ascii=False)})
-    headers, spoken = tuple(schema.names), plain and release.domain.language is not None
-    if spoken:
-        headers = unique(quoted(heading(field, release.presentation.say)) for field in schema)
-    plain_form = pa.schema([field.with_name(name) for field, name in zip(schema, headers, strict=True)])
-    plain_form = plain_schema(plain_form) if spoken else plain_form
-    with arrow_writer(path, plain_form if plain else schema, compression="zstd") as writer:
-        for table in chain([first], tables):
-            named = table.rename_columns(list(headers)).replace_schema_metadata()
-            named = without_formulas(named) if spoken else named
-            writer.write_table(named if plain else table.cast(schema))
-            rows += table.num_rows
-    return rows, schema, headers
-
-
-def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
-    """Return the texts of the columns of attributes, in order."""
-    return {own: columns.texts(name) for name, own in columns.columns.items() if own in schema.names}
-
 
 # Releases from their folders: what the record says is held against what the measurement is.
 
@@ -282,7 +113,7 @@ def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
     }
     for place, value in follows.items():
         found = _at(written, place)
-        yield from differences(found, json.loads(records.as_text({place[-1]: value})), place[:-1], exact=True)
+        yield from differences(found, json.loads(as_text({place[-1]: value})), place[:-1], exact=True)
     found = _rounded(_at(written, ("privacy", "guarantees")))
     yield from differences(found, {"guarantees": _rounded(release.statement.guarantees)}, ("privacy",))
 
@@ -347,7 +178,7 @@ def complete_release(
             writer.write_table(table)
     files = {name: entry(folder / name) for name in records.LISTED if (folder / name).exists()}
     written = records.document(release, errors, files, columns, asked.max_answers)
-    (folder / records.RECORD).write_text(records.as_text(written) + "\n", encoding="utf-8")
+    (folder / records.RECORD).write_text(as_text(written) + "\n", encoding="utf-8")
     if key is not None:
         write_signature(folder, key)
     _LOG.info("wrote a release of %d queries in %d groups", workload.queries, len(workload))

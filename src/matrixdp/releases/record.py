@@ -1,8 +1,7 @@
-"""What `release.json` says of a release, and the descriptions of its tables."""
+"""What `release.json` says of a release."""
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,20 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-import pyarrow as pa
 
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.table import (
-    BOUND,
-    FIGURE,
-    FIGURES,
-    OF,
-    REMARKS,
-    TITLE,
     AnswerColumns,
     Estimated,
-    heading,
 )
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError, UnsupportedQueryError
@@ -38,7 +28,6 @@ from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Group
 from matrixdp.queries.groups import subtracts
 from matrixdp.storage.archive import read_strictly
-from matrixdp.texts import ENGLISH
 
 if TYPE_CHECKING:
     from matrixdp.releases.release import Release
@@ -309,7 +298,6 @@ _PACKAGES = ("matrixdp", "numpy", "scipy", "pyarrow", "duckdb", "narwhals", "pyt
 #: Of ``release.json``.
 RELEASE_VERSION = 4
 _ARRAYS = ("dense", "matrix", "weights")
-_WIDTH = 120
 _ROUNDING = (
     "every row has exactly the distribution of its true answer plus continuous noise of the stated scale, "
     "rounded to the nearest multiple of a power of two"
@@ -417,25 +405,6 @@ def promise(release: Release) -> dict[str, object]:
     }
 
 
-def as_text(value: object, indent: str = "") -> str:
-    """Return plain values as JSON for people: what fits stands on one line.
-
-    Examples
-    --------
-    >>> print(as_text({"parts": [{"rows": 1}, {"rows": 2}]}))
-    {"parts": [{"rows": 1}, {"rows": 2}]}
-    """
-    brief = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if len(brief) + len(indent) <= _WIDTH or not isinstance(value, dict | list | tuple):
-        return brief
-    inner = f"{indent}  "
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    lines = [as_text(item, inner) for item in (value.values() if isinstance(value, dict) else value)]
-    if isinstance(value, dict):
-        lines = [f"{json.dumps(k, ensure_ascii=False)}: {v}" for k, v in zip(value, lines, strict=True)]
-    return "\n".join([opening, ",\n".join(inner + line for line in lines), f"{indent}{closing}"])
-
-
 def _answers(release: Release, columns: AnswerColumns | None, limit: int | None) -> dict[str, object]:
     if columns is None:
         note = (
@@ -479,236 +448,3 @@ def brief(value: Any) -> Any:
         key: {"shape": list(np.shape(item))} if key in _ARRAYS and isinstance(item, list) else brief(item)
         for key, item in value.items()
     }
-
-
-# Tables of answers described for machines: a Data Package and Croissant, with the privacy statement.
-
-CSV, PARQUET = "text/csv", "application/vnd.apache.parquet"
-_PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
-#: Longer lists of categories are left out.
-_MOST_CATEGORIES = 1_000
-_FIGURES = {
-    "estimate": "Estimated number of records, unbiased; it may be negative",
-    "stddev": "Standard error of the estimate, from the noise alone",
-    "lower": "Lower end of the interval",
-    "upper": "Upper end of the interval",
-}
-
-
-@final
-@dataclass(frozen=True)
-class TableFile:
-    """A file with one table, whose columns the file calls by its headers."""
-
-    path: str
-    name: str
-    table: PublishedTable
-    rows: int
-    schema: pa.Schema
-    headers: Sequence[str]
-    categories: Mapping[str, Sequence[str]]
-    size: int
-    sha256: str
-    media_type: str
-
-
-def field_description(field: pa.Field) -> str:
-    """Return what a column of a table holds, in words.
-
-    Examples
-    --------
-    >>> field_description(pa.field("stddev", pa.float64()))
-    'Standard error of the estimate, from the noise alone'
-    """
-    metadata = field.metadata or {}
-    figure = metadata.get(FIGURE, b"").decode()
-    if OF in metadata:
-        subject = metadata[OF].decode()
-        return _FIGURES[figure] + (f", of the {subject}" if subject else "")
-    if figure or field.name in FIGURES:
-        own = figure or field.name
-        return _FIGURES[own] + (f", for {field.name.removesuffix(f'_{own}')}" if figure else "")
-    if field.name in REMARKS:
-        return REMARKS[field.name]
-    if BOUND in metadata:
-        end = "begin" if metadata[BOUND] == b"from" else "end"
-        return f"Where the values that the row counts {end}"
-    return "The values that the row counts" if field.name != "query" else "What the row counts"
-
-
-def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
-    """Return the description as a Data Package, version 2 of the Frictionless standard."""
-    resources = [
-        {
-            "name": file.name,
-            "type": "table",
-            "path": file.path,
-            "title": file.table.title,
-            **({"description": file.table.note} if file.table.note else {}),
-            **({"sources": [{"title": file.table.source}]} if file.table.source else {}),
-            "unit": file.table.unit,
-            "format": file.path.rpartition(".")[2],
-            "mediatype": file.media_type,
-            "encoding": "utf-8",
-            # readers of Parquet do not count bytes, and call it a fault that they did not
-            **({"bytes": file.size} if file.media_type == CSV else {}),
-            "hash": f"sha256:{file.sha256}",
-            "schema": {"fields": _fields(release, file), "missingValues": [""]},
-        }
-        for file in files
-    ]
-    return {
-        "$schema": _PROFILE,
-        "name": "matrixdp-tables",
-        "title": _title(release),
-        "description": _description(release),
-        **_packaged(release.told),
-        **({} if (time := release.measurement.authorization.time) is None else {"created": time}),
-        "confidence": release.confidence,
-        "intervals": release.intervals.description,
-        "presentation": release.presentation.words,
-        "private": release.private,
-        "privacy": release.statement.as_dict(),
-        "resources": resources,
-    }
-
-
-def _packaged(told: Mapping[str, str]) -> dict[str, Any]:
-    """Return what readers are told of a release in the words of a Data Package."""
-    people = (("publisher", "publisher"), ("contact", "contactPoint"))
-    found: dict[str, Any] = {
-        "homepage": told.get("method"),
-        "licenses": [{"title": told["licence"]}] if "licence" in told else None,
-        "sources": [{"title": told["source"]}] if "source" in told else None,
-        "contributors": [{"title": told[key], "roles": [role]} for key, role in people if key in told],
-        "temporalCoverage": told.get("period"),
-        "nextRelease": told.get("next_release"),
-    }
-    return {key: value for key, value in found.items() if value}
-
-
-def _fields(release: Release, file: TableFile) -> list[dict[str, Any]]:
-    found = []
-    for field, header in zip(file.schema, file.headers, strict=True):
-        kind = _column_kind(field.type, "integer", "number", "date", "string")
-        own: dict[str, Any] = {"name": header, "type": kind}
-        if _titled(field) not in ([], [header]):
-            own["title"] = heading(field, ENGLISH)
-        own["description"] = _described(release, field)
-        listed = file.categories.get(field.name, ())
-        if 0 < len(listed) <= _MOST_CATEGORIES:
-            own |= {"categories": list(listed), "categoriesOrdered": True}
-        found.append(own)
-    return found
-
-
-def _described(release: Release, field: pa.Field) -> str:
-    """Return what a column of a table holds, with the note on its attribute."""
-    domain = release.domain
-    note = domain[field.name].told.get("note", "") if field.name in domain else ""
-    return ". ".join(filter(None, (field_description(field), note)))
-
-
-def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
-    """Return the description as Croissant 1.0, JSON-LD."""
-    return {
-        "@context": _CONTEXT,
-        "@type": "sc:Dataset",
-        "name": "matrixdp tables",
-        "alternateName": _title(release),
-        "description": _description(release),
-        **_catalogued(release.told),
-        "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
-        **({} if (time := release.measurement.authorization.time) is None else {"dateCreated": time}),
-        "rai:personalSensitiveInformation": release.statement.text,
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": file.path,
-                "name": file.path,
-                "description": file.table.title,
-                "contentUrl": file.path,
-                "contentSize": f"{file.size} B",
-                "encodingFormat": "application/x-parquet" if file.media_type == PARQUET else file.media_type,
-                "sha256": file.sha256,
-            }
-            for file in files
-        ],
-        "recordSet": [
-            {
-                "@type": "cr:RecordSet",
-                "@id": file.name,
-                "name": file.name,
-                "description": file.table.title,
-                "field": [
-                    {
-                        "@type": "cr:Field",
-                        "@id": f"{file.name}/{field.name}",
-                        "name": field.name,
-                        "description": ". ".join((*_titled(field), _described(release, field))),
-                        "dataType": f"sc:{_column_kind(field.type, 'Integer', 'Float', 'Date', 'Text')}",
-                        "source": {"fileObject": {"@id": file.path}, "extract": {"column": header}},
-                    }
-                    for field, header in zip(file.schema, file.headers, strict=True)
-                ],
-            }
-            for file in files
-        ],
-    }
-
-
-def _titled(field: pa.Field) -> list[str]:
-    """Return the title of a column, where it has one."""
-    return [heading(field, ENGLISH)] if TITLE in (field.metadata or {}) else []
-
-
-def _catalogued(told: Mapping[str, str]) -> dict[str, Any]:
-    """Return what readers are told of a release in the words of schema.org."""
-    found: dict[str, Any] = {
-        "license": told.get("licence"),
-        "publisher": {"@type": "sc:Organization", "name": told["publisher"]} if "publisher" in told else None,
-        "temporalCoverage": told.get("period"),
-        "isBasedOn": told.get("source"),
-        "url": told.get("method"),
-    }
-    return {key: value for key, value in found.items() if value}
-
-
-def _column_kind(type_: pa.DataType, integer: str, number: str, day: str, text: str) -> str:
-    if pa.types.is_integer(type_):
-        return integer
-    if pa.types.is_floating(type_):
-        return number
-    return day if pa.types.is_date(type_) else text
-
-
-def _title(release: Release) -> str:
-    mark = "" if release.private else "NOT PRIVATE: "
-    words = f"{release.workload.queries:,} counts with differential privacy"
-    return f"{mark}{release.told.get('title', words)}"
-
-
-def _description(release: Release) -> str:
-    ends = f"Intervals are of {100 * release.confidence:g}% confidence, {release.intervals.description}."
-    own = (release.told.get("description"), release.statement.text, ends)
-    return " ".join(filter(None, own))
-
-
-_TERMS = (
-    "citeAs", "column", "extract", "field", "fileProperty", "fileObject", "fileSet", "format", "includes",
-    "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
-    "repeated", "replace", "separator", "source", "subField", "transform",
-)  # fmt: skip
-_CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    **{name: f"cr:{name}" for name in _TERMS},
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "sc": "https://schema.org/",
-}

@@ -45,6 +45,7 @@ from matrixdp.errors import (
     within,
 )
 from matrixdp.exact.resources import one_blas_thread
+from matrixdp.exports import export_tables
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.language.entries import one_group
 from matrixdp.language.periods import changes
@@ -55,7 +56,7 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS, weak_privacy
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
-from matrixdp.releases.files import check_record, expected_in, read_folder, write_tables
+from matrixdp.releases.files import check_record, expected_in, read_folder
 from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size
 from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.signatures import SigningKey, check_files, write_signature
@@ -1253,7 +1254,8 @@ class Release(Displayed):
         ----------
         out : str or path
             The folder; it must not be there, or be empty. It is no part of the folder of a release.
-        format : {'csv', 'parquet', 'xlsx', 'sdmx', 'ddi'}
+        format : str
+            One of ``csv``, ``parquet``, ``xlsx``, ``sdmx`` and ``ddi``, or what `register_export` added.
             Parquet has every digit, ordered categories, and descriptions in its metadata. ``xlsx`` is one
             workbook, ``tables.xlsx``, as readers see figures: contents, tables of two or three attributes
             as rows by columns, each table as a list, and notes. ``sdmx`` is SDMX-CSV 2.0 with its structure
@@ -1285,7 +1287,7 @@ class Release(Displayed):
         ...     sorted(path.name for path in release.save_tables(f"{parent}/tables").iterdir())
         ['croissant.json', 'datapackage.json', 'sex.csv', 'total.csv']
         """
-        return write_tables(self, out, format, helpers)
+        return export_tables(self, out, format, helpers)
 
     @staticmethod
     def load(out: str | os.PathLike[str], *, confidence: float | None = None) -> Release:

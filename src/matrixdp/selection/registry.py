@@ -9,14 +9,13 @@ imported here.
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import Field, dataclass, field, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from matrixdp.errors import WorkloadError
+from matrixdp.plugins import Table
 
 if TYPE_CHECKING:
     from matrixdp.domain import OutOfDomain
@@ -300,8 +299,20 @@ class DataDependent:
 
 
 Listed = Mechanism[Any] | DataDependent
-_registered: dict[str, Listed] = {}
 M = TypeVar("M", bound=Listed)
+
+MECHANISMS: Table[Listed] = Table(
+    ENTRY_POINTS,
+    "mechanism",
+    {name: f"matrixdp.{file}" for name, file in _FILES.items()},
+    last=_SLOW,
+    taken=("auto",),
+    error=WorkloadError,
+)
+"""Every mechanism by name, ``auto`` aside, in the order in which `compare` tries them.
+
+Those of installed packages come before ours that take long.
+"""
 
 
 def register(mechanism: M) -> M:
@@ -318,50 +329,8 @@ def register(mechanism: M) -> M:
     Traceback (most recent call last):
     matrixdp.errors.WorkloadError: mechanism: found a second one called 'coa'; expected a new name
     """
-    name = mechanism.name
-    unread = name in _FILES and f"matrixdp.{_FILES[name]}" not in sys.modules
-    if name in _registered or unread or name == "auto":
-        raise WorkloadError.at(("mechanism",), f"a second one called {name!r}", "a new name")
-    _registered[name] = mechanism
+    MECHANISMS.register(mechanism.name, mechanism)
     return mechanism
-
-
-def _installed() -> dict[str, str]:
-    """Return the modules of the mechanisms that installed packages offer, by name."""
-    from importlib.metadata import entry_points
-
-    return {
-        point.name: point.module for point in entry_points(group=ENTRY_POINTS) if point.name not in _FILES
-    }
-
-
-@final
-class _Table(Mapping[str, Listed]):
-    """Every mechanism by name, ``auto`` aside, in the order in which `compare` tries them.
-
-    Those of installed packages come before ours that take long.
-    """
-
-    def __getitem__(self, name: str) -> Listed:
-        if name not in _registered:
-            module = f"matrixdp.{_FILES[name]}" if name in _FILES else _installed()[name]
-            import_module(module)
-            if name not in _registered:
-                raise WorkloadError(f"mechanism: {module} does not register {name!r}, which it is said to")
-        return _registered[name]
-
-    def __iter__(self) -> Iterator[str]:
-        known = dict.fromkeys([*_FILES, *_registered, *_installed()])
-        yield from sorted(known, key=_SLOW.__contains__)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __contains__(self, name: object) -> bool:
-        return name in _FILES or name in _registered or name in _installed()
-
-
-MECHANISMS: Mapping[str, Listed] = _Table()
 
 
 def mechanism_named(name: str) -> Mechanism[Any]:

@@ -37,6 +37,8 @@ _DIGEST = "header.sha256"
 _LARGEST_HEADER = 1 << 30
 OR_FORCE = "use another name, or replace it with --force (in Python: force=True)"
 _DTYPES = ("<f8", "<i8", "<i4")
+#: Of a line of JSON for people.
+_WIDTH = 120
 
 
 def temporary_name(path: Path, ending: str) -> Path:
@@ -379,6 +381,25 @@ def read_strictly(text: bytes, name: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise StorageError(f"{name}: found a {type(found).__name__}; expected an object", code="wrong-type")
     return found
+
+
+def as_text(value: object, indent: str = "") -> str:
+    """Return plain values as JSON for people: what fits stands on one line.
+
+    Examples
+    --------
+    >>> print(as_text({"parts": [{"rows": 1}, {"rows": 2}]}))
+    {"parts": [{"rows": 1}, {"rows": 2}]}
+    """
+    brief = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if len(brief) + len(indent) <= _WIDTH or not isinstance(value, dict | list | tuple):
+        return brief
+    inner = f"{indent}  "
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    lines = [as_text(item, inner) for item in (value.values() if isinstance(value, dict) else value)]
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(k, ensure_ascii=False)}: {v}" for k, v in zip(value, lines, strict=True)]
+    return "\n".join([opening, ",\n".join(inner + line for line in lines), f"{indent}{closing}"])
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

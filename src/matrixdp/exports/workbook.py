@@ -17,6 +17,7 @@ from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppresse
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.display import harmless
 from matrixdp.errors import TooLargeError, needing
+from matrixdp.exports.registry import file_mark, register_export
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ _LONGEST_SHEET = 31
 _ABOVE = 4
 
 
-def write_workbook(release: Release, published: Sequence[PublishedTable], path: Path) -> None:
-    """Write tables as one workbook.
+def write_workbook(release: Release, published: Sequence[PublishedTable], folder: Path) -> None:
+    """Write tables as one workbook into a folder.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], path: 
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:
-        with xlsxwriter.Workbook(str(path), plain) as book:
+        with xlsxwriter.Workbook(str(folder / f"{file_mark(release)}{FILE}"), plain) as book:
             _write_book(book, release, published)
     except FileCreateError as error:
         raise error.args[0] from None
@@ -259,3 +260,6 @@ def _notes(release: Release) -> list[str]:
         *([] if presentation.within_range else [say("negative")]),
         *release.warnings,
     ]
+
+
+register_export("xlsx", "one Excel workbook", write_workbook)

@@ -19,6 +19,7 @@ from matrixdp.answers.quality import UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import file_name, unique
 from matrixdp.errors import needing
+from matrixdp.exports.registry import file_mark, register_export
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
         message = write_structure(made, header=_header(release, agency)) or ""
         messages.append((own, legal_xml(message)))
     (folder / STRUCTURE).write_bytes(_joined(messages))
-    mark, taken = "" if release.private else "NOT-PRIVATE-", set[str]()
+    mark, taken = file_mark(release), set[str]()
     for flow, one in zip(flows, kept, strict=True):
         path = folder / f"{mark}{file_name(one.name, taken)}.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -318,3 +319,6 @@ def _rows(
 def _plain(value: object) -> object:
     """Return a value with the digits that the other files have: whole numbers without a point."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+register_export("sdmx", "observations with their structure", write_sdmx)

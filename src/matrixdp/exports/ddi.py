@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.domain import Attribute
+from matrixdp.exports.registry import register_export
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ _STUDY = (
 )
 
 
-def write_codebook(release: Release, published: Sequence[PublishedTable], path: Path) -> None:
-    """Write the code book of a release: in its language, or, where it has none, in all of its texts."""
+def write_codebook(release: Release, published: Sequence[PublishedTable], folder: Path) -> None:
+    """Write the code book into a folder: in the language of the release, else in all that its texts have."""
     language = release.domain.language
     spoken = release.languages if language is None else (language,)
     speakers = {own: release.in_language(own) for own in spoken}
@@ -62,7 +63,7 @@ def write_codebook(release: Release, published: Sequence[PublishedTable], path: 
         for key in ("note", "source"):
             _tell(table, "notes", {own: getattr(named, key) for own, named in told})
     ET.indent(book)
-    ET.ElementTree(book).write(path, encoding="utf-8", xml_declaration=True)
+    ET.ElementTree(book).write(folder / FILE, encoding="utf-8", xml_declaration=True)
 
 
 def _title(study: ET.Element, titles: Mapping[str, str]) -> None:
@@ -107,3 +108,6 @@ def _once(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if text not in seen:
             seen.add(text)
             yield own, legal_xml(text)
+
+
+register_export("ddi", "the code book alone", write_codebook)
