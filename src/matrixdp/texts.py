@@ -18,6 +18,7 @@ from typing import final
 from matrixdp import forms
 from matrixdp.errors import SpecificationError, file_problem
 from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record, unknown_name
+from matrixdp.plugins import load_offered
 
 #: A language as BCP 47 writes it: fr, fr-CA, zh-Hant.
 _LANGUAGE = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
@@ -170,18 +171,22 @@ class Suppression(Record):
 @final
 @record
 class Publication(Record):
-    """What readers are told of a release as a whole: public, and nothing that is measured depends on it."""
+    """What readers are told of a release as a whole: public, and nothing that is measured depends on it.
+
+    Its texts are listed here alone. Pages, workbooks and every export have each of them, in this order, under
+    the words ``told_...`` of the catalogs; a standard that has a place of its own for one names that place.
+    """
 
     error = SpecificationError
 
     title: Text | None = key(TEXT, default=None, about="what the release is called")
     description: Text | None = key(TEXT, default=None, about="what it is about, in a few sentences")
     unit: Text | None = key(TEXT, default=None, about="what one record is, such as persons or stops")
+    period: Text | None = key(TEXT, default=None, about="the time that the records are of")
+    source: Text | None = key(TEXT, default=None, about="where the records come from")
     publisher: Text | None = key(TEXT, default=None, about="who publishes it")
     contact: Text | None = key(TEXT, default=None, about="whom readers ask")
     licence: Text | None = key(TEXT, default=None, about="under which terms it may be used")
-    period: Text | None = key(TEXT, default=None, about="the time that the records are of")
-    source: Text | None = key(TEXT, default=None, about="where the records come from")
     next_release: Text | None = key(TEXT, default=None, about="when the next release follows")
     method: str | None = key(
         Accepted("a link that begins with https:// or http://", _link, {"type": "string", "format": "uri"}),
@@ -219,6 +224,7 @@ NO_PUBLICATION = Publication()
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = resources.files("matrixdp") / "words"
+_GROUP = "matrixdp.words"
 #: A name in braces, and nothing else that `str.format` would evaluate, nor $, which begins a formula in a
 #: picture: catalogs come from anybody.
 _NAMED = re.compile(r"\{(\w+)\}")
@@ -284,6 +290,8 @@ ENGLISH = Words("en", _catalog("en"))
 def words_in(language: str) -> Words:
     """Return the words of a language, else of the one that it is a variety of, else English ones."""
     for name in (language, language.partition("-")[0]):
+        if not (_catalog(name) or name in _REGISTERED):
+            load_offered(_GROUP, name)
         if own := {**_catalog(name), **_REGISTERED.get(name, {})}:
             return Words(name, {**ENGLISH.texts, **own})
     _LOG.warning("the words around tables are English: no catalog has the language %s", language)
@@ -292,6 +300,9 @@ def words_in(language: str) -> Words:
 
 def register_words(path: str | os.PathLike[str]) -> None:
     """Let pages, workbooks and terminals have the words of a catalog.
+
+    An installed package that has an entry point in the group ``matrixdp.words``, named as its language, whose
+    value is the module that calls this, needs no import.
 
     Parameters
     ----------

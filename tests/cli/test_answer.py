@@ -200,7 +200,7 @@ def test_show_lists_tables_shows_one_and_writes_all(released: Path, tmp_path: Pa
     assert "code by sex" in crossed
     assert all(int(text) % 5 == 0 for text in re.findall(r"(-?\d+) ±", crossed))
     printed = run("show", released, "--export", tmp_path / "tables", "--format", "parquet").stdout
-    assert "4 tables, datapackage.json, croissant.json." in printed.replace("\n", "")
+    assert "4 tables in 6 files." in printed.replace("\n", "")
     assert len(list((tmp_path / "tables").glob("*.parquet"))) == 4
 
 

@@ -29,14 +29,12 @@ from matrixdp.cli.options import (
     text_of,
     warn,
 )
-from matrixdp.display import figure, printable
+from matrixdp.display import counted, figure, printable
 from matrixdp.errors import within
+from matrixdp.exports import EXPORTS
 from matrixdp.statistics import StatisticEntry, in_words
 
 _SHOWN = 50
-_FORMATS = ("csv", "parquet", "xlsx", "sdmx", "ddi")
-#: What is said of an export besides the number of its tables.
-_BESIDE = {"xlsx": " in tables.xlsx", "sdmx": ", structure.xml", "ddi": " in codebook.xml"}
 
 
 def _warn(release: mdp.Release) -> None:
@@ -86,8 +84,8 @@ def show(
     format: Annotated[  # noqa: A002
         str,
         Option(
-            metavar="|".join(_FORMATS),
-            autocompletion=lambda: list(_FORMATS),
+            metavar="|".join(EXPORTS),
+            autocompletion=lambda: list(EXPORTS),
             help="Format of --export; xlsx is one Excel workbook, ddi the code book alone.",
         ),
     ] = "csv",
@@ -123,8 +121,9 @@ def show(
         out = release.save_tables(export, format=format, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
         written = sum(one.rows > 0 for one in published)
-        beside = _BESIDE.get(format, ", datapackage.json, croissant.json")
-        typer.echo(f"{out}: {written:,} table{'s' * (written != 1)}{beside}.")
+        files = [path.name for path in out.iterdir()]
+        where = files[0] if len(files) == 1 else f"{len(files):,} files"
+        typer.echo(f"{out}: {counted(written, 'table')} in {where}.")
     elif table is None:
         _list(release, every, helpers)
     else:

@@ -22,18 +22,18 @@ _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _NAMESPACE = "ddi:codebook:2_5"
 _LOCATION = "{http://www.w3.org/2001/XMLSchema-instance}schemaLocation"
 _SCHEMA = f"{_NAMESPACE} https://ddialliance.org/Specification/DDI-Codebook/2.5/XMLSchema/codebook.xsd"
-#: Where the texts of a publication are written, in the order of the schema.
-_STUDY = (
-    ("citation/prodStmt/producer", "publisher"),
-    ("citation/distStmt/contact", "contact"),
-    ("stdyInfo/abstract", "description"),
-    ("stdyInfo/sumDscr/timePrd", "period"),
-    ("stdyInfo/sumDscr/anlyUnit", "unit"),
-    ("method/dataColl/sources/dataSrc", "source"),
-    ("method/notes", "method"),
-    ("dataAccs/useStmt/conditions", "licence"),
-    ("notes", "next_release"),
-)
+#: Where texts of a publication have places of their own, in the order of the schema; others are notes.
+_STUDY = {
+    "title": "",
+    "publisher": "citation/prodStmt/producer",
+    "contact": "citation/distStmt/contact",
+    "description": "stdyInfo/abstract",
+    "period": "stdyInfo/sumDscr/timePrd",
+    "unit": "stdyInfo/sumDscr/anlyUnit",
+    "source": "method/dataColl/sources/dataSrc",
+    "method": "method/notes",
+    "licence": "dataAccs/useStmt/conditions",
+}
 
 
 def write_codebook(release: Release, published: Sequence[PublishedTable], folder: Path) -> None:
@@ -45,10 +45,13 @@ def write_codebook(release: Release, published: Sequence[PublishedTable], folder
     book = ET.Element("codeBook", {"xmlns": _NAMESPACE, "version": "2.5", _LANGUAGE: first})
     book.set(_LOCATION, _SCHEMA)
     study = ET.SubElement(book, "stdyDscr")
-    titles = {own: one.told.get("title", "Release") for own, one in speakers.items()}
-    _title(study, titles)
-    for place, key in _STUDY:
-        _tell(study, place, {own: one.told.get(key, "") for own, one in speakers.items()})
+    others = [key for key in release.told if key not in _STUDY]
+    for key, place in (_STUDY | dict.fromkeys(others, "notes")).items():
+        texts = {own: one.told.get(key, "") for own, one in speakers.items()}
+        if key == "title":
+            _title(study, {own: text or "Release" for own, text in texts.items()})
+        else:
+            _tell(study, place, texts, {"type": key} if key in others else {})
     _tell(study, "notes", {"en": release.statement.text})
     if not release.private:
         _tell(study, "notes", {"en": "NOT PRIVATE: the noise was seeded. Do not publish."})

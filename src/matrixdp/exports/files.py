@@ -240,16 +240,18 @@ def data_package(release: Release, files: Sequence[TableFile]) -> dict[str, Any]
 
 def _packaged(told: Mapping[str, str]) -> dict[str, Any]:
     """Return what readers are told of a release in the words of a Data Package."""
-    people = (("publisher", "publisher"), ("contact", "contactPoint"))
-    found: dict[str, Any] = {
-        "homepage": told.get("method"),
-        "licenses": [{"title": told["licence"]}] if "licence" in told else None,
-        "sources": [{"title": told["source"]}] if "source" in told else None,
-        "contributors": [{"title": told[key], "roles": [role]} for key, role in people if key in told],
-        "temporalCoverage": told.get("period"),
-        "nextRelease": told.get("next_release"),
-    }
-    return {key: value for key, value in found.items() if value}
+    roles = {"publisher": "publisher", "contact": "contactPoint"}
+    named = {"method": "homepage", "period": "temporalCoverage"}
+    listed = {"licence": "licenses", "source": "sources"}
+    people = [{"title": told[key], "roles": [role]} for key, role in roles.items() if key in told]
+    found: dict[str, Any] = {"contributors": people} if people else {}
+    for key, text in told.items():
+        if key in listed:
+            found[listed[key]] = [{"title": text}]
+        elif key not in ("title", "description", *roles):
+            first, *others = key.split("_")
+            found[named.get(key, first + "".join(map(str.capitalize, others)))] = text
+    return found
 
 
 def _fields(release: Release, file: TableFile) -> list[dict[str, Any]]:
@@ -281,7 +283,7 @@ def croissant(release: Release, files: Sequence[TableFile]) -> dict[str, Any]:
         "@type": "sc:Dataset",
         "name": "matrixdp tables",
         "alternateName": _title(release),
-        "description": _description(release),
+        "description": " ".join((_description(release), *_left(release))),
         **_catalogued(release.told),
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
         **({} if (time := release.measurement.authorization.time) is None else {"dateCreated": time}),
@@ -327,16 +329,22 @@ def _titled(field: pa.Field) -> list[str]:
     return [heading(field, ENGLISH)] if TITLE in (field.metadata or {}) else []
 
 
+#: The properties of schema.org for texts of a publication; what has none follows the description.
+_CATALOGUED = {"licence": "license", "period": "temporalCoverage", "source": "isBasedOn", "method": "url"}
+
+
+def _left(release: Release) -> Iterator[str]:
+    """Yield what readers are told of a release that schema.org has no property for."""
+    for key, text in release.told.items():
+        if key not in ("title", "description", "publisher", *_CATALOGUED):
+            yield f"{release.presentation.say(f'told_{key}')}: {text.rstrip('.')}."
+
+
 def _catalogued(told: Mapping[str, str]) -> dict[str, Any]:
-    """Return what readers are told of a release in the words of schema.org."""
-    found: dict[str, Any] = {
-        "license": told.get("licence"),
-        "publisher": {"@type": "sc:Organization", "name": told["publisher"]} if "publisher" in told else None,
-        "temporalCoverage": told.get("period"),
-        "isBasedOn": told.get("source"),
-        "url": told.get("method"),
-    }
-    return {key: value for key, value in found.items() if value}
+    """Return what readers are told of a release in the words of schema.org, as far as it has any."""
+    named = {own: told[key] for key, own in _CATALOGUED.items() if key in told}
+    publisher = {"@type": "sc:Organization", "name": told.get("publisher")}
+    return named | ({"publisher": publisher} if "publisher" in told else {})
 
 
 def _column_kind(type_: pa.DataType, integer: str, number: str, day: str, text: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from matrixdp.answers.publication import PublishedTable
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.forms import unknown_name
 from matrixdp.locks import whole_path
@@ -16,9 +15,10 @@ from matrixdp.plugins import Table
 from matrixdp.storage.archive import partial_folder, sync_folder
 
 if TYPE_CHECKING:
+    from matrixdp.answers.publication import PublishedTable
     from matrixdp.releases.release import Release
 
-Write = Callable[["Release", Sequence[PublishedTable], Path], None]
+Write = Callable[["Release", Sequence["PublishedTable"], Path], None]
 
 #: A folder gets at most so many tables.
 _MOST_TABLES = 10_000
@@ -88,7 +88,7 @@ def register_export(name: str, about: str, write: Write) -> None:
     ...     lines = [f"{one.title}: {one.rows} rows" for one in tables]
     ...     (folder / "titles.txt").write_text("; ".join(lines), encoding="utf-8")
     >>> register_export("titles", "a list of titles", titles)
-    >>> EXPORTS["titles"].about
+    >>> EXPORTS.registered.pop("titles").about  # and forget it
     'a list of titles'
     """
     EXPORTS.register(name, Export(name, about, write))

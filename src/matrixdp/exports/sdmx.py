@@ -232,6 +232,7 @@ def _structures(
             own, required, role, concept, kind, local_codes=lists.get(own), attachment_level=level
         )
 
+    told = [sdmx.Annotation(id=key, text=text) for key, text in speaker.told.items()]
     for flow, one in zip(flows, published, strict=True):
         parts = [component(own, sdmx.Role.DIMENSION) for own in flow.keys.values()]
         for figure, column in _own(flow.table.schema).items():
@@ -247,7 +248,12 @@ def _structures(
         structures += [
             structure,
             sdmx.Dataflow(
-                f"DF_{flow.id}", name=one.title, description=words, structure=structure, agency=agency
+                f"DF_{flow.id}",
+                name=one.title,
+                description=words,
+                structure=structure,
+                agency=agency,
+                annotations=told,
             ),
         ]
     return structures

@@ -236,14 +236,9 @@ def _pictures(shown: Sequence[Shown], maps: Mapping[str, str], say: Words) -> li
     return found
 
 
-_TOLD = (
-    "title", "description", "period", "source", "publisher", "contact", "licence", "next_release", "method",
-)  # fmt: skip
-
-
 def _told(release: Release, title: str | None, name: str, say: Words) -> dict[str, str]:
-    """Return what readers are told of the release as a whole; nothing for what is not said."""
-    told = dict.fromkeys(_TOLD, "") | {"title": name} | release.told
+    """Return what readers are told of the release, with a title, and with a period where one is known."""
+    told = {"title": name, "period": ""} | release.told
     days = (own for own in release.domain if isinstance(own, Dates) and own.by not in ("weekday", "hour"))
     spans = {(own.first, own.last) for own in days}
     if release.series is not None and not told["period"]:

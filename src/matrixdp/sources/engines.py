@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from os import PathLike
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, NoReturn, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from matrixdp.errors import SourceError
 from matrixdp.exact.resources import granted_memory, processors
 from matrixdp.forms import has_scheme, shown
 from matrixdp.locks import private_folder
+from matrixdp.plugins import load_offered
 from matrixdp.sources.base import Source, guarded, native
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _TABLES = (
     "give a path, a pandas, Polars or PyArrow table, a lazy frame of Polars, Dask, PySpark or Ibis, "
     "a DuckDB relation, or a mapping of names to arrays"
 )
+_GROUP = "matrixdp.sources"
 _SCHEMES = ("postgresql", "sqlite", "https", "s3")
 
 
@@ -45,6 +47,9 @@ def register_source(
     name: str, takes: Callable[[Any], bool], opens: str | Callable[..., Source], *, named: bool = False
 ) -> None:
     """Add an engine: a kind of table that `open_source` can open from now on.
+
+    An installed package that has an entry point in the group ``matrixdp.sources``, whose value is the module
+    that calls this, needs no import: it is asked for what no engine of ours takes.
 
     Parameters
     ----------
@@ -119,6 +124,9 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
         opens: Any = resolve_name(engine.opens) if isinstance(engine.opens, str) else engine.opens
         options = {"quoted_newlines": True} if quoted_newlines else {}
         return cast("Source", opens(*((table, table_name) if engine.named else (table,)), **options))
+    else:
+        if load_offered(_GROUP):
+            return open_source(table, table_name=table_name, quoted_newlines=quoted_newlines)
     if table_name is not None:
         told = "the name of a table goes with the path or the address of a database only"
         raise SourceError(told, code="conflict")
@@ -127,7 +135,9 @@ def open_source(table: object, *, table_name: str | None = None, quoted_newlines
     raise SourceError(f"a {type(table).__name__} is not a table; {_TABLES}", code="wrong-type")
 
 
-def _no_such_scheme(address: str, table_name: str | None = None) -> NoReturn:  # noqa: ARG001
+def _other_scheme(address: str, table_name: str | None = None) -> Source:
+    if load_offered(_GROUP):
+        return open_source(address, table_name=table_name)
     expected = "a path, or an address that starts with " + ", ".join(f"{scheme}://" for scheme in _SCHEMES)
     raise SourceError.at(("data",), shown(address), expected, code="unknown-name")
 
@@ -176,7 +186,7 @@ for _name, _takes, _opens, _named in (
     ("relation", _is_relation, "memory:RelationSource", False),
     ("arrays", _is_arrays, "memory:ArraysSource", False),
     ("path", lambda table: isinstance(table, str | PathLike), "paths:open_path", True),
-    ("address", _is_address(), "engines:_no_such_scheme", True),
+    ("address", _is_address(), "engines:_other_scheme", True),
     ("postgresql", _is_address("postgresql", "postgres"), "postgresql:PostgreSQLSource", True),
     ("sqlite", _is_address("sqlite"), "sqlite:SQLiteSource", True),
     ("remote", _is_address("https", "http", "s3"), "paths:RemoteSource", False),

@@ -1,6 +1,8 @@
 """Formats of files: one table of their endings, what reads them, and what the guarantee assumes of them.
 
-A new format is one call of `register_format`: paths and addresses read it, and messages and help list it.
+A new format is one call of `register_format`: paths and addresses read it, and messages and help list it. An
+installed package that has an entry point in the group ``matrixdp.formats``, named as the format, whose value
+is the module that calls it, needs no import.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from typing import Any, final
 
 from matrixdp.domain.rules import Kind
 from matrixdp.errors import SourceError
+from matrixdp.plugins import load_offered, offered
 from matrixdp.sources.base import INFERRED, QUOTES_CLOSED
 from matrixdp.sources.headers import column_names, read_header
 
+_GROUP = "matrixdp.formats"
 #: Records of the file at a position have their places from this multiple of it.
 _PLACES = 2**40
 
@@ -105,19 +109,17 @@ def register_format(
 
 def format_names() -> str:
     """Return the names of all formats in words."""
-    names = [one.name for one in _FORMATS]
+    names = list(dict.fromkeys([*(one.name for one in _FORMATS), *offered(_GROUP)]))
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def find_format(name: str, remote: bool = False) -> tuple[Format, str] | None:
     """Return the format of a file, and its ending; None where no format has it."""
-    found = (
-        (one, ending)
-        for one in _FORMATS
-        for ending in one.endings
-        if name.lower().endswith(ending) and not (remote and one.is_database)
-    )
-    return next(found, None)
+    for one in _FORMATS:
+        for ending in one.endings:
+            if name.lower().endswith(ending) and not (remote and one.is_database):
+                return one, ending
+    return find_format(name, remote) if load_offered(_GROUP) else None
 
 
 def expected_endings(remote: bool = False) -> str:
