@@ -225,7 +225,8 @@ def number(expected: str, above: float = -math.inf) -> Accepted[float]:
     """Return the form of a finite number above another; truth values are none."""
 
     def accept(written: object) -> float | None:
-        if isinstance(written, bool) or not isinstance(written, Real):
+        # floats first: what it takes to tell that another is a number is more than all else here
+        if not isinstance(written, (float, Real)) or isinstance(written, bool):
             return None
         try:
             value = float(written)

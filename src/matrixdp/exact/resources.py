@@ -203,7 +203,7 @@ def _limited(threads: int) -> Iterator[None]:
 # How often Python looks for garbage in cycles: what lives is walked each time, and selection has millions of
 # small tuples that live.
 
-_ALLOCATIONS_A_COLLECTION = 200_000, 30, 30
+_ALLOCATIONS_A_COLLECTION = 1_000_000, 30, 30
 #: How many contexts threads are in, and the thresholds that the first of them found.
 _unhurried = 0
 _thresholds: tuple[int, int, int] = gc.get_threshold()

@@ -107,7 +107,7 @@ class Entry(Described, ABC):
         single : bool
             Whether the entry stands for one group.
         """
-        names = ", ".join(attribute.name for attribute in attributes) or "total"
+        names = ", ".join([attribute.name for attribute in attributes]) or "total"
         if self.name is not None:
             return self.name if single else f"{self.name}: {names}"
         return f"{names}: {' x '.join(predicates)}" if predicates and attributes else names
@@ -474,17 +474,18 @@ class _Combinations(Entry):
             found = f"{self.max_cells}, which leaves nothing"
             expected = f"at least {min(map(_cells, asked))}, the smallest asked for"
             raise EntryError.at(("max_cells",), found, expected, code="out-of-range")
-        sets: dict[str, tuple[Predicates, str]] = {}
+        sets: dict[str, tuple[str, Predicates, int, str]] = {}
         for axis in {axis.name: axis for axes in chosen for axis in axes}.values():
             form, place = self.predicates_of(axis)
             with within(*place):
-                sets[axis.name] = form.on(axis.attribute), form.text
-        groups = []
+                attribute = axis.attribute
+                sets[axis.name] = attribute.name, form.on(attribute), attribute.size, form.text
+        groups: list[Group] = []
         for axes in chosen:
-            names, sizes = _names_and_sizes([axis.attribute for axis in axes])
-            texts = [sets[axis.name][1] for axis in axes] if named else []
-            name = self.group_name(axes, texts, len(chosen) == 1)
-            groups.append(ProductGroup(name, names, tuple(sets[axis.name][0] for axis in axes), sizes))
+            own = [sets[axis.name] for axis in axes]
+            names, predicates, sizes, texts = zip(*own, strict=True) if own else ((), (), (), ())
+            name = self.group_name(axes, texts if named else (), len(chosen) == 1)
+            groups.append(ProductGroup(name, names, predicates, sizes))
         return self.weighted(groups)
 
     def combined(self, domain: Domain, numbers: Mapping[int, int]) -> list[Chosen]:

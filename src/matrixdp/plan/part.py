@@ -99,7 +99,7 @@ class Part:
     def column_power_sum(self, power: int) -> int:
         """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2."""
         if self.multipliers is None:
-            return math.prod(block.matrix.column_power_sum(power) for block in self.blocks)
+            return math.prod([block.matrix.column_power_sum(power) for block in self.blocks])
         if power not in self._sums:
             weights = self.multipliers**power
             maps = [block.matrix.column_map(power) for block in self.blocks]
@@ -116,12 +116,14 @@ class Part:
 
     def key(self, attributes: tuple[str, ...]) -> Hashable:
         """Return a value equal for parts with equal matrices that lie alike to given attributes."""
-        return self._content, *(attributes.index(n) if n in attributes else -1 for n in self.listed)
+        multipliers = None if self.multipliers is None else self._multipliers
+        blocks = tuple([(block.matrix.digest(), len(block.attributes)) for block in self.blocks])
+        places = tuple([attributes.index(n) if n in attributes else -1 for n in self.listed])
+        return multipliers, blocks, places
 
     @cached_property
-    def _content(self) -> Hashable:
-        multipliers = None if self.multipliers is None else self.multipliers.tobytes()
-        return multipliers, *((block.matrix.digest(), len(block.attributes)) for block in self.blocks)
+    def _multipliers(self) -> bytes:
+        return b"" if self.multipliers is None else self.multipliers.tobytes()
 
     def answers(self, marginal: NDArray[Any], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of integers, shape (sizes of ``attributes``)."""

@@ -63,6 +63,8 @@ class PieceAnalysis(Analysis):
         self.noise = tuple(noise)
         self.axes = Axes(domain, weights)
         self.places = {part.attributes: place for place, part in enumerate(self.parts)}
+        #: The keys of groups that were found to be supported.
+        self._supported: set[Hashable] = set()
 
     @abstractmethod
     def pieces(self, attributes: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int | None]]:
@@ -94,6 +96,12 @@ class PieceAnalysis(Analysis):
     def check_support(self, group: Group) -> None:
         group = self.asked(group)
         self._check_measured(group)
+        key = type(group), group.key(), self.seen(group.attributes), self._alike(group)
+        if key not in self._supported:
+            self._check_pieces(group)
+            self._supported.add(key)
+
+    def _check_pieces(self, group: Group) -> None:
         if isinstance(group, ProductGroup):
             self._check_product(group)
             return
@@ -287,11 +295,17 @@ class PieceAnalysis(Analysis):
 
     def key(self, group: Group) -> Hashable:
         group = self.asked(group)
-        parts = tuple(
-            None if place is None else (self.parts[place].key(group.attributes), self.noise[place])
-            for _, place in self.pieces(group.attributes)
+        return questions_key(group), self.seen(group.attributes), self._alike(group)
+
+    def _alike(self, group: Group) -> tuple[str, ...]:
+        return tuple([self.axes.alike[name] for name in group.attributes])
+
+    def seen(self, attributes: tuple[str, ...]) -> Hashable:
+        """Return a value equal for attributes on whose pieces equal matrices are measured as precisely."""
+        return tuple(
+            None if place is None else (self.parts[place].key(attributes), self.noise[place])
+            for _, place in self.pieces(attributes)
         )
-        return questions_key(group), parts, tuple(self.axes.alike[name] for name in group.attributes)
 
     def factors(self, group: ProductGroup) -> Mapping[str, Sequence[Array] | None]:
         self.check_support(group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -171,7 +171,7 @@ class SplitAnalysis(PieceAnalysis):
 
     def asked(self, group: Group) -> Group:
         """Return a group that asks for the total of every undivided attribute that it does not name."""
-        missing = self.undivided.difference(group.attributes)
+        missing = self.undivided.difference(group.attributes) if self.undivided else ()
         if not missing:
             return group
         names = self.domain.sort([*group.attributes, *missing])
@@ -182,6 +182,27 @@ class SplitAnalysis(PieceAnalysis):
         for kept in subsets(attributes):
             if not undivided or undivided <= set(kept):
                 yield kept, self.places.get(kept)
+
+    def seen(self, attributes: tuple[str, ...]) -> Hashable:
+        if self.undivided:
+            return super().seen(attributes)
+        return tuple(map(self._kinds.get, subsets(attributes)))  # a part lies as its place among them says
+
+    @cached_property
+    def _kinds(self) -> dict[tuple[str, ...], int]:
+        """By marginal a number of its part, the same for those with equal matrices and noise."""
+        numbers: dict[Hashable, int] = {}
+        known: dict[Hashable, int] = {}
+        kinds = {}
+        for part, noise in zip(self.parts, self.noise, strict=True):
+            # of many parts most have the same matrices
+            blocks = [(id(block.matrix), len(block.attributes)) for block in part.blocks]
+            own = noise, id(part.multipliers), *blocks
+            if own not in known or part.listed != part.attributes:
+                key = noise, part.key(part.attributes)
+                known[own] = numbers.setdefault(key, len(numbers))
+            kinds[part.attributes] = known[own]
+        return kinds
 
     def marginal(self, attributes: tuple[str, ...], residual: Callable[[int], Array]) -> Array:
         missing = self.undivided.difference(attributes)

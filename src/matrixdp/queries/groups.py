@@ -13,7 +13,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import WorkloadError, within
+from matrixdp.errors import MatrixDPError, WorkloadError, placed
 from matrixdp.exact.linear import along, kronecker
 from matrixdp.forms import describe_value, number
 from matrixdp.queries.predicates import (
@@ -245,8 +245,11 @@ def check_weights(
 
 
 def _keep_weights(group: Group) -> None:
-    with within(group.name):
-        weight, weights = check_weights(group.weight, group.query_weights, group.queries)
+    weights = group.query_weights
+    try:
+        weight, weights = check_weights(group.weight, weights, None if weights is None else group.queries)
+    except WorkloadError as error:
+        raise placed(error, group.name) from None
     object.__setattr__(group, "weight", weight)
     object.__setattr__(group, "query_weights", weights)
 
@@ -261,11 +264,11 @@ def _rows(sets: Sequence[Predicates], sizes: Sequence[int]) -> list[Array]:
 
 
 def _counts(sets: Sequence[Predicates], sizes: Sequence[int]) -> tuple[int, ...]:
-    return tuple(own.count(size) for own, size in zip(sets, sizes, strict=True))
+    return tuple([own.count(size) for own, size in zip(sets, sizes, strict=True)])
 
 
 def _keys(sets: Sequence[Predicates], sizes: Sequence[int]) -> tuple[Hashable, ...]:
-    return tuple(own.key(size) for own, size in zip(sets, sizes, strict=True))
+    return tuple([own.key(size) for own, size in zip(sets, sizes, strict=True)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,8 +312,10 @@ class ProductGroup:
 
     def __post_init__(self) -> None:
         for attribute, predicates, size in zip(self.attributes, self.predicates, self.sizes, strict=True):
-            with within(self.name, attribute):
+            try:  # not `within`: a workload may have a million groups
                 predicates.check(size)
+            except MatrixDPError as error:
+                raise placed(error, self.name, attribute) from None
         _keep_weights(self)
 
     @cached_property
@@ -318,12 +323,12 @@ class ProductGroup:
         """The predicate set of each attribute."""
         return dict(zip(self.attributes, self.predicates, strict=True))
 
-    @cached_property
+    @property
     def counts(self) -> tuple[int, ...]:
         """The number of predicates on each attribute."""
         return _counts(self.predicates, self.sizes)
 
-    @cached_property
+    @property
     def queries(self) -> int:
         """The number of queries."""
         return math.prod(self.counts)

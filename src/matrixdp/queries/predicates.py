@@ -459,9 +459,6 @@ class _Intervals(Indicators):
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the first and last code of each query."""
 
-    def count(self, size: int) -> int:
-        return len(self.bounds(size)[0])
-
     def rows(self, size: int) -> Array:
         first, last = (ends[:, None] for ends in self.bounds(size))
         codes = np.arange(size)
@@ -577,6 +574,9 @@ class Ranges(_Intervals):
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         array = np.asarray(self.intervals, dtype=np.intp).reshape(-1, 2)
         return array[:, 0], array[:, 1]
+
+    def count(self, size: int) -> int:
+        return len(self.intervals)
 
     def check(self, size: int) -> None:
         first, last = self.bounds(size)
@@ -738,6 +738,9 @@ class Identity(_Intervals):
     def quadratic(self, form: Array) -> Array:
         return np.asarray(np.diagonal(form)).copy()
 
+    def key(self, size: int) -> Hashable:
+        return Identity, size
+
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (1.0, 0.0)
 
@@ -766,6 +769,9 @@ class Total(Indicators):
 
     def quadratic(self, form: Array) -> Array:
         return np.array([form.sum()])
+
+    def key(self, size: int) -> Hashable:
+        return Total, size
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (0.0, 1.0)

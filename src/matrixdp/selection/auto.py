@@ -349,7 +349,7 @@ def select(
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     reduced = reduced_for(mechanism, asked)
     trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify)
-    _LOG.info("selecting by %s for %d queries in %d groups", mechanism, workload.queries, len(workload))
+    _LOG.info("selecting by %s for %d groups of queries", mechanism, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():
         (plan, certificate), chosen, reason, candidates = _supporting(trials, mechanism, objective)
@@ -368,8 +368,8 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
     Small weights are then raised: as far as the objective stays the same, and at least as far as it takes.
     """
     workload = trials.workload
-    weights = np.concatenate([_weights(group).ravel() for group in workload])
-    heaviest, apart = float(weights.max()), float(weights.min() / weights.max())
+    heaviest = max(_extreme_weight(group, np.max) for group in workload)
+    apart = min(_extreme_weight(group, np.min) for group in workload) / heaviest
     scale = 1.0 if _EXTREME < heaviest < 1.0 / _EXTREME else heaviest
     shares = [share for share in _RAISED if apart < min(share, _FAR_APART)]
     kept: _Outcome | None = None
@@ -416,6 +416,10 @@ def _raised(workload: Workload, least: float, scale: float) -> Workload:
 def _weights(group: Group) -> NDArray[np.float64]:
     """Return the weight of each query of a group, or the one of them all."""
     return np.asarray(group.weight * (1.0 if group.query_weights is None else group.query_weights))
+
+
+def _extreme_weight(group: Group, of: Callable[[NDArray[np.float64]], np.float64]) -> float:
+    return group.weight if group.query_weights is None else float(of(_weights(group)))
 
 
 def _objective(plan: Plan, workload: Workload, objective: str) -> float:

@@ -95,10 +95,15 @@ def assemble(
             # the structured block stands last; the blocks before it have no row weights of their own
             multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
         variance: float | None = None
+        made: list[dict[tuple[str, ...], Block]] = [{} for _ in pieces]  # many marginals have few blocks
         for marginal in sub.marginals:
-            blocks = tuple(
-                [Block(tuple([marginal[axis] for axis in axes]), matrix) for axes, matrix in pieces]
-            )
+            own = []
+            for (places, matrix), same in zip(pieces, made, strict=True):
+                names = tuple([marginal[axis] for axis in places])
+                if names not in same:
+                    same[names] = Block(names, matrix)
+                own.append(same[names])
+            blocks = tuple(own)
             if variance is None:
                 variance = noise.variance(Part(marginal, blocks, 1.0, multipliers), share)
             parts.append(Part(marginal, blocks, variance, multipliers))

@@ -83,6 +83,9 @@ def joint_pairs(workload: Workload) -> list[Names]:
     >>> joint_pairs(mdp.Workload(domain, mdp.kway(1, "prefix"), mdp.pairwise("abs", attributes=["a", "c"])))
     [('a', 'c')]
     """
+    # a dense group with summands is a sum of few products
+    if not any(isinstance(group, DenseGroup) and not group.summands for group in workload):
+        return []
     groups: dict[Names, list[Group]] = defaultdict(list)
     for group in workload:
         large = group.queries * math.prod(group.sizes) > LIMITS.written_entries
@@ -90,7 +93,6 @@ def joint_pairs(workload: Workload) -> list[Names]:
             return []  # its queries would be written out
         if len(group.attributes) == 2:
             groups[group.attributes].append(group)
-    # a dense group with summands is a sum of few products
     pairs = [
         pair
         for pair, own in groups.items()

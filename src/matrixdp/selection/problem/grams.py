@@ -198,7 +198,7 @@ class QueryGram(Gram):
     @property
     def total_only(self) -> bool:
         """Whether the total is asked once."""
-        return self.key == Total().key(self.size)
+        return type(self.predicates) is Total
 
     @property
     def asked(self) -> tuple[Predicates]:

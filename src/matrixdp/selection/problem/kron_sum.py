@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
@@ -172,42 +174,46 @@ class KronSum:
         >>> terms.attributes, [len(sets) for sets in terms.sets]
         (('a', 'b'), [2, 2])
         """
-        found: list[tuple[float, dict[str, Gram]]] = []
+        grams: dict[str, dict[Hashable, Gram]] = {}
+        merged: dict[tuple[tuple[str, Hashable], ...], float] = {}
         written: list[tuple[float, tuple[str, ...], WrittenQueries]] = []
         contents: dict[Hashable, WrittenQueries] = {}
         for group in groups:
+            if isinstance(group, ProductGroup) and group.query_weights is None:
+                asked = []  # there may be a million of these: no Gram matrix is made twice
+                for name, own, size in zip(group.attributes, group.predicates, group.sizes, strict=True):
+                    if not isinstance(own, Total):
+                        known, key = grams.setdefault(name, {}), own.key(size)
+                        if key not in known:
+                            known[key] = QueryGram(own, size)
+                        asked.append((name, key))
+                merged[tuple(asked)] = merged.get(tuple(asked), 0.0) + group.weight
+                continue
             terms = gram_terms(group)
             if terms is None:
-                own = _without_totals(group)
-                queries = WrittenQueries(own)
-                written.append((own.weight, own.attributes, contents.setdefault(queries.key, queries)))
-            for coefficient, grams in terms or ():
-                named = zip(group.attributes, grams, strict=True)
-                asked = {name: gram for name, gram in named if not gram.total_only}
-                found.append((group.weight * coefficient, asked))
-        names = {name for _, asked in found for name in asked}
-        attributes = domain.sort(names.union(*(own for _, own, _ in written)))
+                rest = _without_totals(group)
+                queries = WrittenQueries(rest)
+                written.append((rest.weight, rest.attributes, contents.setdefault(queries.key, queries)))
+            for coefficient, found in terms or ():
+                asked = []
+                for name, gram in zip(group.attributes, found, strict=True):
+                    if not gram.total_only:
+                        grams.setdefault(name, {}).setdefault(gram.key, gram)
+                        asked.append((name, gram.key))
+                merged[tuple(asked)] = merged.get(tuple(asked), 0.0) + group.weight * coefficient
+        attributes = domain.sort({*grams}.union(*(own for _, own, _ in written)))
         place = {name: axis for axis, name in enumerate(attributes)}
         sizes = tuple(domain[name].size for name in attributes)
-        sets: list[dict[Hashable, Gram]] = [{} for _ in attributes]
-        merged: dict[tuple[tuple[int, Hashable], ...], float] = {}
-        times = [0] * len(attributes)
-        for coefficient, asked in found:
-            keys = []
-            for name, gram in asked.items():
-                axis, key = place[name], gram.key
-                sets[axis].setdefault(key, gram)
-                times[axis] += 1
-                keys.append((axis, key))
-            merged[tuple(keys)] = merged.get(tuple(keys), 0.0) + coefficient
-        for known, size, count in zip(sets, sizes, times, strict=True):
-            if count < len(found):
+        sets = [grams.get(name, {}) for name in attributes]
+        kept = [(weight, {place[name]: key for name, key in asked}) for asked, weight in merged.items()]
+        times = Counter(chain.from_iterable(asked for _, asked in kept))
+        for axis, (known, size) in enumerate(zip(sets, sizes, strict=True)):
+            if times[axis] < len(kept):
                 total = QueryGram(Total(), size)
                 known.setdefault(total.key, total)
         rows = [
             Rows(weight, tuple(place[name] for name in names), queries) for weight, names, queries in written
         ]
-        kept = [(weight, dict(keys)) for keys, weight in merged.items()]
         return cls(attributes, sizes, sets, kept, rows, counted=domain.counted(attributes))
 
     def with_pairs(self) -> KronSum:

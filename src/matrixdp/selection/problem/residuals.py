@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
+from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -220,9 +221,10 @@ def split_workload(workload: Workload, pair: bool = False, undivided: str | None
             free[type_] |= sizes[type_] > 1
 
     classes: dict[Hashable, list[tuple[int, ...]]] = {}
-    for marginal in sorted({*products, *rows}, key=lambda one: (len(one), one)):
-        parts = (_signed(products, marginal), _signed(rows, marginal), _signed(couplings, marginal))
-        classes.setdefault((tuple([types[axis] for axis in marginal]), *parts), []).append(marginal)
+    signed, told = _signer(), [found for found in (products, rows, couplings) if found]
+    for marginal in sorted(sorted({*products, *rows}), key=len):
+        parts = [signed(found.get(marginal)) for found in told]
+        classes.setdefault((*[types[axis] for axis in marginal], *parts), []).append(marginal)
 
     def sub_workload(marginals: Sequence[tuple[int, ...]]) -> SubWorkload:
         first = marginals[0]
@@ -266,9 +268,19 @@ def _with_totals(whole: KronSum, axis: int) -> KronSum:
     return KronSum(whole.attributes, whole.sizes, sets, terms, rows)
 
 
-def _signed(found: Mapping[tuple[int, ...], Mapping[Any, float]], marginal: tuple[int, ...]) -> Hashable:
-    """Return what is found on a marginal as one value, weights to twelve digits."""
-    return tuple(sorted([(*key, _rounded(weight)) for key, weight in found.get(marginal, {}).items()]))
+def _signer() -> Callable[[Mapping[Any, float] | None], int]:
+    """Return a function that gives what is found on a marginal a number, weights to twelve digits."""
+    numbers: dict[Hashable, int] = {}
+    known: dict[Hashable, int] = {}
+
+    def signed(found: Mapping[Any, float] | None) -> int:
+        items = tuple(found.items()) if found else ()
+        if items not in known:
+            own = tuple(sorted([(*key, _rounded(weight)) for key, weight in items]))
+            known[items] = numbers.setdefault(own, len(numbers))
+        return known[items]
+
+    return signed
 
 
 def _spread_products(
@@ -281,8 +293,8 @@ def _spread_products(
     """Return what every marginal gets of the products, and the terms without a piece on it of their own."""
 
     @lru_cache(None)
-    def subsets(own: tuple[int, ...]) -> list[tuple[tuple[int, ...], _Term, bool]]:
-        """Return the positions that a term of these slots can keep, its pieces there, and if they couple."""
+    def subsets(own: tuple[int, ...]) -> list[tuple[Callable[[Any], Any], _Term, bool]]:
+        """Return what picks the axes that a term of these slots can keep, its pieces, and if they couple."""
         grams = [slots[slot].gram for slot in own]
         needed = [i for i, slot in enumerate(own) if slots[slot].type == always]
         # a kept attribute whose Gram is b 11' has no piece: only its total is asked
@@ -292,20 +304,25 @@ def _spread_products(
             if not gram.flat and (gram.symmetric is None or (gram.symmetric[0] > 0 and gram.size > 1))
         ]
         coupling = {i for i, gram in enumerate(grams) if gram.coupling}
-        found = []
+        found: list[tuple[Callable[[Any], Any], _Term, bool]] = []
         for positions in _subsets(sorted({*keepable, *coupling}), needed):
             kept = tuple(own[i] for i in positions)
             contracted = tuple(sorted(s for i, s in enumerate(own) if i not in positions))
-            found.append((positions, (kept, contracted), not coupling.isdisjoint(positions)))
+            start = sum(positions[:1])
+            few = itemgetter(slice(start, start + len(positions)))  # of one axis too a tuple
+            pick = few if len(positions) < 2 else itemgetter(*positions)
+            found.append((pick, (kept, contracted), not coupling.isdisjoint(positions)))
         return found
 
     products: _Found = {}
     couplings: _Found = {}
     for weight, asked in whole.terms:
         axes = tuple(asked)
-        for positions, term, coupled in subsets(tuple([numbers[types[i], key] for i, key in asked.items()])):
-            found = couplings if coupled else products
-            terms = found.setdefault(tuple([axes[i] for i in positions]), {})
+        for pick, term, coupled in subsets(tuple([numbers[types[i], key] for i, key in asked.items()])):
+            found, marginal = couplings if coupled else products, pick(axes)
+            terms = found.get(marginal)
+            if terms is None:
+                terms = found[marginal] = {}
             terms[term] = terms.get(term, 0.0) + weight
     return products, couplings
 
