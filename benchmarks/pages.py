@@ -223,9 +223,9 @@ def _runs(parts: list[dict[str, Any]]) -> list[str]:
         *[f"{line}.\n" for line in machines],
         *table(["part", "date", "processor seconds", "peak memory", ""], rows, left=2),
         "",
-        f"All parts{' but ' + ', '.join(apart) if apart else ''} took {spent / 60:,.0f} minutes of processor "
-        "time, two of them at a time but for those that are about seconds on the clock."
-        + (f" By name alone (`--only`), for its length: {', '.join(apart)}." if apart else ""),
+        f"The run took {spent / 60:,.0f} minutes of processor time. Two parts ran at a time; parts that "
+        "measure seconds on the clock ran alone."
+        + (f" Too long for it, and run only by name (`--only`): {', '.join(apart)}." if apart else ""),
     ]
 
 
