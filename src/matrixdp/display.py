@@ -74,7 +74,7 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 
 def rounded(value: float, decimals: int) -> str:
-    """Return a number with so many digits after the point, or before it where negative; never minus zero.
+    """Return a number rounded to `decimals` digits after the point, before it if negative; never minus zero.
 
     Examples
     --------

@@ -252,7 +252,7 @@ _MOST_CATEGORIES = 500
 _MOST_INTEGERS, _FEW_INTEGERS = 120, 12
 _LONGEST_CATEGORY = 60
 _BINS = 40
-#: Of so many records, a column with so large a share of different values names them.
+#: From this many records on, a column with this share of distinct values identifies records.
 _NAMED_RECORDS, _NAMED_SHARE = 20, 0.9
 _WIDTHS = sorted(unit * 10.0**power for power, unit in product(range(-9, 16), (1, 2, 5)))
 

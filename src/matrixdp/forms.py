@@ -239,7 +239,7 @@ def number(expected: str, above: float = -math.inf) -> Accepted[float]:
 
 
 def text(expected: str, most: int | None = None) -> Accepted[str]:
-    """Return the form of text that is not empty, and has at most so many characters."""
+    """Return the form of text that is not empty, and has at most `most` characters."""
 
     def accept(written: object) -> str | None:
         good = isinstance(written, str) and written.strip() and is_unicode(written)

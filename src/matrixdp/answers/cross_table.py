@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 MOST_COLUMNS = 12
 """An attribute with more values does not stand in the columns unless it is asked for."""
 MAX_CELLS = 100_000
-"""A cross table has at most so many figures, totals included."""
+"""A cross table has at most this many figures, totals included."""
 _MOST_DEFAULT = 3
 _MOST_ENTRIES = 4_000_000
 

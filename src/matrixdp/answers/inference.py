@@ -95,7 +95,7 @@ class Inference:
         return self.noise.largest_quantile(self.confidence)
 
     def joint_multiplier(self, count: int) -> float:
-        """Return the same for so many intervals that hold together, whatever their covariances.
+        """Return the multiplier at which several intervals hold together, whatever their covariances.
 
         By the inequality of Sidak where all combinations are normal, else by that of Bonferroni.
         """

@@ -469,7 +469,7 @@ class Estimated:
 
     @classmethod
     def within(cls, estimate: float, stddev: float, multiplier: float) -> Self:
-        """Return an estimate with an interval of so many standard errors to either side."""
+        """Return an estimate with an interval of `multiplier` standard errors to either side."""
         half = multiplier * stddev
         return cls(estimate, stddev, estimate - half, estimate + half)
 

@@ -35,8 +35,8 @@ _WEIGHED, _WEIGHED_TOGETHER = 2.5, 12.0
 #: Fitted to a pair of 2,300 cells that does not factor.
 _JOINT_SECONDS_A_CUBE = 5.0e-9
 #: Fitted to few selections: rounds of balancing for targets; searches under Laplace noise for one attribute,
-#: by its size, with others and alone, and for one pair of marginals that is tried together, of at most
-#: so many marginals.
+#: by its size, with others and alone, and for one pair of marginals that is tried together; the most
+#: marginals of which pairs are tried.
 _ROUNDS = 20
 _SEARCH_SECONDS_A_VALUE, _ALONE_SECONDS_A_SQUARE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 5e-6, 0.05, 40
 
@@ -245,7 +245,7 @@ def _of_attributes(domain: Domain, asked: Workload, searched: bool, long: bool) 
 
 
 def _coarser(attribute: Attribute, most: int) -> tuple[str, int]:
-    """Return how an attribute is written with at most so many values, and how many it has then."""
+    """Return how to write an attribute with at most `most` values, and how many it then has."""
     if isinstance(attribute, Integers | Coded):
         low = attribute.minimum if isinstance(attribute, Integers) else 0
         width = next(step for step in _STEPS if -(-attribute.size // step) <= most)

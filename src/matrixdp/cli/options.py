@@ -36,7 +36,7 @@ PictureOption = Annotated[
 DatabaseTable = Annotated[str | None, Option(help="The table of a database.")]
 
 
-#: From so many values on, an attribute of which a sum or a mean is asked should be an amount.
+#: From this many values on, an attribute with a sum or a mean should be an amount.
 _MANY_VALUES = 1_000
 
 

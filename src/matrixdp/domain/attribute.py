@@ -396,7 +396,7 @@ NO_CODEBOOK = Codebook()
 """The code book that says nothing."""
 
 
-#: Every value is listed, or written out, of attributes of at most so many.
+#: The most values of an attribute whose values are all listed or written out.
 _MOST_LISTED = 20_000_000
 
 

@@ -408,7 +408,7 @@ class DatesForm(AttributeForm):
 @final
 @record
 class CodedForm(AttributeForm):
-    """Codes from 0 on, so many as the size says."""
+    """Codes from 0 to the size less 1."""
 
     size: int = key(_INTEGER)
     type: str = key(_OF_CODES, default="integer")

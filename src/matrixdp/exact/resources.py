@@ -24,7 +24,7 @@ MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
 _SHARE = 0.8
 #: The memory of a machine that does not tell: Windows has neither module nor call.
 _UNTOLD = 8e9
-#: Solving for n cells takes about so many matrices of n x n, the workspace of LAPACK included: 9 to 10.2 were
+#: Solving for n cells takes about this many matrices of n x n, LAPACK's workspace included: 9 to 10.2 were
 #: measured for 4,096 to 8,500 cells.
 _MATRICES = 10
 _SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) ?([KMGT])(i?)B", re.ASCII)
@@ -74,7 +74,7 @@ def _machine_limit() -> float:
 
 
 def matrix_bytes(cells: int) -> float:
-    """Return about how many bytes it takes to solve a problem of so many cells."""
+    """Return about how many bytes it takes to solve a problem of this many cells."""
     return 8.0 * _MATRICES * float(cells) ** 2
 
 
@@ -109,7 +109,7 @@ def check_matrices(names: Sequence[str], cells: int, most: float = math.inf) -> 
 
 #: Matrices of at least this many columns gain from several threads.
 THREADED_CELLS = 1_000
-#: And so many do on a busy machine too.
+#: Matrices of at least this many columns gain even on a busy machine.
 ALWAYS_THREADED_CELLS = 4_000
 #: The processor time of this process, and the clock, when it began to count.
 _BEGUN = time.process_time(), time.monotonic()
@@ -139,8 +139,8 @@ def processors() -> int:
 def blas_threads(cells: int) -> AbstractContextManager[object]:
     """Return a context with one BLAS thread for each processor where matrices are large.
 
-    Where the environment limits the threads of the library, there are no more. Threads that wait for a busy
-    processor spin: but for the largest matrices there are only as many as processors are idle.
+    The environment's limits on threads hold. Threads that wait for a busy processor spin, so only the largest
+    matrices get more threads than processors are idle.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def blas_threads(cells: int) -> AbstractContextManager[object]:
 
 
 def _idle() -> int:
-    """Return how many processors other processes leave, by the load of the last minute, if it is told."""
+    """Return how many processors other processes leave idle, by the last minute's load where it is known."""
     every = os.cpu_count() or 1
     try:
         load = os.getloadavg()[0]

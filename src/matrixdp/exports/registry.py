@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Write = Callable[["Release", Sequence["PublishedTable"], Path], None]
 
-#: A folder gets at most so many tables.
+#: A folder gets at most this many tables.
 _MOST_TABLES = 10_000
 
 

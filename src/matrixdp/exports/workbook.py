@@ -99,7 +99,7 @@ class _Looks:
         return self._made(bold=bold, indent=indent)
 
     def figure(self, decimals: int | None, letter: str = "", bold: bool = False) -> Any:
-        """Return the format of a figure with so many digits behind the point, and its letter behind it."""
+        """Return the format of a figure with `decimals` digits after the point, followed by its letter."""
         digits = "General" if decimals is None else "#,##0" + ("." + "0" * decimals if decimals > 0 else "")
         number = f'{digits}" {letter}"' if letter else digits
         return self._made(num_format=number, align="right", bold=bold)

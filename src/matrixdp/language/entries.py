@@ -424,7 +424,7 @@ class DenseEntry(MergedEntry):
         return self.merged(domain, attributes, queries.MatrixRows(matrix.reshape(rows, columns)), "dense")
 
 
-# Entries that stand for every combination of so many attributes: marginals and k-way products.
+# Entries that stand for every combination of k attributes: marginals and k-way products.
 
 Chosen = tuple[Axis, ...]
 """Attributes to combine, in domain order."""
@@ -489,7 +489,7 @@ class _Combinations(Entry):
         return self.weighted(groups)
 
     def combined(self, domain: Domain, numbers: Mapping[int, int]) -> list[Chosen]:
-        """Return every combination of so many attributes; numbers are given by their places in the entry."""
+        """Return every combination of k attributes, for the numbers k given by their places in the entry."""
         attributes, main = _narrowed(domain, self.attributes), self.main_key()
         for position, many in numbers.items():
             if many > len(attributes):
@@ -554,7 +554,7 @@ class MarginalsEntry(_Combinations):
 @entry_form
 @record
 class KwayEntry(_Combinations):
-    """Products of predicate sets on every so many attributes."""
+    """Products of predicate sets on every combination of k attributes."""
 
     numbers: tuple[int, ...] = key(
         AnyOf((_ONE,), ListOf(_NUMBER, "a number of attributes, or a list of at least one", least=1)),

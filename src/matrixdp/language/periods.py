@@ -64,7 +64,7 @@ def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
 
 
 def queries_known(groups: Iterable[Group], attribute: Attribute, periods: int) -> int:
-    """Return how many queries are known when so many periods are over.
+    """Return how many queries are known when the first `periods` periods are over.
 
     Examples
     --------

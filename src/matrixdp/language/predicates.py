@@ -415,7 +415,7 @@ def _called(attribute: Attribute, name: str) -> int | None:
 @keyed_predicates
 @record
 class SlidingForm(KeyedPredicates):
-    """The range of so many values up to each value that has as many behind it."""
+    """The range of the last k values up to each value from the k-th on."""
 
     sample = "{sliding: k}"
     sliding: int = key(forms.whole("an integer of at least 1, the number of values", least=1))
@@ -435,7 +435,7 @@ class SlidingForm(KeyedPredicates):
 @keyed_predicates
 @record
 class ChangeForm(KeyedPredicates):
-    """Each value less the one so many values before."""
+    """Each value less the one k values before."""
 
     sample = "{change: k}"
     change: int = key(forms.whole("an integer of at least 1, how many values back", least=1))

@@ -195,7 +195,7 @@ def calibrate(
 
 
 def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> None:
-    """Refuse noise so small that answers about so many records would leave 62-bit integers.
+    """Reject noise so small that answers about `records` records would leave 62-bit integers.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> Non
 
 
 def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
-    """Refuse noise so small that counts of so many records, times an entry, would leave 62-bit integers.
+    """Reject noise so small that counts of `records` records, times `entry`, would leave 62-bit integers.
 
     Raises
     ------
@@ -358,7 +358,7 @@ class OutOfDomainCounts:
 
 
 def counts_cost(scale: NoiseScale, number: int) -> Cost:
-    """Return the exact cost of one record in so many counts with noise of a scale, or a bound just above it.
+    """Return the exact cost of one record in `number` counts with noise of a scale, or a bound just above it.
 
     Examples
     --------
@@ -372,12 +372,12 @@ def counts_cost(scale: NoiseScale, number: int) -> Cost:
 
 
 def count_scale(number: int, allowed: Cost, max_records: int = DEFAULT_MAX_RECORDS) -> NoiseScale:
-    """Return the least noise, to about 2^-40, at which so many counts together cost at most what is allowed.
+    """Return the least noise, to about 2^-40, at which `number` counts together cost at most what is allowed.
 
     Raises
     ------
     PrivacyError
-        If there is none for which answers about so many records stay in range.
+        If answers about `max_records` records would leave 62-bit integers.
 
     Examples
     --------
@@ -481,7 +481,7 @@ class Periods:
                 raise PrivacyError(f"{found}; expected a strategy that was selected for a series")
 
     def due(self, part: Part, through: int) -> NDArray[np.bool_]:
-        """Return which rows of a part, flat, end at periods after those measured, up to so many."""
+        """Return which rows of a part, flat, end at periods after those measured, up to period `through`."""
         axis = self._axis(part)
         assert axis is not None  # as checked
         ends = np.arange(part.shape[axis])
@@ -907,7 +907,7 @@ def _noisy_answers(
         if subset == OUT_OF_DOMAIN:
             outside = counts
             continue
-        # records with amounts are divided among cells, and counted in integers of which each is so many
+        # records with amounts are divided among cells, and counted in integers of which each is `weight`
         weight = plan.domain.weight(subset)
         bound = max_records
         while int(counts.sum()) > bound * weight:

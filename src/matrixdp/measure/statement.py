@@ -356,14 +356,14 @@ def _over_time(unit: Unit) -> Iterator[Clause]:
     """Yield what the promise assumes of the tables of a series: see docs/privacy.md, theorem 7."""
     yield Clause(
         "fixed-periods",
-        "The period of a record does not change once it was in a table of the series. A record may come "
-        "late, change otherwise, or vanish: it counts in what is measured while it is in the table.",
+        "Once a record has been in a table of the series, its period does not change. A record may be added "
+        "late, change in other ways, or be deleted: it counts in what is measured while it is in the table.",
     )
     if unit.id is not None:
         yield Clause(
             "first-records-stay",
-            "The first records of each person in the order of the table stay the first: tables of the "
-            "series grow at their end.",
+            "The first records of each person, in the order of the table, stay the first: new records are "
+            "added at the end of the table.",
         )
 
 

@@ -28,7 +28,7 @@ Mask = NDArray[np.bool_]
 Box = Mapping[str, Mask]
 """For each free attribute of an impossible combination which of its values are part of it."""
 
-#: Impossible combinations, written over attributes that do not follow from others, are at most so many.
+#: The most impossible combinations, written over attributes that do not follow from others.
 MAX_BOXES = 10_000
 #: How far, relative to the total, published counts may be from one another.
 _AGREE = 1e-9
@@ -36,7 +36,7 @@ _AGREE = 1e-9
 _KEPT = 1e-6
 #: Cells that are drawn for one component before it is said that every cell is impossible.
 _DRAWS = 10_000
-#: A mixture that has published tables of several attributes has at most so many components.
+#: The most components of a mixture that has published tables of several attributes.
 MAX_COMPONENTS = 200_000
 #: Newton's steps for one table, sweeps over all, and how near, relative to the total, counts must come.
 _STEPS, _SWEEPS, _NEAR = 200, 500, 1e-9

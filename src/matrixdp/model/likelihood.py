@@ -34,7 +34,7 @@ Real = TypeVar("Real", np.float32, np.float64)
 _ROUNDING = 1e-12
 #: The least total that a model is of: above 0, for shares of it, and far below what noise tells from 0.
 _LEAST_TOTAL = 1e-9
-#: Tails are looked at so far, in standard deviations, and at so many points.
+#: How far out tails are evaluated, in standard deviations, and at how many points.
 _FAR, _POINTS = 40.0, 401
 #: Standard deviations that a loss may lie above the average of the true table's.
 _DEVIATIONS = 3.0
@@ -489,7 +489,7 @@ class Evidence:
 
         The loss z'Pz / 2 of the true table, P a projection of rank r, is r / 2 on average. Gaussian:
         chi-square with r degrees of freedom, and P(chi2 >= r + 2 sqrt(r t) + 2 t) <= exp(-t). Heavier noise:
-        the same with the deviation and the tail so many times as wide.
+        the same with the deviation and the tail wider by the factor `wider`.
         """
         degrees = np.array([part.degrees for part in self.parts], dtype=np.float64)
         wider = 1.0 + self.kurtosis / 2.0

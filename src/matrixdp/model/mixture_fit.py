@@ -30,12 +30,12 @@ _LADDER = ((10, 1000), (100, 1200), (200, 1600), (400, 2000), (800, 3000))
 _RATE, _MOMENTUM, _SQUARES, _TINY = 0.1, 0.9, 0.99, 1e-8
 #: The smallest parts, with at most this share of all cells and half of a step's, take part in every step.
 _ALWAYS = 0.1
-#: A step looks at about so many cells.
+#: A step looks at about this many cells.
 _CELLS_A_STEP = 60_000
 #: Added to shares before their logarithm is taken, over the number of values.
 _LEAST_SHARE = 1e-3
-#: A fit has at most so many rounds of steps, and another only where the last one left at most this share of
-#: what is above the limit.
+#: The most rounds of steps of a fit; another round follows only where the last one left at most this share
+#: of what is above the limit.
 _ROUNDS, _GAIN = 8, 0.75
 
 
@@ -72,7 +72,7 @@ class Bundle:
     slope: Callable[[Single], Single]
 
     def descend(self, shares: Sequence[Single], gradients: Sequence[Single], times: float) -> None:
-        """Add share times gradient, so many times, to those of the weights and of each attribute."""
+        """Add `times` times share times gradient to the gradients of the weights and of each attribute."""
         left = khatri_rao([shares[place] for place in self.left], shares[0])
         right = [_columns([shares[place] for place in own]) for own in self.right]
         columns = right[0] if len(right) == 1 else np.concatenate(right, axis=1)

@@ -37,8 +37,7 @@ _FEW_SWEEPS = 20
 #: little.
 _LEAST_SHARE = 1e-6
 _LARGER_SHARES = (0.01, 0.1, 0.5)
-#: The table of attributes that impossible combinations link has at most so many cells, and is fitted in so
-#: many sweeps.
+#: The most cells of the table of attributes that impossible combinations link, and sweeps of its fit.
 MAX_LINKED, _LINKED_SWEEPS = 5_000_000, 2000
 #: How far, relative to the total, published sums may be missed.
 _KEPT = 1e-6

@@ -109,7 +109,7 @@ def round_exactly(
 LARGEST_SCALE = 1 << 20
 
 CHUNK = 1 << 15
-#: From so many chunks on they are drawn by at most so many threads.
+#: From `_MOST_ALONE` chunks on, at most `THREADS` threads draw them.
 _MOST_ALONE, THREADS = 8, 2
 #: The places, words and signs of samples of a chunk that the filter does not decide.
 _Left = tuple[list[int], list[int], list[bool]]

@@ -176,8 +176,8 @@ class Noise(ABC):
     def cost(self, budget: Budget) -> Cost:
         """Return the largest cost that a budget allows, as it adds up: for one record that moves.
 
-        Answers move at most so many times as far as there are records that can move: those of one person,
-        and under ``replace`` twice as many, those that go and those that come. What each of these two costs
+        Answers move at most in proportion to the records that can move: those of one person, and under
+        ``replace`` twice as many, those that go and those that come. What each of these two costs
         is half of how far both together move the answers, to the power of the norm.
 
         Raises

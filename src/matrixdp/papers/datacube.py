@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 Members = tuple[str, ...]
 
 _SEARCHES = ("bounded", "once")
-#: Which of so many to measure is searched in seconds.
+#: The most asked marginals: a search for which of them to measure takes seconds.
 MAX_ASKED_MARGINALS = 4_096
 #: Pairs of a candidate and an asked marginal, up to which every subset of the attributes is a candidate;
 #: beyond, only the asked marginals themselves are.

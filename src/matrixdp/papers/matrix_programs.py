@@ -37,7 +37,8 @@ _GAP = 1e-6
 _WEIGHT, _GROWTH, _EASE, _LEFT = 0.05, 1.6, 0.5, 1e-6
 #: For rotations, which keep their rank from the start.
 _ROTATION_WEIGHT = 2.0
-#: Programs solved from one start at most; once the rank was kept, so many may gain less than this.
+#: The most programs solved from one start; how many may gain less than a share once the rank is kept; that
+#: share.
 _PROGRAMS, _PATIENCE, _GAINED = 40, 6, 1e-3
 
 
@@ -115,7 +116,7 @@ def least_l2_error(gram: Array) -> Array:
 
 
 def least_error(gram: Array, start: Array) -> Array:
-    """Return a strategy of small error among those of L1 sensitivity 1 with so many queries, shape (m, n).
+    """Return a strategy of small error with as many queries as the start and L1 sensitivity 1, shape (m, n).
 
     The program is semidefinite but for the rank of a matrix, which convex iteration gives it: the matrix is
     charged for its projection onto the eigenvectors that it should not have, which are found anew each time.
@@ -296,7 +297,7 @@ def error_factor(gram: Array, noise: Noise, options: MinError | None = None) -> 
 
 
 def _starts(gram: Array, noise: Noise, given: MinError) -> Iterator[Array]:
-    """Yield strategies with so many queries; queries beyond those of a root are random and small."""
+    """Yield strategies to start from; queries beyond those of a root are random and small."""
     random = generator(given.seed)
     size = len(gram)
     rows = given.rows or size

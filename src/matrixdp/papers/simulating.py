@@ -37,7 +37,7 @@ def simulated(
     simulations: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Simulation:
-    """Return the errors of answers that are drawn so many times, shape (queries,) each."""
+    """Return the errors of answers that are drawn repeatedly, shape (queries,) each."""
     squares = np.zeros(len(exact))
     means: list[float] = []
     for run in range(simulations):

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 #: Of classes of figures, the least first.
 CLASSES = ("#dbe9f6", "#a6cbe8", "#60a4d4", "#2474b4", "#0a4580")
-#: The most vertices of an outline are so many parts of the whole map apart.
+#: Outlines are thinned to steps of the map's size over this.
 _PARTS = 2_000
 _LISTED = 10
 #: Coordinates beyond these, and maps that are smaller, cannot be drawn.

@@ -48,7 +48,8 @@ Loss = Callable[[Array], tuple[float, Array]]
 
 #: Common unknowns, and numbers in all of the matrices among them, up to which tables are combined.
 MAX_COMMON, MAX_ENTRIES = 4_096, 80_000_000
-#: Attributes of more values count as one unknown where all tables measure their values alike, up to so many.
+#: Attributes of more values count as one unknown where all tables measure their values alike, up to
+#: this many attributes.
 FEW_VALUES, MAX_WHOLE = 4, 8
 #: Eigenvalues of sums of projections below this are rounding errors.
 _DROPPED = 1e-9
@@ -545,7 +546,7 @@ def _whole(tables: Sequence[TableAnalysis]) -> frozenset[str]:
 
 
 def _inverse(covariance: Array, counts: Sequence[int], ranks: Sequence[int]) -> Array:
-    """Return the pseudo-inverse of a covariance of known ranks within subsets of so many unknowns."""
+    """Return the pseudo-inverse of a covariance, from the unknowns and the rank of each subset."""
     # one scale for each subset: what a table does not determine stays orthogonal to what it does
     parts = np.split(covariance.diagonal(), np.cumsum(counts)[:-1])
     scale = [math.sqrt(own.mean()) if rank else 1.0 for own, rank in zip(parts, ranks, strict=True)]

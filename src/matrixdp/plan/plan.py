@@ -28,7 +28,7 @@ MAX_COVARIANCE_ENTRIES = 25_000_000
 COMPRESSED_QUERIES = 1_000_000
 #: Predicates of one attribute are written out for that up to this many entries.
 _MOST_ENTRIES = 50_000_000
-#: Figures that agree to so many digits are equal but for rounding.
+#: Figures that agree to this many digits are equal up to rounding.
 _DIGITS = 11
 
 

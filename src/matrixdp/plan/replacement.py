@@ -23,7 +23,7 @@ Moves = tuple[NDArray[np.object_], NDArray[np.object_]]
 Factor = tuple[tuple[str, ...], Integers | None, int]
 """Attributes, the overlaps of their columns or None, and the largest sum of |entry|^power over a column."""
 
-#: Tables that are enumerated hold at most so many integers.
+#: Tables that are enumerated hold at most this many integers.
 _MOST_ENUMERATED = 2**22
 #: Larger sums of products might leave 64 bits.
 _LARGEST = 2**60

@@ -525,7 +525,7 @@ class Crossed(Rows):
     ------
     TooLargeError
         If the queries over the cells are more than `MAX_EXPLICIT_ENTRIES` numbers, and are not sums of
-        products that need not be written out; or if there are more than so many queries.
+        products that need not be written out; or if there are more queries than that.
 
     References
     ----------

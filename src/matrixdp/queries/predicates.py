@@ -35,7 +35,7 @@ MAX_EXPLICIT_ENTRIES = 200_000_000
 
 
 def check_entries(what: str, queries: int, cells: int) -> None:
-    """Check that so many queries over so many cells may be written out."""
+    """Raise TooLargeError if this many queries over this many cells cannot be written out."""
     if queries * cells > MAX_EXPLICIT_ENTRIES:
         raise TooLargeError(
             f"{what}: {queries} queries over {cells} cells; the limit is {MAX_EXPLICIT_ENTRIES} entries. "

@@ -134,7 +134,7 @@ def _kind(matrix: MeasuredMatrix) -> str:
 
 #: What noise alone exceeds with this probability at most is taken for more than noise.
 _CHANCE = 1e-4
-#: Groups of more queries are not looked at, nor any after so many queries of all groups.
+#: The most queries of a group that is looked at, and of all such groups together.
 _QUERIES, _QUERIES_OF_ALL = 10_000, 200_000
 _NAMED = 3
 _ADVICE = "check the domain against the values and the spelling in the table"

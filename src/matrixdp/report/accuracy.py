@@ -170,7 +170,7 @@ def _least_of_all(
 
 
 def first_places(workload: Workload, most: int) -> list[int]:
-    """Return the places of groups, at most so many: the first of every entry before the second of any."""
+    """Return the places of at most `most` groups: the first of every entry before the second of any."""
     turns = chain.from_iterable(zip_longest(*workload.places))
     return sorted([place for place in turns if place is not None][:most])
 

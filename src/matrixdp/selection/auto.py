@@ -190,7 +190,7 @@ class _Search:
         for rule in RULES[self.trials.noise.norm]:
             status, why = rule.refusal(self.trials.facts)
             if not status and rule.gap and self.gap <= (enough := float(getattr(LIMITS, rule.gap))):
-                status, why = "skipped", f"what was found is within {100 * enough:.2g}% of the lower bound"
+                status, why = "skipped", f"the best so far is within {100 * enough:.2g}% of the lower bound"
             if status:
                 self.note(rule.mechanism, status, why)
             elif rule.gain is None:
@@ -395,8 +395,8 @@ def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
             certificate = with_bound(Certificate(loss, None, certificate.scope), bound)
         kept = (plan, certificate), chosen, reason, candidates
     if kept is None:
-        told = f"queries that are lost beside others ({lost})"
-        expected = "weights and entries that are less far apart"
+        told = f"weights or entries so far apart that queries are lost to rounding ({lost})"
+        expected = "weights and entries that are closer together"
         raise WorkloadError.at(("workload",), told, expected, code="out-of-range")
     return kept
 

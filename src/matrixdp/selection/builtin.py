@@ -53,7 +53,7 @@ class PIdentityOptions(SearchOptions):
 
     restarts: int = option(0, "random starts under Laplace noise; 0 leaves them to the size of the problem")
     p: int = option(0, "rows of p-Identity strategies beside the identity; 0 tries several numbers")
-    cells_per_row: int = option(0, "p as a share: a row for so many cells (McKenna et al.: 16); 0 as `p`")
+    cells_per_row: int = option(0, "p as a share: a row for this many cells (McKenna et al.: 16); 0 as `p`")
 
     @property
     def rows(self) -> Rows:

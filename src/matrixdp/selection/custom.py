@@ -62,11 +62,11 @@ GIVEN = "given"
 """What strategies that were given, not selected, have instead of a mechanism."""
 
 Array = NDArray[np.float64]
-#: A common denominator is sought for at most so many different numbers of a matrix.
+#: A common denominator is sought for at most this many different numbers of a matrix.
 _MOST_NUMBERS = 4_096
 #: The most entries of a strategy that is given.
 MAX_GIVEN_ENTRIES = 50_000_000
-#: Several parts are one matrix up to so many cells.
+#: Several parts are one matrix up to this many cells.
 MAX_STACKED_CELLS = 2_048
 
 

@@ -37,7 +37,7 @@ class PartMethod:
     cells : int
         Of the largest table that is solved at once.
     matrix : int
-        The largest matrix that is decomposed at each step has at most so many rows: time grows with the cube.
+        The number of rows, at most, of the largest matrix decomposed at each step; time grows with its cube.
         0 for closed forms and chains.
     method : str
         How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum;
@@ -67,7 +67,7 @@ class Explanation:
     ----------
     noise : str
     candidates : tuple of Candidate
-        In the order in which they are tried; of a strategy that was selected, the chosen one first.
+        In the order in which they are tried; after selection, the chosen one first.
     parts : tuple of PartMethod
         One for each class of marginals of the decomposition, where that is among the candidates; under
         Laplace noise, of the whole table and of attributes, where their strategies are searched.

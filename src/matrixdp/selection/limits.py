@@ -111,11 +111,11 @@ class Limits:
     #: Values of an attribute, and cells, up to which bases of such a product are optimized.
     max_axis_values: int = 1_000
     max_free_cells: int = 250_000
-    #: A sum of few products: on so many attributes, of so many terms. Weights of more are written out.
+    #: A sum of few products has at most this many attributes and terms. Weights of more are written out.
     max_few_axes: int = 3
     few_terms: int = 4
-    #: Laplace: tables of so many cells (or told apart by queries), and of so few queries, are searched whole,
-    #: and random starts are tried by default.
+    #: Laplace: tables of at most this many cells (or cells that queries tell apart), or with at most this
+    #: many queries, are searched whole, with random starts by default.
     searched_cells: int = 400
     max_searched_queries: int = 64
     #: With few values all searches are fast: one attribute is searched in several ways, explicit queries by

@@ -32,7 +32,7 @@ Progress = Callable[[str, float | None], None]
 #: What a group weighs at least, as a share of the heaviest, lest solvers lose it; a factor of the whole group
 #: above the other takes too much from the lower bound.
 _TOLD_APART, _MOST_RAISED = 1e-13, 1e-3
-#: Without a bound it stops where so many reweightings have gained less than this.
+#: Without a bound it stops where the last `_PATIENCE` reweightings together gained less than this share.
 _PATIENCE = 12
 _GAIN = 5e-3
 

@@ -175,7 +175,7 @@ class Rule:
         `SIZES` up to which it is compared, beside the limits of the mechanism itself: names of `Limits`, or
         numbers.
     gap : str
-        It is left out where what was found before is proved within this limit of the lower bound.
+        It is left out where the best strategy so far is proved within this limit of the lower bound.
     alone : str
         Why nothing else is tried where it fits; empty where others are.
     gain : float, optional
@@ -197,7 +197,7 @@ class Rule:
             return f"alone: {self.alone}"
         if self.gap:
             share = 100 * float(getattr(LIMITS, self.gap))
-            return f"unless what is found before is proved within {share:.2g}% of the lower bound"
+            return f"unless the best so far is proved within {share:.2g}% of the lower bound"
         if self.gain is not None:
             return f"if a fast trial comes within a factor of {self.gain:g} of the least error found"
         return "in any case"

@@ -142,8 +142,8 @@ class Request:
         Raises
         ------
         SourceError
-            Names those that are missing, or there twice, and nothing of the table: what stands where names of
-            columns should may be a record.
+            If a column is missing or occurs twice. The message quotes no name from the table, as its header
+            may be a record.
         """
         named = list(columns)
         listed = [column for column in named if isinstance(column, str)]
@@ -155,7 +155,8 @@ class Request:
             like = next((name for name in missing if name.strip().casefold() in near), None)
             if like is not None:
                 told += (
-                    f"; a name there differs from {like!r} in case, in spaces around it, or as it is no text"
+                    f"; a name in the table differs from {like!r} only in case or surrounding spaces, or is "
+                    "not a text"
                 )
             if listed and listed[0].startswith("#"):
                 told += "; the first name begins with '#': if that is a comment, delete its line"

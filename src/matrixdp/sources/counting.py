@@ -223,7 +223,7 @@ def _at_once(
     return found
 
 
-#: Sums of so many bits of the weights of records stay within 64 bits for 2^39 records.
+#: Weights of records are added this many bits at a time: sums stay within 64 bits for 2^39 records.
 _LIMB = 24
 
 

@@ -57,8 +57,8 @@ def read_header(file: str, wanted: Sequence[str] | None, quoted_newlines: bool) 
 def _read_head(file: str, quoted_newlines: bool) -> bytes:
     """Return the first line, and what follows it where quotes may hold line ends.
 
-    The line alone makes it reject a table. Behind a carriage return may be records, and nothing that stands
-    there decides what is said.
+    Tables are rejected for the first line alone. What follows a carriage return may be records, so no message
+    depends on it.
     """
     with opened_text(file) as data:
         head = data.read(_LONGEST) if quoted_newlines else data.readline(_LONGEST)
@@ -70,12 +70,12 @@ def _read_head(file: str, quoted_newlines: bool) -> bytes:
     if returned and rest != b"\n":
         if rest.strip(b"\r") == b"\n":
             raise _fault(file, "ends in several carriage returns", "convert it by `tr -d '\\r' < OLD > NEW`")
-        found = "has carriage returns inside, as in files whose lines end in nothing else (old Macs)"
+        found = "contains carriage returns, as in files from old Macs, whose lines end in them alone"
         raise _fault(file, found, f"{_SAVE}`tr '\\r' '\\n' < OLD > NEW`")
     if re.fullmatch(rb"(?i)sep=.\n?", names):
         raise _fault(file, "is `sep=`, which Excel alone reads", "delete it by `tail -n +2 OLD > NEW`")
     try:
-        # What is cut may end within a letter.
+        # The cut may be inside a character.
         codecs.getincrementaldecoder("utf-8")().decode(names, final=len(head) < _LONGEST)
     except UnicodeDecodeError:
         found = "is not UTF-8 (but Windows-1252, perhaps)"

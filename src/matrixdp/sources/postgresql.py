@@ -40,7 +40,7 @@ Block = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 
 def blocks(domain: Domain, subsets: Sequence[tuple[str, ...]], cells: int = _CELLS) -> list[Block]:
-    """Gather marginals into blocks of at most so many cells, unless one alone has more.
+    """Gather marginals into blocks of at most `cells` cells, unless one alone has more.
 
     Examples
     --------
@@ -281,7 +281,7 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "jit": "off",
 }
-#: The groups of one statement fit into so many kilobytes; with fewer the server writes them to disk.
+#: The groups of one statement fit into this much memory; with less the server writes them to disk.
 _ENOUGH = """
 SELECT pg_catalog.set_config('work_mem', '65536', true)
 WHERE pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) < 65536 * 1024

@@ -82,7 +82,7 @@ OPERATORS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
 
 
 def is_step(function: Function | None) -> bool:
-    """Return whether a function of one number has steps, which no error beside an estimate goes through."""
+    """Return whether a function of one number has jumps, through which no standard error can be carried."""
     return function is not None and function is not np.positive and function not in _SMOOTH.values()
 
 

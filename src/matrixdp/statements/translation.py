@@ -99,8 +99,8 @@ _ARITHMETIC = (
     "COALESCE or NULLIF with a number"
 )
 _OUTERMOST = (
-    "ROUND, FLOOR, CEIL or a CAST to integers around all arithmetic, as its steps leave no error to compute "
-    "with: `ROUND(AVG(x) + 1)`; tens are `ROUND(COUNT(*), -1)`"
+    "ROUND, FLOOR, CEIL or a CAST to integers as the outermost step, since no standard error follows from a "
+    "rounded figure: `ROUND(AVG(x) + 1)`; `ROUND(COUNT(*), -1)` rounds to tens"
 )
 
 

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 # Quantiles, with intervals that hold whatever the table.
 
 QUARTILES = (0.25, 0.5, 0.75)
-"""The quantiles that are meant where none are named."""
-_NO_RECORDS = "the number of records cannot be told from 0: there is no estimate"
-ALL_VALUES = "noise hides it: the interval is all values"
-_OPEN = "in a bin without an end: the end that it has is given"
+"""The default quantiles."""
+_NO_RECORDS = "no estimate: the number of records cannot be told from 0"
+ALL_VALUES = "hidden by noise: the interval covers all values"
+_OPEN = "in a bin without an end: the estimate is the end that it has"
 
 
 def _between(written: object) -> float | None:

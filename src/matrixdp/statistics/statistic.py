@@ -59,7 +59,7 @@ def figures(estimates: Array, deviations: Array, lower: Array, upper: Array, of:
 
 
 def symmetric(estimates: Array, deviations: Array, multiplier: float | Array) -> list[Column]:
-    """Return the same for an interval of so many standard errors to either side."""
+    """Return the columns of figures with intervals of `multiplier` standard errors to either side."""
     width = multiplier * deviations
     return figures(estimates, deviations, estimates - width, estimates + width)
 

@@ -85,7 +85,7 @@ def release(
     csv : bool
         Whether to write the answers as CSV too.
     max_answers : int
-        Above so many queries only the measurement is written, which `load_release` answers from.
+        Above this many queries only the measurement is written, which `load_release` answers from.
     key : SigningKey, optional
         Signs the release.
     force : bool

@@ -272,8 +272,8 @@ class Series:
         """Measure the periods that are over and not yet measured, and publish what is known by them.
 
         Nothing is spent. Periods that were published before are not measured again: publishing them a second
-        time returns what is there, and reads no table. A publication that was stopped is completed, where
-        its measurement is whole, or else made again.
+        time returns what is there, and reads no table. A publication that was stopped is completed if its
+        measurement is whole, and made again otherwise.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class Series:
         ledger : Ledger or path, optional
             The ledger that was debited when the series began; it must be named where there was one.
         key : SigningKey, optional
-            Signs the release, also one that a publication which was stopped has left without a signature.
+            Signs the release, including one that a stopped publication left unsigned.
         seed_not_private : int, optional
             Where the series began without privacy: the seed of this publication.
         progress : callable, optional
@@ -295,7 +295,7 @@ class Series:
         Returns
         -------
         Release
-            Everything published so far. Its `warnings` tell, among others, that a table seems to be empty.
+            Everything published so far. Its `warnings` say, for example, that a table seems to be empty.
 
         Raises
         ------
@@ -391,7 +391,7 @@ class Series:
             return self.attribute.code_of(period) + 1
 
     def _known(self, number: int) -> Workload:
-        """Return what is known when so many periods are over."""
+        """Return the queries that are known when the first `number` periods are over."""
         name, size = self.attribute.name, self.attribute.size
         ends = [int(known_after(group, name, size).min()) for group in self.workload]
         if min(ends) >= number:

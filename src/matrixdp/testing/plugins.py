@@ -207,7 +207,7 @@ def require_close(found: ArrayLike, expected: ArrayLike, what: str, relative: fl
 
 # What every family of predicates must do.
 
-#: Sets of at most so many entries are compared with their dense matrix, larger ones with products of vectors.
+#: Sets of at most this many entries are compared with their dense matrix, larger ones by products of vectors.
 _DENSE_ENTRIES = 1 << 22
 _PROBES = 4
 
@@ -219,7 +219,7 @@ def _fixed(array: Array) -> Array:
 
 
 def check_predicates(predicates: Predicates, size: int) -> None:
-    """Check that a predicate set keeps its contract on an attribute with so many values.
+    """Check that a predicate set keeps its contract on an attribute with `size` values.
 
     Every method is compared with the rows that ``apply`` gives: a closed form that a family has for its
     Gram matrix, its quadratic forms, its squares or its column sums must be that of its queries.

@@ -31,7 +31,7 @@ _MOST_DRAWN = 1 << 17
 
 
 def maximal_sets(sizes: Mapping[str, int], limit: int) -> Iterator[Marginal]:
-    """Yield the sets of attributes of at most so many cells to which none can be added; () if none has.
+    """Yield the maximal sets of attributes with at most `limit` cells; () if no attribute fits.
 
     References
     ----------

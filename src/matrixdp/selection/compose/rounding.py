@@ -58,7 +58,7 @@ SUM_BITS = 18
 #: How far missing directions may be from orthogonal to the rows, beside the longest of these.
 _ORTHOGONAL = 1e-10
 #: Up to this share of the rows of a large factor, missing directions are found without its factorization;
-#: from so many on every cell is measured weakly instead.
+#: from this many on every cell is measured weakly instead.
 _FEW_MISSING = 0.25
 _MANY_MISSING = 256
 

@@ -53,7 +53,7 @@ Array = NDArray[np.float64]
 _SOLVED = 1e-8
 #: Smaller relative differences of products have lost too many digits.
 _CANCELLED = 1e-6
-#: Larger ones start from a grid of every so many values.
+#: Chains of at least this many values start from a grid that is coarser by this factor.
 _MIN_REFINED_CELLS = 1_024
 _COARSER = 4
 

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 #: Eigenvalues of M below this are lifted to it. They only arise off the optimum: below `Limits.rank`, so that
 #: no optimum changes.
 _FLOOR = 1e-15
-#: A start whose error is more than so many times its bound is worse than the uniform distribution.
+#: A start whose error is more than this many times its bound is worse than the uniform distribution.
 _USEFUL_START = 10.0
 
 

@@ -85,7 +85,7 @@ class Rows:
     p : int
         Rows for every attribute; 0 tries several numbers.
     cells_per_row : int
-        Where p is 0: one row for so many cells of an attribute. McKenna et al. take 16.
+        Where p is 0: one row for this many cells of an attribute. McKenna et al. take 16.
     restarts : int
         Random starts; 0 leaves their number to the size of the problem.
     """
@@ -95,7 +95,7 @@ class Rows:
     restarts: int = 0
 
     def of(self, size: int) -> int | None:
-        """Return p for so many cells, or None where it is not given.
+        """Return p for `size` cells, or None where it is not given.
 
         Examples
         --------

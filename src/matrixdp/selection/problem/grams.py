@@ -531,7 +531,7 @@ def _boxed_terms(group: DenseGroup, content: Crossed) -> list[GramTerm] | None:
 
 
 def _boxes(tensor: Array, most: int) -> list[tuple[Array, ...]] | None:
-    """Return a tensor as a sum of at most so many outer products: of its different slices, axis by axis."""
+    """Return a tensor as a sum of at most `most` outer products: of its different slices, axis by axis."""
     if tensor.ndim == 1:
         return [(tensor,)] if tensor.any() else []
     slices, alike = np.unique(tensor.reshape(len(tensor), -1), axis=0, return_inverse=True)
@@ -587,7 +587,7 @@ def weight_products(weights: Array) -> list[WeightProduct] | None:
 
 
 def _sum_of_products(weights: Array, most: int) -> list[WeightProduct] | None:
-    """Return a tensor as at most so many outer products, by the singular vectors along its first axis."""
+    """Return a tensor as at most `most` outer products, by the singular vectors along its first axis."""
     if weights.ndim == 1:
         return [(1.0, (weights,))]
     left, values, right = np.linalg.svd(weights.reshape(len(weights), -1), full_matrices=False)

@@ -41,7 +41,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Inverse = Array | float
-#: From so many terms on products are added by matrix multiplications.
+#: From this many terms on products are added by matrix multiplications.
 _LEAST_TERMS = 8
 #: Entries of one side of a multiplication that adds products.
 _KRON_SUM_ENTRIES = 1 << 22

@@ -29,7 +29,7 @@ from matrixdp.selection.limits import LIMITS
 __all__ = ["GivenGroups", "merge_groups"]
 
 Array = NDArray[np.float64]
-#: Fewer groups over the same attributes stay apart; merged ones have so many rows for each.
+#: Fewer groups over the same attributes stay apart; merged ones have at most this many rows for each.
 LEAST_GATHERED = 8
 _MAX_ROWS_A_GROUP = 8
 

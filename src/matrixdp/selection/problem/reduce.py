@@ -110,7 +110,7 @@ class Reduced:
         return replace(part, blocks=tuple(blocks))
 
 
-#: What was found of a workload, as long as it is used.
+#: The reductions of workloads, cached while the workloads live.
 _FOUND: WeakKeyDictionary[Workload, Reduced] = WeakKeyDictionary()
 
 

@@ -369,7 +369,7 @@ def _subsets(positions: Sequence[int], needed: Sequence[int]) -> Iterator[tuple[
 
 
 class Recent(Generic[T]):
-    """The results of the last different requests, at most so many.
+    """The results of the last different requests, at most this many.
 
     Examples
     --------

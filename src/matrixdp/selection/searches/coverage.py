@@ -61,15 +61,15 @@ _NEGLIGIBLE = 1e-6
 _FEW_ATTRIBUTES = 10
 _MOST_PAIRS = 2_000_000
 _MORE_PAIRS = 400_000
-#: With few marginals there are so many times the random covers.
+#: With at most this many marginals there are this many times the random covers.
 _FEW_MARGINALS = 64
 _MORE_COVERS = 3
 #: Steps of a descent, and of one that only compares supports; rounds of moves.
 _STEPS = 4_000
 _SCREEN_STEPS = 60
 _ROUNDS = 40
-#: Covers that moves start from: the best few, and where marginals hold few residuals as many as have together
-#: so many; one past `_MORE_PAIRS`.
+#: Covers that moves start from: the best few, or where marginals hold few residuals, as many as have this
+#: many together; one past `_MORE_PAIRS`.
 _FINALISTS = 5
 _FINALISTS_WORK = 8_000
 #: Marginals up to which each may be added; pairs of measured ones up to which any two are merged; attributes

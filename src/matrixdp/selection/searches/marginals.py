@@ -214,7 +214,7 @@ class _Effort:
     Attributes
     ----------
     thorough : int
-        Up to so many values an attribute's own problem is searched at length.
+        Up to this many values an attribute's own problem is searched at length.
     sweeps : int
         Over shares and strategies, at most.
     gain : float
