@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -260,6 +260,11 @@ class Words:
     def counted(self, name: str, number: int) -> str:
         """Return a text about a number of things."""
         return self(f"{name}_one" if number == 1 else name, number=f"{number:,}")
+
+    def listed(self, words: Sequence[str]) -> str:
+        """Return words one after the other, "and" before the last."""
+        joined = f" {self('and')} "
+        return joined.join(words) if len(words) < 3 else f"{', '.join(words[:-1])}{joined}{words[-1]}"
 
     def day(self, day: dt.date) -> str:
         """Return a day as people write it."""

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import matrixdp as mdp
+from matrixdp.answers.titles import title
 from matrixdp.cli.app import app
 from matrixdp.forms import key, record, whole
 from matrixdp.language import KeyedPredicates, keyed_predicates
@@ -35,6 +36,9 @@ class Averages(Predicates):
     def describe(self, attribute):
         last = self.width - 1
         return [f"mean of {attribute.range_label(a, a + last)}" for a in range(self.count(attribute.size))]
+
+    def title(self, size, say):
+        return f"means of {self.width}"
 
 
 @record
@@ -81,6 +85,16 @@ def test_its_errors_are_those_of_its_rows(mechanism: str):
     budget = mdp.Budget(rho=1)
     found, expected = (mdp.select(asked, mechanism=mechanism).rmse(budget) for asked in (workload, explicit))
     assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_its_title_is_its_own(monkeypatch):
+    [group] = asking(24, {"average": 4}).groups
+    assert title(group) == "age means of 4 by sex"
+    [group] = asking(24, ["total", {"average": 4}]).groups
+    assert title(group) == "age total and means of 4 by sex"
+    monkeypatch.delattr(Averages, "title")
+    [group] = asking(24, {"average": 4}).groups
+    assert title(group) == "sex by age in 21 groups"
 
 
 @pytest.mark.parametrize("mechanism", ["identity", "opt-kron"])

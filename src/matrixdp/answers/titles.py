@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, count
 from unicodedata import category, normalize
 
@@ -12,23 +13,10 @@ from matrixdp import queries
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import Problem, WorkloadError
 from matrixdp.forms import describe_value, nearest, unknown_name
-from matrixdp.queries import Group, Identity, Labelled, Predicates, Prefix, ProductGroup, Sets
+from matrixdp.language.predicates import set_names
+from matrixdp.queries import Group, Labelled, Predicates, ProductGroup, Sets
 from matrixdp.texts import ENGLISH, Words
 
-#: What predicate sets are called in the names that groups have where the user gave none.
-_SET = (
-    r"(permuted )*(identity|total|prefix|suffix|range|circular|ranges|sets|matrix|sliding \d+|level .+"
-    r"|year_to_date|same_period_last_year|change \d+)"
-)
-_AUTOMATIC = re.compile(rf"{_SET}( \+ {_SET})*")
-_KINDS: dict[type[Predicates], str] = {
-    Prefix: "cdf",
-    queries.Suffix: "complementary_cdf",
-    queries.AllRanges: "ranges",
-    queries.Circular: "circular_ranges",
-    queries.Matrix: "combinations",
-    queries.YearToDate: "year_to_date",
-}
 _JOINING = frozenset(("by", "and", "x"))
 
 
@@ -48,7 +36,7 @@ def title(group: Group, domain: Domain | None = None, say: Words = ENGLISH) -> s
 
     Examples
     --------
-    >>> from matrixdp.queries import Ranges
+    >>> from matrixdp.queries import Identity, Prefix, Ranges
     >>> title(ProductGroup("sex, age: identity x prefix", ("sex", "age"), (Identity(), Prefix()), (2, 115)))
     'age CDF by sex'
     >>> title(ProductGroup("age by decade", ("age",), (Ranges(((0, 9), (10, 19))),), (20,)))
@@ -67,18 +55,18 @@ def title(group: Group, domain: Domain | None = None, say: Words = ENGLISH) -> s
             own, titled = heads(domain[attribute], (predicates,))
             if own != attribute or name == attribute:
                 name, shown = own, titled
-        kind = _kind(predicates, size, say) if name == attribute else ""  # else the values of a level
+        kind = predicates.title(size, say) if name == attribute else ""  # else the values of a level
         if kind is None:
             continue
         if not kind or kind.startswith(" "):
             by.append(f"{shown}{kind}")
         else:
             main.setdefault(kind, []).append(shown)
-    first = [say("of_kind", of=_listed(names, say), kind=kind) for kind, names in main.items()]
+    first = [say("of_kind", of=say.listed(names), kind=kind) for kind, names in main.items()]
     first = first or by[:1] or [say("title_total")]
     rest = by if main else by[1:]
-    words = _listed(first, say)
-    return say("by", first=words, rest=_listed(rest, say)) if rest else words
+    words = say.listed(first)
+    return say("by", first=words, rest=say.listed(rest)) if rest else words
 
 
 def head(attribute: Attribute, sets: Iterable[Predicates]) -> str:
@@ -154,6 +142,7 @@ def find_group(
 
     Examples
     --------
+    >>> from matrixdp.queries import Identity, Prefix
     >>> cdf = ProductGroup("sex, age: identity x prefix", ("sex", "age"), (Identity(), Prefix()), (2, 115))
     >>> cells = ProductGroup("sex, age", ("sex", "age"), (Identity(), Identity()), (2, 115))
     >>> [find_group([cdf, cells], text) for text in ("Age CDF by sex", "age, sex", cdf.name)]
@@ -218,8 +207,8 @@ def _called(group: ProductGroup) -> list[str] | None:
     head, _, kinds = group.name.rpartition(": ")
     texts = kinds.split(" x ")
     if head:
-        automatic = len(texts) == len(group.attributes) and all(map(_AUTOMATIC.fullmatch, texts))
-        if not automatic:
+        automatic = _automatic(set_names())
+        if len(texts) != len(group.attributes) or not all(map(automatic.fullmatch, texts)):
             return None
         levels = [text.removeprefix("level ") if text.startswith("level ") else None for text in texts]
         if head == own:
@@ -232,37 +221,11 @@ def _called(group: ProductGroup) -> list[str] | None:
     return parts if known else None
 
 
-def _kind(predicates: Predicates, size: int, say: Words) -> str | None:
-    """Return what is asked of an attribute in words: nothing for its values, None for its total.
-
-    Words that begin with a space follow the attribute.
-    """
-    if isinstance(predicates, queries.Total):
-        return None
-    if isinstance(predicates, Identity):
-        return ""
-    if isinstance(predicates, queries.Sliding):
-        return say("ranges_of", width=predicates.width)
-    if isinstance(predicates, queries.Changes):
-        steps = {later - earlier for earlier, later in predicates.pairs}
-        name = "change_of_year" if len(steps) > 1 else "change" if steps == {1} else "change_over"
-        return say(name, steps=min(steps))
-    if isinstance(predicates, queries.Permuted):
-        inner = _kind(predicates.predicates, size, say)
-        return say("permuted", kind=inner) if inner and not inner.startswith(" ") else inner
-    if isinstance(predicates, queries.Stacked):
-        kinds = [_kind(part, size, say) for part in predicates.sets]
-        words = {"": say("values"), None: say("title_total")}
-        return _listed([words.get(own) or str(own).strip() for own in kinds], say)
-    for known, name in _KINDS.items():
-        if isinstance(predicates, known):
-            return say(name)
-    return f" {say.counted('in_groups', predicates.count(size))}"
-
-
-def _listed(words: Sequence[str], say: Words) -> str:
-    joined = f" {say('and')} "
-    return joined.join(words) if len(words) < 3 else f"{', '.join(words[:-1])}{joined}{words[-1]}"
+@lru_cache(8)
+def _automatic(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what sets are called in the names that groups have where the user gave none."""
+    own = rf"(permuted )*({'|'.join(names)})"
+    return re.compile(rf"{own}( \+ {own})*")
 
 
 # Names of files.

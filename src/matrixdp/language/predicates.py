@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -137,6 +138,8 @@ class KeyedPredicates(forms.Record, PredicateForm):
 
     sample: ClassVar[str]
     """How it is written, for messages."""
+    details: ClassVar[str] = ""
+    """What follows its first key in ``text``, as a regular expression."""
 
     @property
     def text(self) -> str:
@@ -147,6 +150,18 @@ def keyed_predicates(form: K) -> K:
     """Add a form of predicate sets to the language, by its first key; a decorator of records."""
     forms.register(KEYED_PREDICATES, form)
     return form
+
+
+def set_names() -> tuple[str, ...]:
+    """Return what predicate sets are called in the names of groups, as regular expressions.
+
+    Examples
+    --------
+    >>> {"prefix", "ranges"} <= set(set_names())
+    True
+    """
+    keyed = (f"{re.escape(name)}{form.details}" for name, form in KEYED_PREDICATES.items())
+    return (*NAMED_PREDICATES, *keyed)
 
 
 @final
@@ -418,6 +433,7 @@ class SlidingForm(KeyedPredicates):
     """The range of the last k values up to each value from the k-th on."""
 
     sample = "{sliding: k}"
+    details = r" \d+"
     sliding: int = key(forms.whole("an integer of at least 1, the number of values", least=1))
 
     @property
@@ -438,6 +454,7 @@ class ChangeForm(KeyedPredicates):
     """Each value less the one k values before."""
 
     sample = "{change: k}"
+    details = r" \d+"
     change: int = key(forms.whole("an integer of at least 1, how many values back", least=1))
 
     @property
@@ -499,6 +516,7 @@ class LevelForm(KeyedPredicates):
     """The values of a level of the attribute, each the set of those that are in it."""
 
     sample = "{level: name}"
+    details = " .+"
     level: str = key(forms.text("the name of a level of the attribute"))
 
     @property

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Attribute
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.linear import numbered
+from matrixdp.texts import Words
 
 # Arrays of real numbers, checked and copied.
 
@@ -193,6 +194,21 @@ class Predicates(ABC):
         attribute : Attribute
             The attribute, which names the values.
         """
+
+    def title(self, size: int, say: Words) -> str | None:
+        """Return what is asked of an attribute in words: nothing for its values, None for its total.
+
+        It becomes part of the title of a table. Words that begin with a space follow the attribute, as by
+        default how many groups there are; others stand before it.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        say : Words
+            The words of a language.
+        """
+        return f" {say.counted('in_groups', self.count(size))}"
 
     def key(self, size: int) -> Hashable:
         """Return a value that is equal for sets with equal content on ``size`` values.
@@ -502,6 +518,9 @@ class AllRanges(_Intervals):
         low, high = np.minimum.outer(codes, codes), np.maximum.outer(codes, codes)
         return np.asarray((low + 1) * (size - high), dtype=float)
 
+    def title(self, size: int, say: Words) -> str:
+        return say("ranges")
+
 
 @dataclass(frozen=True)
 class Sliding(_Intervals):
@@ -542,6 +561,9 @@ class Sliding(_Intervals):
         if self.width > size:
             told = f"sliding: found {self.width}; expected at most {size}, the attribute's size"
             raise WorkloadError(told, code="out-of-range")
+
+    def title(self, size: int, say: Words) -> str:
+        return say("ranges_of", width=self.width)
 
 
 @dataclass(frozen=True)
@@ -601,6 +623,9 @@ class YearToDate(Ranges):
            [0., 0., 1.]])
     """
 
+    def title(self, size: int, say: Words) -> str:
+        return say("year_to_date")
+
 
 @final
 @dataclass(frozen=True)
@@ -658,6 +683,11 @@ class Changes(Predicates):
                 found = f"change: found codes {earlier} and {later}"
                 raise WorkloadError(f"{found}; expected an earlier and a later one within 0 to {size - 1}")
 
+    def title(self, size: int, say: Words) -> str:
+        steps = {later - earlier for earlier, later in self.pairs}
+        name = "change_of_year" if len(steps) > 1 else "change" if steps == {1} else "change_over"
+        return say(name, steps=min(steps))
+
 
 @dataclass(frozen=True)
 class Circular(Indicators):
@@ -712,6 +742,9 @@ class Circular(Indicators):
             texts.append(f"{text} and {attribute.range_label(0, last - size)}" if last >= size else text)
         return texts
 
+    def title(self, size: int, say: Words) -> str:
+        return say("circular_ranges")
+
 
 @dataclass(frozen=True)
 class Identity(_Intervals):
@@ -743,6 +776,9 @@ class Identity(_Intervals):
 
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (1.0, 0.0)
+
+    def title(self, size: int, say: Words) -> str:
+        return ""
 
 
 @dataclass(frozen=True)
@@ -776,6 +812,9 @@ class Total(Indicators):
     def symmetric(self, size: int) -> tuple[float, float] | None:
         return (0.0, 1.0)
 
+    def title(self, size: int, say: Words) -> None:
+        return None
+
 
 @dataclass(frozen=True)
 class Prefix(_Intervals):
@@ -805,6 +844,9 @@ class Prefix(_Intervals):
     def quadratic(self, form: Array) -> Array:
         return np.diagonal(form.cumsum(axis=0).cumsum(axis=1)).copy()
 
+    def title(self, size: int, say: Words) -> str:
+        return say("cdf")
+
 
 @dataclass(frozen=True)
 class Suffix(_Intervals):
@@ -833,6 +875,9 @@ class Suffix(_Intervals):
 
     def quadratic(self, form: Array) -> Array:
         return np.diagonal(form[::-1, ::-1].cumsum(axis=0).cumsum(axis=1))[::-1].copy()
+
+    def title(self, size: int, say: Words) -> str:
+        return say("complementary_cdf")
 
 
 @dataclass(frozen=True)
@@ -950,3 +995,6 @@ class Matrix(Predicates):
         if self.matrix.shape[1] != size:
             found = self.matrix.shape[1]
             raise WorkloadError(f"matrix: found {found} columns; expected {size}, the attribute's size")
+
+    def title(self, size: int, say: Words) -> str:
+        return say("combinations")

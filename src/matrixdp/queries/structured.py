@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Attribute, Categorical
 from matrixdp.errors import WorkloadError
 from matrixdp.queries.predicates import Array, Indicators, Predicates, Spans, alike_in_all
+from matrixdp.texts import Words
 
 
 class _Several(Predicates):
@@ -101,6 +102,11 @@ class Stacked(_Several):
 
     def _parts(self) -> tuple[Predicates, ...]:
         return self.sets
+
+    def title(self, size: int, say: Words) -> str:
+        words = {"": say("values"), None: say("title_total")}
+        kinds = [part.title(size, say) for part in self.sets]
+        return say.listed([words.get(own) or str(own).strip() for own in kinds])
 
     def text_key(self, size: int) -> Hashable:
         return ("stack", *(predicates.text_key(size) for predicates in self.sets))
@@ -276,6 +282,10 @@ class Permuted(Predicates):
     @property
     def subtracts(self) -> bool:
         return self.predicates.subtracts
+
+    def title(self, size: int, say: Words) -> str | None:
+        inner = self.predicates.title(size, say)
+        return say("permuted", kind=inner) if inner and not inner.startswith(" ") else inner
 
     def key(self, size: int) -> Hashable:
         return ("permuted", self.order, self.predicates.key(size))
