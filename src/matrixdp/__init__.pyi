@@ -46,6 +46,8 @@ from matrixdp.strategy import MeasuredStrategy as MeasuredStrategy
 from matrixdp.strategy import Strategy as Strategy
 from matrixdp.strategy import explain_choice as explain_choice
 from matrixdp.strategy import select as select
+from matrixdp.strategy.compare import Comparison as Comparison
+from matrixdp.strategy.compare import compare as compare
 from matrixdp.strategy.pipeline import release as release
 from matrixdp.strategy.series import Series as Series
 from matrixdp.texts import Publication as Publication

@@ -336,6 +336,19 @@ class SafeNote(str):
     """A note on an error that quotes no data, so that commands print it."""
 
 
+def explained(error: BaseException) -> str:
+    """Return what is told of an error, which is never what a table says."""
+    if isinstance(error, MatrixDPError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory; ask for less, or use a machine with more"
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or type(error).__name__}"
+    withheld = f"its message may quote the data and is withheld; set {DEBUG}=1 to see it"
+    return f"unexpected {type(error).__name__} ({withheld})"
+
+
 def placed(error: E, *steps: str | int) -> E:
     """Return an error as it is told from outside, where what it is about stands under these steps.
 

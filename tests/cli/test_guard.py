@@ -87,7 +87,7 @@ def test_progress_is_shown_at_a_terminal_alone(
 
 
 def test_memory_is_not_that_of_the_program_that_started_it():
-    told = "from matrixdp.cli.console import peak_memory_mb; print(peak_memory_mb())"
+    told = "from matrixdp.exact.resources import peak_memory_mb; print(peak_memory_mb())"
     program = f"""
 import subprocess, sys
 held = bytearray(400_000_000)

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,9 +11,9 @@ import pytest
 import typer
 
 import matrixdp as mdp
-from matrixdp.cli.compare import Outcome, draw_comparison
 from matrixdp.cli.options import entries_of, noise_name
 from matrixdp.errors import SpecificationError
+from matrixdp.strategy.compare import Outcome
 from tests.cli.commands import refused
 
 SPEC = """
@@ -169,13 +170,14 @@ def test_noises_that_are_none():
         noise_name(("auto",), "laplas")
 
 
-def test_pictures_without_matplotlib_or_of_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    picture = tmp_path / "picture.png"
+def test_pictures_without_matplotlib_or_of_nothing(monkeypatch: pytest.MonkeyPatch):
+    workload = mdp.Workload(mdp.Domain({"sex": 2}), mdp.marginals(1))
+    outcome = Outcome("dense", "gaussian")
     with pytest.raises(SpecificationError) as nothing:
-        draw_comparison([Outcome("dense", "gaussian")], picture, "nothing")
-    assert nothing.value.path == ("--picture",)
+        mdp.Comparison(workload, mdp.Budget(mu=1), (outcome,)).plot()
+    assert nothing.value.code == "not-supported"
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    applies = replace(outcome, rmse=1.0, weighted_rmse=1.0)
     with pytest.raises(SpecificationError) as missing:
-        draw_comparison([Outcome("dense", "gaussian", weighted_rmse=1.0)], picture, "nothing")
+        mdp.Comparison(workload, mdp.Budget(mu=1), (applies,)).plot()
     assert missing.value.code == "missing-library"
-    assert not picture.exists()

@@ -127,8 +127,7 @@ from pathlib import Path
 sys.modules["resource"] = None
 del os.sysconf
 Path.exists = lambda path: False
-from matrixdp.cli.console import peak_memory_mb
-from matrixdp.exact.resources import memory_limit
+from matrixdp.exact.resources import memory_limit, peak_memory_mb
 from matrixdp.selection.problem.kron_sum import KronSum
 print(memory_limit(), peak_memory_mb())
 """

@@ -22,7 +22,7 @@ import typer
 from typer import Option
 
 from matrixdp import __version__
-from matrixdp.errors import DEBUG, MatrixDPError, SafeNote, SpecificationError
+from matrixdp.errors import DEBUG, MatrixDPError, SafeNote, SpecificationError, explained
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,27 +58,14 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
         except BaseException as error:
             if os.environ.get(DEBUG) and not isinstance(error, MatrixDPError | OSError | MemoryError):
                 raise
-            says, status = explained(error)
-            code = f" [{error.code}]" if isinstance(error, MatrixDPError) else ""
-            failed = error
+            failed, status, says, code = error, 1, explained(error), ""
+            if isinstance(error, MatrixDPError):
+                status, says, code = 2, as_written(error), f" [{error.code}]"
         typer.echo(f"Error: {says}{code}", err=True)
         _tell(failed)
         raise typer.Exit(status)
 
     return run
-
-
-def explained(error: BaseException) -> tuple[str, int]:
-    """Return what is told of an error, which is never what a table says, and the exit status."""
-    if isinstance(error, MatrixDPError):
-        return as_written(error), 2
-    if isinstance(error, MemoryError):
-        return "out of memory; ask for less, or use a machine with more", 1
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or type(error).__name__}", 1
-    withheld = f"its message may quote the data and is withheld; set {DEBUG}=1 to see it"
-    return f"unexpected {type(error).__name__} ({withheld})", 1
 
 
 def wrong(place: str, found: str, expected: str, code: str | None = None) -> SpecificationError:

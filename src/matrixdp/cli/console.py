@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import shutil
-import sys
 import textwrap
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import typer
 
 import matrixdp as mdp
 from matrixdp.display import counted, printable
-from matrixdp.exact.resources import one_blas_thread
+from matrixdp.exact.resources import one_blas_thread, peak_memory_mb
 from matrixdp.language import schedules
 from matrixdp.measure.statement import REFERENCE_DELTA, rounded_up, statement
 from matrixdp.noise import Noise
@@ -142,21 +140,6 @@ class Row:
     max_stddev: float
     target: float | None = None
     groups: int = 1
-
-
-def peak_memory_mb() -> float:
-    """Return the largest memory that the process has held, in megabytes; 0 where the system does not tell."""
-    told = Path("/proc/self/status")
-    # what `getrusage` tells is at least what the process held from which this one came
-    for line in told.read_text().splitlines() if told.exists() else []:
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    try:
-        import resource
-    except ImportError:  # on Windows
-        return 0.0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
 
 
 def unit_in_words(unit: Unit) -> str:

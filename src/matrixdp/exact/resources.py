@@ -47,6 +47,21 @@ def granted_memory() -> float | None:
     return found and float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2]) + 1)
 
 
+def peak_memory_mb() -> float:
+    """Return the largest memory that the process has held, in megabytes; 0 where the system does not tell."""
+    told = Path("/proc/self/status")
+    # what `getrusage` tells is at least what the process held from which this one came
+    for line in told.read_text().splitlines() if told.exists() else []:
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1e6 if sys.platform == "darwin" else 1e6 / 1024)
+
+
 def memory_limit() -> float:
     """Return how many bytes the matrices of selection may take.
 
