@@ -25,7 +25,8 @@ from matrixdp.papers.privbayes import mechanism as privbayes
 from matrixdp.papers.privbayes import network
 from matrixdp.plan import least_squares, pair
 from matrixdp.privacy import Budget
-from matrixdp.releases import files, record
+from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.releases import record
 from matrixdp.report import accuracy, tables
 from matrixdp.selection import custom, targets
 from matrixdp.selection.bounds import lower_bound, triples
@@ -78,7 +79,7 @@ TEXTS = {
         f"{tables.MAX_GROUP_ROWS:,} answers of one table and {tables.MAX_ROWS:,} of all",
         f"the first {tables._FIRST_ROWS} answers",
         f"Errors are shown for {accuracy.MAX_ACCURACIES} tables",
-        f"{files.MAX_ANSWERS:,}",
+        f"{MAX_ANSWERS:,}",
     ],
     "specification.md": [
         f"equal bins [a, b), at most {kinds._MOST_BINS:,};",

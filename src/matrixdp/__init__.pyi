@@ -38,7 +38,10 @@ from matrixdp.releases import recover_release as recover_release
 from matrixdp.releases import save_release as save_release
 from matrixdp.releases import sign_release as sign_release
 from matrixdp.report import report_release as report_release
+from matrixdp.selection.forecast import Forecast as Forecast
+from matrixdp.selection.forecast import forecast as forecast
 from matrixdp.specification import Specification as Specification
+from matrixdp.specification import advice as advice
 from matrixdp.specification import load_specification as load_specification
 from matrixdp.statements import sql as sql
 from matrixdp.statistics import ask as ask

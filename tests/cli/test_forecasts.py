@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from matrixdp import Domain, Workload, dense, kway, marginals, pairwise, product
-from matrixdp.cli.forecast import forecast, measured_marginals, suggestions
 from matrixdp.errors import EntryError
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
+from matrixdp.selection.forecast import forecast, measured_marginals
 from tests.cli.commands import figures, run, spec
 
 COUNTIES: dict[str, Any] = {"county": {"categories": [str(i) for i in range(3169)]}, "sex": 2, "age": 15}
@@ -34,7 +34,7 @@ def memory(monkeypatch):
 
 def advice(*entries, domain=WIDE, noise=GAUSSIAN):
     workload = Workload(Domain(domain), *entries)
-    return suggestions(workload, forecast(workload, 10**6, [noise]), noise is LAPLACE)
+    return list(forecast(workload, noise=noise.name, max_answers=10**6).suggestions)
 
 
 def test_forecasts_count_marginals():
@@ -43,12 +43,12 @@ def test_forecasts_count_marginals():
         domain, marginals([0, 2]), pairwise("affine"), product(a="identity", b="total"), kway(3, "prefix")
     )
     assert len(measured_marginals(workload)) == 1 + 4 + 6 + 4
-    expected = forecast(workload, 10, [GAUSSIAN])
+    expected = forecast(workload, max_answers=10)
     assert (expected.queries, expected.largest_marginal) == (workload.queries, 3 * 5 * 6)
-    assert expected.disk_bytes < forecast(workload, 10**6, [GAUSSIAN]).disk_bytes
+    assert expected.disk_bytes < forecast(workload, max_answers=10**6).disk_bytes
     wide = Domain({f"a{i}": 2 for i in range(30)})
     whole = Workload(wide, product(dict.fromkeys(wide.names, "identity")))
-    assert forecast(whole, 10, [GAUSSIAN]).marginals == 1
+    assert forecast(whole, max_answers=10).marginals == 1
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_forecasts_count_marginals():
 def test_forecasts_are_within_twice_what_selections_took(
     domain: dict[str, Any], entries: list[Any], noise: Noise, measured: float
 ):
-    expected = forecast(Workload(Domain(domain), *entries), 10, [noise]).select_seconds
+    expected = forecast(Workload(Domain(domain), *entries), noise=noise.name, max_answers=10).select_seconds
     assert measured / 2 <= expected <= 2 * measured
 
 
@@ -91,7 +91,9 @@ def test_places_within_areas_take_as_many_values_as_are_solved_for():
     asked = product(place="identity"), product(place=sets)
     assert not advice(*asked, domain={"place": 30_000})
     workload = Workload(Domain({"place": 30_000}), *asked)
-    gaussian, laplace = (forecast(workload, 10, [noise]) for noise in (GAUSSIAN, LAPLACE))
+    gaussian, laplace = (
+        forecast(workload, noise=noise.name, max_answers=10) for noise in (GAUSSIAN, LAPLACE)
+    )
     assert gaussian.select_seconds < 5 < laplace.select_seconds
     assert gaussian.memory_bytes < 1e9 < laplace.memory_bytes
 

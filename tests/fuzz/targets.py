@@ -27,7 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import matrixdp as mdp
-from matrixdp.cli.forecast import forecast
 from matrixdp.cli.options import entries_of
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import MatrixDPError
@@ -130,7 +129,7 @@ def unquoted(case: Case) -> Case:
 
 
 def _forecast(workload: mdp.Workload) -> None:
-    forecast(workload, 10**6, (GAUSSIAN, LAPLACE))
+    mdp.forecast(workload, mdp.Budget(epsilon=1, delta=1e-6))
 
 
 @target(lambda: [text.encode() for text in documents.SPECIFICATIONS])

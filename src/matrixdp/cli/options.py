@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,27 +15,19 @@ import typer
 from typer import Argument, Option
 
 from matrixdp.cli.app import wrong
-from matrixdp.domain import Bins, Domain, Integers
-from matrixdp.domain.rules import number_text
 from matrixdp.errors import Problem, SpecificationError, WorkloadError
 from matrixdp.forms import describe_value, nearest
 from matrixdp.noise import NOISES
-from matrixdp.privacy import Budget, delta_warnings
-from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
+from matrixdp.privacy import Budget
 from matrixdp.queries import Entry
 from matrixdp.selection.registry import MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
-from matrixdp.statistics.attributes import MeanEntry, SumEntry
 
 ReleaseFolder = Annotated[Path, Argument(metavar="DIR", help="The folder that `release` wrote.")]
 PictureOption = Annotated[
     Path | None, Option(metavar="FILE", help="Draw a picture: PNG, SVG or PDF by its ending.")
 ]
 DatabaseTable = Annotated[str | None, Option(help="The table of a database.")]
-
-
-#: From this many values on, an attribute with a sum or a mean should be an amount.
-_MANY_VALUES = 1_000
 
 
 def noise_name(words: tuple[str, ...], value: str) -> str:
@@ -162,43 +152,6 @@ def with_budget(path: Path) -> tuple[Specification, Budget]:
         )
         raise SpecificationError.at(("privacy", "minimize"), "no budget", expected)
     return written, written.budget
-
-
-def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
-    """Return likely mistakes in the domain, and in the budget, in sentences."""
-    budget = written.reference_budget
-    declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
-    own = () if budget is None else (*delta_warnings(budget, declared), *weak_privacy(budget))
-    return (*_domain_warnings(written.domain), *_amounts(written), *own)
-
-
-def _amounts(written: Specification) -> Iterator[str]:
-    """Yield which attributes should be amounts: sums and means of them are asked."""
-    asked = (entry.attribute for entry in written.workload.entries if isinstance(entry, SumEntry | MeanEntry))
-    for name in dict.fromkeys(asked):
-        attribute = written.domain[name]
-        if isinstance(attribute, Bins) and all(map(math.isfinite, attribute.edges)):
-            ends, why = (attribute.edges[0], attribute.edges[-1]), "its sum is by the middles of bins"
-        elif isinstance(attribute, Integers) and attribute.size > _MANY_VALUES:
-            ends, why = (attribute.minimum, attribute.maximum), f"it has {attribute.size:,} values"
-        else:
-            continue
-        amount = f"{{amount: [{', '.join(map(number_text, ends))}]}}"
-        yield f"domain.{name}: {why}; {amount} gives exact sums and means with two values"
-
-
-def _domain_warnings(domain: Domain) -> Iterator[str]:
-    read = [attribute for attribute in domain.attributes if attribute.codebook.derivation is None]
-    for attribute in read:
-        if attribute.size - (attribute.null_code is not None) == 1:
-            only = f"{attribute.label(0)!r} is the only value"
-            yield f"domain.{attribute.name}: {only}; every record with another one is out of domain"
-    whole = [attribute for attribute in read if not attribute.divided]
-    for column, times in Counter(attribute.column for attribute in whole).items():
-        if times > 1:
-            names = ", ".join(attribute.name for attribute in whole if attribute.column == column)
-            told = "which no rule relates: make a coarser one a level of the other"
-            yield f"domain: {names} read one column, {column!r}, {told}"
 
 
 def one_round(written: Specification) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from matrixdp.cli.app import ForceOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, reliable_rows, say
 from matrixdp.errors import SafeNote
 from matrixdp.privacy.budget import weak_privacy
+from matrixdp.queries.workload import MAX_ANSWERS
 
 PassphraseFile = Annotated[
     Path | None, Option(metavar="FILE", help="A file whose first line is the passphrase of the private key.")
@@ -89,7 +90,6 @@ def sign(
 #: The exit status of a release whose total is not the number of records that was expected.
 UNEXPECTED = 3
 
-_MAX_ANSWERS = 50_000_000
 _SHOWN = 8
 _SMALL = 100_000
 
@@ -119,7 +119,7 @@ def release(
     csv: Annotated[bool, Option("--csv", help="Write the answers as CSV too.")] = False,
     max_answers: Annotated[
         int, Option(min=0, help="With more queries than this, write only the measurement.")
-    ] = _MAX_ANSWERS,
+    ] = MAX_ANSWERS,
     force: ForceOption = False,
     ledger: Annotated[
         Path | None,
@@ -167,7 +167,7 @@ def release(
         raise wrong("--certify", "a saved strategy beside it", expected, "conflict")
     chosen = options.mechanism_options(mechanism, option, certify=certify, sub_solver=sub_solver)
     written = mdp.load_specification(spec, require_privacy=True)
-    options.warn(options.advice(written, expect))
+    options.warn(mdp.advice(written, expect))
     debited = written.ledger if ledger is None else ledger
     if debited is not None and seed_not_private is not None:
         typer.echo(f"Seeded noise: {debited} is not debited.", err=True)

@@ -123,7 +123,7 @@ def select(
         reference, targets = written.reference_budget, written.targets or None
         assert reference is not None  # privacy is required
         budget = reference
-    given.warn(given.advice(written))
+    given.warn(mdp.advice(written))
     if explain_choice:
         given.warn(given.one_round(written))
         if strategy_file is not None:

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from matrixdp.cli import console
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.ledger import has_left
-from matrixdp.cli.options import DatabaseTable, Spec, advice, warn
+from matrixdp.cli.options import DatabaseTable, Spec, warn
 from matrixdp.display import counted, figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
@@ -21,9 +21,7 @@ from matrixdp.language import schedules
 from matrixdp.noise import natural_noise
 from matrixdp.sources import open_source
 from matrixdp.sources.formats import format_names
-from matrixdp.specification import Specification, load_specification, parse_yaml
-
-_MAX_ANSWERS = 50_000_000
+from matrixdp.specification import Specification, advice, load_specification, parse_yaml
 
 
 @guarded
@@ -34,18 +32,17 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     time that a release will take; if that is minutes, what to change. Checks that the data are there with
     every column needed; no record is read.
     """
-    from matrixdp.cli.forecast import forecast, in_words, suggestions
+    from matrixdp.selection.forecast import forecast, in_words
     from matrixdp.selection.noise_choice import noises_for
 
     written = load_specification(spec)
     domain, budget, asked = written.domain, written.budget, written.reference_budget
-    noises = noises_for(None, asked, "auto")[0]
-    expected = forecast(written.workload, _MAX_ANSWERS, noises, bool(written.targets))
+    expected = forecast(written.workload, asked, targets=bool(written.targets))
     found = _data(written)
     debited = None
     if written.ledger is not None:
+        noises = noises_for(None, asked, "auto")[0]
         debited = has_left(written.ledger, None if written.targets else budget, noises, terms=asked)
-    shorter = suggestions(written.workload, expected, all(noise.norm == 1 for noise in noises))
     cells = domain.cells()
     if as_json:
         privacy = None if budget is None else console.privacy_figures(budget, natural_noise(budget))
@@ -54,7 +51,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         told["rounds"] = written.rounds
         if written.series is not None:
             told["answers_come"] = schedules(written.workload, written.series.attribute)
-        typer.echo(json.dumps(told | {"data": found, "ledger": debited, "suggestions": shorter}))
+        typer.echo(json.dumps(told | {"data": found, "ledger": debited}))
         return
     times = in_words(expected.select_seconds), in_words(expected.release_seconds)
     facts = {
@@ -77,7 +74,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     typer.secho(f"{spec}: valid", bold=True)
     console.print_facts(facts | {"data": found})
     console.print_schedules(written)
-    for line in shorter:
+    for line in expected.suggestions:
         typer.echo(f"Long: {line}.")
 
 

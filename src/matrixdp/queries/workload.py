@@ -19,6 +19,9 @@ from matrixdp.queries.groups import Group
 from matrixdp.queries.predicates import Matrix
 from matrixdp.queries.structured import Labelled
 
+#: With more queries than this a release has its measurement alone, unless the caller says otherwise.
+MAX_ANSWERS = 50_000_000
+
 
 class Entry(Protocol):
     """One entry of a workload, which a domain turns into query groups."""

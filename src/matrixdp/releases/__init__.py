@@ -1,6 +1,5 @@
 """Releases: answers with their standard errors, new queries, and the files that hold them."""
 
-from matrixdp.releases.files import MAX_ANSWERS as MAX_ANSWERS
 from matrixdp.releases.record import SizeCheck as SizeCheck
 from matrixdp.releases.record import total_of as total_of
 from matrixdp.releases.release import Release as Release

@@ -146,9 +146,6 @@ def _rounded(value: Any) -> Any:
 Progress = Callable[[int, int], None]
 """Is called with the number of answers written and of all."""
 
-#: Above this many queries only the measurement is written, unless the caller says otherwise.
-MAX_ANSWERS = 50_000_000
-
 #: Rows that the writer encodes in one go, and how hard it compresses: most figures are noise, which does not
 #: become smaller however long it is tried.
 _ENCODED_ROWS, _COMPRESSION_LEVEL = 1 << 16, -5

@@ -42,7 +42,8 @@ from matrixdp.ledger.database import clear_ended, running_path
 from matrixdp.locks import Lock, folder_lock, whole_path
 from matrixdp.measure.measurement import Measurement
 from matrixdp.privacy import Budget
-from matrixdp.releases.files import MAX_ANSWERS, Progress, complete_release
+from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.releases.files import Progress, complete_release
 from matrixdp.releases.record import (
     MARKS,
     MEASUREMENT,

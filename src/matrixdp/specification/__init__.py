@@ -1,5 +1,6 @@
 """Specification files: a domain, a workload and a budget as YAML, and one clear error if any is wrong."""
 
+from matrixdp.specification.advice import advice as advice
 from matrixdp.specification.load import Specification as Specification
 from matrixdp.specification.load import entry_from_spec as entry_from_spec
 from matrixdp.specification.load import json_schema as json_schema

@@ -17,7 +17,8 @@ from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong
-from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, total_of
+from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.releases import Release, SigningKey, total_of
 from matrixdp.releases.release import check_expect
 from matrixdp.releases.transaction import transaction
 from matrixdp.sources import open_source

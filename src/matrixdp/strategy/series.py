@@ -23,7 +23,8 @@ from matrixdp.measure.measurement import Measurement, begin, proceed
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong
 from matrixdp.queries import Workload
-from matrixdp.releases import MAX_ANSWERS, Release, SigningKey, load_release, sign_release
+from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.releases import Release, SigningKey, load_release, sign_release
 from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD, SIGNATURE
 from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.transaction import (

@@ -1,4 +1,4 @@
-"""What a specification will need: sizes that are known, and memory and time roughly, without the data.
+"""What a workload will need: sizes that are known, and memory and time roughly, without the data.
 
 Memory and time come from a few coefficients measured on two cores of an ordinary server; they are there to
 tell seconds from hours, not to be exact.
@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import final
 
 from matrixdp.domain import Attribute, Bins, Coded, Domain, Integers
 from matrixdp.domain.rules import number_text
 from matrixdp.exact.resources import matrix_bytes, most_cells
-from matrixdp.noise import Noise
+from matrixdp.noise import noise_named
+from matrixdp.privacy import Budget
 from matrixdp.queries import Group, Workload
 from matrixdp.queries.groups import asked_attributes
+from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.reduce import reduce
 
@@ -41,9 +45,26 @@ _ROUNDS = 20
 _SEARCH_SECONDS_A_VALUE, _ALONE_SECONDS_A_SQUARE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 5e-6, 0.05, 40
 
 
+@final
 @dataclass(frozen=True)
 class Forecast:
-    """What selection and a release will need."""
+    """What selection and a release will need.
+
+    Attributes
+    ----------
+    groups, queries : int
+        Of the workload.
+    marginals, counted_cells, largest_marginal : int
+        What is counted: how many marginals, their cells in all, and those of the largest.
+    largest_group : int
+        Its queries.
+    disk_bytes, memory_bytes : float
+        Of the files of a release, and while it is made.
+    select_seconds, release_seconds : float
+        For the selection alone, and in all.
+    suggestions : tuple of str
+        What would make it short, where it would take minutes or hours.
+    """
 
     groups: int
     queries: int
@@ -55,6 +76,7 @@ class Forecast:
     memory_bytes: float
     select_seconds: float
     release_seconds: float
+    suggestions: tuple[str, ...] = ()
 
 
 def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
@@ -74,35 +96,63 @@ def measured_marginals(workload: Workload) -> set[tuple[str, ...]]:
 
 
 def forecast(
-    workload: Workload, max_answers: int, noises: Collection[Noise], aimed: bool = False
+    workload: Workload,
+    budget: Budget | None = None,
+    *,
+    noise: str = "auto",
+    targets: bool = False,
+    max_answers: int = MAX_ANSWERS,
 ) -> Forecast:
-    """Return what a workload will need.
+    """Return what a workload will need: its sizes, and roughly memory, time and what to change.
+
+    Parameters
+    ----------
+    workload : Workload
+        What will be asked.
+    budget : Budget, optional
+        What will be spent; it decides the noise.
+    noise : {"auto", "gaussian", "laplace"}
+        As for `select`.
+    targets : bool
+        Whether standard errors have targets, for which selection takes longer.
+    max_answers : int
+        With more queries than this only the measurement is written.
+
+    Returns
+    -------
+    Forecast
+        Times are those of two cores of an ordinary server.
 
     Examples
     --------
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> from matrixdp.language import marginals
-    >>> plan = forecast(Workload(Domain({"sex": 2, "age": 100}), marginals([1, 2])), 50_000_000, [GAUSSIAN])
+    >>> import matrixdp as mdp
+    >>> workload = mdp.Workload(mdp.Domain({"sex": 2, "age": 100}), mdp.marginals([1, 2]))
+    >>> plan = mdp.forecast(workload)
     >>> plan.queries, plan.marginals, plan.counted_cells, plan.largest_marginal
     (302, 4, 303, 200)
+    >>> pay = mdp.Workload(mdp.Domain({"pay": range(6_000)}), mdp.product(pay="prefix"))
+    >>> print(*mdp.forecast(pay).suggestions)
+    domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 2 s
     """
+    noises, _ = noises_for(None if noise == "auto" else noise_named(noise), budget, "auto")
+    laplace = all(own.norm == 1 for own in noises)
     domain = workload.domain
     cells = {names: domain.cells(names) for names in measured_marginals(workload)}
     counted = sum(cells.values())
     largest_group = max(group.queries for group in workload)
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
     asked = reduce(workload).workload
-    structured = structured_sizes(asked, all(noise.norm == 2 for noise in noises))
+    structured = structured_sizes(asked, all(own.norm == 2 for own in noises))
     selecting = 1.0 + _selection_seconds(asked, structured)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
-    if all(noise.norm == 1 for noise in noises):
+    if laplace:
         selecting += _search_seconds(asked)
-    if aimed:
+    if targets:
         selecting *= _ROUNDS
     matrices = [*structured.values()]
     matrices += [math.prod(group.sizes) for group in asked if joint_seconds(group)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
-    return Forecast(
+    found = Forecast(
         groups=len(workload),
         queries=workload.queries,
         marginals=len(cells),
@@ -114,6 +164,7 @@ def forecast(
         select_seconds=selecting,
         release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND,
     )
+    return replace(found, suggestions=tuple(_suggestions(workload, asked, found, laplace)))
 
 
 def structured_sizes(workload: Workload, paired: bool) -> dict[str, int]:
@@ -177,49 +228,30 @@ _STEPS = sorted(unit * 10**power for power, unit in product(range(16), (1, 2, 5,
 """Widths of bins that people choose."""
 
 
-def suggestions(workload: Workload, expected: Forecast, searched: bool) -> list[str]:
-    """Return what would make selection or a release short, where the forecast says that it is long.
+def _suggestions(workload: Workload, asked: Workload, expected: Forecast, searched: bool) -> Iterator[str]:
+    """Yield what would make selection or a release short, where the forecast says that it is long.
 
-    Parameters
-    ----------
-    workload : Workload
-    expected : Forecast
-        What the workload is expected to need.
-    searched : bool
-        Whether strategies are searched under Laplace noise.
-
-    Examples
-    --------
-    >>> from matrixdp.cli.forecast import forecast
-    >>> from matrixdp.domain import Domain
-    >>> from matrixdp.language import product
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> workload = Workload(Domain({"pay": range(6_000)}), product(pay="prefix"))
-    >>> for line in suggestions(workload, forecast(workload, 10**6, [GAUSSIAN]), searched=False):
-    ...     print(line)
-    domain.pay: 6,000 values take about 2 min; {min: 0, max: 6000, bins: 1200} takes about 2 s
+    `asked` is the workload over groups of values; `searched` says that there is Laplace noise alone.
     """
     long = expected.select_seconds >= _LONG_SECONDS
-    asked = reduce(workload).workload
-    told = list(_of_attributes(workload.domain, asked, searched, long))
+    yield from _of_attributes(workload.domain, asked, searched, long)
     for group in asked:
         seconds = joint_seconds(group)
         if long and seconds >= _WORTH_SECONDS:
             cells, names = math.prod(group.sizes), " and ".join(group.attributes)
             fewer = int(cells * (_SHORT_SECONDS / seconds) ** (1 / 3))
-            told.append(
+            yield (
                 f"workload: the group {group.name!r} compares {names} over {cells:,} cells, which takes "
                 f"about {in_words(seconds)}; bins that leave {fewer:,} cells take about "
                 f"{in_words(_SHORT_SECONDS)}"
             )
     if expected.counted_cells > _MANY_CELLS:
         largest = max(workload, key=lambda group: workload.domain.cells(group.attributes))
-        told.append(
+        yield (
             f"workload: {expected.counted_cells:,} cells are measured; the most are those of "
             f"{', '.join(largest.attributes)}: ask for fewer attributes at once (marginals with "
             "`attributes: [...]`), or give them fewer values"
         )
-    return told
 
 
 def _of_attributes(domain: Domain, asked: Workload, searched: bool, long: bool) -> Iterator[str]:

@@ -1,0 +1,68 @@
+"""Likely mistakes of a specification, told before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from matrixdp.domain import Bins, Domain, Integers
+from matrixdp.domain.rules import number_text
+from matrixdp.privacy import delta_warnings
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
+from matrixdp.specification.load import Specification
+from matrixdp.statistics.attributes import MeanEntry, SumEntry
+
+#: From so many values on, an attribute of which a sum or a mean is asked should be an amount.
+_MANY_VALUES = 1_000
+
+
+def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
+    """Return likely mistakes of a specification, in its domain and in its budget, in sentences.
+
+    Parameters
+    ----------
+    written : Specification
+    expect : int, optional
+        How many records the table should have, a public figure; `max_records` stands for it where it is set.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> asked = {"domain": {"sex": ["f"]}, "workload": [{"marginals": [1]}], "privacy": {"mu": 1}}
+    >>> print(*mdp.advice(mdp.load_specification(asked)))
+    domain.sex: 'f' is the only value; every record with another one is out of domain
+    """
+    budget = written.reference_budget
+    declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
+    own = () if budget is None else (*delta_warnings(budget, declared), *weak_privacy(budget))
+    return (*_domain_warnings(written.domain), *_amounts(written), *own)
+
+
+def _amounts(written: Specification) -> Iterator[str]:
+    """Yield which attributes should be amounts: sums and means of them are asked."""
+    asked = (entry.attribute for entry in written.workload.entries if isinstance(entry, SumEntry | MeanEntry))
+    for name in dict.fromkeys(asked):
+        attribute = written.domain[name]
+        if isinstance(attribute, Bins) and all(map(math.isfinite, attribute.edges)):
+            ends, why = (attribute.edges[0], attribute.edges[-1]), "its sum is by the middles of bins"
+        elif isinstance(attribute, Integers) and attribute.size > _MANY_VALUES:
+            ends, why = (attribute.minimum, attribute.maximum), f"it has {attribute.size:,} values"
+        else:
+            continue
+        amount = f"{{amount: [{', '.join(map(number_text, ends))}]}}"
+        yield f"domain.{name}: {why}; {amount} gives exact sums and means with two values"
+
+
+def _domain_warnings(domain: Domain) -> Iterator[str]:
+    read = [attribute for attribute in domain.attributes if attribute.codebook.derivation is None]
+    for attribute in read:
+        if attribute.size - (attribute.null_code is not None) == 1:
+            only = f"{attribute.label(0)!r} is the only value"
+            yield f"domain.{attribute.name}: {only}; every record with another one is out of domain"
+    whole = [attribute for attribute in read if not attribute.divided]
+    for column, times in Counter(attribute.column for attribute in whole).items():
+        if times > 1:
+            names = ", ".join(attribute.name for attribute in whole if attribute.column == column)
+            told = "which no rule relates: make a coarser one a level of the other"
+            yield f"domain: {names} read one column, {column!r}, {told}"
