@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import json
+import os
 from collections.abc import Iterator
+from math import isfinite
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pyarrow as pa
 
+from matrixdp.answers.inference import METADATA
 from matrixdp.answers.quality import QUALITY, Presentation, deviations_of, texts_for_readers
+from matrixdp.answers.table import plain_schema
 from matrixdp.display import MAX_ROWS, Preview
 from matrixdp.errors import needing
+from matrixdp.storage.archive import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,6 +81,42 @@ class ResultTable:
         with needing("polars"):
             import polars as pl
         return pl.DataFrame(self._table)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the rows under ``answers``, and under ``made`` how those of a statistic were made.
+
+        They are plain values for JSON, dates aside; what is not finite is None.
+        """
+        rows = self._table.to_pylist()
+        for row in rows:
+            row |= {name: None for name, own in row.items() if isinstance(own, float) and not isfinite(own)}
+        said = (self._table.schema.metadata or {}).get(METADATA)
+        return {"answers": rows} if said is None else {"made": json.loads(said), "answers": rows}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return `as_dict` as JSON, with every digit, and write it to a file where one is named."""
+        text = json.dumps(self.as_dict(), ensure_ascii=False, default=str, allow_nan=False)
+        if path is not None:
+            write_whole(path, text)
+        return text
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the figures as CSV, with every digit, and write them to a file where one is named.
+
+        Examples
+        --------
+        >>> print(ResultTable(pa.table({"sex": ["f"], "estimate": [41.25]})).to_csv(), end="")
+        "sex","estimate"
+        "f",41.25
+        """
+        import pyarrow.csv as pacsv
+
+        sink = io.BytesIO()
+        pacsv.write_csv(self._table.cast(plain_schema(self._table.schema)), sink)
+        text = sink.getvalue().decode()
+        if path is not None:
+            write_whole(path, text)
+        return text
 
     def equals(self, other: object) -> bool:
         """Return whether another table holds the same columns and values."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
-import math
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +29,7 @@ from matrixdp.display import counted, figure, printable
 from matrixdp.errors import within
 from matrixdp.exports import EXPORTS
 from matrixdp.statistics import StatisticEntry, in_words
+from matrixdp.storage.archive import write_whole
 
 _SHOWN = 50
 
@@ -145,7 +142,7 @@ def _show_table(
         return
     found = release.table(one).to_arrow()
     if as_csv:
-        typer.echo(_csv_text(for_people(found, decimals_by_subject(found))), nl=False)
+        typer.echo(mdp.ResultTable(for_people(found, decimals_by_subject(found))).to_csv(), nl=False)
         return
     limit = sys.maxsize if every else _SHOWN
     if crossed is not None:
@@ -194,7 +191,7 @@ def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
     warn(release.warnings)
 
 
-Answered = Sequence[tuple[Any, Any]]
+Answered = Sequence[tuple[Any, mdp.ResultTable]]
 """Entries, None for a SQL statement, each with the table of its answers."""
 
 
@@ -244,7 +241,7 @@ def answer(
     entries = read_questions(asked)
     statement = None if sql is None else _statement(sql)
     release = mdp.load_release(folder, confidence=confidence)
-    tables: list[tuple[Any, Any]] = [] if statement is None else [(None, release.sql(statement))]
+    tables: list[tuple[Any, mdp.ResultTable]] = [] if statement is None else [(None, release.sql(statement))]
     for place, entry in entries:
         with within(*place):
             tables.append((entry, release.answer(entry)))
@@ -257,7 +254,7 @@ def answer(
     else:
         _warn(release)
         rows = sum(table.num_rows for _, table in tables)
-        typer.echo(_csv(tables) if as_csv else f"{rows:,} answers written to {out}.", nl=not as_csv)
+        typer.echo(_one(tables).to_csv() if as_csv else f"{rows:,} answers written to {out}.", nl=not as_csv)
 
 
 def _statement(sql: str) -> str:
@@ -295,79 +292,44 @@ def _title(entry: Any) -> str:
     return entry.label if isinstance(entry, StatisticEntry) else in_words(entry)
 
 
-@contextmanager
-def _whole(out: Path) -> Iterator[Path]:
-    """Give the path of what becomes a file at the end, which appears whole or not at all."""
-    out = out.resolve()  # a link stays one
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as folder:
-        made = Path(folder) / "made"
-        yield made
-        made.replace(out)
-
-
 def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
     """Write answers to a file."""
     from matrixdp.releases.files import privacy_mark
-    from matrixdp.storage.archive import arrow_writer
+    from matrixdp.storage.archive import arrow_writer, whole_file
 
-    with _whole(out) as made:
-        if out.suffix.lower() == ".parquet":
-            table = _one(tables)
-            known = table.schema.metadata or {}
-            said = {b"matrixdp": privacy_mark(release.private)}
-            if b"matrixdp" in known:
-                said[b"statistic"] = known[b"matrixdp"]
-            table = table.replace_schema_metadata(said)
-            with arrow_writer(made, table.schema, compression="zstd") as writer:
-                writer.write_table(table)
-        else:
-            text = f"{_json(release, tables)}\n" if out.suffix.lower() == ".json" else _csv(tables)
-            made.write_text(text, encoding="utf-8", newline="")
+    if out.suffix.lower() == ".csv":
+        _one(tables).to_csv(out)
+        return
+    if out.suffix.lower() == ".json":
+        write_whole(out, f"{_json(release, tables)}\n")
+        return
+    table = _one(tables).to_arrow()
+    known = table.schema.metadata or {}
+    said = {b"matrixdp": privacy_mark(release.private)}
+    if b"matrixdp" in known:
+        said[b"statistic"] = known[b"matrixdp"]
+    table = table.replace_schema_metadata(said)
+    with whole_file(out) as made, arrow_writer(made, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
 
 
 def _json(release: mdp.Release, tables: Answered) -> str:
     """Return answers as one JSON object: under ``answers``, or under ``tables`` where there are several."""
     written: dict[str, object] = {"private": release.private, "confidence": release.confidence}
     if len(tables) == 1:
-        written |= _described(tables[0][1])
+        written |= tables[0][1].as_dict()
     else:
-        written["tables"] = [{"name": _title(entry), **_described(table)} for entry, table in tables]
+        written["tables"] = [{"name": _title(entry), **table.as_dict()} for entry, table in tables]
     return json.dumps(written, ensure_ascii=False, default=str, allow_nan=False)
 
 
-def _described(table: Any) -> dict[str, object]:
-    """Return the rows of a table, and how those of a statistic were made."""
-    said = (table.schema.metadata or {}).get(b"matrixdp")
-    rows = table.to_pylist()
-    for row in rows:
-        row |= {
-            name: None for name, value in row.items() if isinstance(value, float) and not math.isfinite(value)
-        }
-    return {"answers": rows} if said is None else {"made": json.loads(said), "answers": rows}
-
-
-def _csv(tables: Answered) -> str:
-    """Return answers as CSV; several tables below one another, with their names in a first column."""
-    from matrixdp.answers.table import plain_schema
-
-    table = _one(tables)
-    return _csv_text(table.cast(plain_schema(table.schema)))
-
-
-def _one(tables: Answered) -> Any:
+def _one(tables: Answered) -> mdp.ResultTable:
+    """Return answers as one table: several below one another, with their names in a first column."""
     from matrixdp.answers.table import joined
 
     if len(tables) == 1:
         return tables[0][1]
-    return joined([(_title(entry), table) for entry, table in tables], "table")
-
-
-def _csv_text(table: Any) -> str:
-    import pyarrow.csv as pacsv
-
-    sink = io.BytesIO()
-    pacsv.write_csv(table, sink)
-    return sink.getvalue().decode()
+    return mdp.ResultTable(joined([(_title(entry), table) for entry, table in tables], "table"))
 
 
 @guarded
@@ -491,8 +453,7 @@ def report(
             maps=named,
             exported=files,
         )
-    with _whole(path) as made:
-        made.write_text(page, encoding="utf-8")
+    write_whole(path, page)
     typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
 
 
@@ -507,8 +468,7 @@ def _explain(folder: Path, out: Path | None, force: bool) -> None:
     check_output("--out", out, force=force)
     text = mdp.explain_release(folder)
     if out is not None:
-        with _whole(out) as made:
-            made.write_text(text, encoding="utf-8")
+        write_whole(out, text)
         typer.echo(f"{out}: {len(text.splitlines())} lines.")
     elif sys.stdout.isatty():
         from rich.markdown import Markdown

@@ -13,6 +13,7 @@ import math
 import os
 import shutil
 import stat
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -144,6 +145,22 @@ def write_durably(path: Path, content: bytes, mode: int = 0o666) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def whole_file(out: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give the path of what becomes a file at the end, which appears whole or not at all."""
+    target = Path(out).resolve()  # a link stays one
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        made = Path(folder) / "made"
+        yield made
+        made.replace(target)
+
+
+def write_whole(out: str | os.PathLike[str], text: str) -> None:
+    """Write a text to a file, which appears whole or not at all."""
+    with whole_file(out) as made:
+        made.write_text(text, encoding="utf-8", newline="")
 
 
 def arrow_file(path: Path, mode: str = "r") -> pa.OSFile:
