@@ -10,7 +10,7 @@ from matrixdp.noise import LAPLACE
 from matrixdp.selection import builtin, registry, rules
 from matrixdp.selection.auto import hope_of, select
 from matrixdp.selection.gram import opt_0
-from matrixdp.selection.problem.reduce import reduce
+from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.searches.marginals import first_generalized_loss
 from matrixdp.testing import dense_error

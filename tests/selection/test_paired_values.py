@@ -14,9 +14,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import Entry, Identity, Matrix, Permuted, Prefix, Sets, Stacked, Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.gram import solve_gram
-from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import QueryGram
-from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.reduce import reduce
 from matrixdp.testing import check_plan, dense_gram
 from tests.limits import Override
 from tests.selection.oracle import check, error_of
@@ -105,7 +103,7 @@ def test_the_error_is_that_of_all_values(
     """Before and after rounding; the bound is one on the optimum of the whole table."""
     workload = _workload(area, entries)
     limits(**SMALL)
-    assert KronSum.of(workload.domain, workload.groups).with_pairs().paired
+    assert reduce(workload, pairs=True).maps
     found = select(workload, noise=GAUSSIAN)
     error = check(found)
     check_plan(found.plan, workload)
@@ -142,19 +140,24 @@ def test_attributes_with_groups_of_equal_sizes_are_told_apart(mechanism: str, li
     check(select(workload, noise=GAUSSIAN, mechanism=mechanism))
 
 
-def test_the_optimum_is_that_of_the_pairs() -> None:
+def test_the_optimum_is_that_of_the_pairs(limits: Override) -> None:
     """Of V with random classes: the error and the dual distribution, group by group."""
     random = np.random.default_rng(3)
     groups = random.permutation(np.repeat(np.arange(5), [1, 2, 9, 12, 16]))
     sets = tuple(tuple(np.flatnonzero(groups == group).tolist()) for group in range(5))
-    asked = QueryGram(Stacked((Identity(), Sets(sets), Sets((sets[0] + sets[3], sets[1] + sets[2])))), 40)
-    assert len(np.unique(asked.predicates.alike(40))) == 5
-    pairs, whole = solve_gram(asked.paired(groups).matrix()), solve_gram(asked.matrix())
+    levels = sets, (sets[0] + sets[3], sets[1] + sets[2])
+    asked = Stacked((Identity(), *map(Sets, levels)))
+    assert len(np.unique(asked.alike(40))) == 5
+    limits(most_unpaired=20)
+    entries = mdp.product(place="identity"), *(mdp.product(place={"sets": [*own]}) for own in levels)
+    workload = reduce(Workload(mdp.Domain({"place": 40}), *entries), pairs=True).workload
+    pairs, whole = solve_gram(dense_gram(workload)), solve_gram(asked.gram(40))
     assert pairs.loss == pytest.approx(whole.loss, rel=1e-5)
     assert pairs.dual is not None
     assert whole.dual is not None
     both = pairs.dual[:5] + pairs.dual[:4:-1]
-    np.testing.assert_allclose(both, np.bincount(groups, whole.dual), rtol=1e-3)
+    (step,) = reduce(Workload(mdp.Domain({"place": 40}), *entries), pairs=True).maps
+    np.testing.assert_allclose(both, np.bincount(step.groups["place"], whole.dual), rtol=1e-3)
 
 
 def test_values_that_may_trade_places_are_told_by_the_queries() -> None:
@@ -192,8 +195,7 @@ def test_laplace_noise_and_small_attributes_see_every_value() -> None:
     area, entries = CASES["crossed"]
     workload = _workload(area, entries)
     assert len(workload.domain["place"].codebook.levels) == 2
-    assert not KronSum.of(workload.domain, workload.groups).with_pairs().paired
-    assert LIMITS.joint_cells <= 2 * LIMITS.most_unpaired
+    assert not reduce(workload, pairs=True).maps
     check(select(workload, noise=LAPLACE, mechanism="opt-kron"))
 
 

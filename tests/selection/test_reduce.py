@@ -12,9 +12,12 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.problem.reduce import reduce
+from matrixdp.selection.compose.whole_table import select_table
+from matrixdp.selection.reduce import reduce
+from matrixdp.selection.rules import Facts
 from matrixdp.selection.selection import Selection
 from matrixdp.selection.series import select_series
+from tests.limits import Override
 
 NOISES = pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
 
@@ -148,6 +151,71 @@ def test_targets_and_the_largest_variance_are_those_of_groups(noise: Noise) -> N
             )
             found.append(figures(select(workload, noise=noise, **options)))
         np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
+
+
+def places(random: np.random.Generator, area: np.ndarray) -> Workload:
+    """Return a random workload over places that may trade places within their areas."""
+    sets = [np.flatnonzero(area == one).tolist() for one in range(area.max() + 1)]
+    wider = [sets[0] + sets[1], [place for own in sets[2:] for place in own]]
+    entries = [
+        mdp.product(place="identity", weight=0.5),
+        mdp.product(place={"sets": sets}, sex="identity"),
+        mdp.product(place={"sets": wider}, sex="prefix"),
+        mdp.product(place=["identity", {"sets": sets[1:]}], weight=2),
+        mdp.marginals([["sex"], []]),
+        mdp.product(place={"matrix": np.add.outer([0.0, 2.0], area).tolist()}, sex="prefix"),
+    ]
+    chosen = random.permutation(len(entries))[:3]
+    domain = mdp.Domain({"place": len(area), "sex": 2})
+    return mdp.Workload(domain, mdp.product(place="identity", sex="identity"), *[entries[i] for i in chosen])
+
+
+def areas(random: np.random.Generator) -> np.ndarray:
+    return random.permutation(np.repeat(np.arange(4), random.integers(4, 14, 4)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_change_nothing(seed: int, limits: Override) -> None:
+    """Whatever the areas' sizes: two values stand for all places of one, and the error is that of all."""
+    random = np.random.default_rng(2000 + seed)
+    workload = places(random, areas(random))
+    found = []
+    for most in (10, 10**6):
+        limits(most_unpaired=most)
+        found.append(select(workload, noise=GAUSSIAN, mechanism="dense"))
+        assert (len(reduce(workload, pairs=True).maps) == 1) == (most == 10)
+    assert max(own.plan.cost for own in found) <= 1.0 + 1e-9
+    np.testing.assert_allclose(figures(found[0]), figures(found[1]), rtol=3e-3)
+    assert found[0].certificate.loss == pytest.approx(found[1].certificate.loss, rel=1e-5)
+
+
+def test_every_query_has_the_variance_of_one_on_pairs(limits: Override) -> None:
+    """So the largest variance of a group may be sought on pairs."""
+    limits(most_unpaired=10)
+    random = np.random.default_rng(3000)
+    workload = places(random, areas(random))
+    reduced = reduce(workload, pairs=True, each=True)
+    plan, _ = select_table(reduced.workload, GAUSSIAN)
+    spread = reduced.over_values(plan)
+    assert spread.cost == pytest.approx(plan.cost)
+    for group, own in zip(workload, reduced.workload, strict=True):
+        variances, few = spread.analysis.variances(group), plan.analysis.variances(own)
+        assert (np.abs(variances[:, None] / few - 1.0).min(axis=1) < 2e-3).all()
+        assert (np.abs(few[:, None] / variances - 1.0).min(axis=1) < 2e-3).all()
+
+
+def test_places_by_the_thousand_are_solved_as_pairs() -> None:
+    """Every limit is about the 80 values that are left of 3,200, and so are candidates."""
+    area = np.arange(3_200) % 40
+    sets = [np.flatnonzero(area == one).tolist() for one in range(40)]
+    domain = mdp.Domain({"place": 3_200, "sex": 2})
+    workload = mdp.Workload(
+        domain, mdp.product(place="identity"), mdp.product(place={"sets": sets}, sex="prefix")
+    )
+    facts = Facts(reduce(workload, pairs=True).workload, GAUSSIAN)
+    assert [facts.size(name) for name in ("attribute", "cells", "joint", "table")] == [80, 160, 6_400, 6_400]
+    found = select(workload, noise=GAUSSIAN)
+    assert found.certificate.loss == pytest.approx(found.weighted_squared_error, rel=1e-3)
 
 
 def test_a_series_keeps_its_periods() -> None:

@@ -221,6 +221,10 @@ def _explain(choices: Sequence[Explanation], as_json: bool) -> None:
             f"{name}: {n:,} values, of which queries tell {k:,} apart"
             for name, (n, k) in choice.merged.items()
         ]
+        merged += [
+            f"{name}: {n:,} values, of which 2 stand for each of {k:,} groups that may trade places"
+            for name, (n, k) in choice.paired.items()
+        ]
         if merged:
             facts["merged"] = listed(merged, len(merged))
         console.print_facts(facts | {"lower bound from": "; else ".join(choice.bounds)})

@@ -43,8 +43,9 @@ class Domain(Displayed):
 
     attributes: tuple[Attribute, ...]
 
-    #: All values, of a domain of groups of them.
+    #: All values, of a domain in which others stand for some; and what `width` says of these.
     _values: ClassVar[Domain | None] = None
+    _widths: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, attributes: Mapping[str, object] | Iterable[Attribute]) -> None:
         listed = _described(attributes) if isinstance(attributes, Mapping) else tuple(attributes)
@@ -197,16 +198,23 @@ class Domain(Displayed):
 
     def counted(self, names: Iterable[str]) -> int:
         """Return the number of cells of a marginal that measuring counts: over values, not over groups."""
-        return (self._values or self).cells(names)
+        return self.cells(names) if self._values is None else self._values.counted(names)
 
-    def over_groups(self, sizes: Mapping[str, int]) -> Domain:
-        """Return the domain in which groups of values stand for the values of some attributes.
+    def width(self, name: str) -> int:
+        """Return how many values an attribute has in a matrix over several attributes: see `over_groups`."""
+        return self._widths.get(name, self[name].size)
+
+    def over_groups(self, sizes: Mapping[str, int], widths: Mapping[str, int] | None = None) -> Domain:
+        """Return the domain in which fewer values, such as groups, stand for those of some attributes.
 
         Parameters
         ----------
         sizes : mapping of str to int
-            The number of groups, for these attributes; the others keep all of their values. Groups and values
-            are numbered, and have no labels.
+            How many there are, for these attributes; the others keep all of their values. Both are numbered,
+            and have no labels.
+        widths : mapping of str to int, optional
+            The values that an attribute still has in a matrix over several attributes; as many as it has by
+            itself where they are left out.
 
         Examples
         --------
@@ -216,6 +224,7 @@ class Domain(Displayed):
         """
         made = Domain([Integers(one.name, 0, sizes.get(one.name, one.size) - 1) for one in self.attributes])
         object.__setattr__(made, "_values", self)
+        object.__setattr__(made, "_widths", {**self._widths, **(widths or {})})
         return made
 
     def weight(self, names: Iterable[str]) -> int:

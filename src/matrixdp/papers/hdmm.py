@@ -64,6 +64,6 @@ register(
         (1, 2),
         PIdentityOptions,
         _hdmm,
-        reduces=True,
+        reduces="groups",
     )
 )

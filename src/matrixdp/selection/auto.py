@@ -23,7 +23,7 @@ from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
 from matrixdp.selection.problem.merge_groups import GivenGroups
-from matrixdp.selection.problem.reduce import reduce
+from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import RULES, Facts, Rule, reduced_for
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
@@ -347,7 +347,7 @@ def select(
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
-    reduced = reduced_for(mechanism, asked)
+    reduced = reduced_for(mechanism, asked, noise, objective)
     trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify)
     _LOG.info("selecting by %s for %d groups of queries", mechanism, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back

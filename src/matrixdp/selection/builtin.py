@@ -103,7 +103,11 @@ def _decomposition(name: str, source: str, norms: tuple[int, ...]) -> None:
         )
 
     # uniform weights over groups would be other weights than the paper's
-    register(Mechanism(name, source, norms, DecompositionOptions, select, reduces=name == "residual"))
+    register(
+        Mechanism(
+            name, source, norms, DecompositionOptions, select, reduces="pairs" if name == "residual" else ""
+        )
+    )
 
 
 def _searching(task: Task[PIdentityOptions]) -> dict[str, Any]:
@@ -142,7 +146,7 @@ def _table(
             how = _searching(task)
         return select_table(task.workload, task.noise, method, duals=task.memory, **how)
 
-    register(Mechanism(name, source, norms, options, select, limits, trial, reduces=True))
+    register(Mechanism(name, source, norms, options, select, limits, trial, reduces="pairs"))
 
 
 def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
@@ -164,7 +168,7 @@ def _marginals(
         how = {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
         return search(task.workload, task.noise, **how)
 
-    register(Mechanism(name, source, _BOTH, MarginalsOptions, select, limits, trial, reduces=True))
+    register(Mechanism(name, source, _BOTH, MarginalsOptions, select, limits, trial, reduces="groups"))
 
 
 _MARGINALS: Mapping[str, str | float] = {"marginal": "max_table_cells"}
@@ -182,7 +186,12 @@ _table(
     "one product of bases with weighted rows, bases and weights optimized together",
     ConvexOptions,
     "weighted product",
-    {"joint": "max_free_cells", "attribute": "max_axis_values", "factor": "max_axis_values"},
+    {
+        "cells": "max_free_cells",
+        "attribute": "max_axis_values",
+        "weighted": "max_weighted_values",
+        "factor": "max_axis_values",
+    },
     _GAUSSIAN,
 )
 _table(
@@ -211,7 +220,7 @@ register(
         _opt_plus,
         _MARGINALS,
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
-        reduces=True,
+        reduces="groups",
     )
 )
 _marginals(

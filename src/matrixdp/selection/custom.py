@@ -35,7 +35,7 @@ from matrixdp.selection.compose.rounding import (
 )
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import uniform_variance
-from matrixdp.selection.problem.reduce import reduce
+from matrixdp.selection.reduce import reduce
 from matrixdp.selection.selection import Certificate, Selection, charged
 from matrixdp.selection.targets import targeted
 

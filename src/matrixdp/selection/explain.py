@@ -15,6 +15,7 @@ from matrixdp.selection.compose.sub_solver import NO_METHOD, SubSolver
 from matrixdp.selection.compose.weight_vectors import Objective, uniform_weights
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
+from matrixdp.selection.reduce import Merged, Paired
 from matrixdp.selection.registry import given_options, mechanism_named
 from matrixdp.selection.rules import RULES, Facts, reduced_for
 from matrixdp.selection.selection import Candidate
@@ -73,6 +74,8 @@ class Explanation:
         Laplace noise, of the whole table and of attributes, where their strategies are searched.
     merged : dict of str to tuple of int
         For each attribute with values that no query tells apart: its values, and the groups that are left.
+    paired : dict of str to tuple of int
+        For each attribute with pairs for values that may trade places: those values, and their groups.
     matrices : dict of str to int
         As `PartMethod.matrix`, over all that a mechanism solves: for those that are tried, where it is known.
     bounds : tuple of str
@@ -83,6 +86,7 @@ class Explanation:
     candidates: tuple[Candidate, ...]
     parts: tuple[PartMethod, ...] = ()
     merged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    paired: dict[str, tuple[int, int]] = field(default_factory=dict)
     matrices: dict[str, int] = field(default_factory=dict)
     bounds: tuple[str, ...] = ()
 
@@ -124,7 +128,7 @@ def explain(
     """
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
-    reduced = reduced_for(mechanism, workload)
+    reduced = reduced_for(mechanism, workload, noise)
     facts = Facts(reduced.workload, noise)
     if mechanism == "auto":
         candidates = _candidates(facts)
@@ -146,11 +150,16 @@ def explain(
     }
     if name and not large:
         matrices[name] = max(part.matrix for part in parts)
-    merged = {
-        attribute: (workload.domain[attribute].size, reduced.workload.domain[attribute].size)
-        for attribute in reduced.groups
-    }
-    return Explanation(noise.name, candidates, parts, merged, matrices, _bounds(noise, tried))
+    merged, paired = (
+        {
+            name: (len(own), int(own.max()) + 1)
+            for step in reduced.maps
+            if isinstance(step, kind)
+            for name, own in step.groups.items()
+        }
+        for kind in (Merged, Paired)
+    )
+    return Explanation(noise.name, candidates, parts, merged, paired, matrices, _bounds(noise, tried))
 
 
 #: The `SIZES` of the matrices that a mechanism decomposes, the decomposition aside.
@@ -232,7 +241,7 @@ def part_methods(
     >>> [(one.attributes, one.method) for one in part_methods(mdp.Workload(domain, *crossed))]
     [((), 'closed form'), (('a',), 'dual'), (('a', 'b'), 'product')]
     """
-    split = split_workload(workload, pair=tables)
+    split = split_workload(workload)
     pieces = Pieces(split, uniform_weights(split))
     solver = sub_solver_for(pieces, noise, GAP, sub_solver)
     searching = Objective(split).solver(pieces, GAP) if tables and split.searched else None
@@ -240,7 +249,7 @@ def part_methods(
     held = {(), *pairs, *((name,) for pair in pairs for name in pair)} if pairs else set()
     found = []
     for sub in split.classes:
-        sizes, search = split.values(sub), ""
+        sizes, search = sub.sizes, ""
         if held.issuperset(sub.marginals):
             cells = math.prod(sizes)
             how = cells, cells, "joint tables", "pairs of explicit queries: designed at once"
@@ -255,11 +264,10 @@ def part_methods(
 
 def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, int, str, str]:
     """Return the cells of the largest block, of its largest matrix, the methods, and what decided."""
-    sizes = solver.pieces.split.values(sub)
     cells, matrix, passed = 1, 0, list[str]()
     names: dict[str, None] = {}
     for axes, method, limits in solver.methods(sub):
-        own = [sizes[axis] for axis in axes]
+        own = [sub.sizes[axis] for axis in axes]
         cells = max(cells, math.prod(own))
         if method not in ("closed form", "chain"):
             matrix = max(matrix, max(own) if method == "product" else math.prod(own))
@@ -269,5 +277,7 @@ def _method(solver: SubSolver, sub: SubWorkload) -> tuple[int, int, str, str]:
         passed += [why if method == NO_METHOD else f"not {name}: {why}" for name, why in limits.items()]
         if len(axes) > 1 and not limits:
             passed.append(f"up to {solver.limits.joint_cells:,} cells that do not factor are solved together")
-    alone = "each attribute apart" if matrix else "identities, totals or one query" if sizes else "one number"
+    alone = (
+        "each attribute apart" if matrix else "identities, totals or one query" if sub.sizes else "one number"
+    )
     return cells, matrix, ", ".join(names) or "closed form", "; ".join(dict.fromkeys(passed)) or alone

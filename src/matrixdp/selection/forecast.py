@@ -23,8 +23,7 @@ from matrixdp.queries.groups import asked_attributes
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
-from matrixdp.selection.problem.kron_sum import KronSum
-from matrixdp.selection.problem.reduce import reduce
+from matrixdp.selection.reduce import reduce
 
 #: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
 _MOST_SUBSETS = 2_000_000
@@ -141,8 +140,8 @@ def forecast(
     counted = sum(cells.values())
     largest_group = max(group.queries for group in workload)
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
-    asked = reduce(workload).workload
-    structured = structured_sizes(asked, all(own.norm == 2 for own in noises))
+    asked = reduce(workload, pairs=all(own.norm == 2 for own in noises)).workload
+    structured = structured_sizes(asked)
     selecting = 1.0 + _selection_seconds(asked, structured)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     if laplace:
@@ -167,19 +166,13 @@ def forecast(
     return replace(found, suggestions=tuple(_suggestions(workload, asked, found, laplace)))
 
 
-def structured_sizes(workload: Workload, paired: bool) -> dict[str, int]:
-    """Return the attributes on which something is asked whose optimum takes a search, and their values.
-
-    Only the pairs that stand for groups of values count where there are such and selection is ``paired``.
-    """
+def structured_sizes(workload: Workload) -> dict[str, int]:
+    """Return the attributes on which something is asked whose optimum takes a search, and their values."""
     found: dict[str, int] = {}
     for group in workload:
         asked = zip(group.attributes, getattr(group, "predicates", None) or (), group.sizes, strict=False)
         found |= {name: size for name, predicates, size in asked if predicates.symmetric(size) is None}
-    if not paired or max(found.values(), default=0) <= LIMITS.most_unpaired:
-        return found
-    whole = KronSum.of(workload.domain, workload.groups).with_pairs()
-    return found | {whole.attributes[axis]: whole.sizes[axis] for axis in whole.paired}
+    return found
 
 
 def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
@@ -261,7 +254,7 @@ def _of_attributes(domain: Domain, asked: Workload, searched: bool, long: bool) 
     def seconds(size: int) -> float:
         return attribute_seconds(size, searched, alone)
 
-    for name, size in structured_sizes(asked, not searched).items():
+    for name, size in structured_sizes(asked).items():
         attribute, needed = domain[name], seconds(size)
         fits = searched or size <= limit
         if fits and not (long and needed >= _WORTH_SECONDS):

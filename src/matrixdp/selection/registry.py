@@ -242,9 +242,10 @@ class Mechanism(Generic[O]):
         it on a larger one. Each is a number, or the name of one of `matrixdp.selection.limits.Limits`.
     trial : callable, optional
         From a task to the loss that a fast search finds; its full search takes long.
-    reduces : bool
-        Whether it is given groups of the values that no query tells apart, as `problem.reduce` makes them.
-        A strategy that a paper defines over all values is not.
+    reduces : {"", "groups", "pairs"}
+        What it may be given in the place of all values, as `selection.reduce` makes them: groups of those
+        that no query tells apart; pairs for those that may trade places too, under Gaussian noise. A strategy
+        that a paper defines over all values is given these.
     """
 
     name: str
@@ -254,7 +255,7 @@ class Mechanism(Generic[O]):
     select: Callable[[Task[O]], tuple[Plan, Certificate]]
     limits: Mapping[str, str | float] = field(default_factory=dict)
     trial: Callable[[Task[O]], float] | None = None
-    reduces: bool = False
+    reduces: str = ""
 
 
 @dataclass(frozen=True)

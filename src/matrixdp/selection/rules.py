@@ -21,16 +21,18 @@ from matrixdp.selection.problem.entries import distinct_cells
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.merge_groups import merge_groups
-from matrixdp.selection.problem.reduce import Reduced, reduce
+from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 
 __all__ = ["RULES", "SIZES", "Facts", "Rule"]
 
 
-def reduced_for(mechanism: str, workload: Workload) -> Reduced:
-    """Return a workload as a mechanism is given it: over groups of values, if it takes them."""
-    reduces = mechanism == "auto" or mechanism_named(mechanism).reduces
-    return reduce(workload) if reduces else Reduced.none(workload)
+def reduced_for(mechanism: str, workload: Workload, noise: Noise, objective: str = "sum") -> Reduced:
+    """Return a workload as a mechanism is given it: over few values, if it takes them."""
+    reduces = "pairs" if mechanism == "auto" else mechanism_named(mechanism).reduces
+    if not reduces:
+        return Reduced(workload)
+    return reduce(workload, reduces == "pairs" and noise.norm == 2, objective == "max")
 
 
 class Facts:
@@ -56,7 +58,7 @@ class Facts:
     @property
     def small(self) -> bool:
         """Whether the optimum on the whole table is within reach."""
-        return self.terms.cells <= LIMITS.max_compared_cells
+        return self.terms.columns <= LIMITS.max_compared_cells
 
     @cached_property
     def searched_whole(self) -> bool:
@@ -102,6 +104,11 @@ def _largest_attribute(facts: Facts) -> int:
     return max((facts.asked.domain[name].size for name in facts.terms.joint), default=1)
 
 
+def _largest_weighted(facts: Facts) -> int:
+    """Return the most values of an attribute that does not factor out, where none are left out."""
+    return max((facts.asked.domain.width(name) for name in facts.terms.joint), default=1)
+
+
 def _largest_factor(facts: Facts) -> int:
     """Return the most values of an attribute that factors out, other than by the identity."""
     grams = [gram for gram in facts.terms.factored.values() if (gram.symmetric or (0.0, 1.0))[1] != 0.0]
@@ -145,8 +152,10 @@ SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
         "cells of the attributes asked about",
         lambda facts: facts.asked.domain.counted((*facts.terms.factored, *facts.terms.joint)),
     ),
-    "joint": ("cells that do not factor", lambda facts: facts.terms.cells),
+    "cells": ("cells that do not factor", lambda facts: facts.terms.cells),
+    "joint": ("cells that do not factor", lambda facts: facts.terms.columns),
     "attribute": ("values of an attribute that does not factor out", _largest_attribute),
+    "weighted": ("values of an attribute in rows with a weight each", _largest_weighted),
     "factor": ("values of an attribute that factors out", _largest_factor),
     "strategy": ("values of an attribute that is asked more than identities", _largest_strategy),
     "marginal": (
@@ -159,7 +168,7 @@ SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
 
 
 #: Those that matrices are made of, which must fit in memory.
-_MATRICES = ("joint", "factor", "strategy")
+_MATRICES = ("cells", "joint", "factor", "strategy")
 
 
 @dataclass(frozen=True)

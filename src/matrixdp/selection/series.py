@@ -32,8 +32,8 @@ from matrixdp.selection.compose.rounding import BITS
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.merge_groups import GivenGroups, merge_groups
-from matrixdp.selection.problem.reduce import reduce
 from matrixdp.selection.problem.residuals import Pieces, split_workload
+from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import mechanism_named, silent
 from matrixdp.selection.selection import Certificate, Choice, Selection, charged
 

@@ -127,9 +127,14 @@ def dense_measurement(part: Part, domain: Domain, attributes: Sequence[str] | No
     array([[1., 1., 0., 0.],
            [0., 0., 1., 1.]])
     """
-    rows = kronecker(block.matrix.written() for block in part.blocks)
+    return _measured(part, domain, attributes, np.float64)
+
+
+def _measured(part: Part, domain: Domain, attributes: Sequence[str] | None, type_: type[Any]) -> NDArray[Any]:
+    """Return the same with entries of a type: Python's integers are of any width."""
+    rows = kronecker(np.rint(block.matrix.written()).astype(np.int64).astype(type_) for block in part.blocks)
     if part.multipliers is not None:
-        rows = rows * part.multipliers.reshape(-1, 1)
+        rows = rows * part.multipliers.reshape(-1, 1).astype(type_)
     own = [name for block in part.blocks for name in block.attributes]
     return _spread(rows, own, domain, attributes)
 
@@ -354,6 +359,8 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
     counts = np.floor(500.0 * (1.0 + probes(*plan.domain.shape))).astype(np.int64)
     for part, rows in zip(plan.parts, measured, strict=True):
         label, whole = f"the part on {part.attributes}", np.rint(rows).astype(np.int64)
+        if part.max_entry >= 2**53:  # floating point rounds the products of its blocks
+            whole = _measured(part, plan.domain, None, object)
         sizes = np.abs(whole)
         if len(whole) * int(sizes.max()) ** noise.norm >= 2**63:
             sizes = sizes.astype(object)  # integers of any width

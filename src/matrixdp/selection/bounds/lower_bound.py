@@ -75,7 +75,7 @@ def product_bound(workload: Workload, certify: bool = False) -> tuple[float, str
     (11.68589, 'every Gaussian strategy')
     """
     try:
-        split = split_workload(workload, pair=True)
+        split = split_workload(workload)
         sizes = [size for size, is_free in zip(split.sizes, split.free, strict=True) if is_free]
         if max(sizes, default=0) > LIMITS.spectral_cells or split.coupled_apart:
             return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,12 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
 from matrixdp.selection.compose.product import Product
-from matrixdp.selection.compose.rounding import every_value, measured_matrix, merged_matrix
+from matrixdp.selection.compose.rounding import measured_matrix, merged_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.problem.residuals import Split, SubWorkload
 
-__all__ = ["assemble", "over_every_value", "row_multipliers"]
+__all__ = ["assemble", "row_multipliers"]
 
 Array = NDArray[np.float64]
 
@@ -43,27 +42,11 @@ def row_multipliers(found: Product, matrices: Sequence[MeasuredMatrix]) -> NDArr
     return np.asarray(np.maximum(np.rint(padded / padded.max() * 2**_MULTIPLIER_BITS), 1.0), dtype=np.int64)
 
 
-def over_every_value(found: Product, groups: Sequence[NDArray[np.intp] | None], noise: Noise) -> Product:
-    """Return a product over all values of the axes on which pairs stand for groups of values."""
-    factors, multipliers = list(found.factors), found.multipliers
-    for axis, own in enumerate(groups):
-        if own is not None:
-            matrix, places = every_value(factors[axis], own, noise)
-            factors[axis] = replace(factors[axis], strategy=matrix, dual=None)
-            if multipliers is not None:
-                rest = multipliers.mean(axis=axis, keepdims=True)
-                multipliers = np.take(np.append(multipliers, rest, axis=axis), places, axis=axis)
-    return replace(found, factors=tuple(factors), multipliers=multipliers)
-
-
-def _measured(
-    block: BlockSolution, groups: Sequence[NDArray[np.intp] | None], noise: Noise
-) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None]:
+def _measured(block: BlockSolution, noise: Noise) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None]:
     """Return the integer matrices of a block, and the integer multipliers of their rows."""
     if block.merged is not None:
         return [merged_matrix(*block.merged, noise)], None
     found = Product((block.found,), block.found.loss) if isinstance(block.found, Factor) else block.found
-    found = over_every_value(found, groups, noise)
     weighted = found.multipliers is not None
     matrices = [measured_matrix(factor, noise, weighted=weighted) for factor in found.factors]
     return matrices, row_multipliers(found, matrices)
@@ -86,8 +69,7 @@ def assemble(
         multipliers: NDArray[np.int64] | None = None
         for block in solution.blocks:
             if block.key not in known:
-                groups = [split.paired.get(sub.types[axis]) for axis in block.axes]
-                known[block.key] = _measured(block, groups, noise)
+                known[block.key] = _measured(block, noise)
             matrices, multipliers = known[block.key]
             axes = [block.axes] if len(matrices) == 1 else [(axis,) for axis in block.axes]
             pieces += zip(axes, matrices, strict=True)
@@ -112,7 +94,4 @@ def assemble(
         type_ = split.types.get(name)
         size = domain[name].size
         weights[name] = np.full(size, 1.0 / size) if type_ is None else solver.pieces.weights[type_]
-        if type_ in split.paired:
-            sums = (weights[name] + weights[name][::-1])[: len(weights[name]) // 2]
-            weights[name] = (sums / np.bincount(split.paired[type_]))[split.paired[type_]]
     return SplitPlan(domain, tuple(parts), solver.noise, weights)

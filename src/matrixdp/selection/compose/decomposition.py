@@ -203,7 +203,7 @@ def select_by_decomposition(
     """
     if sub_solver not in SUB_SOLVERS:
         raise WorkloadError(f"sub_solver: found {sub_solver!r}; expected one of {', '.join(SUB_SOLVERS)}")
-    split = split_workload(workload, pair=mechanism == "residual" and noise.norm == 2)
+    split = split_workload(workload)
     weights = uniform_weights(split)
     starts: dict[Hashable, Factor] = {}
     if mechanism == "residual":

@@ -467,8 +467,7 @@ def free_bases(terms: KronSum, start: Product) -> Product:
     >>> free_bases(terms, product).loss < 0.98 * product.loss
     True
     """
-    # a basis of its own would take the place of what pairs share, and of the contrasts that they stand for
-    free = not (terms.explicit or terms.paired) and len(terms.sizes) >= 2
+    free = not terms.explicit and len(terms.sizes) >= 2
     if not free or math.prod(terms.sizes) > LIMITS.max_free_cells:
         return start
     error = _Error(terms)

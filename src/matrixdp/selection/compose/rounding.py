@@ -35,11 +35,11 @@ from matrixdp.selection.limits import LIMITS
 
 __all__ = [
     "check_measurable",
-    "every_value",
     "explicit_matrix",
     "measured_factor",
     "measured_matrix",
     "merged_matrix",
+    "over_every_value",
     "product_blocks",
     "small_integers",
 ]
@@ -101,31 +101,109 @@ def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> 
         return _rounded(rows, len(rows), 2.0**BITS, noise, outside, factor.inverse)
 
 
-def every_value(
-    factor: Factor, groups: NDArray[np.intp], noise: Noise
-) -> tuple[MergedMatrix, NDArray[np.intp]]:
-    """Return the integer matrix over all values of a strategy for pairs, and where its rows come from.
+def over_every_value(
+    matrix: MeasuredMatrix,
+    sizes: Sequence[int],
+    groups: Sequence[NDArray[np.int64] | None],
+    noise: Noise,
+    multipliers: NDArray[np.int64] | None = None,
+    place: int = 0,
+) -> tuple[MeasuredMatrix, NDArray[np.int64] | None]:
+    """Return the matrix over all values of one for pairs of them, and the multipliers of its rows.
 
-    Rows have one value on all of a group; the m - 1 contrasts within it have the variance of its pair's: see
-    `Gram.paired`. Rows that only keep the support come from row -1.
+    Parameters
+    ----------
+    matrix : MeasuredMatrix
+    sizes : sequence of int
+        Of its attributes.
+    groups : sequence of ndarray of int64, or None
+        For each attribute the group of each value; None where no pairs stand for them.
+    noise : Noise
+    multipliers : ndarray of int64, optional
+        Of the rows of all blocks of a part, of which this is the one at ``place``.
+
+    What a group has in common is measured as for its pair; the m - 1 contrasts within it have the variance of
+    that of the pair, whose products with all others are left out: the reversal of pairs changes nothing that
+    is asked, so that this costs nothing.
     """
-    first, second = np.split(factor.rows, 2, axis=1)
+    rows = matrix.written() / math.sqrt(matrix.squared_sensitivity)
+    lengths = np.linalg.norm(rows, axis=1)
+    if matrix.unsupported is not None:
+        # rows that only keep the support leave nothing
+        rows = rows - (rows @ matrix.unsupported.T) @ matrix.unsupported
+    kept = np.flatnonzero(np.linalg.norm(rows, axis=1) > lengths / 2.0)
+    if len(groups) > 1:
+        assert multipliers is None
+        return _joint_values(rows[kept], sizes, groups, noise), None
+    [own] = groups
+    assert own is not None
+    counts = np.bincount(own)
+    first, second = np.split(rows[kept], 2, axis=1)
     shared, contrasts = (first + second[:, ::-1]) / 2.0, (first - second[:, ::-1]) / 2.0
-    counts, lengths = np.bincount(groups), np.linalg.norm(shared, axis=1)
     squares = (contrasts**2).sum(axis=0) * counts / np.maximum(counts - 1, 1)
-    told = (squares > LIMITS.rank * float(squares.max())) & (counts > 1)
+    told = (counts > 1) & (_told(matrix.unsupported, len(counts)))
     scale = 2.0 ** min(BITS + int(counts[told].max(initial=1)).bit_length(), _MOST_BITS)
-    kept = np.flatnonzero(lengths > LIMITS.span * lengths.max())
-    rows = shared[kept] if len(kept) <= len(counts) else np.linalg.qr(shared[kept]).R
-    between = _rounded(rows, _rank(rows), scale, noise)
+    sums = np.linalg.norm(shared, axis=1)
+    between = np.flatnonzero(sums > LIMITS.span * sums.max())
+    real = shared[between]
+    if multipliers is None and len(real) > len(counts):
+        real = np.linalg.qr(real).R
+    made = _rounded(real, _rank(real), scale, noise)
     weights = told * np.maximum(np.rint(scale * np.sqrt(squares) / counts), 1.0)
-    matrix = MergedMatrix(between, (groups.astype(np.int64),), weights.astype(np.int64))
-    places = [
-        kept,
-        np.full(between.rows - len(rows), -1),
-        np.abs(contrasts).argmax(axis=0)[groups[told[groups]]],
-    ]
-    return matrix, np.concatenate(places)
+    merged = MergedMatrix(made, (own,), weights.astype(np.int64))
+    if multipliers is None:
+        return merged, None
+    known = np.moveaxis(multipliers, place, 0)[kept].astype(np.float64)
+    flat = known.reshape(len(known), -1)
+    support = np.broadcast_to(flat[between].mean(axis=0), (made.rows - len(between), flat.shape[1]))
+    shares = contrasts**2 / np.maximum((contrasts**2).sum(axis=0), np.finfo(float).tiny)
+    within = np.sqrt(shares.T @ flat**2)[own[told[own]]]
+    found = np.maximum(np.rint(np.vstack([flat[between], support, within])), 1.0).astype(np.int64)
+    return merged, np.ascontiguousarray(np.moveaxis(found.reshape(-1, *known.shape[1:]), 0, place))
+
+
+def _told(outside: Array | None, count: int) -> NDArray[np.bool_]:
+    """Return of which pairs the difference is measured."""
+    if outside is None:
+        return np.ones(count, dtype=np.bool_)
+    first, second = np.split(outside, 2, axis=1)
+    return np.asarray(((first - second[:, ::-1]) ** 2).sum(axis=0) / 2.0 < 0.5)  # all of it, or nothing
+
+
+def _joint_values(
+    rows: Array, sizes: Sequence[int], groups: Sequence[NDArray[np.int64] | None], noise: Noise
+) -> MeasuredMatrix:
+    """Return the integer matrix over all values of rows over several attributes, with pairs for some."""
+    for axis, own in enumerate(groups):
+        if own is None:
+            continue
+        tensor = np.moveaxis(rows.reshape(len(rows), *sizes), axis + 1, -1)
+        others, counts = tensor.shape[1:-1], np.bincount(own)
+        first, second = np.split(tensor, 2, axis=-1)
+        shared, contrasts = (first + second[..., ::-1]) / 2.0, (first - second[..., ::-1]) / 2.0
+        # rows over all values whose Gram matrix is that of what a group has in common
+        roots = np.sqrt(counts)
+        parts = [_compact((shared * roots).reshape(len(rows), -1)).reshape(-1, *others, len(counts)) / roots]
+        parts[0] = parts[0][..., own]
+        for place in np.flatnonzero(counts > 1):
+            size = int(counts[place])
+            single = _compact(contrasts[..., place].reshape(len(rows), -1)) * math.sqrt(size / (size - 1))
+            spread = np.zeros((len(single), size - 1, math.prod(others), len(own)))
+            helmert = scipy.linalg.helmert(size)
+            spread[..., own == place] = np.einsum("ro,hv->rhov", single, helmert)
+            parts.append(spread.reshape(-1, *others, len(own)))
+        tensor = np.moveaxis(np.concatenate(parts), -1, axis + 1)
+        sizes = tensor.shape[1:]
+        rows = tensor.reshape(len(tensor), -1)
+    check_measurable(rows)
+    return _rounded(rows, len(rows), 2.0**BITS, noise)
+
+
+def _compact(rows: Array) -> Array:
+    """Return independent rows with the same Gram matrix."""
+    _, values, right = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
+    kept = values > LIMITS.span * values.max(initial=0.0)
+    return np.asarray(values[kept, None] * right[kept])
 
 
 def merged_matrix(factor: Factor, groups: Sequence[NDArray[np.intp]], noise: Noise) -> MeasuredMatrix:

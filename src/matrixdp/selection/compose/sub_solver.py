@@ -204,11 +204,11 @@ class SubSolver:
     def _shape(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
     ) -> ProblemShape:
-        # what is found over groups of values is measured over all of them
-        groups = self._groups(sub)
-        values = None if groups is None else math.prod(map(len, groups))
-        every = self.pieces.split.values(sub)  # what pairs stand for decides whether joint strategies fit
-        sizes = tuple(every[axis] for axis in axes)
+        # what is found over few values is measured over all of them
+        groups, sizes = self._groups(sub), tuple(sub.sizes[axis] for axis in axes)
+        widths = tuple(self.pieces.split.widths[sub.types[axis]] for axis in axes)
+        values = None if widths == sizes else math.prod(widths)
+        values = values if groups is None else math.prod(map(len, groups))
         return ProblemShape(sizes, len(terms), sum(len(rows) for _, rows in explicit), values)
 
     def explicit(self, sub: SubWorkload) -> list[tuple[float, Array]]:
@@ -271,9 +271,7 @@ class SubSolver:
         products: list[tuple[float, dict[int, Hashable]]] = [
             (term.coefficient, dict(enumerate(term.kept))) for term in terms
         ]
-        paired = self.pieces.split.paired
-        alike = {i: paired[t] for i, t in enumerate(sub.types[axis] for axis in axes) if t in paired}
-        return KronSum((), sizes, sets, products, queries, alike)
+        return KronSum((), sizes, sets, products, queries)
 
     def slot_gram(self, slot: int) -> Array:
         """Return the Gram matrix of a slot's pieces, shape (n, n)."""

@@ -22,7 +22,7 @@ from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Part, Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.assembly import over_every_value, row_multipliers
+from matrixdp.selection.compose.assembly import row_multipliers
 from matrixdp.selection.compose.product import (
     AS_MANY_AS_PAY,
     Product,
@@ -98,14 +98,10 @@ def select_table(
     """
     if progress is not None:
         progress(f"solving the whole table: {method}", None)
-    plain = KronSum.of(workload.domain, workload.groups)
-    terms = plain.with_pairs() if noise.norm == 2 else plain
-    if method != "product" and any(terms.attributes[axis] in terms.joint for axis in terms.paired):
-        terms = plain  # a joint strategy has no structure of its own
+    terms = KronSum.of(workload.domain, workload.groups)
 
     def choice(names: Sequence[tuple[str, ...]], found: Product) -> tuple[Plan, Certificate]:
-        groups = [terms.paired.get(terms.attributes.index(own[0])) for own in names]
-        return product_choice(workload, noise, names, over_every_value(found, groups, noise), _UNBOUNDED)
+        return product_choice(workload, noise, names, found, _UNBOUNDED)
 
     if method == "product":
         found = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
@@ -187,7 +183,7 @@ def dense_bound(workload: Workload, gap: float) -> float:
     >>> dense_bound(workload, 1e-6) == select_table(workload, GAUSSIAN, gap=1e-6)[1].lower_bound
     True
     """
-    bound = solve_table(KronSum.of(workload.domain, workload.groups).with_pairs(), _optimum(gap))[1].bound
+    bound = solve_table(KronSum.of(workload.domain, workload.groups), _optimum(gap))[1].bound
     assert bound is not None
     return bound
 

@@ -108,31 +108,6 @@ class Gram(ABC):
         own, (first, last) = self.matrix(), _ends(groups)
         return own[np.ix_(first, first)], own[first, last]
 
-    def paired(self, groups: Places) -> Gram:
-        """Return T'VT, in which two values stand for each group of m that may trade places.
-
-        T keeps sums, lengthens what a group has in common by sqrt(2 / m), and takes a contrast within the
-        pair to (m - 1) sqrt(2 / m) times one within the group. V is a multiple of the identity on the m - 1
-        contrasts of a group, so that the error of the best strategy, its dual distribution and what is left
-        of V without its mean are those of V: see docs/mathematics.md, theorem 2a. The second values come in
-        the opposite order.
-
-        Examples
-        --------
-        >>> SymmetricGram(1.0, 0.0, 3).paired(np.array([0, 0, 0])).matrix().round(9)
-        array([[ 1.66666667, -1.        ],
-               [-1.        ,  1.66666667]])
-        """
-        counts, (between, shared) = np.bincount(groups), self.over_groups(groups)
-        first, last = np.arange(len(counts)), np.arange(len(counts), 2 * len(counts))
-        single = np.diagonal(between) - shared
-        whole = np.tile(between, (2, 2))
-        own, other = shared + single * (1.0 + (counts - 1.0) ** 2) / counts, shared - single * (counts - 2.0)
-        whole[first, first] = whole[last, last] = np.where(counts > 1, own, shared)
-        whole[first, last] = whole[last, first] = np.where(counts > 1, other, shared)
-        order = np.concatenate([first, last[::-1]])
-        return ExplicitGram(whole[np.ix_(order, order)], groups.tobytes())
-
     @cached_property
     def explicit(self) -> ExplicitGram:
         """V as its entries, in which the tags that are not known are looked for."""
@@ -218,10 +193,6 @@ class QueryGram(Gram):
         rows = self.predicates.apply(chosen)
         left, right = rows[:, : len(first)], rows[:, len(first) :]
         return left.T @ left, np.einsum("qi,qi->i", left, right)
-
-    def paired(self, groups: Places) -> Gram:
-        """See `Gram`; a total stays one."""
-        return QueryGram(self.predicates, 2 * int(groups.max() + 1)) if self.flat else super().paired(groups)
 
     def diagonal(self) -> Array:
         """Return the squared norms of the columns of P."""
@@ -351,10 +322,9 @@ class SymmetricGram(Gram):
 
 @dataclass(frozen=True, eq=False)
 class ExplicitGram(Gram):
-    """A Gram matrix as it is, perhaps told apart from equal ones: its tags are found in its entries."""
+    """A Gram matrix as it is: its tags are found in its entries."""
 
     entries: Array
-    apart: Hashable = None
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -364,7 +334,7 @@ class ExplicitGram(Gram):
     @property
     def key(self) -> Hashable:
         """See `Gram`."""
-        return content_key(self.entries) if self.apart is None else (content_key(self.entries), self.apart)
+        return content_key(self.entries)
 
     def matrix(self) -> Array:
         """Return it."""

@@ -24,7 +24,6 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import along, kronecker, numbered
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
-from matrixdp.queries.predicates import groups_of_all
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram, SumGram, gram_terms
 
@@ -137,8 +136,8 @@ class KronSum:
     terms : sequence of (float, dict)
         Coefficients, of either sign, with the keys of attributes by place; of others the total is asked.
     rows : sequence of Rows
-    paired : dict of int to ndarray
-        By axis, the group of each value, where two values stand for each group: see `Gram.paired`.
+    widths : tuple of int
+        How many values the attributes have in a matrix over several: see `Domain.width`.
     """
 
     attributes: tuple[str, ...]
@@ -146,8 +145,8 @@ class KronSum:
     sets: Sequence[dict[Hashable, Gram]]
     terms: Sequence[tuple[float, dict[int, Hashable]]]
     rows: Sequence[Rows] = ()
-    paired: dict[int, NDArray[np.intp]] = field(default_factory=dict)
-    #: The cells of the attributes in a table, where values were merged.
+    widths: tuple[int, ...] = ()
+    #: The cells of the attributes in a table, where others stand for their values.
     counted: int = 0
     #: By axis, the right inverse that was last asked about, and its covariance R R'.
     _covariances: dict[int, tuple[Array, Array]] = field(default_factory=dict)
@@ -214,30 +213,8 @@ class KronSum:
         rows = [
             Rows(weight, tuple(place[name] for name in names), queries) for weight, names, queries in written
         ]
-        return cls(attributes, sizes, sets, kept, rows, counted=domain.counted(attributes))
-
-    def with_pairs(self) -> KronSum:
-        """Return the same with two values for each group of many that may trade places: see `Gram.paired`."""
-        written = {axis for rows in self.rows for axis in rows.axes}
-        found = (
-            (axis, _groups_alike([*own.values()]))
-            for axis, own in enumerate(self.sets)
-            if axis not in written
-        )
-        paired = {axis: alike for axis, alike in found if alike is not None}
-        if not paired:
-            return self
-        sizes, sets = list(self.sizes), list(self.sets)
-        renamed: dict[tuple[int, Hashable], Hashable] = {}
-        for axis, alike in paired.items():
-            own = {key: gram.paired(alike) for key, gram in self.sets[axis].items()}
-            sizes[axis], sets[axis] = 2 * int(alike.max() + 1), {gram.key: gram for gram in own.values()}
-            renamed |= {(axis, key): gram.key for key, gram in own.items()}
-        terms = [
-            (weight, {axis: renamed.get((axis, key), key) for axis, key in asked.items()})
-            for weight, asked in self.terms
-        ]
-        return KronSum(self.attributes, tuple(sizes), sets, terms, self.rows, paired, self.counted)
+        widths = tuple(domain.width(name) for name in attributes)
+        return cls(attributes, sizes, sets, kept, rows, widths, domain.counted(attributes))
 
     @cached_property
     def products(self) -> list[tuple[float, tuple[Hashable, ...]]]:
@@ -274,6 +251,13 @@ class KronSum:
         return math.prod(self.sizes[self.attributes.index(name)] for name in self.joint)
 
     @property
+    def columns(self) -> int:
+        """The number of columns of a matrix over them."""
+        if len(self.joint) < 2:
+            return self.cells
+        return math.prod(self.widths[self.attributes.index(name)] for name in self.joint)
+
+    @property
     def weight(self) -> float:
         """The sum of the coefficients of all products."""
         return sum(weight for weight, _ in self.terms)
@@ -288,8 +272,7 @@ class KronSum:
         terms = [(weight, dict(enumerate(own))) for own, weight in merged.items()]
         rows = [Rows(one.weight, tuple(map(axes.index, one.axes)), one.queries) for one in self.rows]
         sizes = tuple(self.sizes[axis] for axis in axes)
-        paired = {place: self.paired[axis] for place, axis in enumerate(axes) if axis in self.paired}
-        return KronSum(tuple(names), sizes, [self.sets[axis] for axis in axes], terms, rows, paired)
+        return KronSum(tuple(names), sizes, [self.sets[axis] for axis in axes], terms, rows)
 
     def dense(self, names: Sequence[str]) -> Array:
         """Return what is asked of some attributes as one matrix over their cells.
@@ -464,15 +447,6 @@ class KronSum:
 
 #: The sums of workloads, as long as somebody holds them.
 _WHOLE: WeakKeyDictionary[Workload, ref[KronSum]] = WeakKeyDictionary()
-
-
-def _groups_alike(asked: Sequence[Gram]) -> NDArray[np.intp] | None:
-    """Return the group of each value of a large attribute, of values that may trade places, if few."""
-    size = max(gram.size for gram in asked)
-    if size <= LIMITS.most_unpaired or all(gram.symmetric is not None for gram in asked):
-        return None
-    groups = groups_of_all([gram.alike for gram in asked])
-    return groups if groups is not None and 4 * int(groups.max() + 1) <= size else None
 
 
 def _without_totals(group: Group) -> Group:

@@ -112,8 +112,8 @@ class Split:
     """A workload as classes of sub-workloads over attribute types.
 
     ``free`` tells which types have queries other than a I + b 11'; ``coupled_apart`` that terms tie marginals
-    to one another whose union has no pieces. ``paired`` has the group of each value of types of which two
-    values stand for each group: see `Gram.paired`. The type ``undivided``, if any, is that of an attribute
+    to one another whose union has no pieces. ``widths`` are the numbers of values of the types in a matrix
+    over several attributes: see `Domain.width`. The type ``undivided``, if any, is that of an attribute
     which every sub-workload keeps: its weights are zeros, so that nothing is contracted along it.
     """
 
@@ -123,13 +123,9 @@ class Split:
     slots: tuple[Slot, ...]
     explicit: tuple[Explicit, ...]
     classes: tuple[SubWorkload, ...]
+    widths: tuple[int, ...]
     coupled_apart: bool = False
-    paired: dict[int, Places] = field(default_factory=dict)
     undivided: int | None = None
-
-    def values(self, sub: SubWorkload) -> tuple[int, ...]:
-        """Return the number of values of each axis, where pairs stand for some of them too."""
-        return tuple(len(self.paired.get(t, range(n))) for t, n in zip(sub.types, sub.sizes, strict=True))
 
     @property
     def searched(self) -> list[int]:
@@ -170,8 +166,8 @@ _Found = dict[tuple[int, ...], dict[_Term, float]]
 """By marginal: the coefficients of terms."""
 
 
-def split_workload(workload: Workload, pair: bool = False, undivided: str | None = None) -> Split:
-    """Split a workload into classes of sub-workloads; with ``pair``, pairs stand for values alike.
+def split_workload(workload: Workload, undivided: str | None = None) -> Split:
+    """Split a workload into classes of sub-workloads.
 
     Every subset of every group's attributes appears in exactly one class, unless its pieces are zero because
     a kept attribute is only asked for its total. Disjunctions, and products with weights that are products,
@@ -193,13 +189,13 @@ def split_workload(workload: Workload, pair: bool = False, undivided: str | None
     >>> [(c.sizes, len(c.marginals)) for c in split.classes]
     [((), 1), ((10,), 3), ((10, 10), 3)]
     """
-    whole = KronSum.whole(workload).with_pairs() if pair else KronSum.whole(workload)
+    whole = KronSum.whole(workload)
     axis = None if undivided is None else whole.attributes.index(undivided)
     if axis is not None:
         whole = _with_totals(whole, axis)
     types = attribute_types(whole, axis)
     always = None if axis is None else types[axis]
-    sizes = dict(zip(types, whole.sizes, strict=True))
+    sizes, widths = (dict(zip(types, own, strict=True)) for own in (whole.sizes, whole.widths))
     slots: dict[Hashable, Slot] = {}
     numbers: dict[Hashable, int] = {}
     for type_, sets in zip(types, whole.sets, strict=True):
@@ -246,8 +242,8 @@ def split_workload(workload: Workload, pair: bool = False, undivided: str | None
         tuple(found),
         tuple(explicit),
         tuple(sub_workload(marginals) for marginals in classes.values()),
+        tuple(widths[type_] for type_ in range(len(sizes))),
         any(marginal not in products and marginal not in rows for marginal in couplings),
-        {types[axis]: groups for axis, groups in whole.paired.items()},
         always,
     )
 
@@ -265,7 +261,7 @@ def _with_totals(whole: KronSum, axis: int) -> KronSum:
             tensor = np.repeat(tensor, whole.sizes[axis], axis=1 + axes.index(axis))
             own = Rows(own.weight, axes, WrittenQueries(tensor))
         rows.append(own)
-    return KronSum(whole.attributes, whole.sizes, sets, terms, rows)
+    return KronSum(whole.attributes, whole.sizes, sets, terms, rows, whole.widths)
 
 
 def _signer() -> Callable[[Mapping[Any, float] | None], int]:
@@ -451,8 +447,6 @@ class Pieces:
                 continue
             gram = slot.gram.matrix()
             seen = gram @ w
-            if slot.type in self.split.paired:  # rounding errors would mix what pairs share with contrasts
-                seen = (seen + seen[::-1]) / 2.0
             square = float(w @ seen)
             piece = gram - (seen if slot.gram.definite else w @ gram)[None, :] - seen[:, None] + square
             if slot.gram.definite:
