@@ -16,7 +16,15 @@ from matrixdp.selection.auto import select
 from matrixdp.selection.gram import solve_gram
 from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.problem import grams
-from matrixdp.selection.problem.grams import CrossGram, ExplicitGram, Gram, QueryGram, SumGram, SymmetricGram
+from matrixdp.selection.problem.grams import (
+    CentredGram,
+    CrossGram,
+    ExplicitGram,
+    Gram,
+    QueryGram,
+    SumGram,
+    SymmetricGram,
+)
 
 _ROWS = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [1.0, 1.0, 1.0]])
 
@@ -84,6 +92,9 @@ KINDS: dict[str, Gram] = {
     "a level": _LEVEL,
     "levels": LevelGram(0.5, ((1.0, _GROUPS), (3.0, _GROUPS % 2))),
     "a sum": SumGram(((0.5, QueryGram(Prefix(), 3)), (2.0, QueryGram(Matrix(_ROWS), 3)))),
+    "prefixes without means": CentredGram(QueryGram(Prefix(), 3), np.array([0.5, 0.2, 0.3])),
+    "one query without its mean": CentredGram(QueryGram(Matrix(_ROWS[1:2]), 3), np.array([0.5, 0.2, 0.3])),
+    "a level without means": CentredGram(_LEVEL, np.bincount(_GROUPS)[_GROUPS] / 26.0),
     "a sum of levels": SumGram(
         (
             (0.5, _LEVEL),

@@ -190,7 +190,7 @@ class Covariances:
             if found.cells > LIMITS.spectral_cells:
                 raise TooLargeError(f"a bound of a joint strategy over {found.cells} cells")
             self.rooted = True
-            gram, sizes = self._solver.gram(block.terms, explicit), [len(p) for p in own]
+            gram, sizes = self._solver.gram(block.terms, explicit).explicit.entries, [len(p) for p in own]
             tensor = _root(gram, own).matrix.reshape(*sizes, *sizes)
             if _one_type(types) and _alike(sizes, gram):
                 numbers = numbers[:1] * 2
@@ -201,7 +201,7 @@ class Covariances:
         for factor, type_, p in zip(factors, types, own, strict=True):
             if len(types) == 1 and factor.height < len(p) - 1 and len(p) <= LIMITS.spectral_cells:
                 self.rooted = True
-                known.append(_root(self._solver.gram(block.terms, explicit), own))
+                known.append(_root(self._solver.gram(block.terms, explicit).explicit.entries, own))
             else:
                 known.append(_covariance(factor, self._traces.weights[type_]))
         return numbers

@@ -60,7 +60,7 @@ def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> 
         w = solver.pieces.weights[slot.type]
         if float(np.abs(w - 1.0 / slot.gram.size).max()) > 1e-12:
             return False
-        if solver.pieces.slots[number].gram is not None:
+        if solver.pieces.slots[number].closed is None:
             gram = slot.gram.matrix()
             for image in (gram.sum(axis=0), gram.sum(axis=1)):
                 if float(np.ptp(image)) > 1e-9 * float(np.abs(image).max()):
@@ -225,7 +225,7 @@ def _excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float 
     if block.found.cells > LIMITS.spectral_cells:
         return None
     explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
-    bound = svd_bound_gram(solver.gram(block.terms, explicit))
+    bound = svd_bound_gram(solver.gram(block.terms, explicit).explicit.entries)
     return max(math.sqrt(block.found.loss / bound) - 1.0, 0.0)
 
 

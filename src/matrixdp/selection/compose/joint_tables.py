@@ -196,7 +196,7 @@ def _others(
             terms, explicit = numeric_terms(solver.pieces, sub), solver.explicit(sub)
             total = math.fsum(weight * float((rows**2).sum()) for weight, rows in explicit)
             total += sum(term.coefficient for term in terms)
-            gram = np.zeros(()) + solver.gram(terms, explicit) if sub.types else np.full((1, 1), total)
+            gram = solver.gram(terms, explicit).explicit.entries if sub.types else np.full((1, 1), total)
             pulled |= dict.fromkeys(inside, gram)
         outside = tuple(marginal for marginal in sub.marginals if marginal not in held)
         if outside:

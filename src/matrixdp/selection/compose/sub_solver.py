@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from matrixdp.selection.compose.product import Product, free_bases, solve_struct
 from matrixdp.selection.gram.factor import Factor, Solver
 from matrixdp.selection.gram.optimum import ConvexSolver, gram_method, solve_gram
 from matrixdp.selection.limits import LIMITS, Limits
-from matrixdp.selection.problem.grams import ExplicitGram, Gram
+from matrixdp.selection.problem.grams import ExplicitGram, Gram, SumGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
@@ -184,7 +184,7 @@ class SubSolver:
         found: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
         for own, inner in blocks:
             if len(own) == 1 and not sub.rows:
-                plain = len(inner) == 1 and self.pieces.slots[inner[0].kept[0]].gram is None
+                plain = len(inner) == 1 and self.pieces.slots[inner[0].kept[0]].closed is not None
                 found.append((own, "closed form" if plain else gram_method(self.gram(inner)), {}))
                 continue
             groups = self._groups(sub)
@@ -246,16 +246,23 @@ class SubSolver:
         found = self._joint(_over_groups(sub, groups), axes, terms, explicit)
         return found if self.searching else _over_values(found, groups)
 
-    def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Array:
-        """Return the sum of Kronecker terms and of Gram matrices of explicit queries as one matrix."""
+    def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Gram:
+        """Return the sum of Kronecker terms and of Gram matrices of explicit queries.
+
+        Of one attribute with what is known of it; on several as one matrix.
+        """
+        slots = self.pieces.slots
+        if terms and len(terms[0].kept) == 1 and not explicit:
+            parts = [(term.coefficient, slots[term.kept[0]].gram) for term in terms]
+            return parts[0][1] if len(parts) == 1 and parts[0][0] == 1.0 else SumGram(tuple(parts))
         total: Array | float = 0.0
         if terms:
             total = sum_of_products(
-                [(term.coefficient, [self.slot_gram(slot) for slot in term.kept]) for term in terms]
+                [(term.coefficient, [slots[slot].array for slot in term.kept]) for term in terms]
             )
         for weight, rows in explicit:
             total = total + weight * (rows.T @ rows)
-        return np.asarray(total)
+        return ExplicitGram(np.asarray(total))
 
     def problem(
         self, sub: SubWorkload, axes: tuple[int, ...], terms: list[Term], explicit: list[tuple[float, Array]]
@@ -265,21 +272,13 @@ class SubSolver:
         sets: list[dict[Hashable, Gram]] = [{} for _ in axes]
         for term in terms:
             for asked, slot in zip(sets, term.kept, strict=True):
-                asked[slot] = ExplicitGram(self.slot_gram(slot))
+                asked[slot] = self.pieces.slots[slot].gram
         own = tuple(range(len(axes)))
         queries = [Rows(weight, own, WrittenQueries(rows.reshape(-1, *sizes))) for weight, rows in explicit]
         products: list[tuple[float, dict[int, Hashable]]] = [
             (term.coefficient, dict(enumerate(term.kept))) for term in terms
         ]
         return KronSum((), sizes, sets, products, queries)
-
-    def slot_gram(self, slot: int) -> Array:
-        """Return the Gram matrix of a slot's pieces, shape (n, n)."""
-        piece = self.pieces.slots[slot]
-        if piece.gram is not None:
-            return piece.gram
-        size = self.pieces.split.slots[slot].gram.size
-        return piece.coefficient * (np.eye(size) - 1.0 / size)
 
     def _content(self, slot: int) -> Hashable:
         definition = self.pieces.split.slots[slot]
@@ -294,12 +293,15 @@ class SubSolver:
             first, type_ = self.pieces.slots[terms[0].kept[0]], sub.types[axis]
             method, constructed = "optimum", None
             if self.construction is not None:
-                weights, gram = self.pieces.weights[type_], partial(self.gram, terms)
-                constructed = self.construction.axis(type_, weights, gram, first.gram is None)
+                weights = self.pieces.weights[type_]
+                closed = first.closed is not None
+                constructed = self.construction.axis(
+                    type_, weights, lambda: self.gram(terms).explicit.entries, closed
+                )
             if constructed is not None and self.construction is not None:
                 found, method = constructed, self.construction.name
-            elif first.gram is None:
-                found = self.solver.centered(size).scaled(first.coefficient)
+            elif first.closed is not None:
+                found = self.solver.centered(size).scaled(first.closed)
             else:
                 start_key = ("axis", tuple(t.kept for t in terms))
                 own = self.starts.get(("own", sub.types[axis]))
@@ -314,13 +316,13 @@ class SubSolver:
         apart = self.construction is not None and self.construction.by_type
         return tuple(sub.types[axis] for axis in axes) if apart else ()
 
-    def _explicit(self, gram: Array, sizes: Sequence[int], terms: list[Term], start_key: Hashable) -> Factor:
+    def _explicit(self, gram: Gram, sizes: Sequence[int], terms: list[Term], start_key: Hashable) -> Factor:
         # what is left of queries that are constant along an attribute is rounding error
         raw = sum(self.pieces.scale(t.kept) * abs(t.coefficient) for t in terms)
-        if float(np.abs(gram).max()) <= 1e-13 * raw:
-            return Factor(np.zeros((0, len(gram))), 0.0, 0.0)
+        if gram.largest() <= 1e-13 * raw:
+            return Factor(np.zeros((0, gram.size)), 0.0, 0.0)
         solver = self.solver
-        if isinstance(solver, ConvexSolver) and len(sizes) > 1 and len(gram) >= LIMITS.loose_cells:
+        if isinstance(solver, ConvexSolver) and len(sizes) > 1 and gram.size >= LIMITS.loose_cells:
             solver = replace(solver, gap=max(solver.gap, LIMITS.inner_gap)) if self._unequal else solver
         self.starts[start_key] = solver.gram(gram, sizes, self.starts.get(start_key))
         return self.starts[start_key]

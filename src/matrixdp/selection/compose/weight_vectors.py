@@ -157,7 +157,7 @@ class Objective:
         for block, value in gradient.axes.values():
             share = 0.5 * value / block.found.level
             for term in block.terms:
-                grams = [solver.slot_gram(term.kept[0])]
+                grams = [solver.pieces.slots[term.kept[0]].array]
                 gradient.add_slot(term.kept[0], share * term.coefficient * block.found.axis_slope(0, grams))
         self.last = gradient
         if self.best is None or phi < self.best[0]:
@@ -173,7 +173,7 @@ class Objective:
         for block in solution.blocks:
             if len(block.axes) > 1 or solution.has_rows:
                 self._spread_joint(solver, sub, block, value, gradient)
-            elif solver.pieces.slots[block.terms[0].kept[0]].gram is not None:
+            elif solver.pieces.slots[block.terms[0].kept[0]].closed is None:
                 use = (block.key, tuple(term.kept for term in block.terms))
                 known = gradient.axes.get(use)
                 gradient.axes[use] = (block, value + (known[1] if known else 0.0))
@@ -206,7 +206,7 @@ class Objective:
             change = 1.0
             if mixed:
                 found = mixed[0].found
-                grams = [solver.slot_gram(kept[axis].representative) for axis in mixed[0].axes]
+                grams = [pieces.slots[kept[axis].representative].array for axis in mixed[0].axes]
                 change = found.change(grams) / found.level
             shares.append(0.5 * value * weight / solution.scale * change)
         return shares
@@ -217,7 +217,7 @@ class Objective:
         """Add the share of a block whose error changes with all of its axes together."""
         share = 0.5 * value / block.found.level
         for term in block.terms:
-            grams = [solver.slot_gram(slot) for slot in term.kept]
+            grams = [solver.pieces.slots[slot].array for slot in term.kept]
             for axis, slot in enumerate(term.kept):
                 gradient.add_slot(slot, share * term.coefficient * block.found.axis_slope(axis, grams))
         for item in sub.rows:

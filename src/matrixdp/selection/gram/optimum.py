@@ -337,7 +337,8 @@ class ConvexSolver:
 
     def gram(self, gram: Gram | Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for a Gram matrix, from the dual point of a similar one."""
-        row = None if math.isinf(self.power) else as_gram(gram).explicit.query
+        own = as_gram(gram)
+        row = None if math.isinf(self.power) else own.query if own.query is not None else own.explicit.query
         if row is not None:
             return _solve_query(row, self.power)
         return solve_gram(gram, sizes, self.gap, None if start is None else start.dual)

@@ -26,6 +26,7 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.entries import query_of, siblings, symmetric_part
 
 __all__ = [
+    "CentredGram",
     "CrossGram",
     "ExplicitGram",
     "Gram",
@@ -414,6 +415,69 @@ class SumGram(Gram):
     def diagonal(self) -> Array:
         """Return the sum of the diagonals."""
         return np.asarray(np.sum([weight * gram.diagonal() for weight, gram in self.parts], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class CentredGram(Gram):
+    """P'VP with P = I - w1': what is left of V without the mean of its queries under weights of sum 1.
+
+    Examples
+    --------
+    >>> own = CentredGram(SymmetricGram(1.0, 2.0, 2), np.array([0.5, 0.5]))
+    >>> own.matrix().tolist(), own.mean_square
+    ([[0.5, -0.5], [-0.5, 0.5]], 2.5)
+    """
+
+    gram: Gram
+    weights: Array
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """The number of values."""
+        return self.gram.size
+
+    @property
+    def key(self) -> Hashable:
+        """See `Gram`."""
+        return ("centred", self.gram.key, content_key(self.weights))
+
+    @cached_property
+    def _seen(self) -> Array:
+        return np.asarray(self.gram.matrix() @ self.weights)
+
+    @cached_property
+    def mean_square(self) -> float:
+        """w'Vw: what is left of V where its attribute is contracted."""
+        square = float(self.weights @ self._seen)
+        return max(square, 0.0) if self.gram.definite else square
+
+    def matrix(self) -> Array:
+        """Return P'VP."""
+        own, seen, w = self.gram.matrix(), self._seen, self.weights
+        return np.asarray(own - (seen if self.definite else w @ own)[None, :] - seen[:, None] + w @ seen)
+
+    def diagonal(self) -> Array:
+        """See `Gram`."""
+        return np.diagonal(self.explicit.entries)
+
+    @property
+    def query(self) -> Array | None:
+        """One query less its mean, its largest entry positive, or None where V is not known to be one."""
+        own = self.gram.query
+        if own is None:
+            return None
+        rest = own - own @ self.weights
+        return np.asarray(rest * np.sign(rest[np.argmax(np.abs(rest))]))
+
+    @property
+    def definite(self) -> bool:
+        """Whether V is."""
+        return self.gram.definite
+
+    @cached_property
+    def alike(self) -> Places | None:
+        """Values of one weight that trade places in V."""
+        return groups_of_all([self.gram.alike, np.unique(self.weights, return_inverse=True)[1]])
 
 
 def _ends(groups: Places) -> tuple[Places, Places]:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Total, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import Gram, QueryGram
+from matrixdp.selection.problem.grams import CentredGram, Gram, QueryGram, SymmetricGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
 
 __all__ = [
@@ -395,19 +395,26 @@ class SlotPiece:
     ----------
     mean_square : float
         t = w' V w: what is left of the slot where its attribute is contracted.
-    gram : ndarray, shape (n, n), or None
-        P' V P; None for symmetric slots.
-    coefficient : float
-        For a symmetric slot a, in P' V P = a (I - 11'/n).
+    gram : Gram
+        P' V P.
     representative, ratio : int, float
         The first slot on the type with a proportional piece, and the factor.
     """
 
     mean_square: float
-    gram: Array | None
-    coefficient: float
+    gram: Gram
     representative: int
     ratio: float
+
+    @property
+    def closed(self) -> float | None:
+        """The a of a symmetric slot, in P' V P = a (I - 11'/n), whose weights stay uniform; else None."""
+        return self.gram.a if isinstance(self.gram, SymmetricGram) else None
+
+    @property
+    def array(self) -> Array:
+        """P' V P, shape (n, n)."""
+        return self.gram.explicit.entries if self.closed is None else self.gram.matrix()
 
 
 @dataclass(frozen=True)
@@ -443,21 +450,19 @@ class Pieces:
             w, symmetric = self.weights[slot.type], slot.gram.symmetric
             if symmetric is not None and not self.split.free[slot.type]:
                 a, b = symmetric
-                self.slots.append(SlotPiece(a / slot.gram.size + b, None, a, *self._first(number, a)))
+                size = slot.gram.size
+                left = SymmetricGram(a, -a / size, size)
+                self.slots.append(SlotPiece(a / size + b, left, *self._first(number, a)))
                 continue
-            gram = slot.gram.matrix()
-            seen = gram @ w
-            square = float(w @ seen)
-            piece = gram - (seen if slot.gram.definite else w @ gram)[None, :] - seen[:, None] + square
-            if slot.gram.definite:
-                square = max(square, 0.0)
-            self.slots.append(SlotPiece(square, piece, 0.0, *self._proportional(number, piece)))
+            piece = CentredGram(slot.gram, w)
+            proportional = self._proportional(number, piece.explicit.entries)
+            self.slots.append(SlotPiece(piece.mean_square, piece, *proportional))
 
     def _first(self, number: int, coefficient: float) -> tuple[int, float]:
         """Return the first symmetric slot on the same type; all are proportional to it."""
         for other, piece in enumerate(self.slots):
-            if self.split.slots[other].type == self.split.slots[number].type and piece.coefficient > 0:
-                return other, coefficient / piece.coefficient
+            if self.split.slots[other].type == self.split.slots[number].type and piece.closed:
+                return other, coefficient / piece.closed
         return number, 1.0
 
     def _proportional(self, number: int, piece: Array) -> tuple[int, float]:
@@ -469,9 +474,8 @@ class Pieces:
             away = np.abs(diagonal - trace * np.stack([shape for _, _, shape in own])).max(axis=1)
             for place in np.flatnonzero(away <= 1e-12 * norm):
                 other, size, _ = own[place]
-                known = self.slots[other].gram
-                ratio = trace / size
-                if known is not None and float(np.abs(piece - ratio * known).max()) <= 1e-12 * norm:
+                known, ratio = self.slots[other].array, trace / size
+                if float(np.abs(piece - ratio * known).max()) <= 1e-12 * norm:
                     return other, ratio
         if trace > 0.0:
             own.append((number, trace, diagonal / trace))
