@@ -111,8 +111,9 @@ def mean_duals(split: Split, solved: Solved) -> list[Array]:
         share = math.sqrt(solution.loss) * len(sub.marginals)
         for block in solution.blocks:
             types = [sub.types[axis] for axis in block.axes]
-            whole = isinstance(block.found, Factor)
-            factors = (block.found,) if isinstance(block.found, Factor) else block.found.factors
+            strategy = block.over_values
+            whole = isinstance(strategy, Factor)
+            factors = (strategy,) if isinstance(strategy, Factor) else strategy.factors
             for factor, own in zip(factors, [types] if whole else [[t] for t in types], strict=True):
                 if factor.dual is None:
                     continue
@@ -174,7 +175,7 @@ class Covariances:
     def _add(self, sub: SubWorkload, block: BlockSolution, types: tuple[int, ...]) -> tuple[int, ...]:
         """Add the covariances of a block; return their numbers."""
         explicit = self._solver.explicit(sub) if len(types) == len(sub.types) else []
-        found, own = block.found, [self._p[type_] for type_ in types]
+        found, own = block.over_values, [self._p[type_] for type_ in types]
         known = self._traces.covariances
         numbers = tuple(range(len(known), len(known) + len(types)))
         joint = isinstance(found, Factor) and len(types) > 1

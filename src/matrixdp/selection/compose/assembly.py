@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan
 from matrixdp.plan import Split as SplitPlan
 from matrixdp.selection.compose.product import Product
-from matrixdp.selection.compose.rounding import measured_matrix, merged_matrix
+from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.problem.residuals import Split, SubWorkload
@@ -44,12 +45,15 @@ def row_multipliers(found: Product, matrices: Sequence[MeasuredMatrix]) -> NDArr
 
 def _measured(block: BlockSolution, noise: Noise) -> tuple[list[MeasuredMatrix], NDArray[np.int64] | None]:
     """Return the integer matrices of a block, and the integer multipliers of their rows."""
-    if block.merged is not None:
-        return [merged_matrix(*block.merged, noise)], None
     found = Product((block.found,), block.found.loss) if isinstance(block.found, Factor) else block.found
     weighted = found.multipliers is not None
     matrices = [measured_matrix(factor, noise, weighted=weighted) for factor in found.factors]
-    return matrices, row_multipliers(found, matrices)
+    multipliers = row_multipliers(found, matrices)
+    if block.groups is not None:
+        own = [block.groups] if len(matrices) == 1 else [(group,) for group in block.groups]
+        pairs = zip(matrices, own, strict=True)
+        matrices = [over_groups(matrix, groups) for matrix, groups in pairs]
+    return matrices, multipliers
 
 
 def assemble(

@@ -224,7 +224,7 @@ def _excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float 
     """Return the block's error over its singular value bound, less 1, as RMSE; None where it is not known."""
     if block.found.cells > LIMITS.spectral_cells:
         return None
-    explicit = solver.explicit(sub) if len(block.axes) == len(sub.types) else []
+    explicit = solver.grouped(sub) if len(block.axes) == len(sub.types) else []
     bound = svd_bound_gram(solver.gram(block.terms, explicit).explicit.entries)
     return max(math.sqrt(block.found.loss / bound) - 1.0, 0.0)
 

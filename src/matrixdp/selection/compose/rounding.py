@@ -27,7 +27,6 @@ from matrixdp.exact import (
     MergedMatrix,
 )
 from matrixdp.exact.resources import THREADED_CELLS, blas_threads, check_matrices
-from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
@@ -38,7 +37,6 @@ __all__ = [
     "explicit_matrix",
     "measured_factor",
     "measured_matrix",
-    "merged_matrix",
     "over_every_value",
     "product_blocks",
     "small_integers",
@@ -204,20 +202,6 @@ def _compact(rows: Array) -> Array:
     _, values, right = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
     kept = values > LIMITS.span * values.max(initial=0.0)
     return np.asarray(values[kept, None] * right[kept])
-
-
-def merged_matrix(factor: Factor, groups: Sequence[NDArray[np.intp]], noise: Noise) -> MeasuredMatrix:
-    """Return the integer matrix that measures a factor over groups of values.
-
-    Examples
-    --------
-    >>> from matrixdp.noise import GAUSSIAN
-    >>> from matrixdp.selection.gram import solve_gram
-    >>> merged = merged_matrix(solve_gram(np.eye(2)), [np.array([0, 0, 1])], GAUSSIAN)
-    >>> merged.rows, merged.columns, merged.squared_sensitivity
-    (2, 3, 1)
-    """
-    return over_groups(measured_matrix(factor, noise), groups)
 
 
 def measured_factor(rows: Array, noise: Noise) -> MeasuredMatrix:

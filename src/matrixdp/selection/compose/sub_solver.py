@@ -28,6 +28,7 @@ from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Te
 __all__ = ["NO_METHOD", "SUB_SOLVERS", "BlockSolution", "Construction", "SubSolution", "SubSolver"]
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 #: What ``sub_solver`` may be; see `SubSolver`.
 SUB_SOLVERS = ("auto", "optimum", "product", "fast")
@@ -53,8 +54,8 @@ class BlockSolution:
         Equal for blocks with equal content.
     method : str
         ``optimum``, ``product`` or the name of a construction: which sub-solver it comes from.
-    merged : (Factor, tuple of ndarray), optional
-        The same strategy over groups of values that no query tells apart, and those groups.
+    groups : tuple of ndarray of int, optional
+        For each axis the group of each value, where the strategy is over groups of values.
     """
 
     axes: tuple[int, ...]
@@ -62,7 +63,17 @@ class BlockSolution:
     terms: list[Term]
     key: Hashable
     method: str = "optimum"
-    merged: tuple[Factor, tuple[NDArray[np.intp], ...]] | None = None
+    groups: tuple[Places, ...] | None = None
+
+    @cached_property
+    def over_values(self) -> Factor | Product:
+        """The strategy over all values: each has the column of its group."""
+        if self.groups is None:
+            return self.found
+        if isinstance(self.found, Factor):
+            return self.found.repeated(merged_cells(self.groups))
+        pairs = zip(self.found.factors, self.groups, strict=True)
+        return replace(self.found, factors=tuple(factor.repeated(own) for factor, own in pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +135,7 @@ class SubSolver:
     limits : Limits
         Up to which sizes sub-workloads that do not factor are solved jointly.
     searching : bool
-        Whether weights are still searched: products get no row weights then, and what is found for explicit
-        queries stays over groups of values that none of them tells apart.
+        Whether weights are still searched: products get no row weights then.
     starts, products : dict
         What was found, by the structure of the problem: the next weights start from it. Under ("own", type):
         the optimum of a type's own queries, from which its sub-workloads start.
@@ -187,9 +197,7 @@ class SubSolver:
                 plain = len(inner) == 1 and self.pieces.slots[inner[0].kept[0]].closed is not None
                 found.append((own, "closed form" if plain else gram_method(self.gram(inner)), {}))
                 continue
-            groups = self._groups(sub)
-            over = sub if groups is None else _over_groups(sub, groups)
-            shape = self._shape(over, own, inner, self.grouped(sub))
+            shape = self._shape(self._over_groups(sub), own, inner, self.grouped(sub))
             choice = method_for(shape, self.limits, _METHODS.get(self.sub_solver))
             if choice is None:
                 found.append((own, NO_METHOD, {self.sub_solver: self._excess(shape.cells)}))
@@ -232,19 +240,26 @@ class SubSolver:
             id(rows), lambda: (rows, float(np.abs(rows).max(initial=0.0)), hash(rows.tobytes()))
         )
 
-    def _groups(self, sub: SubWorkload) -> tuple[NDArray[np.intp], ...] | None:
+    def _groups(self, sub: SubWorkload) -> tuple[Places, ...] | None:
         """Return the groups of values of a class; constructions are those of all values."""
         return None if self.construction is not None else sub.groups
 
     def _with_rows(
         self, sub: SubWorkload, terms: list[Term], explicit: list[tuple[float, Array]]
     ) -> BlockSolution:
-        """Return the solution of a class with explicit queries, over all values unless it stays merged."""
-        groups, axes = self._groups(sub), tuple(range(len(sub.types)))
+        """Return the solution of a class with explicit queries, over groups of values where it has such."""
+        over, groups = self._over_groups(sub), self._groups(sub)
+        found = self._joint(over, tuple(range(len(sub.types))), terms, explicit)
         if groups is None:
-            return self._joint(sub, axes, terms, explicit)
-        found = self._joint(_over_groups(sub, groups), axes, terms, explicit)
-        return found if self.searching else _over_values(found, groups)
+            return found
+        made = replace(found, groups=groups, key=(found.key, *(group.tobytes() for group in groups)))
+        whole = over.sizes == sub.sizes and not self.searching
+        return replace(made, found=made.over_values, groups=None) if whole else made
+
+    def _over_groups(self, sub: SubWorkload) -> SubWorkload:
+        """Return a sub-workload over its groups of values, where it has such."""
+        groups = self._groups(sub)
+        return sub if groups is None else replace(sub, sizes=tuple(int(own.max()) + 1 for own in groups))
 
     def gram(self, terms: Sequence[Term], explicit: Sequence[tuple[float, Array]] = ()) -> Gram:
         """Return the sum of Kronecker terms and of Gram matrices of explicit queries.
@@ -414,28 +429,3 @@ def _apart(terms: list[Term]) -> list[tuple[tuple[int, ...], list[Term]]]:
         inner = [Term(t.coefficient / scale, tuple(t.kept[axis] for axis in mixed)) for t in terms]
         blocks.append((mixed, sorted(inner, key=lambda term: term.kept)))
     return blocks
-
-
-def _over_groups(sub: SubWorkload, groups: tuple[NDArray[np.intp], ...]) -> SubWorkload:
-    """Return a sub-workload over groups of values."""
-    return replace(sub, sizes=tuple(int(group.max()) + 1 for group in groups))
-
-
-def _over_values(block: BlockSolution, groups: tuple[NDArray[np.intp], ...]) -> BlockSolution:
-    """Return a solution over groups of values as one over all values."""
-    if isinstance(block.found, Product):
-        factors = [_repeated(f, group) for f, group in zip(block.found.factors, groups, strict=True)]
-        found: Factor | Product = replace(block.found, factors=tuple(factors))
-    else:
-        found = _repeated(block.found, merged_cells(groups))
-        if block.found.cells < found.cells:
-            block = replace(block, merged=(block.found, groups))
-    return replace(block, found=found, key=(block.key, *(group.tobytes() for group in groups)))
-
-
-def _repeated(factor: Factor, cells: NDArray[np.intp]) -> Factor:
-    """Return a strategy with the columns of some cells, each as often as it is named."""
-    if np.array_equal(cells, np.arange(factor.cells)):
-        return factor
-    dual = None if factor.dual is None else (factor.dual / np.bincount(cells))[cells]
-    return replace(factor, strategy=factor.rows[:, cells], dual=dual)

@@ -98,6 +98,11 @@ class Factor:
         bound = None if self.bound is None else coefficient * self.bound
         return replace(self, loss=coefficient * self.loss, bound=bound)
 
+    def repeated(self, groups: NDArray[np.intp]) -> Factor:
+        """Return the strategy with the column of its group for each of more cells."""
+        dual = None if self.dual is None else (self.dual / np.bincount(groups))[groups]
+        return replace(self, strategy=self.rows[:, groups], dual=dual)
+
     @property
     def dual_value(self) -> float:
         """The value of the dual problem at ``dual``: a lower bound on the loss of every strategy."""

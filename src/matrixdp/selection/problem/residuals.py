@@ -346,7 +346,7 @@ def _spread_rows(
 
 
 def _merged_values(explicit: Sequence[Explicit], rows: Sequence[RowsTerm], axes: int) -> tuple[Places, ...]:
-    """Return for each axis of a class the number of each value among those that its rows tell apart."""
+    """Return for each axis of a class the group of each value, of those that none of its rows tells apart."""
     found: list[dict[int, Places]] = [{} for _ in range(axes)]
     for item in rows:
         groups = zip(explicit[item.explicit].content.groups, item.kept, strict=True)
