@@ -73,6 +73,11 @@ class WrittenQueries:
         """The sizes of the attributes."""
         return self.source.shape[1:] if isinstance(self.source, np.ndarray) else self.source.sizes
 
+    @property
+    def queries(self) -> int:
+        """How many there are."""
+        return len(self.source) if isinstance(self.source, np.ndarray) else self.source.queries
+
     @cached_property
     def key(self) -> Hashable:
         """A value equal for equal queries."""
@@ -86,6 +91,7 @@ class WrittenQueries:
     def exchangeable(self) -> bool:
         """Whether there are two axes and the queries stay the same when they are exchanged."""
         square = len(self.sizes) == 2 and self.sizes[0] == self.sizes[1]
+        square = square and self.queries * math.prod(self.sizes) <= LIMITS.written_entries
         return square and bool(np.array_equal(self.tensor, np.swapaxes(self.tensor, 1, 2)))
 
     @cached_property

@@ -2,8 +2,8 @@
 
 Attribute i has a strategy B with the covariance M = (B'B)^-1, z = M1 and s = 1'z. A Gram matrix V asked of it
 counts tau - q / s, over s, in a residual that holds i and q / s^2 in one that does not, with tau = tr(VM) and
-q = z'Vz; products of such numbers are the weights delta_T of the residuals. Attributes that play the same
-role share their strategy.
+q = z'Vz; products of such numbers are the weights delta_T of the residuals. Which slots are kept in which
+residuals, and which residuals are asked the same, is what `residuals` finds of a sum.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import ProductGroup, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.grams import Gram
-from matrixdp.selection.problem.kron_sum import KronSum, Rows
-from matrixdp.selection.problem.residuals import attribute_types, residual_rows
+from matrixdp.selection.problem.kron_sum import KronSum, WrittenQueries
+from matrixdp.selection.problem.residuals import Slot, Split, residual_rows, split_sum
 
 __all__ = [
     "AxisState",
@@ -37,6 +36,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Kept = tuple[int, ...]
+Slots = tuple[int, ...]
 T = TypeVar("T")
 
 
@@ -79,34 +79,35 @@ class AxisState:
 
 @dataclass(frozen=True, eq=False)
 class _Products:
-    """Products over as many attributes each, with what each adds to which residual.
+    """Products with as many slots kept and contracted each: what each adds to which class of residuals.
 
-    ``slots`` are what is asked of the attributes in residuals, shape (products, attributes), ``outs`` of
-    others; ``places`` the residuals, shape (products, 2^attributes), in the order of `itertools.product`.
+    ``kept`` and ``contracted`` are slots, shape (products, number of them).
     """
 
     coefficients: Array
-    slots: Places
-    outs: Places
-    places: Places
+    kept: Places
+    contracted: Places
+    classes: Places
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Explicit queries about attributes of given types, asked of several sets of attributes.
+    """Explicit queries about attributes of given types, those of one value left out.
 
-    ``places`` are the residuals of each set, shape (sets, 2^attributes).
+    Each use counts ``coefficients`` times in a class of residuals; ``kept`` says which attributes these hold,
+    as a place in the order of `itertools.product`.
     """
 
-    source: Rows
+    content: WrittenQueries
     types: tuple[int, ...]
     coefficients: Array
-    places: Places
+    kept: Places
+    classes: Places
 
     @cached_property
     def tensor(self) -> Array:
         """The queries, axes of one value left out."""
-        tensor = self.source.queries.tensor
+        tensor = self.content.tensor
         return tensor.reshape(len(tensor), *[size for size in tensor.shape[1:] if size > 1])
 
 
@@ -122,6 +123,8 @@ class ResidualTraces:
         Of each attribute.
     residuals : tuple of tuple of int
         The subsets of the attributes of any group, by place, the smallest first.
+    classes : ndarray of int, shape (residuals,)
+        Residuals of one class are asked the same: see `SubWorkload`.
     free : dict of int to int
         The size of each type whose strategy is worth a search.
     """
@@ -130,8 +133,9 @@ class ResidualTraces:
     sizes: tuple[int, ...]
     types: tuple[int, ...]
     residuals: tuple[tuple[int, ...], ...]
+    classes: Places
     free: dict[int, int]
-    slots: list[tuple[int, Gram]]
+    slots: Sequence[Slot]
     products: list[_Products]
     rows: list[_Rows]
     _grams: dict[int, Array] = field(default_factory=dict)
@@ -143,7 +147,7 @@ class ResidualTraces:
     def _slot(self, slot: int) -> Array:
         """Return the Gram matrix of a slot; of a pair of two products the symmetric part."""
         if slot not in self._grams:
-            own = self.slots[slot][1].matrix()
+            own = self.slots[slot].gram.matrix()
             self._grams[slot] = (own + own.T) / 2.0
         return self._grams[slot]
 
@@ -154,14 +158,15 @@ class ResidualTraces:
         alike.
         """
         grams = []
-        for slot, (own, gram) in enumerate(self.slots):
-            if own == type_:
+        for slot, own in enumerate(self.slots):
+            if own.type == type_:
+                gram = own.gram
                 pair = gram.asked if len(gram.asked) > 1 else ()
                 both = [one.gram(gram.size) for one in pair]
                 grams.append(np.sum(both, axis=0) if both else self._slot(slot))
         for rows in self.rows:
-            for axis, own in enumerate(rows.types):
-                if own == type_:
+            for axis, asked in enumerate(rows.types):
+                if asked == type_:
                     flat = np.moveaxis(rows.tensor, axis + 1, -1).reshape(-1, self.free[type_])
                     grams.append(flat.T @ flat)
         found = sum((gram / float(np.trace(gram)) for gram in grams if gram.any()), np.zeros(()))
@@ -170,12 +175,13 @@ class ResidualTraces:
     def _factors(self, states: Mapping[int, AxisState]) -> tuple[Array, Array, Array]:
         """Return tau and q of the slots, and their factors out of and in a residual, shape (2, slots)."""
         numbers = []
-        for slot, (type_, gram) in enumerate(self.slots):
-            state = states[type_]
+        single = AxisState(None, 1)
+        for place, slot in enumerate(self.slots):
+            state = states.get(slot.type, single)
             if state.covariance is None:
-                numbers.append((gram.trace(), gram.total(), state.spread))
+                numbers.append((slot.gram.trace(), slot.gram.total(), state.spread))
                 continue
-            own, z = self._slot(slot), state.direction
+            own, z = self._slot(place), state.direction
             numbers.append((state.trace(own), float(z @ own @ z), state.spread))
         tau, q, s = np.array(numbers, dtype=float).reshape(-1, 3).T
         rest = tau - q / s
@@ -184,25 +190,22 @@ class ResidualTraces:
 
     def weights(self, states: Mapping[int, AxisState]) -> Array:
         """Return delta_T for the strategies of the attributes, shape (residuals,)."""
-        total = np.zeros(len(self.residuals))
-        factors = self._factors(states)[2]
+        total = np.zeros(int(self.classes.max()) + 1)
+        out, inside = self._factors(states)[2]
         for own in self.products:
-            outside = own.coefficients * factors[0][own.outs].prod(axis=1)
-            for number, kept in enumerate(product((0, 1), repeat=own.slots.shape[1])):
-                values = outside * factors[list(kept), own.slots].prod(axis=1)
-                np.add.at(total, own.places[:, number], values)
+            values = own.coefficients * out[own.contracted].prod(axis=1) * inside[own.kept].prod(axis=1)
+            np.add.at(total, own.classes, values)
         for place, rows in enumerate(self.rows):
-            values = self._quadratics(place, states)
-            values[values < LIMITS.rounding**2 * values.max()] = 0.0
-            for number, value in enumerate(values):
-                np.add.at(total, rows.places[:, number], rows.coefficients * value)
-        return np.maximum(total, 0.0)
+            quadratics = self._quadratics(place, states)
+            quadratics[quadratics < LIMITS.rounding**2 * quadratics.max()] = 0.0
+            np.add.at(total, rows.classes, rows.coefficients * quadratics[rows.kept])
+        return np.asarray(np.maximum(total, 0.0)[self.classes])
 
     def _quadratics(self, number: int, states: Mapping[int, AxisState]) -> Array:
         """Return what explicit queries weigh in each residual, in the order of `itertools.product`."""
         rows = self.rows[number]
         known = [states[type_] for type_ in rows.types]
-        source = rows.source.queries.source
+        source = rows.content.source
         if isinstance(source, ProductGroup) and all(state.covariance is None for state in known):
             return _weighted_quadratics(source)
         found = []
@@ -225,17 +228,13 @@ class ResidualTraces:
             Its derivatives by the s of the attributes at fixed delta_T.
         """
         tau, q, factors = self._factors(states)
-        by_factor = np.zeros_like(factors)
+        (out, inside), by_factor = factors, np.zeros_like(factors)
+        by_class = np.bincount(self.classes, by_weight)
         for own in self.products:
-            outside = own.coefficients * factors[0][own.outs].prod(axis=1)
-            for number, kept in enumerate(product((0, 1), repeat=own.slots.shape[1])):
-                chosen = factors[list(kept), own.slots]
-                values = outside * chosen.prod(axis=1) * by_weight[own.places[:, number]]
-                for column, member in enumerate(kept):
-                    np.add.at(by_factor[member], own.slots[:, column], _ratio(values, chosen[:, column]))
-                for column in range(own.outs.shape[1]):
-                    slots = own.outs[:, column]
-                    np.add.at(by_factor[0], slots, _ratio(values, factors[0][slots]))
+            outside, within = out[own.contracted], inside[own.kept]
+            values = own.coefficients * outside.prod(axis=1) * within.prod(axis=1) * by_class[own.classes]
+            for member, slots, known in ((0, own.contracted, outside), (1, own.kept, within)):
+                np.add.at(by_factor[member], slots, _ratio(values[:, None], known))
         found = {type_: np.zeros((size, size)) for type_, size in self.free.items()}
         spreads: dict[int, float] = defaultdict(float)
         for axis, type_ in enumerate(self.types):
@@ -251,13 +250,16 @@ class ResidualTraces:
                 found[type_] += inside / s * gram
                 found[type_] += (out - inside) / s**2 * (image[:, None] + image[None, :])
 
-        for place, (type_, _) in enumerate(self.slots):
-            out, inside = float(by_factor[0, place]), float(by_factor[1, place])
-            gram = self._slot(place) if type_ in found and (out or inside) else None
-            add(type_, gram, float(tau[place]), float(q[place]), out, inside)
+        for place, slot in enumerate(self.slots):
+            sides = float(by_factor[0, place]), float(by_factor[1, place])
+            gram = self._slot(place) if slot.type in found and any(sides) else None
+            if slot.type in states:
+                add(slot.type, gram, float(tau[place]), float(q[place]), *sides)
         for place, rows in enumerate(self.rows):
-            for number, kept in enumerate(product((0, 1), repeat=len(rows.types))):
-                scale = float(rows.coefficients @ by_weight[rows.places[:, number]])
+            scales = np.bincount(
+                rows.kept, rows.coefficients * by_class[rows.classes], minlength=2 ** len(rows.types)
+            )
+            for scale, kept in zip(scales.tolist(), product((0, 1), repeat=len(rows.types)), strict=True):
                 for axis, type_ in enumerate(rows.types) if scale else ():
                     own_gram = self._seen(place, kept, states, axis)
                     state = states[type_]
@@ -294,7 +296,7 @@ def _of_kept(items: Sequence[T], kept: Sequence[int]) -> list[T]:
 
 def _ratio(values: Array, factors: Array) -> Array:
     # a factor is 0 only where it is at its least, so that nothing changes with it
-    return np.divide(values, factors, out=np.zeros_like(values), where=factors != 0.0)
+    return np.divide(values, factors, out=np.zeros_like(factors), where=factors != 0.0)
 
 
 def _weighted_quadratics(group: ProductGroup) -> Array:
@@ -393,62 +395,45 @@ def _marginals(whole: KronSum) -> list[tuple[int, ...]]:
 
 def _traces(whole: KronSum) -> ResidualTraces:
     """Return a sum as residuals over attribute types."""
-    types = attribute_types(whole)
-    chosen = [axis for axis, size in enumerate(whole.sizes) if size > 1]
-    order = {axis: place for place, axis in enumerate(chosen)}
-    slots: dict[tuple[int, object], int] = {}
-    grams: list[tuple[int, Gram]] = []
-    residuals: dict[tuple[int, ...], int] = {(): 0}
+    split = split_sum(whole)
+    sizes = {name: size for name, size in zip(whole.attributes, whole.sizes, strict=True) if size > 1}
+    place = {name: number for number, name in enumerate(sizes)}
+    residuals: dict[tuple[int, ...], int] = {(): len(split.classes)}
+    products: dict[tuple[int, int], list[tuple[float, Slots, Slots, int]]] = {}
+    uses: dict[int, list[tuple[float, int, int]]] = {}
+    for number, sub in enumerate(split.classes):
+        if 1 in sub.sizes:
+            continue  # nothing is left without the mean over one value
+        residuals |= {tuple([place[name] for name in one]): number for one in sub.marginals}
+        for term in sub.products:
+            own = products.setdefault((len(term.kept), len(term.contracted)), [])
+            own.append((term.weight, term.kept, term.contracted, number))
+        for item in sub.rows:
+            types = split.explicit[item.explicit].types
+            kept = [one for one, type_ in zip(item.kept, types, strict=True) if split.sizes[type_] > 1]
+            at = sum(2**power for power, one in enumerate(reversed(kept)) if one)
+            uses.setdefault(item.explicit, []).append((item.weight, at, number))
+    ordered = sorted(sorted(residuals), key=len)
+    return ResidualTraces(
+        tuple(sizes),
+        tuple(sizes.values()),
+        tuple([split.types[name] for name in sizes]),
+        tuple(ordered),
+        np.array([residuals[one] for one in ordered]),
+        {type_: split.sizes[type_] for type_, free in enumerate(split.free) if free},
+        split.slots,
+        [_products_of(own) for own in products.values()],
+        [_rows_of(split, explicit, own) for explicit, own in uses.items()],
+    )
 
-    def places(axes: Sequence[int]) -> list[int]:
-        subsets = product(*[((), (order[axis],)) for axis in axes])
-        return [residuals.setdefault(sum(subset, ()), len(residuals)) for subset in subsets]
 
-    found: dict[tuple[int, int], list[tuple[float, list[int], list[int], list[int]]]] = {}
-    for coefficient, asked in whole.terms:
-        inside, axes, outs = [], [], []
-        for axis, key in asked.items():
-            gram = whole.sets[axis][key]
-            if gram.size == 1:
-                coefficient *= gram.total()
-                continue
-            if (types[axis], key) not in slots:
-                slots[types[axis], key] = len(grams)
-                grams.append((types[axis], gram))
-            slot = slots[types[axis], key]
-            if gram.flat:
-                outs.append(slot)
-            else:
-                inside.append(slot)
-                axes.append(axis)
-        item = (coefficient, inside, outs, places(axes))
-        found.setdefault((len(inside), len(outs)), []).append(item)
-    written: dict[tuple[object, tuple[int, ...]], tuple[Rows, list[float], list[list[int]]]] = {}
-    for rows in whole.rows:
-        own = tuple(types[axis] for axis in rows.axes if axis in order)
-        same = written.setdefault((rows.queries, own), (rows, [], []))
-        same[1].append(rows.weight)
-        same[2].append(places([axis for axis in rows.axes if axis in order]))
-    ordered = sorted(residuals, key=lambda one: (len(one), one))
-    rank = np.empty(len(ordered), dtype=np.intp)
-    rank[[residuals[one] for one in ordered]] = np.arange(len(ordered))
-    products = [
-        _Products(
-            np.array([item[0] for item in items]),
-            np.array([item[1] for item in items], dtype=np.intp).reshape(len(items), inside),
-            np.array([item[2] for item in items], dtype=np.intp).reshape(len(items), outs),
-            rank[np.array([item[3] for item in items], dtype=np.intp)],
-        )
-        for (inside, outs), items in found.items()
-    ]
-    explicit = [
-        _Rows(rows, own, np.array(weights), rank[np.array(places, dtype=np.intp)])
-        for (_, own), (rows, weights, places) in written.items()
-    ]
-    sizes = tuple(whole.sizes[axis] for axis in chosen)
-    searched = {type_ for type_, gram in grams if gram.symmetric is None}
-    searched |= {type_ for own in explicit for type_ in own.types}
-    kinds = tuple(types[axis] for axis in chosen)
-    free = {type_: size for type_, size in zip(kinds, sizes, strict=True) if type_ in searched}
-    names = tuple(whole.attributes[axis] for axis in chosen)
-    return ResidualTraces(names, sizes, kinds, tuple(ordered), free, grams, products, explicit)
+def _products_of(items: Sequence[tuple[float, Slots, Slots, int]]) -> _Products:
+    weights, kept, contracted, classes = zip(*items, strict=True)
+    inside, outside = (np.array(own, dtype=np.intp).reshape(len(items), -1) for own in (kept, contracted))
+    return _Products(np.array(weights), inside, outside, np.array(classes))
+
+
+def _rows_of(split: Split, explicit: int, uses: Sequence[tuple[float, int, int]]) -> _Rows:
+    item = split.explicit[explicit]
+    types = tuple(type_ for type_ in item.types if split.sizes[type_] > 1)
+    return _Rows(item.content, types, *map(np.array, zip(*uses, strict=True)))

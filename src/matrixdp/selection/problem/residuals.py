@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
@@ -40,6 +40,7 @@ __all__ = [
     "attribute_types",
     "numeric_terms",
     "residual_rows",
+    "split_sum",
     "split_workload",
 ]
 
@@ -93,8 +94,7 @@ class RowsTerm:
 class SubWorkload:
     """A class of equal sub-workloads.
 
-    ``groups`` has for each axis the number of each value, where there are explicit queries alone: values that
-    none of them tells apart have the same. ``couplings`` are terms without a piece on the marginal itself,
+    ``contents`` are the queries of the rows. ``couplings`` are terms without a piece on the marginal itself,
     which tie the pieces of smaller marginals to one another.
     """
 
@@ -103,8 +103,21 @@ class SubWorkload:
     products: tuple[ProductTerm, ...]
     rows: tuple[RowsTerm, ...]
     marginals: tuple[Marginal, ...]
-    groups: tuple[Places, ...] | None = None
+    contents: tuple[WrittenQueries, ...] = ()
     couplings: tuple[ProductTerm, ...] = ()
+
+    @cached_property
+    def groups(self) -> tuple[Places, ...] | None:
+        """For each axis the group of each value, of those that no row tells apart; None beside products."""
+        if self.products or not self.rows:
+            return None
+        found: list[dict[int, Places]] = [{} for _ in self.types]
+        for item, content in zip(self.rows, self.contents, strict=True):
+            groups = zip(content.groups, item.kept, strict=True)
+            for own, group in zip(found, (group for group, kept in groups if kept), strict=True):
+                own[id(group)] = group
+        told = [np.unique(np.stack([*own.values()]), axis=1, return_inverse=True)[1] for own in found]
+        return tuple(one.ravel() for one in told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +204,17 @@ def split_workload(workload: Workload, undivided: str | None = None) -> Split:
     """
     whole = KronSum.whole(workload)
     axis = None if undivided is None else whole.attributes.index(undivided)
-    if axis is not None:
-        whole = _with_totals(whole, axis)
+    split = split_sum(whole if axis is None else _with_totals(whole, axis), axis)
+    names = {type_: name for name, type_ in reversed(split.types.items())}
+    for slot in split.slots:
+        if slot.gram.symmetric is None or slot.type == split.undivided:
+            most = math.inf if slot.gram.flat else LIMITS.max_measured_cells
+            check_matrices([names[slot.type]], slot.gram.size, most)
+    return split
+
+
+def split_sum(whole: KronSum, axis: int | None = None) -> Split:
+    """Return the same of a sum, of any size; every sub-workload keeps the attribute of an axis, if given."""
     types = attribute_types(whole, axis)
     always = None if axis is None else types[axis]
     sizes, widths = (dict(zip(types, own, strict=True)) for own in (whole.sizes, whole.widths))
@@ -208,8 +230,6 @@ def split_workload(workload: Workload, undivided: str | None = None) -> Split:
     for slot in found:
         if slot.gram.symmetric is None or slot.type == always:
             free[slot.type] = True
-            most = math.inf if slot.gram.flat else LIMITS.max_measured_cells
-            check_matrices([whole.attributes[types.index(slot.type)]], slot.gram.size, most)
     products, couplings = _spread_products(whole, types, found, numbers, always)
     explicit, rows = _spread_rows(whole, types, always)
     for item in explicit:
@@ -231,9 +251,9 @@ def split_workload(workload: Workload, undivided: str | None = None) -> Split:
         )
         names = tuple([tuple([whole.attributes[axis] for axis in marginal]) for marginal in marginals])
         own_types = tuple(types[axis] for axis in first)
-        groups = _merged_values(explicit, own, len(first)) if own and not terms else None
+        contents = tuple(explicit[item.explicit].content for item in own)
         own_sizes = tuple(whole.sizes[axis] for axis in first)
-        return SubWorkload(own_types, own_sizes, terms, own, names, groups, ties)
+        return SubWorkload(own_types, own_sizes, terms, own, names, contents, ties)
 
     return Split(
         dict(zip(whole.attributes, types, strict=True)),
@@ -343,17 +363,6 @@ def _spread_rows(
             own = rows.setdefault(tuple([one.axes[i] for i in positions]), {})
             own[number, kept] = own.get((number, kept), 0.0) + one.weight
     return explicit, rows
-
-
-def _merged_values(explicit: Sequence[Explicit], rows: Sequence[RowsTerm], axes: int) -> tuple[Places, ...]:
-    """Return for each axis of a class the group of each value, of those that none of its rows tells apart."""
-    found: list[dict[int, Places]] = [{} for _ in range(axes)]
-    for item in rows:
-        groups = zip(explicit[item.explicit].content.groups, item.kept, strict=True)
-        for own, group in zip(found, (group for group, kept in groups if kept), strict=True):
-            own[id(group)] = group
-    told = [np.unique(np.stack([*own.values()]), axis=1, return_inverse=True)[1] for own in found]
-    return tuple(one.ravel() for one in told)
 
 
 def _subsets(positions: Sequence[int], needed: Sequence[int]) -> Iterator[tuple[int, ...]]:
