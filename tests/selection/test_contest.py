@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
-from matrixdp.noise import LAPLACE
+from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.selection import builtin, registry, rules
-from matrixdp.selection.auto import hope_of, select
+from matrixdp.selection.auto import Trials, _outcome, hope_of, select
+from matrixdp.selection.explain import explain
 from matrixdp.selection.gram import opt_0
 from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.searches.marginals import first_generalized_loss
 from matrixdp.testing import dense_error
+from tests.limits import Override
 
 DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})
 MIXED = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.product(c="prefix"))
@@ -99,3 +101,50 @@ def test_a_union_for_one_group_is_not_tried_beside_its_product(monkeypatch):
     monkeypatch.setattr(builtin, "first_union_loss", lambda *_: pytest.fail("searched"))
     workload = mdp.Workload(mdp.Domain({"a": 12, "b": 5}), mdp.product(a="prefix", b="prefix"))
     assert "opt-plus" not in select(workload, noise=LAPLACE).reason
+
+
+QUERIES = np.random.default_rng(0).integers(0, 2, (25, 36)).astype(float)
+ENTRIES = mdp.dense(QUERIES, ["a", "b"]), mdp.product(a="prefix", b="prefix")
+SQUARE = mdp.Workload(mdp.Domain({"a": 6, "b": 6}), *ENTRIES)
+#: What takes long for thousands of cells does so for 36 with these.
+SMALLER = {
+    "joint_cells": 30,
+    "max_compared_cells": 30,
+    "searched_cells": 30,
+    "max_searched_queries": 10,
+    "_MAX_TABLE_RANK": 10,
+}
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+def test_what_is_far_from_its_bound_has_larger_candidates_tried(noise, limits: Override):
+    tried = {GAUSSIAN: "dense", LAPLACE: "opt-0"}[noise]
+    limits(**SMALLER, far=1e9)
+    near = select(SQUARE, noise=noise)
+    assert {one.mechanism: one.status for one in near.candidates}[tried] == "skipped"
+    limits(far=0.1)
+    said = {one.mechanism: one for one in explain(SQUARE, noise).candidates}[tried]
+    assert said.status == "tried if needed"
+    found = select(SQUARE, noise=noise)
+    assert found.mechanism == tried
+    assert found.certificate.loss < 0.97 * near.certificate.loss
+    # past a size that takes too long it only says so
+    limits(far_cells=35)
+    told = select(SQUARE, noise=noise)
+    known = {one.mechanism: one for one in told.candidates}[tried]
+    said = {one.mechanism: one for one in explain(SQUARE, noise).candidates}[tried]
+    assert (known.status, known.reason) == (said.status, said.reason) == ("too large", said.reason)
+    assert f"{tried} does not fit: 36 cells" in told.reason
+    assert told.certificate.loss == pytest.approx(near.certificate.loss)
+
+
+def test_without_a_bound_nothing_large_is_tried(limits: Override):
+    limits(**SMALLER, far=0.1)
+    trials = Trials(SQUARE, LAPLACE, {}, bounded=False)
+    assert "opt-0" not in [one.mechanism for one in _outcome(trials, "auto", "sum")[3] if one.loss]
+
+
+def test_an_attribute_that_is_measured_value_by_value_is_told(limits: Override):
+    limits(axis_cells=30)
+    found = select(mdp.Workload(mdp.Domain({"a": 60}), mdp.product(a="prefix")), noise=LAPLACE)
+    assert "measured value by value: 60 values" in found.reason

@@ -261,6 +261,32 @@ def test_a_strategy_keeps_what_was_compared(tmp_path):
     assert decomposed.choice.parts == explain(WORKLOADS["many"], GAUSSIAN).parts != ()
 
 
+def test_every_rule_is_reached_by_some_workload():
+    """One below another that is always tried alone would never be."""
+    reached = set()
+    for noise in (GAUSSIAN, LAPLACE):
+        for workload in (*WORKLOADS.values(), line(40, *PAIRS)):
+            facts = rules.Facts(workload, noise)
+            for place, rule in enumerate(rules.RULES[noise.norm]):
+                status, _ = rule.refusal(facts)
+                if status in ("", "tried if needed"):
+                    reached.add((noise.norm, place))
+                if rule.alone and not status:
+                    break
+    assert reached == {(norm, place) for norm, own in rules.RULES.items() for place in range(len(own))}
+
+
+def test_the_parts_of_all_candidates_are_told(monkeypatch):
+    both = rules.Rule("residual"), rules.Rule("querysmasher")
+    monkeypatch.setitem(rules.RULES, 2, both)
+    found = explain(WORKLOADS["crossed"], GAUSSIAN)
+    assert set(found.matrices) == {"residual", "querysmasher"}
+    for rule in both:
+        assert set(explain(WORKLOADS["crossed"], GAUSSIAN, rule.mechanism).parts) <= set(found.parts)
+    refused = explain(WORKLOADS["crossed"], GAUSSIAN, options={"sub_solver": "optimum"})
+    assert [one.status for one in refused.candidates] == ["tried", "tried"]
+
+
 def test_nothing_is_said_to_be_the_best_that_is_only_searched():
     workload = mdp.Workload(mdp.Domain({"a": 200}), mdp.product(a="prefix"))
     whens = {noise: explain(workload, noise).candidates[0].reason for noise in (GAUSSIAN, LAPLACE)}

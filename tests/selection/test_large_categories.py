@@ -15,6 +15,7 @@ from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import solve_axis, solve_symmetric
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum
+from matrixdp.selection.rules import Facts
 
 
 def _beside_prefixes(values: int) -> Workload:
@@ -77,4 +78,4 @@ def test_products_are_searched_only_where_they_may_win() -> None:
 def test_what_is_alone_says_why() -> None:
     prefixes = Workload(mdp.Domain({"a": range(8)}), mdp.product(a="prefix"))
     assert select(prefixes, noise=GAUSSIAN).reason == "at the lower bound, before rounding to integers"
-    assert _reason((), None) == "no other fits"
+    assert _reason((), None, Facts(prefixes, GAUSSIAN)) == "no other fits"

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matrixdp.mechanisms import (
-    DataDependent, KronSum, Mechanism, Options, Simulation, Task, option, product_of, register
+    DataDependent, KronSum, Mechanism, Options, Rule, Simulation, Task, option, product_of, register
 )
 from matrixdp.noise import LAPLACE
 
@@ -46,6 +46,7 @@ def simulate(workload, table, budget, simulations, out_of_domain):
 
 
 register(Mechanism("cells-and-totals", "A third party, 2031", (1, 2), TotalsOptions, select))
+RULE = Rule("cells-and-totals", lambda facts: "" if facts.noise == LAPLACE else "made for Laplace noise")
 register(DataDependent("guess", "A third party, 2032", (LAPLACE,), simulate))
 '''
 ENTRY_POINTS = """
@@ -80,6 +81,14 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     sys.modules.pop("their_mechanisms", None)
     for name in ("cells-and-totals", "guess"):
         MECHANISMS.registered.pop(name, None)
+
+
+CANDIDATE = "\n[matrixdp.candidates]\ncells-and-totals = their_mechanisms:{}\n"
+
+
+def offer(package: Path, rule: str) -> None:
+    about = package / "theirs-1.0.dist-info" / "entry_points.txt"
+    about.write_text(ENTRY_POINTS + CANDIDATE.format(rule))
 
 
 def run(*arguments: object):
@@ -144,6 +153,23 @@ def test_comparisons_show_it(package: Path):
     assert rows["cells-and-totals"]["rmse"] > 0
     assert rows["guess"]["rmse"] == 7.0
     assert rows["guess"]["data_dependent"]
+
+
+def test_auto_tries_it_where_the_package_says_so(package: Path):
+    assert "cells-and-totals" not in [one.mechanism for one in mdp.select(WORKLOAD).choice.candidates]
+    offer(package, "RULE")
+    told = {}
+    for noise in ("gaussian", "laplace"):
+        [said] = mdp.explain_choice(WORKLOAD, noise)
+        found = mdp.select(WORKLOAD, noise=noise, heaviness=2).choice
+        for one in (*said.candidates, *found.candidates):
+            told[noise, one.mechanism, one.status] = one.loss
+    assert told["laplace", "cells-and-totals", "tried"] is None
+    assert told["laplace", "cells-and-totals", "compared"] > 0
+    assert ("gaussian", "cells-and-totals", "skipped") in told
+    offer(package, "TotalsOptions")
+    with pytest.raises(mdp.WorkloadError, match="their_mechanisms:TotalsOptions is no Rule"):
+        mdp.select(WORKLOAD)
 
 
 def test_what_does_not_keep_its_word_is_told():

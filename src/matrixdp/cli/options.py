@@ -20,7 +20,7 @@ from matrixdp.forms import describe_value, nearest
 from matrixdp.noise import NOISES
 from matrixdp.privacy import Budget
 from matrixdp.queries import Entry
-from matrixdp.selection.registry import MECHANISMS, OF_OTHERS
+from matrixdp.selection.registry import IN_WORDS, MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
 
 ReleaseFolder = Annotated[Path, Argument(metavar="DIR", help="The folder that `release` wrote.")]
@@ -48,13 +48,10 @@ MechanismOption = Annotated[
     str,
     Option(
         autocompletion=_completed(MECHANISMS),
-        help="auto: the smallest expected error of those that fit. dense: the optimum on the whole domain, "
-        "for a few thousand cells. residual: one part for each marginal, with optimized weight vectors. "
-        "querysmasher: the same with uniform ones. fourier: the same in the Fourier basis. hdmm: the best of "
-        "opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) and opt-m "
-        "(weighted marginals). generalized-marginals: weighted marginals with one optimized strategy for "
-        "each attribute. weighted-product: one product of bases with weighted rows. `matrixdp "
-        f"compare` shows them side by side, with the mechanisms of other papers: {', '.join(OF_OTHERS)}.",
+        help="auto: the smallest expected error of those that fit. "
+        + "".join(f"{name}: {words}. " for name, words in IN_WORDS.items())
+        + "`matrixdp compare` shows them side by side, with the mechanisms of other papers: "
+        + f"{', '.join(OF_OTHERS)}.",
         metavar="NAME",
     ),
 ]

@@ -21,10 +21,12 @@ from matrixdp.display import counted, figure, listed
 from matrixdp.language import schedules
 from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
+from matrixdp.selection.limits import LIMITS
 from matrixdp.specification import load_given
 
 if TYPE_CHECKING:
-    from matrixdp.selection.explain import Explanation, PartMethod
+    from matrixdp.selection.explain import Explanation
+    from matrixdp.selection.selection import PartMethod
 
 #: What becomes of a candidate, in the words of the table.
 _FATES = {
@@ -42,9 +44,6 @@ _IN_ROUNDS = (
 _SHOWN_GROUPS = 30
 #: With more classes of marginals than this it shows those that take longest.
 _SHOWN_CLASSES = 12
-
-#: A proved gap from which what was not tried may be far better.
-_FAR = 2.0
 
 
 @guarded
@@ -292,6 +291,6 @@ def _show(
         facts["saved"] = str(save)
     console.print_facts(facts)
     large = [one.mechanism for one in strategy.selection.candidates if one.status == "too large"]
-    if large and gap is not None and gap > _FAR:
+    if large and gap is not None and gap > LIMITS.far:
         most = figure((1 + gap) ** 0.5)
         given.warn([f"errors are up to {most} times the lower bound; too large to try: {', '.join(large)}"])

@@ -11,7 +11,8 @@ A mechanism turns a task (a workload, a kind of noise, options) into a plan and 
     register(Mechanism("my-mechanism", "Who and when", (2,), Options, select))
 
 A package that is installed with an entry point in the group ``matrixdp.mechanisms``, named ``my-mechanism``,
-whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``.
+whose value is the module, is found by `matrixdp.select`, the command line and ``matrixdp compare``. With one
+in the group ``matrixdp.candidates`` too, whose value is a `Rule` in it, ``auto`` tries it after ours.
 """
 
 from matrixdp.mechanisms.products import (
@@ -53,6 +54,7 @@ from matrixdp.selection.registry import (
     option,
     register,
 )
+from matrixdp.selection.rules import Rule
 from matrixdp.selection.searches.coverage import Coverage
 from matrixdp.selection.searches.marginals import pooled_products
 from matrixdp.selection.selection import Certificate, Choice
@@ -78,6 +80,7 @@ __all__ = [
     "PIdentityOptions",
     "Product",
     "QueryGram",
+    "Rule",
     "Simulation",
     "Spectrum",
     "Split",

@@ -25,7 +25,7 @@ from matrixdp.selection.minimax import select_minimax, uniform_variance
 from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
-from matrixdp.selection.rules import RULES, Facts, Rule, reduced_for
+from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
@@ -122,6 +122,14 @@ class Trials:
         bound = svd_bound_workload(self.facts.asked)
         return None if bound is None else (bound, " (the SVD bound)")
 
+    def certified(self, certificate: Certificate) -> Certificate:
+        """Return a certificate with a lower bound where one is wanted and known."""
+        if self.certify or (self.bounded and certificate.lower_bound is None):
+            certificate = with_bound(certificate, self.lower_bound())
+            if self.facts.small and certificate.gap is not None and certificate.gap > LIMITS.auto_doubted:
+                certificate = with_bound(certificate, self.whole_bound())
+        return certificate
+
     @property
     def _every(self) -> str:
         return f"every strategy with {self.noise} noise"
@@ -180,22 +188,47 @@ class _Search:
         return min((choice[1].loss for choice in self.found.values()), default=math.inf)
 
     @property
+    def best(self) -> str:
+        """The mechanism with the least loss; of equals another than `dense`."""
+        losses = {name: choice[1].loss for name, choice in self.found.items()}
+        return min(losses, key=lambda name: losses[name] * (1.0 + 2.0 * GAP * (name == "dense")))
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is proved of the best that was found."""
+        certificate = self.found[self.best][1]
+        if "dense" in self.found:
+            whole = self.found["dense"][1]
+            known = None if whole.lower_bound is None else (whole.lower_bound, whole.scope)
+            return with_bound(certificate, known)
+        if self.trials.facts.small and self.trials.noise.norm == 1:
+            return with_bound(certificate, self.trials.whole_bound())
+        return certificate
+
+    @property
     def gap(self) -> float:
         """The least gap that is proved."""
         return min((own.gap for _, own in self.found.values() if own.gap is not None), default=math.inf)
 
     def run(self) -> None:
-        """Go through the rules; those that wait for a fast trial come last, the most hopeful first."""
+        """Go through the rules; those that wait for a fast trial come later, the most hopeful first.
+
+        Last come those that a size leaves out, where what was found is far from the lower bound.
+        """
         waiting: list[tuple[float, Rule]] = []
-        for rule in RULES[self.trials.noise.norm]:
+        large: list[Rule] = []
+        for rule in rules_for(self.trials.noise):
             status, why = rule.refusal(self.trials.facts)
             if not status and rule.gap and self.gap <= (enough := float(getattr(LIMITS, rule.gap))):
                 status, why = "skipped", f"the best so far is within {100 * enough:.2g}% of the lower bound"
-            if status:
+            if status == "tried if needed":
+                large.append(rule)
+                self.note(rule.mechanism, "skipped", why)
+            elif status:
                 self.note(rule.mechanism, status, why)
             elif rule.gain is None:
                 if self.choose(rule) and rule.alone:
-                    return
+                    break
             elif (loss := self.attempt(rule, self.trials.trial)) is not None:
                 waiting.append((loss / rule.gain, rule))
         for hope, rule in sorted(waiting, key=lambda item: item[0]):
@@ -203,6 +236,10 @@ class _Search:
                 self.choose(rule)
             else:
                 self.note(rule.mechanism, "passed", "a fast trial had more error")
+        for rule in large:
+            gap = self.trials.certified(self.certificate).gap if self.found else math.inf
+            if gap is not None and gap > LIMITS.far:
+                self.choose(rule)
 
     def outcome(self) -> tuple[Choice, str, tuple[Candidate, ...]]:
         """Return the choice with the least loss, its mechanism, and what came of every candidate."""
@@ -213,20 +250,13 @@ class _Search:
             noise = self.trials.noise
             raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")
         losses = {name: choice[1].loss for name, choice in self.found.items()}
-        best = min(losses, key=lambda name: losses[name] * (1.0 + 2.0 * GAP * (name == "dense")))
-        plan, certificate = self.found[best]
-        if "dense" in self.found:
-            whole = self.found["dense"][1]
-            known = None if whole.lower_bound is None else (whole.lower_bound, whole.scope)
-            certificate = with_bound(certificate, known)
-        elif self.trials.facts.small and self.trials.noise.norm == 1:
-            certificate = with_bound(certificate, self.trials.whole_bound())
+        best = self.best
         tried = [
             Candidate(name, "chosen" if name == best else "compared", _excess(losses[best], loss), loss)
             for name, loss in sorted(losses.items(), key=lambda item: (item[0] != best, item[1]))
         ]
         others = {one.mechanism: one for one in self.candidates if one.mechanism not in losses}
-        return (plan, certificate), best, (*tried, *others.values())
+        return (self.found[best][0], self.certificate), best, (*tried, *others.values())
 
 
 def _excess(least: float, loss: float) -> str:
@@ -235,13 +265,17 @@ def _excess(least: float, loss: float) -> str:
     return f"{share:.3g}% less error than" if share >= 0.005 else "as little error as"
 
 
-def _reason(candidates: tuple[Candidate, ...], gap: float | None) -> str:
-    """Return in words why a mechanism was chosen."""
+def _reason(candidates: tuple[Candidate, ...], gap: float | None, facts: Facts) -> str:
+    """Return in words why a mechanism was chosen, and what its size left out where that may matter."""
     told = [f"{one.reason} {one.mechanism}" for one in candidates if one.status == "compared"]
     passed = sorted(one.mechanism for one in candidates if one.status == "passed")
     if passed:
         told.append(f"a fast trial of {' and '.join(passed)} had more")
-    told += [f"{one.mechanism} does not fit: {one.reason}" for one in candidates if one.status == "too large"]
+    if gap is None or gap > LIMITS.far:
+        large = [one for one in candidates if one.status == "too large"]
+        told += [f"{one.mechanism} does not fit: {one.reason}" for one in large]
+        whole = facts.beyond({"strategy": "axis_cells"}) if facts.noise.norm == 1 else ""
+        told += [f"measured value by value: {whole}"] * bool(whole)
     if told:
         return "; ".join(told)
     if gap is None:
@@ -255,7 +289,9 @@ def _reason(candidates: tuple[Candidate, ...], gap: float | None) -> str:
 
 def check_mechanism(name: str, options: Mapping[str, object]) -> None:
     """Raise WorkloadError if there is no such mechanism, or it does not have options of these values."""
-    names = [rule.mechanism for rules in RULES.values() for rule in rules] if name == "auto" else [name]
+    names = [name]
+    if name == "auto":
+        names = [rule.mechanism for noise in NOISES.values() for rule in rules_for(noise)]
     tried = [mechanism_named(one).options for one in names]
     check_options(name, tried, options)
     for kind in tried:
@@ -435,13 +471,15 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
         search = _Search(trials)
         search.run()
         (plan, certificate), chosen, candidates = search.outcome()
-        reason = _reason(candidates, certificate.gap)
     else:
         plan, certificate = trials.choose(mechanism)
-        chosen, reason = mechanism, "asked for"
-        candidates = (Candidate(mechanism, "chosen", reason, certificate.loss),)
+        chosen, candidates = mechanism, (Candidate(mechanism, "chosen", "asked for", certificate.loss),)
         if mechanism == "residual" and trials.facts.small:
             certificate = with_bound(certificate, trials.whole_bound())
+    if objective != "max":
+        certificate = trials.certified(certificate)
+    auto = mechanism == "auto"
+    reason = _reason(candidates, certificate.gap, trials.facts) if auto else candidates[0].reason
     if objective == "max":
         plan, certificate = select_minimax(
             trials.workload,
@@ -450,10 +488,6 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
             bound_of=lambda weighted: _bound_after(replace(trials, workload=weighted)),
             progress=trials.progress,
         )
-    elif trials.certify or (trials.bounded and certificate.lower_bound is None):
-        certificate = with_bound(certificate, trials.lower_bound())
-        if trials.facts.small and certificate.gap is not None and certificate.gap > LIMITS.auto_doubted:
-            certificate = with_bound(certificate, trials.whole_bound())
     return (plan, certificate), chosen, reason, candidates
 
 
@@ -476,10 +510,10 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     trials = Trials(reduce(workload).workload, noise, {})
     facts = trials.facts
     explicit = any(isinstance(group, DenseGroup) for group in facts.asked)
-    if explicit and facts.searched_whole:
+    if explicit and facts.size("searched") <= LIMITS.searched_cells:
         return 0.0  # strategies of single queries have far less error than those of marginals
     with one_blas_thread():
         if not facts.beyond(mechanism_named("generalized-marginals").limits):
             return trials.trial("generalized-marginals") / LIMITS.auto_hope
-        rules = [rule for rule in RULES[noise.norm] if rule.gain is not None and not any(rule.refusal(facts))]
+        rules = [rule for rule in rules_for(noise) if rule.gain is not None and not any(rule.refusal(facts))]
         return min((trials.trial(rule.mechanism) / (rule.gain or 1.0) for rule in rules), default=0.0)

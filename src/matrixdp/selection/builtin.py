@@ -13,6 +13,7 @@ from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.whole_table import select_table
+from matrixdp.selection.explain import part_methods, searched_attributes, searched_table
 from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.kron_sum import KronSum
@@ -24,12 +25,14 @@ from matrixdp.selection.searches.marginals import (
     select_marginals,
 )
 from matrixdp.selection.searches.unions import CLUSTERS, first_union_loss, select_union
-from matrixdp.selection.selection import Certificate
+from matrixdp.selection.selection import Certificate, PartMethod
 
 __all__ = ["ConvexOptions", "PIdentityOptions"]
 
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
+_OF_MARGINALS = "the solved marginals, by their covariances"
+_OF_TABLE = "the dual of the whole table"
 _SEED = "of the searches that start from random points; equal seeds give equal strategies"
 
 
@@ -102,12 +105,16 @@ def _decomposition(name: str, source: str, norms: tuple[int, ...]) -> None:
             known=task.memory,
         )
 
+    def parts(facts: Facts, given: DecompositionOptions) -> tuple[PartMethod, ...]:
+        return part_methods(facts.asked, given.sub_solver, facts.noise, tables=name == "residual")
+
     # uniform weights over groups would be other weights than the paper's
-    register(
-        Mechanism(
-            name, source, norms, DecompositionOptions, select, reduces="pairs" if name == "residual" else ""
-        )
-    )
+    about: dict[str, Any] = {
+        "parts": parts,
+        "proof": _OF_MARGINALS,
+        "reduces": "pairs" * (name == "residual"),
+    }
+    register(Mechanism(name, source, norms, DecompositionOptions, select, **about))
 
 
 def _searching(task: Task[PIdentityOptions]) -> dict[str, Any]:
@@ -133,7 +140,7 @@ def _table(
     method: str,
     limits: Mapping[str, str | float],
     norms: tuple[int, ...] = _BOTH,
-    trial: Callable[[Task[Any]], float] | None = None,
+    **about: Any,
 ) -> None:
     """Register a name for one method of `select_table`."""
     limits = {**_TABLE, **limits}
@@ -146,7 +153,7 @@ def _table(
             how = _searching(task)
         return select_table(task.workload, task.noise, method, duals=task.memory, **how)
 
-    register(Mechanism(name, source, norms, options, select, limits, trial, reduces="pairs"))
+    register(Mechanism(name, source, norms, options, select, limits, **about, reduces="pairs"))
 
 
 def _opt_plus(task: Task[UnionOptions]) -> tuple[Plan, Certificate]:
@@ -159,7 +166,7 @@ def _marginals(
     source: str,
     search: Callable[..., tuple[Plan, Certificate]],
     limits: Mapping[str, str | float],
-    trial: Callable[[Task[Any]], float] | None = None,
+    **about: Any,
 ) -> None:
     """Register a search for weighted marginals."""
 
@@ -168,7 +175,7 @@ def _marginals(
         how = {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
         return search(task.workload, task.noise, **how)
 
-    register(Mechanism(name, source, _BOTH, MarginalsOptions, select, limits, trial, reduces="groups"))
+    register(Mechanism(name, source, _BOTH, MarginalsOptions, select, limits, **about, reduces="groups"))
 
 
 _MARGINALS: Mapping[str, str | float] = {"marginal": "max_table_cells"}
@@ -180,6 +187,8 @@ _table(
     "optimum",
     _DENSE,
     _GAUSSIAN,
+    matrices=("joint", "factor"),
+    proof=_OF_TABLE,
 )
 _table(
     "weighted-product",
@@ -193,6 +202,7 @@ _table(
         "factor": "max_axis_values",
     },
     _GAUSSIAN,
+    matrices=("attribute", "factor"),
 )
 _table(
     "opt-0",
@@ -200,6 +210,9 @@ _table(
     PIdentityOptions,
     "optimum",
     {"joint": "axis_cells"},
+    matrices=("joint", "factor"),
+    proof=_OF_TABLE,
+    parts=lambda facts, _: searched_table(facts),
 )
 _table(
     "opt-kron",
@@ -207,7 +220,9 @@ _table(
     PIdentityOptions,
     "product",
     {},
+    matrices=("attribute", "factor"),
     trial=_one_product_loss,
+    parts=lambda facts, _: searched_attributes(facts),
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized", _GAUSSIAN)
 _decomposition("querysmasher", "QuerySmasher (2026): the decomposition, uniform weights", _BOTH)
@@ -220,6 +235,7 @@ register(
         _opt_plus,
         _MARGINALS,
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
+        lambda facts, _: searched_attributes(facts),
         reduces="groups",
     )
 )
@@ -228,6 +244,7 @@ _marginals(
     "McKenna et al. 2018, section 6.3: weighted marginals, found by a search of ours",
     select_marginals,
     {**_MARGINALS, "subsets": "max_pieces"},
+    matrices=(),
 )
 _marginals(
     "generalized-marginals",
@@ -239,5 +256,7 @@ _marginals(
         "strategy": "axis_cells",
         "written": "max_axis_entries",
     },
-    lambda task: first_generalized_loss(task.workload, task.noise),
+    trial=lambda task: first_generalized_loss(task.workload, task.noise),
+    parts=lambda facts, _: searched_attributes(facts),
+    matrices=("strategy",),
 )

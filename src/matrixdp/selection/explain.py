@@ -17,47 +17,10 @@ from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.residuals import Pieces, SubWorkload, split_workload
 from matrixdp.selection.reduce import Merged, Paired
 from matrixdp.selection.registry import given_options, mechanism_named
-from matrixdp.selection.rules import RULES, Facts, reduced_for
-from matrixdp.selection.selection import Candidate
+from matrixdp.selection.rules import Facts, reduced_for, rules_for
+from matrixdp.selection.selection import Candidate, PartMethod
 
-__all__ = ["Explanation", "PartMethod", "explain", "part_methods"]
-
-
-@dataclass(frozen=True)
-class PartMethod:
-    """How one class of a mechanism's problems is solved: all in it have one strategy.
-
-    Attributes
-    ----------
-    attributes : tuple of str
-        Of the first in the class.
-    sizes : tuple of int
-        Their values, or groups of values that no query tells apart.
-    marginals : int
-        How many marginals the class has; where attributes have a strategy each, how many attributes.
-    cells : int
-        Of the largest table that is solved at once.
-    matrix : int
-        The number of rows, at most, of the largest matrix decomposed at each step; time grows with its cube.
-        0 for closed forms and chains.
-    method : str
-        How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum;
-        ``product`` is one product with weighted rows, which need not be; ``joint tables`` are designed
-        together; ``p-Identity`` is a local search under Laplace noise; ``identity`` measures every value.
-    reason : str
-        What decided, with the limit that did.
-    search : str
-        The methods while weights are searched, and why, where they are others: limits are lower then.
-    """
-
-    attributes: tuple[str, ...]
-    sizes: tuple[int, ...]
-    marginals: int
-    cells: int
-    matrix: int
-    method: str
-    reason: str
-    search: str = ""
+__all__ = ["Explanation", "explain", "part_methods", "searched_attributes", "searched_table"]
 
 
 @dataclass(frozen=True)
@@ -136,20 +99,20 @@ def explain(
         large = facts.beyond(mechanism_named(mechanism).limits)
         candidates = (Candidate(mechanism, "too large" if large else "tried", large or "asked for"),)
     tried = [one.mechanism for one in candidates if one.status.startswith("tried")]
-    name = next((one for one in ("residual", "querysmasher") if one in tried), "")
-    parts = _searched(facts, tried) if noise.norm == 1 else ()
-    if name:
-        sub_solver = given_options(mechanism_named(name).options, options or {}).sub_solver
-        parts = part_methods(facts.asked, sub_solver, noise, tables=name == "residual")
-    large = next((part.reason for part in parts if part.method == NO_METHOD), "")
-    if large:
-        refused = Candidate(name, "too large", large)
-        candidates = tuple(refused if one.mechanism == name else one for one in candidates)
-    matrices = {
-        own: max((facts.size(size) for size in _SOLVED[own]), default=0) for own in tried if own in _SOLVED
-    }
-    if name and not large:
-        matrices[name] = max(part.matrix for part in parts)
+    parts: dict[PartMethod, None] = {}
+    matrices: dict[str, int] = {}
+    for name in tried:
+        about = mechanism_named(name)
+        own = about.parts(facts, given_options(about.options, options or {})) if about.parts else ()
+        parts.update(dict.fromkeys(own))
+        large = next((part.reason for part in own if part.method == NO_METHOD), "")
+        if large:
+            refused = Candidate(name, "too large", large)
+            candidates = tuple(refused if one.mechanism == name else one for one in candidates)
+        elif own:
+            matrices[name] = max(part.matrix for part in own)
+        elif about.matrices is not None:
+            matrices[name] = max(map(facts.size, about.matrices), default=0)
     merged, paired = (
         {
             name: (len(own), int(own.max()) + 1)
@@ -159,63 +122,59 @@ def explain(
         }
         for kind in (Merged, Paired)
     )
-    return Explanation(noise.name, candidates, parts, merged, paired, matrices, _bounds(noise, tried))
+    return Explanation(noise.name, candidates, tuple(parts), merged, paired, matrices, _bounds(facts, tried))
 
 
-#: The `SIZES` of the matrices that a mechanism decomposes, the decomposition aside.
-_SOLVED: dict[str, tuple[str, ...]] = {
-    "dense": ("joint", "factor"),
-    "opt-0": ("joint", "factor"),
-    "weighted-product": ("attribute", "factor"),
-    "opt-kron": ("attribute", "factor"),
-    "generalized-marginals": ("strategy",),
-    "opt-m": (),
-}
-
-
-def _bounds(noise: Noise, tried: Collection[str]) -> tuple[str, ...]:
+def _bounds(facts: Facts, tried: Collection[str]) -> tuple[str, ...]:
     """Return what a lower bound is taken from."""
-    own = {"dense": "the dual of the whole table", "residual": "the solved marginals, by their covariances"}
-    found = [text for name, text in own.items() if name in tried and noise.norm == 2]
-    if noise.norm == 1 or not found:
+    proofs = [mechanism_named(name).proof for name in tried]
+    found = [proof for proof in proofs if proof and facts.noise.norm == 2]
+    if facts.noise.norm == 1 or not found:
         found.append(
             "the marginals under Gaussian noise, solved for the bound alone where no attribute has more than "
             f"{LIMITS.spectral_cells:,} values"
         )
-    return (*found, "singular values of the workload")
+    return (*dict.fromkeys(found), "singular values of the workload")
 
 
-def _searched(facts: Facts, tried: Collection[str]) -> tuple[PartMethod, ...]:
-    """Return what is searched under Laplace noise: the whole table, and each class of attributes."""
+def searched_attributes(facts: Facts) -> tuple[PartMethod, ...]:
+    """Return how a strategy of each attribute is found under Laplace noise."""
+    if facts.noise.norm != 1:
+        return ()
     terms = facts.terms
     found: dict[tuple[int, str, str], list[str]] = {}
     for axis, (name, size) in enumerate(zip(terms.attributes, terms.sizes, strict=True)):
         method, why = "p-Identity", "more is asked than identities and totals"
         if terms.large(axis):
             method, why = "identity", f"{size:,} values; the limit is {LIMITS.axis_cells:,}"
-        elif terms.symmetric(axis) or set(tried) == {"opt-m"}:
+        elif terms.symmetric(axis):
             method, why = "identity", "identities and totals are weighted"
         found.setdefault((size, method, why), []).append(name)
-    parts = [
+    return tuple(
         PartMethod((names[0],), (size,), len(names), size, size if method == "p-Identity" else 0, method, why)
         for (size, method, why), names in found.items()
-    ]
-    if "opt-0" in tried and terms.joint:
-        sizes = tuple(facts.asked.domain[name].size for name in terms.joint)
-        why = "attributes that do not factor are one table"
-        parts.append(PartMethod(terms.joint, sizes, 1, terms.cells, terms.cells, "p-Identity", why))
-    return tuple(parts)
+    )
+
+
+def searched_table(facts: Facts) -> tuple[PartMethod, ...]:
+    """Return the table that is searched as a whole under Laplace noise, of attributes that do not factor."""
+    terms = facts.terms
+    if facts.noise.norm != 1 or not terms.joint:
+        return ()
+    sizes = tuple(facts.asked.domain[name].size for name in terms.joint)
+    why = "attributes that do not factor are one table"
+    return (PartMethod(terms.joint, sizes, 1, terms.cells, terms.cells, "p-Identity", why),)
 
 
 def _candidates(facts: Facts) -> tuple[Candidate, ...]:
     """Return what the rules say of every mechanism; of two rules for one, that which has it tried."""
     found: dict[str, Candidate] = {}
     alone = ""
-    for rule in RULES[facts.noise.norm]:
+    for rule in rules_for(facts.noise):
         status, why = rule.refusal(facts)
-        if alone and not status:
+        if alone and status in ("", "tried if needed"):
             status, why = "skipped", alone
-        elif not status:
+        elif not status:  # what is tried if needed says when itself
             status, why = "tried" if not rule.gap and rule.gain is None else "tried if needed", rule.when
             alone = f"{rule.mechanism} is tried {rule.when}" if rule.alone else ""
         known = found.get(rule.mechanism)

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from matrixdp.plan import Plan
     from matrixdp.privacy import Budget
     from matrixdp.queries import Workload
-    from matrixdp.selection.selection import Certificate
+    from matrixdp.selection.rules import Facts
+    from matrixdp.selection.selection import Certificate, PartMethod
 
 __all__ = [
     "ENTRY_POINTS",
+    "IN_WORDS",
     "MECHANISMS",
     "OF_OTHERS",
     "DataDependent",
@@ -184,6 +186,17 @@ _FILES = {
     "opt-plus": _OPTIMIZED,
     **_SLOW,
 }
+#: What some are, in a line, as the help of commands has it.
+IN_WORDS = {
+    "dense": "the optimum on the whole domain, for a few thousand cells",
+    "residual": "one part for each marginal, with optimized weight vectors",
+    "querysmasher": "the same with uniform ones",
+    "fourier": "the same in the Fourier basis",
+    "hdmm": "the best of opt-0 (one explicit table), opt-kron (one product), opt-plus (a union of products) "
+    "and opt-m (weighted marginals)",
+    "generalized-marginals": "weighted marginals with one optimized strategy for each attribute",
+    "weighted-product": "one product of bases with weighted rows",
+}
 #: Those whose strategies others than we optimize too, and what only simulates: no baselines of comparisons.
 _OF_OURS = ("hdmm", "fourier", "dawa", "privbayes")
 #: The mechanisms of other papers, which others are compared to.
@@ -242,6 +255,12 @@ class Mechanism(Generic[O]):
         it on a larger one. Each is a number, or the name of one of `matrixdp.selection.limits.Limits`.
     trial : callable, optional
         From a task to the loss that a fast search finds; its full search takes long.
+    parts : callable, optional
+        From what is known of a workload and its options to how it would solve each class of its problems.
+    matrices : tuple of str, optional
+        The `matrixdp.selection.rules.SIZES` of the matrices that it decomposes, where ``parts`` do not say.
+    proof : str
+        What its own lower bound under Gaussian noise is taken from; empty where it proves none.
     reduces : {"", "groups", "pairs"}
         What it may be given in the place of all values, as `selection.reduce` makes them: groups of those
         that no query tells apart; pairs for those that may trade places too, under Gaussian noise. A strategy
@@ -255,6 +274,9 @@ class Mechanism(Generic[O]):
     select: Callable[[Task[O]], tuple[Plan, Certificate]]
     limits: Mapping[str, str | float] = field(default_factory=dict)
     trial: Callable[[Task[O]], float] | None = None
+    parts: Callable[[Facts, O], tuple[PartMethod, ...]] | None = None
+    matrices: tuple[str, ...] | None = None
+    proof: str = ""
     reduces: str = ""
 
 

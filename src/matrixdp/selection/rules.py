@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from matrixdp.display import size_in_words
-from matrixdp.errors import TooLargeError
+from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, ProductGroup, Workload
@@ -24,7 +24,10 @@ from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 
-__all__ = ["RULES", "SIZES", "Facts", "Rule"]
+__all__ = ["CANDIDATES", "RULES", "SIZES", "Facts", "Rule", "rules_for"]
+
+#: The group of entry points by which installed packages offer candidates: each a `Rule`.
+CANDIDATES = "matrixdp.candidates"
 
 
 def reduced_for(mechanism: str, workload: Workload, noise: Noise, objective: str = "sum") -> Reduced:
@@ -59,18 +62,6 @@ class Facts:
     def small(self) -> bool:
         """Whether the optimum on the whole table is within reach."""
         return self.terms.columns <= LIMITS.max_compared_cells
-
-    @cached_property
-    def searched_whole(self) -> bool:
-        """Whether the table of what does not factor is searched as a whole under Laplace noise."""
-        cells = self.terms.cells
-        if cells <= LIMITS.searched_cells or cells > LIMITS.axis_cells:
-            return cells <= LIMITS.searched_cells
-        if sum(group.queries for group in self.asked) <= LIMITS.max_searched_queries:
-            return True
-        if all(isinstance(group, ProductGroup) for group in self.asked):
-            return False  # products tell nearly all of their cells apart
-        return len(distinct_cells(self.terms.dense(self.terms.joint))[0]) <= LIMITS.searched_cells
 
     @cached_property
     def few_products(self) -> bool:
@@ -146,6 +137,18 @@ def _written(facts: Facts) -> int:
     return max((group.queries * math.prod(group.sizes) for group in groups), default=0)
 
 
+def _told_apart(facts: Facts) -> int:
+    """Return the cells of what does not factor, as far as queries tell them apart; one for few queries."""
+    cells = facts.terms.cells
+    if cells <= LIMITS.searched_cells or cells > LIMITS.axis_cells:
+        return cells
+    if sum(group.queries for group in facts.asked) <= LIMITS.max_searched_queries:
+        return 1
+    if all(isinstance(group, ProductGroup) for group in facts.asked):
+        return cells  # products tell nearly all of their cells apart
+    return len(distinct_cells(facts.terms.dense(facts.terms.joint))[0])
+
+
 #: What limits are about: how messages call it, and its size for a workload.
 SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
     "table": (
@@ -154,6 +157,7 @@ SIZES: dict[str, tuple[str, Callable[[Facts], int]]] = {
     ),
     "cells": ("cells that do not factor", lambda facts: facts.terms.cells),
     "joint": ("cells that do not factor", lambda facts: facts.terms.columns),
+    "searched": ("cells that do not factor, told apart by many queries", _told_apart),
     "attribute": ("values of an attribute that does not factor out", _largest_attribute),
     "weighted": ("values of an attribute in rows with a weight each", _largest_weighted),
     "factor": ("values of an attribute that factors out", _largest_factor),
@@ -183,6 +187,9 @@ class Rule:
     limits : mapping of str to str or float
         `SIZES` up to which it is compared, beside the limits of the mechanism itself: names of `Limits`, or
         numbers.
+    far : mapping of str to str or float
+        Larger limits of some of these sizes, for where nothing that was found is proved to be within a factor
+        of 1 + `Limits.far` of the lower bound: what takes long is then worth it.
     gap : str
         It is left out where the best strategy so far is proved within this limit of the lower bound.
     alone : str
@@ -195,6 +202,7 @@ class Rule:
     mechanism: str
     unless: Callable[[Facts], str] = lambda _: ""
     limits: Mapping[str, str | float] = field(default_factory=dict)
+    far: Mapping[str, str | float] = field(default_factory=dict)
     gap: str = ""
     alone: str = ""
     gain: float | None = None
@@ -212,12 +220,22 @@ class Rule:
         return "in any case"
 
     def refusal(self, facts: Facts) -> tuple[str, str]:
-        """Return the status of a candidate that is not tried and why; both empty where it is tried."""
-        why = self.unless(facts) or facts.beyond(self.limits, memory=False)
+        """Return the status of a candidate that is not tried at first and why; both empty where it is tried.
+
+        The status is ``tried if needed`` where a size leaves it out that is within ``far``.
+        """
+        why = self.unless(facts)
         if why:
             return "skipped", why
-        large = facts.beyond(mechanism_named(self.mechanism).limits)
-        return ("too large", large) if large else ("", "")
+        own = mechanism_named(self.mechanism).limits
+        large = facts.beyond({**self.limits, **self.far}, memory=False) or facts.beyond(own)
+        if large:
+            return "too large", large
+        why = facts.beyond(self.limits, memory=False)
+        if why:
+            times = f"{1.0 + LIMITS.far:g}"
+            why = f"if nothing else is proved within {times} times the lower bound: {why}"
+        return ("tried if needed", why) if why else ("", "")
 
 
 def _a_product(facts: Facts) -> str:
@@ -247,12 +265,7 @@ def _one_attribute(facts: Facts) -> str:
 
 
 def _several_joint(facts: Facts) -> str:
-    if len(facts.terms.joint) < 2:
-        return "at most one attribute does not factor out"
-    if facts.searched_whole:
-        return ""
-    queries, cells = LIMITS.max_searched_queries, LIMITS.searched_cells
-    return f"more than {queries} queries tell more than {cells} cells apart"
+    return "" if len(facts.terms.joint) > 1 else "at most one attribute does not factor out"
 
 
 def _marginals_of_strategies(facts: Facts) -> str:
@@ -280,6 +293,7 @@ RULES: dict[int, tuple[Rule, ...]] = {
             "dense",
             unless=_joint_small,
             limits={"joint": "max_compared_cells", "table": "max_marginal_cells"},
+            far={"joint": "far_cells"},
             gap="rules_settled",
         ),
         Rule(
@@ -298,9 +312,31 @@ RULES: dict[int, tuple[Rule, ...]] = {
             alone="one attribute has one strategy; its search is local",
         ),
         # one strategy of the table contains all others
-        Rule("opt-0", unless=_several_joint, limits={"table": "max_marginal_cells"}),
+        Rule(
+            "opt-0",
+            unless=_several_joint,
+            limits={"searched": "searched_cells", "table": "max_marginal_cells"},
+            far={"searched": "far_cells"},
+        ),
         Rule("generalized-marginals", unless=_marginals_of_strategies, gain=1.05),
         Rule("opt-plus", unless=_several_groups, gain=1.15),
         Rule("opt-kron", unless=_products, gain=1.15),
     ),
 }
+
+
+def rules_for(noise: Noise) -> tuple[Rule, ...]:
+    """Return what is tried under a noise: `RULES`, then the rules of installed packages.
+
+    Raises WorkloadError if an entry point in the group ``matrixdp.candidates`` is no `Rule`.
+    """
+    from importlib.metadata import entry_points
+
+    offered = []
+    for point in entry_points(group=CANDIDATES):
+        rule = point.load()
+        if not isinstance(rule, Rule):
+            raise WorkloadError(f"{CANDIDATES}: {point.value} is no Rule of the candidate {point.name!r}")
+        if noise.norm in mechanism_named(rule.mechanism).norms:
+            offered.append(rule)
+    return (*RULES[noise.norm], *offered)

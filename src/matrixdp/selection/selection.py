@@ -13,7 +13,7 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, GroupError, Plan
 from matrixdp.queries import Workload
 
-__all__ = ["Candidate", "Certificate", "Choice", "Selection", "charged"]
+__all__ = ["Candidate", "Certificate", "Choice", "PartMethod", "Selection", "charged"]
 
 #: How far a lower bound may lie above the loss by rounding.
 _ROUNDING = 1e-6
@@ -82,6 +82,43 @@ class Candidate:
     status: str
     reason: str
     loss: float | None = None
+
+
+@dataclass(frozen=True)
+class PartMethod:
+    """How one class of a mechanism's problems is solved: all in it have one strategy.
+
+    Attributes
+    ----------
+    attributes : tuple of str
+        Of the first in the class.
+    sizes : tuple of int
+        Their values, or groups of values that no query tells apart.
+    marginals : int
+        How many marginals the class has; where attributes have a strategy each, how many attributes.
+    cells : int
+        Of the largest table that is solved at once.
+    matrix : int
+        The largest matrix that is decomposed at each step has at most so many rows: time grows with the cube.
+        0 for closed forms and chains.
+    method : str
+        How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum;
+        ``product`` is one product with weighted rows, which need not be; ``joint tables`` are designed
+        together; ``p-Identity`` is a local search under Laplace noise; ``identity`` measures every value.
+    reason : str
+        What decided, with the limit that did.
+    search : str
+        The methods while weights are searched, and why, where they are others: limits are lower then.
+    """
+
+    attributes: tuple[str, ...]
+    sizes: tuple[int, ...]
+    marginals: int
+    cells: int
+    matrix: int
+    method: str
+    reason: str
+    search: str = ""
 
 
 @dataclass(frozen=True, eq=False)
