@@ -23,7 +23,7 @@ from matrixdp.storage.formats import load_measurement
 from tests.release.stopping import fail, hidden, kill, run
 
 #: `make faults` kills at every step.
-STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "3"))
+STRIDE = int(os.environ.get("MATRIXDP_STRIDE", "5"))
 MONTHS = [f"2025-{month:02}" for month in range(1, 7)]
 SPEC: dict[str, Any] = {
     "domain": {

@@ -17,7 +17,7 @@ from matrixdp.selection.searches.marginals import first_generalized_loss
 from matrixdp.testing import dense_error
 from tests.limits import Override
 
-DOMAIN = mdp.Domain({"a": 20, "b": 3, "c": 6})
+DOMAIN = mdp.Domain({"a": 10, "b": 3, "c": 6})
 MIXED = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.product(c="prefix"))
 CLOSE = mdp.Budget(epsilon=1, delta=1e-6)
 

@@ -55,7 +55,7 @@ def test_the_limits_of_rules_and_mechanisms_are_named():
 
 
 def test_the_rules_follow_a_lower_limit(limits: Override):
-    workload = mdp.Workload(mdp.Domain({"a": 20, "b": 20}), *CROSSED)
+    workload = mdp.Workload(mdp.Domain({"a": 12, "b": 12}), *CROSSED)
     usual = {one.mechanism: one.status for one in select(workload, noise=GAUSSIAN).candidates}
     limits(max_compared_cells=100)
     found = {one.mechanism: one for one in select(workload, noise=GAUSSIAN).candidates}

@@ -24,7 +24,7 @@ workload: [sum: loan_amount, {sum: loan_amount, by: [grade]}]
 privacy: {mu: 1}
 """
 PAIR = mdp.Workload(
-    mdp.Domain({"a": 20, "b": 20}),
+    mdp.Domain({"a": 12, "b": 12}),
     mdp.product(a="prefix", b="range"),
     mdp.product(a="range", b="prefix"),
     mdp.product(a="identity"),
@@ -87,7 +87,7 @@ def test_mechanisms_refuse_what_does_not_fit(monkeypatch, mechanism, noise):
 
 def test_what_does_not_fit_is_not_tried(monkeypatch):
     assert select(PAIR, noise=GAUSSIAN).mechanism == "dense"
-    monkeypatch.setenv(memory.MEMORY_LIMIT, "5MB")
+    monkeypatch.setenv(memory.MEMORY_LIMIT, "1MB")
     chosen = select(PAIR, noise=GAUSSIAN)
     assert chosen.mechanism == "residual"
     assert re.search(r"dense does not fit: [\d,]+ cells that do not factor; the limit is", chosen.reason)
