@@ -204,6 +204,24 @@ def test_show_lists_tables_shows_one_and_writes_all(released: Path, tmp_path: Pa
     assert len(list((tmp_path / "tables").glob("*.parquet"))) == 4
 
 
+def test_programs_read_json(released: Path, tmp_path: Path):
+    release = mdp.load_release(released)
+    told = figures("show", released)
+    assert [one["name"] for one in told["tables"]] == [one.name for one in release.tables]
+    assert [one["rows"] for one in told["tables"]] == [1, 2, 3, 6]
+    assert (told["privacy"], told["size"]) == (release.statement.as_dict(), release.size.as_dict())
+    one = figures("show", released, "code by sex")
+    assert (one["name"], one["private"], one["confidence"]) == ("sex by code", True, 0.95)
+    assert {"answers": one["answers"]} == release.table("sex by code").as_dict()
+    written = figures("show", released, "--export", tmp_path / "book", "--format", "xlsx")
+    assert (written["tables"], written["files"]) == (4, ["tables.xlsx"])
+    page = figures("report", released)
+    assert Path(page["file"]).stat().st_size == page["bytes"]
+    for conflict in (["--csv"], ["--cross", "auto"]):
+        assert "conflict" in run("show", released, "sex", "--json", *conflict, status=2).stderr
+    assert "conflict" in run("report", released, "--markdown", "--json", status=2).stderr
+
+
 def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path):
     names = [f"a{place}" for place in range(11)]
     folder = saved(tmp_path, dict.fromkeys(names, 2), {name: [0] for name in names}, sizes=2, seed=1)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from tests.cli.commands import run, words
+from tests.cli.commands import figures, run, words
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = f"""
@@ -29,7 +29,9 @@ privacy: {{epsilon: 1.0}}
 @pytest.mark.slow
 def test_the_bundled_table_is_released(tmp_path: Path):
     out = tmp_path / "released"
-    run("release", EXAMPLES / "randhie.yaml", "--out", out)
+    told = figures("release", EXAMPLES / "randhie.yaml", "--out", out)
+    assert set(told["files"]) == {"release.json", "answers.parquet", "measurement.mdp"}
+    assert (told["private"], told["warnings"], told["size"]["total"]["stddev"] > 0) == (True, [], True)
     release = mdp.load_release(out)
     assert release.answers.equals(pq.read_table(out / "answers.parquet"))
     rows = release.answer(mdp.marginals([[], ["health"], ["limitation"]])).to_pylist()
@@ -65,7 +67,9 @@ def test_a_release_of_the_bundled_table_under_pure_privacy(tmp_path: Path):
 def test_the_bundled_series_is_published(tmp_path: Path):
     out, table = tmp_path / "series", EXAMPLES / "interviews.parquet"
     run("series", "start", EXAMPLES / "interviews.yaml", "--out", out)
-    run("series", "publish", out, "--data", table, "--through", "2024-12")
+    told = figures("series", "publish", out, "--data", table, "--through", "2024-12")
+    assert (told["published"], told["private"]) == (list(mdp.Series.open(out).published), True)
+    assert 0 < told["new"] <= told["queries"]
     quarters = {
         "product": {"month": {"ranges": [[f"2024-{m:02}", f"2024-{m + 2:02}"] for m in (1, 4, 7, 10)]}}
     }

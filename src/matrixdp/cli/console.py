@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import textwrap
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import typer
@@ -223,6 +225,23 @@ def reliable_rows(release: mdp.Release, table: PublishedTable) -> int | None:
     with one_blas_thread():
         answers = release.measurement.estimates.answers(group)
         return reliable(answers, release.analysis.variances(group))
+
+
+def print_release(release: mdp.Release, folder: Path, **more: object) -> None:
+    """Print what a release in a folder came to as one JSON object: nothing that its files do not say."""
+    counts = release.out_of_domain_counts
+    found = {
+        "folder": str(folder),
+        "private": release.private,
+        "queries": release.workload.queries,
+        "confidence": release.confidence,
+        "privacy": release.statement.as_dict(),
+        "size": release.size.as_dict(),
+        "out_of_domain": [{"attribute": name, **own.as_dict()} for name, own in counts.items()],
+        "warnings": list(release.warnings),
+        "files": sorted(path.name for path in folder.iterdir()),
+    }
+    typer.echo(json.dumps(found | more, ensure_ascii=False))
 
 
 def print_schedules(written: Specification) -> None:

@@ -72,6 +72,7 @@ def show(
     margins: Annotated[
         bool, Option("--margins", help="With --cross: half of each interval in place of the quality.")
     ] = False,
+    as_json: JsonOption = False,
     as_csv: CsvOption = False,
     every: AllOption = False,
     export: Annotated[
@@ -105,6 +106,8 @@ def show(
         raise wrong("--export", "a single table too", "one of the two", "conflict")
     if table is None and (as_csv or cross is not None):
         raise wrong("table", "none", "the title of a table with --csv and --cross", "missing-key")
+    if as_json and (as_csv or cross is not None):
+        raise wrong("--json", "it beside --csv or --cross", "one of them", "conflict")
     if margins and cross is None:
         raise wrong("--margins", "it without --cross", "it beside --cross auto", "conflict")
     if words is not None:
@@ -118,11 +121,25 @@ def show(
         out = release.save_tables(export, format=format, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
         written = sum(one.rows > 0 for one in published)
-        files = [path.name for path in out.iterdir()]
+        files = sorted(path.name for path in out.iterdir())
+        if as_json:
+            typer.echo(json.dumps({"folder": str(out), "tables": written, "files": files}))
+            return
         where = files[0] if len(files) == 1 else f"{len(files):,} files"
         typer.echo(f"{out}: {counted(written, 'table')} in {where}.")
     elif table is None:
-        _list(release, every, helpers)
+        _list(release, folder, every or as_json, helpers, as_json)
+    elif as_json:
+        one = release.find(table)
+        told = {
+            "name": one.name,
+            "title": one.title,
+            "unit": one.unit,
+            "note": one.note,
+            "source": one.source,
+        }
+        own = release.table(one).as_dict()
+        typer.echo(_dumped({"private": release.private, "confidence": release.confidence} | told | own))
     else:
         _show_table(release, table, cross, as_csv, margins, every)
 
@@ -159,21 +176,29 @@ def _show_table(
         say(printable(words))
 
 
-def _list(release: mdp.Release, every: bool, helpers: bool) -> None:
+def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_json: bool) -> None:
     from matrixdp.answers.publication import table_errors
-    from matrixdp.cli.console import reliable_rows
+    from matrixdp.cli.console import print_release, reliable_rows
     from matrixdp.cli.tables import Column, console, print_columns
 
     listed = (*release.tables, *(release.helpers if helpers else ()))
     limit = len(listed) if every else _SHOWN
-    errors = [table_errors(one, release.analysis) for one in listed[:limit]]
+    errors = [table_errors(one, release.analysis) or (None, None) for one in listed[:limit]]
+    counted = [reliable_rows(release, one) for one in listed[:limit]]
+    if as_json:
+        tables = [
+            {"name": one.name, "title": one.title, "unit": one.unit, "rows": one.rows, "rmse": rmse,
+             "max_stddev": largest, "reliable": reliable}
+            for one, (rmse, largest), reliable in zip(listed, errors, counted, strict=True)
+        ]  # fmt: skip
+        print_release(release, folder, tables=tables)
+        return
     figures = {
         "rows": [f"{one.rows:,}" for one in listed[:limit]],
-        "RMSE": ["-" if own is None else figure(own[0]) for own in errors],
-        "largest stddev": ["-" if own is None else figure(own[1]) for own in errors],
+        "RMSE": [figure(rmse) for rmse, _ in errors],
+        "largest stddev": [figure(largest) for _, largest in errors],
+        "reliable": ["-" if own is None else f"{own:,}" for own in counted],
     }
-    counted = [reliable_rows(release, one) for one in listed[:limit]]
-    figures["reliable"] = ["-" if own is None else f"{own:,}" for own in counted]
     columns = [Column("table", [printable(one.title) for one in listed[:limit]])]
     columns += [Column(head, texts, number=True, whole=True) for head, texts in figures.items()]
     columns.append(Column("unit", [printable(one.unit) for one in listed[:limit]]))
@@ -320,7 +345,11 @@ def _json(release: mdp.Release, tables: Answered) -> str:
         written |= tables[0][1].as_dict()
     else:
         written["tables"] = [{"name": _title(entry), **table.as_dict()} for entry, table in tables]
-    return json.dumps(written, ensure_ascii=False, default=str, allow_nan=False)
+    return _dumped(written)
+
+
+def _dumped(found: object) -> str:
+    return json.dumps(found, ensure_ascii=False, default=str, allow_nan=False)
 
 
 def _one(tables: Answered) -> mdp.ResultTable:
@@ -415,6 +444,7 @@ def report(
         bool, Option("--markdown", help="Only how the release came about, for a reviewer, in Markdown.")
     ] = False,
     force: ForceOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a release as one HTML page.
 
@@ -428,6 +458,8 @@ def report(
     The page needs no network and no other file. It fits phones and follows light and dark mode.
     """  # noqa: D301 - click reads the character itself
     if markdown:
+        if as_json:
+            raise wrong("--json", "it beside --markdown", "one of the two", "conflict")
         _explain(folder, out, force)
         return
     whole = folder.resolve()
@@ -454,7 +486,10 @@ def report(
             exported=files,
         )
     write_whole(path, page)
-    typer.echo(f"{path}: {len(page.encode()) / 1000:,.0f} KB.")
+    size = len(page.encode())
+    typer.echo(
+        json.dumps({"file": str(path), "bytes": size}) if as_json else f"{path}: {size / 1000:,.0f} KB."
+    )
 
 
 def _map(text: str) -> tuple[str, str]:

@@ -11,8 +11,8 @@ from typer import Argument, Option
 
 import matrixdp as mdp
 from matrixdp.cli import options
-from matrixdp.cli.app import ForceOption, guarded, wrong
-from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, reliable_rows, say
+from matrixdp.cli.app import ForceOption, JsonOption, guarded, wrong
+from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_release, reliable_rows, say
 from matrixdp.errors import SafeNote
 from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import MAX_ANSWERS
@@ -149,6 +149,7 @@ def release(
         ),
     ] = None,
     accept_weak_privacy: options.AcceptWeak = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure a table once and write the answer to every query.
 
@@ -203,7 +204,10 @@ def release(
             progress=reporter.stage,
         )
     try:
-        _print(result, out, max_answers)
+        if as_json:
+            print_release(result, out)
+        else:
+            _print(result, out, max_answers)
     except BaseException as error:
         spent = f"The budget was spent: {result.measurement.authorization.budget.words}"
         told = spent if result.private else "Seeded noise"

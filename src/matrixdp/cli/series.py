@@ -13,7 +13,7 @@ from typer import Argument, Option
 import matrixdp as mdp
 from matrixdp.cli import options
 from matrixdp.cli.app import JsonOption, guarded
-from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
+from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_release, say
 from matrixdp.cli.release import PassphraseFile, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
 from matrixdp.display import counted
@@ -96,6 +96,7 @@ def publish(
         int | None,
         Option(min=0, metavar="N", help="The seed, where the series began with --seeds-not-private."),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure the periods that are over and not yet measured, and publish what is known by them.
 
@@ -116,16 +117,20 @@ def publish(
             seed_not_private=seed_not_private,
             progress=reporter.stage,
         )
+    assert release.series is not None
+    answers, (_, numbers) = release.workload.queries, release.series
+    known = queries_known(release.workload, found.attribute, numbers[-2] if numbers[1:] else 0)
+    new = 0 if found.published == before else answers - known
+    options.warn(release.size.warnings)
+    if as_json:
+        print_release(release, folder, published=list(found.published), new=new)
+        return
     if not release.private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
-    options.warn(release.size.warnings)
     if found.published == before:
         say(f"{through} was published before; nothing was measured.")
         return
-    assert release.series is not None
     named = shlex.quote(str(folder))
-    answers, (_, numbers) = release.workload.queries, release.series
-    new = answers - queries_known(release.workload, found.attribute, numbers[-2] if numbers[1:] else 0)
     print_facts(
         {
             "published": f"through {found.published[-1]}",

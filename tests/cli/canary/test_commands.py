@@ -69,7 +69,7 @@ select s.yaml --mechanism identity --all
     "compare": "compare s.yaml --mechanisms identity --json --time-limit 9999 --time-limit-each 9999",
     "release": """
 release s.yaml --mechanism identity --out again --csv
-release s.yaml --mechanism identity --out again --force --seed-not-private 1
+release s.yaml --mechanism identity --out again --force --seed-not-private 1 --json
 2: release s.yaml --mechanism identity --out again
 2: release s.yaml --mechanism identity --out s.yaml/out
 2: release s.yaml --mechanism identity --out other --data TABLES
@@ -101,6 +101,8 @@ show out
 show out --all
 show out sex
 show out sex --csv
+show out sex --json
+show out --json
 2: show out sexx
 show out --export tables
 2: show out --export tables
@@ -159,7 +161,7 @@ report out --markdown --out report.md
 """,
     "series start": SERIES,
     "series publish": f"""{SERIES}
-series publish year --data TABLES/t.csv --through 2002
+series publish year --data TABLES/t.csv --through 2002 --json
 series publish year --data TABLES/t.csv --through 2002
 2: series publish year --data TABLES/absent.csv --through 2003
 2: series publish year --data TABLES/t.csv --through 1999
