@@ -237,6 +237,20 @@ def test_the_time_cannot_be_forged(part: str, tmp_path: Path):
         mdp.load_release(out)
 
 
+@pytest.mark.parametrize(
+    ("version", "later"), [("0.0.9", False), ("0.1.0", False), ("0.1.1", True), ("10", True), ("none", False)]
+)
+def test_a_release_of_a_later_version_is_called_that(version: str, later: bool, tmp_path: Path):
+    out = copied(tmp_path)
+    forge_record(out, lambda written: put(written, ("publication",), lambda _: {"more": "of later"}))
+    forge_record(out, lambda written: put(written, ("privacy", "versions", "matrixdp"), lambda _: version))
+    with pytest.raises(StorageError) as caught:
+        mdp.load_release(out)
+    assert caught.value.code == ("other-version" if later else "damaged-file")
+    assert (f"written by matrixdp {version}, a later version than this one" in str(caught.value)) == later
+    assert "publication" in str(caught.value) or "more" in str(caught.value)
+
+
 def test_the_measurement_is_the_one_that_is_listed(tmp_path: Path):
     out = copied(tmp_path)
     content = (out / "measurement.mdp").read_bytes()

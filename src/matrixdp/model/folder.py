@@ -24,6 +24,7 @@ from matrixdp.storage.archive import (
     arrow_writer,
     differences,
     entry,
+    naming_later_versions,
     partial_folder,
     plain_content,
     read_strictly,
@@ -177,8 +178,11 @@ def check_record(model: Model, folder: Path, written: dict[str, Any]) -> None:
     """
     follows = json.loads(json.dumps(_record(model)))
     found = differences(written, follows, leave={("files",), ("versions",), ("privacy", "text")})
-    for problem in found:
-        raise StorageError(f"{folder / RECORD}: damaged or altered: {problem}", "damaged-file")
+    versions = written.get("versions")
+    made = versions.get("matrixdp") if isinstance(versions, dict) else None
+    with naming_later_versions(folder / RECORD, made):
+        for problem in found:
+            raise StorageError(f"{folder / RECORD}: damaged or altered: {problem}", "damaged-file")
 
 
 def _record(model: Model) -> dict[str, Any]:

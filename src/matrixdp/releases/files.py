@@ -43,22 +43,26 @@ _STATED = ("private", "neighbours", "unit", "noise", "cost", "budget", "ledger",
 _EXACT = re.compile(r"\d{1,3000}(/[1-9]\d{0,2999})?")
 
 
-def read_folder(folder: Path) -> tuple[dict[str, Any], Measurement, Workload]:
-    """Return the record that a folder holds, with the measurement and the workload that belong to it.
-
-    `check_record` says whether the rest of the record follows from the measurement.
-    """
+def read_folder(folder: Path) -> dict[str, Any]:
+    """Return the record that a folder holds; what it says is not checked."""
     record = folder / records.RECORD
     if not os.path.isfile(record):  # noqa: PTH113 - no error where the path is none
         found = f"{folder}: found no {records.RECORD}; expected the folder of a release"
         raise StorageError(found, "file-missing")
-    written = records.read_record(record.read_bytes(), record)
-    listed = _listed_measurement(written, record)
+    return records.read_record(record.read_bytes(), record)
+
+
+def read_measurement(folder: Path, written: Mapping[str, Any]) -> tuple[Measurement, Workload]:
+    """Return the measurement and the workload that belong to a record.
+
+    `check_record` says whether the rest of the record follows from the measurement.
+    """
+    listed = _listed_measurement(written, folder / records.RECORD)
     path = folder / records.MEASUREMENT
     if path.is_file() and entry(path) != listed:
         found = f"{path}: does not belong to {records.RECORD}: its checksum is another"
         raise StorageError(found, "damaged-file")
-    return written, *load_measurement(path)
+    return load_measurement(path)
 
 
 def check_record(folder: Path, written: Mapping[str, Any], release: Release) -> None:
@@ -72,6 +76,11 @@ def expected_in(written: Mapping[str, Any]) -> Any:
     """Return how many records a record says were expected."""
     size = written.get("size")
     return size.get("expect") if isinstance(size, dict) else None
+
+
+def version_in(written: Mapping[str, Any]) -> object:
+    """Return which version of matrixdp a record says that it is of."""
+    return _at(written, ("privacy", "versions", "matrixdp")).get("matrixdp")
 
 
 def _listed_measurement(written: Mapping[str, Any], record: Path) -> object:

@@ -56,7 +56,13 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS, weak_privacy
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
-from matrixdp.releases.files import check_record, expected_in, read_folder
+from matrixdp.releases.files import (
+    check_record,
+    expected_in,
+    read_folder,
+    read_measurement,
+    version_in,
+)
 from matrixdp.releases.record import RECORD, SIGNATURE, SizeCheck, check_size
 from matrixdp.releases.schema import checked_origin
 from matrixdp.releases.signatures import SigningKey, check_files, write_signature
@@ -66,7 +72,7 @@ from matrixdp.statements.query import Asked, Known
 from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
-from matrixdp.storage.archive import plain_content
+from matrixdp.storage.archive import naming_later_versions, plain_content
 from matrixdp.texts import NO_PUBLICATION, Described, Publication, texts_of
 
 if TYPE_CHECKING:
@@ -1491,14 +1497,16 @@ def load_release(out: str | os.PathLike[str], *, confidence: float | None = None
     """
     folder = Path(out)
     refuse_leftover(folder)
-    written, measurement, workload = read_folder(folder)
-    stated, origin = float(written["confidence"]), written["strategy"]
-    try:
-        told = Publication.read(written.get("publication", {}))
-        release = Release(measurement, workload, stated, origin, expected_in(written), publication=told)
-    except SpecificationError as error:
-        raise StorageError(f"{folder / RECORD}: damaged: {error}", "damaged-file") from None
-    check_record(folder, written, release)
+    written = read_folder(folder)
+    with naming_later_versions(folder / RECORD, version_in(written)):
+        measurement, workload = read_measurement(folder, written)
+        stated, origin = float(written["confidence"]), written["strategy"]
+        try:
+            told = Publication.read(written.get("publication", {}))
+            release = Release(measurement, workload, stated, origin, expected_in(written), publication=told)
+        except SpecificationError as error:
+            raise StorageError(f"{folder / RECORD}: damaged: {error}", "damaged-file") from None
+        check_record(folder, written, release)
     return release if confidence is None else release.reconstruct(confidence=confidence)
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp import __version__
 from matrixdp.errors import Path as JsonPath
 from matrixdp.errors import StorageError, format_place, reading
 from matrixdp.queries.predicates import NOT_NUMPY
@@ -417,6 +419,24 @@ def as_text(value: object, indent: str = "") -> str:
     if isinstance(value, dict):
         lines = [f"{json.dumps(k, ensure_ascii=False)}: {v}" for k, v in zip(value, lines, strict=True)]
     return "\n".join([opening, ",\n".join(inner + line for line in lines), f"{indent}{closing}"])
+
+
+@contextmanager
+def naming_later_versions(record: Path, made: object) -> Iterator[None]:
+    """Let a record that a later version of matrixdp made be called that, where it is not understood."""
+    try:
+        yield
+    except StorageError as error:
+        if _numbers(made) <= _numbers(__version__):
+            raise
+        told = f"written by matrixdp {made!s:.20}, a later version than this one ({__version__}), which finds"
+        raise StorageError(f"{record}: {told}: {error}", "other-version") from None
+
+
+def _numbers(version: object) -> list[int]:
+    """Return the numbers that a version begins with."""
+    found = re.match(r"\d{1,9}(\.\d{1,9})*", version) if isinstance(version, str) else None
+    return [int(number) for number in found[0].split(".")] if found else []
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
