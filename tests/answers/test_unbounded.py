@@ -31,6 +31,7 @@ ASKED = {
     "sum": "{sum: x, by: [g]}",
     "top": "{top: {x: 2}, by: [g]}",
     "difference": f"{{difference: {{left: {COUNTS}, right: {{marginals: 0}}}}}}",
+    "percent_change": "{percent_change: {marginals: [[g, m]]}}",
     "combination": f"{{combination: [[[1, 1, 1], {COUNTS}]]}}",
     "simultaneous": f"{{simultaneous: {COUNTS}}}",
     "average": '{sql: "SELECT g, AVG(x) AS a FROM t GROUP BY g"}',
@@ -53,10 +54,15 @@ def test_every_statistic_is_tried() -> None:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("unbounded")
-    rows = [f"{g},{place % 5}" for g, number in (("many", 3000), ("few", 3)) for place in range(number)]
-    (home / "t.csv").write_text("\n".join(["g,x", *rows]))
+    rows = [
+        f"{g},{place % 5},2025-0{1 + place % 2}-01"
+        for g, number in (("many", 3000), ("few", 3))
+        for place in range(number)
+    ]
+    (home / "t.csv").write_text("\n".join(["g,x,m", *rows]))
     entries = "".join(f"  - {asked[:-1]}, name: {name}}}\n" for name, asked in ASKED.items())
-    domain = "data: t.csv\ndomain: {g: [many, few, none], x: {min: 0, max: 4}}\n"
+    months = "{from: 2025-01-01, to: 2025-02-28, by: month}"
+    domain = f"data: t.csv\ndomain: {{g: [many, few, none], x: {{min: 0, max: 4}}, m: {months}}}\n"
     (home / "s.yaml").write_text(f"{domain}workload:\n{entries}privacy: {{rho: 0.001}}\n")
     run("release", home / "s.yaml", "--out", home / "out", "--seed-not-private", 1)
     return home / "out"

@@ -10,7 +10,8 @@ import matrixdp as mdp
 from matrixdp.answers.publication import published_tables
 from matrixdp.answers.titles import title
 from matrixdp.domain import Attribute
-from matrixdp.language import read_entry, schedule, schedule_in_words, workload_through
+from matrixdp.language import read_entry, schedule_in_words, workload_through
+from matrixdp.language.periods import known_after
 from matrixdp.queries import Predicates, ProductGroup
 from matrixdp.testing import check_predicates
 from tests.storage.archives import reread_workload
@@ -105,7 +106,7 @@ def test_levels_group_periods() -> None:
     month = {"from": "2025-01-01", "to": "2025-06-30", "by": "month", "levels": levels}
     domain = mdp.Domain({"sex": ["f", "m"], "month": month})
     workload = mdp.Workload(domain, mdp.product(sex="identity", month={"level": "quarter"}))
-    assert schedule(workload.groups[0], "month", 6) == (2, 5)
+    assert known_after(workload.groups[0], "month", 6).tolist() == [2, 5]
     known = workload_through(workload, "month", 4)
     assert (known.groups[0].name, title(known.groups[0])) == (
         workload.groups[0].name,
@@ -201,12 +202,12 @@ def test_answers_are_those_of_the_whole_set_to_the_bit(name: str) -> None:
         assert chosen.describe(DOMAIN["month"]) == [all_texts[place] for place in positions]
 
 
-def test_statistics_are_known_at_the_end() -> None:
+def test_the_counts_behind_a_statistic_are_known_with_their_periods() -> None:
     workload = mdp.Workload(
         DOMAIN, mdp.marginals([["month"]]), read_entry({"quantile": {"age": 0.5}, "by": ["month"]})
     )
     known = workload_through(workload, "month", 17)
-    assert [group.name for group in known] == ["month"]
+    assert [group.queries for group in known] == [17, 17 * 4]
 
 
 def test_schedules_in_words() -> None:
@@ -218,7 +219,8 @@ def test_schedules_in_words() -> None:
         mdp.product(month={"ranges": [["2024-01", "2024-04"]]}),
         mdp.dense(np.eye(SIZE), ["month"]),
     ]
-    assert [schedule_in_words(group, DOMAIN["month"]) for group in mdp.Workload(DOMAIN, *entries)] == [
+    known = [known_after(group, "month", SIZE).tolist() for group in mdp.Workload(DOMAIN, *entries)]
+    assert [schedule_in_words(own, DOMAIN["month"]) for own in known] == [
         "each month when it is over",
         "first after 12 months, then each month",
         "when the series ends (2025-06)",

@@ -36,6 +36,11 @@ wrong-size    of           {share: {marginals: [[sex]]}, of: {marginals: [[hours
 wrong-size    combination[0][0] {combination: [[2, {marginals: [[sex]]}]]}
 wrong-size    combination[1][0] {combination: [[[[1, 0], [0, 1]], {marginals: [[sex]]}], [1, {marginals: 0}]]}
 missing-key   ratio.denominator {ratio: {numerator: WOMEN}}
+not-supported percent_change {percent_change: {marginals: [[sex]]}}
+not-supported percent_change {percent_change: {product: {month: {change: 1}}}}
+wrong-size    over         {percent_change: {marginals: [[month]]}, over: year}
+unknown-name  over         {percent_change: {marginals: [[month]]}, over: month}
+wrong-type    percent_change {percent_change: {mean: hours}}
 wrong-type    combination[0] {combination: [WOMEN]}
 file-missing  combination[0][0] {combination: [[x, WOMEN]]}
 unknown-key   combination[0][1] {combination: [[1, 2]]}

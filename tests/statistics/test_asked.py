@@ -16,11 +16,19 @@ from matrixdp.errors import TooLargeError
 from matrixdp.releases import release_schema
 from matrixdp.statistics.counts import SimultaneousEntry
 
-DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 9}, "hours": {"edges": [0, 5, 20]}})
+DOMAIN = mdp.Domain(
+    {
+        "sex": ["female", "male"],
+        "age": {"min": 0, "max": 9},
+        "hours": {"edges": [0, 5, 20]},
+        "month": {"from": "2025-01-01", "to": "2025-03-31", "by": "month"},
+    }
+)
 TABLE = {
     "sex": ["female"] * 600 + ["male"] * 400,
     "age": [3] * 600 + [7] * 400,
     "hours": [1] * 500 + [9] * 500,
+    "month": ["2025-01-05"] * 500 + ["2025-02-05"] * 300 + ["2025-03-05"] * 200,
 }
 SEXES: dict[str, Any] = {"marginals": [["sex"]]}
 #: Functions of `ask` and methods of a release, and what they are given.
@@ -33,6 +41,7 @@ CALLS: tuple[tuple[str, tuple[Any, ...], dict[str, Any]], ...] = (
     ("share", (SEXES,), {}),
     ("ratio", (SEXES, {"marginals": 0}), {}),
     ("difference", (SEXES, {"marginals": 0}), {}),
+    ("percent_change", ({"marginals": [["month"]]},), {"over": "period"}),
     ("combination", ([([1, -1], SEXES)],), {}),
     ("simultaneous", (SEXES,), {}),
 )

@@ -79,6 +79,12 @@ WRITTEN: list[tuple[dict[str, Any], StatisticEntry, str, list[str]]] = [
         ["women", "sex: sets"],
     ),
     (
+        {"percent_change": {"product": {"month": {"sliding": 2}}}, "over": "period"},
+        ask.percent_change(mdp.product(month={"sliding": 2})),
+        "per cent change on the period before: product {month: {sliding: 2}}",
+        ["month: sliding 2"],
+    ),
+    (
         {"combination": [[2.0, {"marginals": [0]}], [[1.0, -1.0], SEXES]]},
         ask.combination([(2, {"marginals": 0}), (np.array([1.0, -1.0]), SEXES)]),
         "combination: 2 marginals [0] + (2 coefficients) marginals [[sex]]",

@@ -17,26 +17,34 @@ from numpy.typing import ArrayLike, NDArray
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, embed
-from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, is_key, joined, row_in_words
+from matrixdp.answers.table import (
+    FIGURE,
+    FIGURES,
+    OF,
+    PUBLISHED,
+    AnswerColumns,
+    is_key,
+    joined,
+    row_in_words,
+)
 from matrixdp.answers.titles import unique
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
+from matrixdp.language.periods import whole_workload
 from matrixdp.measure.measurement import Measurement
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis
-from matrixdp.queries import Group, Workload
-from matrixdp.statistics import Column, StatisticEntry
+from matrixdp.queries import Entry, Group, Workload
+from matrixdp.statistics import Column, StatisticEntry, statistic_of
 from matrixdp.statistics.intervals import largest_of_normals
+from matrixdp.statistics.statistic import METADATA as METADATA
 
 Array = NDArray[np.float64]
 
 Terms = Iterable[tuple[ArrayLike, Question]]
 """Pairs of coefficients and an entry: a number, one for each query, or a row of them for each combination."""
-
-METADATA = b"matrixdp"
-"""The key of the schema's metadata: a JSON object that says how the figures were made."""
 
 
 def check_confidence(given: object) -> float:
@@ -78,6 +86,16 @@ class Inference:
     def domain(self) -> Domain:
         """The attributes."""
         return self.workload.domain
+
+    @property
+    def through(self) -> tuple[str, int] | None:
+        """Of a series that goes on: its attribute, and how many periods are measured."""
+        return None if self.measurement.whole else self.analysis.through
+
+    @cached_property
+    def as_if_ended(self) -> Inference:
+        """The same of a series as if all periods were over; see `Measurement.as_if_ended`."""
+        return Inference(self.measurement.as_if_ended, whole_workload(self.workload), self.confidence)
 
     @property
     def analysis(self) -> Analysis:
@@ -248,12 +266,15 @@ class AskedStatistic:
         By the user, else what it asks; several alike have their number behind it.
     entry : StatisticEntry
         What was asked.
+    place : int
+        The place of its entry in the workload.
     inference : Inference
         What it follows from; nothing is computed before it is asked for.
     """
 
     name: str
     entry: StatisticEntry
+    place: int
     inference: Inference
 
     @cached_property
@@ -292,14 +313,46 @@ class AskedStatistic:
         return said | {"rows": rows, "columns": columns, "intervals": made["intervals"]}
 
 
-def asked_statistics(inference: Inference, entries: Iterable[object]) -> tuple[AskedStatistic, ...]:
-    """Return the statistics that are among the entries of a workload, in their order."""
-    asked = [entry for entry in entries if isinstance(entry, StatisticEntry)]
-    names = unique(entry.label for entry in asked)
-    return tuple(AskedStatistic(name, entry, inference) for name, entry in zip(names, asked, strict=True))
+def asked_statistics(inference: Inference, entries: Iterable[Entry]) -> tuple[AskedStatistic, ...]:
+    """Return the statistics that are among the entries of a workload, in their order.
+
+    Of a series, those of which a row is known; their names are what they are when it ends.
+    """
+    asked = [(place, own) for place, entry in enumerate(entries) if (own := statistic_of(entry)) is not None]
+    names = unique(own.label for _, own in asked)
+    found = []
+    for name, (place, own) in zip(names, asked, strict=True):
+        if _any_known(own, inference):
+            found.append(AskedStatistic(name, own, place, inference))
+    return tuple(found)
+
+
+def _any_known(entry: StatisticEntry, inference: Inference) -> bool:
+    """Return whether a row of a statistic is known by now."""
+    if inference.through is None:
+        return True
+    name, periods = inference.through
+    return bool((entry.known_after(inference.domain, inference.domain[name]) < periods).any())
 
 
 def statistics_table(asked: Sequence[AskedStatistic]) -> pa.Table:
-    """Return all that follow in one table, which begins with the name of the statistic."""
-    tables = [(one.name, one.table.replace_schema_metadata()) for one in asked if one.table is not None]
+    """Return all that follow in one table, which begins with the name of the statistic.
+
+    Of a series it says in a last column with which publication each row came.
+    """
+    tables = [(one.name, _dated(one, one.table)) for one in asked if one.table is not None]
     return joined(tables, STATISTIC)
+
+
+def _dated(one: AskedStatistic, table: pa.Table) -> pa.Table:
+    """Return the table of a statistic, of a series with the publication of each row."""
+    table, periods = table.replace_schema_metadata(), one.inference.measurement.periods
+    if periods is None:
+        return table
+    attribute = one.inference.domain[periods.attribute]
+    known = one.entry.known_after(one.inference.domain, attribute)
+    known = np.broadcast_to(known[known < periods.through], len(table))
+    labels = [attribute.label(number - 1) for number in periods.published]
+    came = [labels[place] for place in np.searchsorted(periods.published, known + 1)]
+    names = [f"{PUBLISHED}_attribute" if name == PUBLISHED else name for name in table.column_names]
+    return table.rename_columns(names).append_column(PUBLISHED, pa.array(came, pa.utf8()))

@@ -15,8 +15,8 @@ from matrixdp.domain import Domain
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.queries.groups import subtracts
-from matrixdp.statistics import StatisticEntry
-from matrixdp.statistics.statistic import DIFFERENCE, SQUARED
+from matrixdp.statistics import statistic_of
+from matrixdp.statistics.statistic import DIFFERENCE, PERCENT_CHANGE, SQUARED
 from matrixdp.texts import ENGLISH, Described, Words
 
 
@@ -71,16 +71,18 @@ def published_tables(
 
     Query groups that exist only to serve a statistic are not among them; `helper_tables` has those.
     """
-    domain, statistics = workload.domain, iter(asked)
+    domain, statistics = workload.domain, {one.place: one for one in asked}
     found: list[PublishedTable] = []
-    for entry, places in zip(workload.entries, workload.places, strict=True):
+    for number, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
         told = entry.told(domain.language) if isinstance(entry, Described) else {}
         called, words = told.pop("title", ""), (told.get("note", ""), told.get("source", ""))
-        if isinstance(entry, StatisticEntry):
-            measured, label = entry.measures, entry.label
+        if (statistic := statistic_of(entry)) is not None:
+            if number not in statistics:
+                continue  # of a series, nothing of it is known yet
+            measured, label = statistic.measures, statistic.label
             unit = told.get("unit") or _unit(domain, measured, records, say)
-            own = called or entry.spoken(domain, say)
-            made = PublishedTable(label, own, measured, unit, *words, statistic=next(statistics))
+            own = called or statistic.spoken(domain, say)
+            made = PublishedTable(label, own, measured, unit, *words, statistic=statistics[number])
             found.append(made)
             continue
         for place in places:
@@ -102,6 +104,8 @@ def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:
     name = measured if measured in domain else measured.removesuffix(SQUARED)
     if name not in domain:
         records_of = measured in ("records", DIFFERENCE)
+        if measured == PERCENT_CHANGE:
+            return "%"
         return records if records_of else say("share") if measured == "share" else measured
     attribute = domain[name]
     return attribute.told.get("unit", attribute.title) + measured.removeprefix(name)
@@ -119,7 +123,7 @@ def helper_tables(workload: Workload) -> tuple[PublishedTable, ...]:
     places = [
         place
         for entry, own in zip(workload.entries, workload.places, strict=True)
-        if isinstance(entry, StatisticEntry)
+        if statistic_of(entry) is not None
         for place in own
     ]
     names = unique(title(workload.groups[place]) for place in places)

@@ -414,7 +414,7 @@ def joined(tables: Sequence[tuple[str, pa.Table]], column: str) -> pa.Table:
     for _, table in tables:
         for field in table.schema:
             types[field.name] = _common(types.get(field.name), field)
-    behind = (*FIGURES, "warning")
+    behind = (*FIGURES, "warning", PUBLISHED)
     names = sorted(types, key=lambda name: behind.index(name) if name in behind else -1)
     first = column
     while first in types:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, final
 import typer
 
 import matrixdp as mdp
+from matrixdp.answers.schedule import schedules
 from matrixdp.display import counted, printable
 from matrixdp.exact.resources import one_blas_thread, peak_memory_mb
-from matrixdp.language import schedules
 from matrixdp.measure.statement import REFERENCE_DELTA, rounded_up, statement
 from matrixdp.noise import Noise
 from matrixdp.privacy import Budget, Unit

@@ -13,12 +13,12 @@ import typer
 from typer import Option
 
 import matrixdp as mdp
+from matrixdp.answers.schedule import schedules
 from matrixdp.cli import console
 from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import counted, figure, listed
-from matrixdp.language import schedules
 from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
 from matrixdp.selection.limits import LIMITS

@@ -119,7 +119,8 @@ def publish(
         )
     assert release.series is not None
     answers, (_, numbers) = release.workload.queries, release.series
-    known = queries_known(release.workload, found.attribute, numbers[-2] if numbers[1:] else 0)
+    earlier = numbers[-2] if numbers[1:] else 0
+    known = sum(queries_known(group, found.attribute, earlier) for group in release.workload)
     new = 0 if found.published == before else answers - known
     options.warn(release.size.warnings)
     if as_json:
@@ -162,6 +163,10 @@ def _print_schedule(found: mdp.Series) -> None:
         Column("answers published", published, number=True),
         Column("next after", tuple(row["next"] or "" for row in rows)),
         Column("come", tuple(row["comes"] for row in rows)),
-        Column("stddev at most", tuple(f"{row['stddev']:.3g}" for row in rows), number=True),
+        Column(
+            "stddev at most",
+            tuple("" if row["stddev"] is None else f"{row['stddev']:.3g}" for row in rows),
+            number=True,
+        ),
     ]
     print_columns(console(), columns)

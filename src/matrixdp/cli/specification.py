@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from matrixdp.answers.schedule import schedules
 from matrixdp.cli import console
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.ledger import has_left
@@ -17,7 +18,6 @@ from matrixdp.cli.options import DatabaseTable, Spec, warn
 from matrixdp.display import counted, figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
-from matrixdp.language import schedules
 from matrixdp.noise import natural_noise
 from matrixdp.sources import open_source
 from matrixdp.sources.formats import format_names

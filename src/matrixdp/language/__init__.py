@@ -19,9 +19,7 @@ from matrixdp.language.entries import PairwiseEntry as PairwiseEntry
 from matrixdp.language.entries import ProductEntry as ProductEntry
 from matrixdp.language.entries import entry_form as entry_form
 from matrixdp.language.entries import read_entry as read_entry
-from matrixdp.language.periods import schedule as schedule
 from matrixdp.language.periods import schedule_in_words as schedule_in_words
-from matrixdp.language.periods import schedules as schedules
 from matrixdp.language.periods import workload_through as workload_through
 from matrixdp.language.predicates import KeyedPredicates as KeyedPredicates
 from matrixdp.language.predicates import PredicateForm as PredicateForm

@@ -54,8 +54,6 @@ class Entry(Described, ABC):
     """An entry of a workload, which a domain turns into query groups."""
 
     error = EntryError
-    whole: ClassVar[bool] = False
-    """Whether the groups serve one purpose together, and none of them is of use without the others."""
     direct: ClassVar[bool] = True
     """Whether readers see the answers to the groups themselves, whose errors targets bound."""
 

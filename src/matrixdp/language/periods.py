@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
+from operator import itemgetter
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp import forms
+from matrixdp import forms, queries
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.kinds import PERIODS, Dates
 from matrixdp.errors import EntryError, WorkloadError, within
@@ -22,10 +24,10 @@ from matrixdp.texts import Text
 _AT_THE_END = "when the series ends ({})"
 
 
-def _last_of(predicates: Predicates, size: int) -> NDArray[np.intp]:
-    """Return the last value that each query asks about, -1 where it asks about none."""
-    last = predicates.spans(size).last
-    return last if (last >= 0).all() else Spans.of_rows(predicates.rows(size)).last
+def _spans(predicates: Predicates, size: int) -> Spans:
+    """Return the first and the last value that each query asks about, -1 where it asks about none."""
+    spans = predicates.spans(size)
+    return spans if (spans.last >= 0).all() else Spans.of_rows(predicates.rows(size))
 
 
 def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
@@ -58,81 +60,70 @@ def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
         return np.full(1 if isinstance(group, ProductGroup) else group.queries, size - 1)
     axis = group.attributes.index(attribute)
     if isinstance(group, ProductGroup):
-        return _last_of(group.predicates[axis], size)
+        return _spans(group.predicates[axis], size).last
     others = tuple(1 + place for place in range(len(group.sizes)) if place != axis)
     return Spans.of_rows((group.rows().reshape(-1, *group.sizes) != 0).any(axis=others)).last
 
 
-def queries_known(groups: Iterable[Group], attribute: Attribute, periods: int) -> int:
-    """Return how many queries are known when the first `periods` periods are over.
+def each_known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
+    """Return the same for every query, in the order of the answers.
 
     Examples
     --------
     >>> from matrixdp.language import product
-    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
-    >>> workload = Workload(domain, product(sex="identity", month={"sliding": 3}), product(sex="identity"))
-    >>> [queries_known(workload, domain["month"], periods) for periods in (2, 3, 6)]
-    [0, 2, 10]
+    >>> domain = Domain({"month": {"from": "2025-01-01", "to": "2025-03-31", "by": "month"}, "sex": 2})
+    >>> [group] = product(sex="identity", month={"sliding": 2}).expand(domain)
+    >>> each_known_after(group, "month", 3)
+    array([1, 1, 2, 2])
     """
-    total = 0
-    for group in groups:
-        known = known_after(group, attribute.name, attribute.size)
-        total += group.queries // len(known) * int((known < periods).sum())
-    return total
+    known = known_after(group, attribute, size)
+    if isinstance(group, ProductGroup) and attribute in group.attributes:
+        axis = group.attributes.index(attribute)
+        known = known.reshape([-1, *[1] * (len(group.counts) - axis - 1)])
+        return np.broadcast_to(known, group.counts).ravel()
+    return np.broadcast_to(known, group.queries)
 
 
-def schedule(group: Group, attribute: str, size: int) -> tuple[int, ...]:
-    """Return the periods after which answers of a group come, each once and in order; see `known_after`.
+def queries_known(group: Group, attribute: Attribute, periods: int) -> int:
+    """Return how many queries of a group are known when the first `periods` periods are over.
 
     Examples
     --------
     >>> from matrixdp.language import product
     >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
-    >>> by_sex, windows = Workload(domain, product(sex="identity"), product(month={"sliding": 3}))
-    >>> schedule(by_sex, "month", 6), schedule(windows, "month", 6)
-    ((5,), (2, 3, 4, 5))
+    >>> [group] = product(sex="identity", month={"sliding": 3}).expand(domain)
+    >>> [queries_known(group, domain["month"], periods) for periods in (2, 3, 6)]
+    [0, 2, 8]
     """
-    return tuple(np.unique(np.maximum(known_after(group, attribute, size), 0)).tolist())
+    known = known_after(group, attribute.name, attribute.size)
+    return group.queries // len(known) * int((known < periods).sum())
 
 
-def schedule_in_words(group: Group, attribute: Attribute) -> str:
-    """Return when the answers of a group come.
+def schedule_in_words(periods: Iterable[int], attribute: Attribute) -> str:
+    """Return when answers come, given the periods after which some do.
 
     Examples
     --------
-    >>> from matrixdp.language import product
-    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
-    >>> entries = product(sex="identity"), product(month="prefix"), product(month={"sliding": 3})
-    >>> for group in Workload(domain, *entries):
-    ...     print(schedule_in_words(group, domain["month"]))
+    >>> domain = Domain({"month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
+    >>> for periods in ([5], range(6), [2, 3, 4, 5], [2, 5]):
+    ...     print(schedule_in_words(periods, domain["month"]))
     when the series ends (2025-06)
     each month when it is over
     first after 3 months, then each month
+    2 times: first after 2025-03, last after 2025-06
     """
     last, unit = attribute.size - 1, getattr(attribute, "by", "period")
-    found = schedule(group, attribute.name, attribute.size)
-    if found == (last,):
+    found = sorted({max(period, 0) for period in periods})
+    if found == [last]:
         return _AT_THE_END.format(attribute.label(last))
-    if found == tuple(range(found[0], last + 1)):
+    if found == [*range(found[0], last + 1)]:
         first = f"first after {found[0] + 1} {unit}s, then each {unit}"
         return first if found[0] else f"each {unit} when it is over"
     ends = f"first after {attribute.label(found[0])}, last after {attribute.label(found[-1])}"
     return f"{len(found)} times: {ends}" if len(found) > 1 else f"when {attribute.label(found[0])} is over"
 
 
-def schedules(workload: Workload, attribute: str) -> dict[str, list[str]]:
-    """Return when answers come, in words, with the names of the groups; see `schedule_in_words`."""
-    periods = workload.domain[attribute]
-    found: dict[str, list[str]] = {}
-    for entry, places in zip(workload.entries, workload.places, strict=True):
-        for group in workload.groups[places.start : places.stop]:
-            at_the_end = isinstance(entry, Entry) and entry.whole
-            words = _AT_THE_END.format(periods.label(periods.size - 1)) if at_the_end else ""
-            found.setdefault(words or schedule_in_words(group, periods), []).append(group.name)
-    return found
-
-
-def _through(group: Group, attribute: str, periods: int, size: int) -> list[Group]:
+def group_through(group: Group, attribute: str, periods: int, size: int) -> list[Group]:
     """Return the queries of a group that are known by a period, as a group of the same name, or none."""
     kept = known_after(group, attribute, size) < periods
     if kept.all():
@@ -189,9 +180,25 @@ class ThroughEntry(Entry):
                 raise EntryError.at(("periods",), str(asked.periods), expected, code="out-of-range")
             with within("entry"):
                 groups = asked.entry.expand(domain)
-        if asked.entry.whole and asked.periods < size:
-            return []
-        return [own for group in groups for own in _through(group, asked.attribute, asked.periods, size)]
+        return [own for group in groups for own in group_through(group, asked.attribute, asked.periods, size)]
+
+    def split(self, domain: Domain) -> list[Entry]:
+        """Return one entry for each of those that its entry stands for; see `Workload`."""
+        asked = self.through.entry
+        parts = asked.split(domain) if hasattr(asked, "split") else [asked]
+        return [replace(self, through=replace(self.through, entry=part)) for part in parts]
+
+
+def whole_entry(entry: queries.Entry) -> queries.Entry:
+    """Return what an entry asks of a whole series, where it is about the periods that are over."""
+    return entry.through.entry if isinstance(entry, ThroughEntry) else entry
+
+
+def whole_workload(workload: Workload) -> Workload:
+    """Return what a workload asks of a whole series, where it is about the periods that are over."""
+    if not any(isinstance(entry, ThroughEntry) for entry in workload.entries):
+        return workload
+    return Workload(workload.domain, *map(whole_entry, workload.entries))
 
 
 def changes(group: Group, domain: Domain, over: str) -> ProductGroup:
@@ -221,30 +228,97 @@ def changes(group: Group, domain: Domain, over: str) -> ProductGroup:
     """
     if over not in ("period", "year"):
         raise WorkloadError.at(("over",), repr(over), "period or year", code="unknown-name")
+    axis, pairs = comparisons(group, domain, over, "changes")
+    assert isinstance(group, ProductGroup)
+    spans = _spans(group.predicates[axis], group.sizes[axis])
+    if not (spans.first == spans.last).all():
+        raise WorkloadError.at(("changes",), repr(group.name), _BY_PERIOD, code="not-supported")
+    sets = list(group.predicates)
+    codes = spans.first[np.array(pairs)]
+    sets[axis] = Changes(tuple((int(earlier), int(later)) for earlier, later in codes))
+    return ProductGroup(group.name, group.attributes, tuple(sets), group.sizes)
+
+
+_BY_PERIOD = "a table of counts with a row for each period of an attribute of dates"
+
+
+def comparisons(group: Group, domain: Domain, over: str, under: str) -> tuple[int, list[tuple[int, int]]]:
+    """Return the axis of a group's periods, and the places of what is compared: the earlier and the later.
+
+    Periods may be single ones, those of a level such as quarters, the year to date or a number of periods up
+    to each. The one before ends where a period begins, and is as long where periods overlap; the same one of
+    the year before has both ends a year before.
+
+    Parameters
+    ----------
+    group : Group
+    domain : Domain
+    over : {"period", "year"}
+    under : str
+        The key of the counts, for errors.
+
+    Raises
+    ------
+    WorkloadError
+        If the group has no rows by period, or nothing to compare.
+
+    Examples
+    --------
+    >>> from matrixdp.language import product
+    >>> domain = Domain({"month": {"from": "2024-01-01", "to": "2025-02-28", "by": "month"}})
+    >>> for sets, over in (("identity", "year"), ("year_to_date", "year"), ({"sliding": 6}, "period")):
+    ...     [group] = product(month=sets).expand(domain)
+    ...     print(comparisons(group, domain, over, "changes"))
+    (0, [(0, 12), (1, 13)])
+    (0, [(0, 12), (1, 13)])
+    (0, [(0, 6), (1, 7), (2, 8)])
+    """
     for axis, name in enumerate(group.attributes):
         dates = domain[name]
         if not (isinstance(group, ProductGroup) and isinstance(dates, Dates) and dates.by in PERIODS):
             continue
-        spans = group.predicates[axis].spans(dates.size)
-        if not (spans.whole & (spans.first == spans.last)).all():
+        spans = _spans(group.predicates[axis], dates.size)
+        if not spans.whole.all():
             continue
-        known = spans.first.tolist()
-        earlier = ((dates.year_before(code) if over == "year" else code - 1, code) for code in known)
-        pairs = tuple((before, code) for before, code in earlier if before is not None and before in known)
+        ends = zip(spans.first.tolist(), spans.last.tolist(), strict=True)
+        places = {own: place for place, own in enumerate(ends) if own[1] != dates.null_code}
+        earlier = _year_before(dates, list(places)) if over == "year" else _before(list(places))
+        pairs = [(places[one], places[row]) for row, one in earlier.items() if one in places]
         if not pairs:
             expected = f"a table with periods that are a {over if over == 'year' else dates.by} apart"
             raise WorkloadError.at(("over",), repr(group.name), expected, code="wrong-size")
-        sets = list(group.predicates)
-        sets[axis] = Changes(pairs)
-        return ProductGroup(group.name, group.attributes, tuple(sets), group.sizes)
-    expected = "a table of counts with a row for each period of an attribute of dates"
-    raise WorkloadError.at(("changes",), repr(group.name), expected, code="not-supported")
+        return axis, sorted(pairs, key=itemgetter(1))
+    raise WorkloadError.at((under,), repr(group.name), _BY_PERIOD, code="not-supported")
+
+
+_Ends = tuple[int, int]
+
+
+def _before(rows: list[_Ends]) -> dict[_Ends, _Ends]:
+    """Return the ends of what lies just before each range."""
+    ordered = sorted(rows)
+    if all(one[1] < other[0] for one, other in pairwise(ordered)):
+        return {other: one for one, other in pairwise(ordered) if one[1] == other[0] - 1}
+    return {(first, last): (2 * first - last - 1, first - 1) for first, last in rows}
+
+
+def _year_before(dates: Dates, rows: list[_Ends]) -> dict[_Ends, _Ends]:
+    """Return the ends of each range in the year before."""
+    found, periods = {}, dates.size - (dates.null_code is not None)
+    for first, last in rows:
+        start, end = dates.year_before(first), dates.year_before(last)
+        if last > first and last + 1 < periods:  # what ends with February does, in a leap year as in others
+            after = dates.year_before(last + 1)
+            end = end if after is None else after - 1
+        if start is not None and end is not None:
+            found[first, last] = start, end
+    return found
 
 
 def workload_through(workload: Workload, attribute: str, periods: int) -> Workload:
     """Return the queries of a workload that are known when some periods of a series are over.
 
-    Groups keep their names, titles and weights. Statistics are known when the series ends.
+    Groups keep their names, titles and weights.
 
     Parameters
     ----------

@@ -560,6 +560,19 @@ class Measurement:
         periods = self.periods
         return periods is None or periods.through == self.plan.domain[periods.attribute].size
 
+    @cached_property
+    def as_if_ended(self) -> Measurement:
+        """The same of a series as if all periods were over: what is known by now is right, and nothing else.
+
+        Rows of later periods are 0 in it. So a table can be computed as it will be when the series ends, and
+        the figures that are known by now are those that it will have then, to the bit.
+        """
+        if self.whole:
+            return self
+        assert self.periods is not None
+        name, size = self.periods.attribute, self.plan.domain[self.periods.attribute].size
+        return replace(self, periods=Periods(name, (*self.periods.published, size)))
+
     def continues(self, earlier: Measurement) -> bool:
         """Return whether this is an earlier measurement of a series with later periods measured as well."""
         begun, now = earlier.periods, self.periods

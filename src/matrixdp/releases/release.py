@@ -48,7 +48,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.exports import export_tables
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.language.entries import one_group
-from matrixdp.language.periods import changes
+from matrixdp.language.periods import changes, group_through
 from matrixdp.locks import folder_lock
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
@@ -72,6 +72,7 @@ from matrixdp.statements.query import Asked, Known
 from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
+from matrixdp.statistics.statistic import not_yet
 from matrixdp.storage.archive import naming_later_versions, plain_content
 from matrixdp.texts import NO_PUBLICATION, Described, Publication, texts_of
 
@@ -94,7 +95,13 @@ _CHOSEN = (
 )
 
 
-def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float, intervals: str) -> pa.Table:
+def result(
+    query: SqlQuery,
+    answer: Callable[[Asked], Known],
+    confidence: float,
+    intervals: str,
+    known: NDArray[np.bool_] | None = None,
+) -> pa.Table:
     """Return the answers to a statement as its result would be.
 
     Parameters
@@ -107,6 +114,8 @@ def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float,
         Of the intervals.
     intervals : str
         How those of counts are made.
+    known : ndarray of bool, optional
+        Which rows are known, where some are not.
 
     Returns
     -------
@@ -135,7 +144,7 @@ def result(query: SqlQuery, answer: Callable[[Asked], Known], confidence: float,
         warned[start : start + len(one.warnings)] = [text is not None for text in one.warnings]
     # the last of all are the figures where no record can fit
     placed = [np.where(own.queries < 0, -1, starts[own.asked] + own.queries) for own in query.places]
-    rows = query.shown([every[0, own] for own in placed])
+    rows = query.shown([every[0, own] for own in placed], known)
     keys = iter(query.keys.columns)
     names: list[str] = []
     fields: list[pa.Field] = []
@@ -373,7 +382,7 @@ class Release(Displayed):
             made = parts[0] if len(parts) == 1 else made
         if isinstance(made, StatisticEntry):
             return self._statistic(made, None)
-        asked = made.expand(self.domain)
+        asked = self._known(made.expand(self.domain))
         return ResultTable(self._table([embed(self.analysis, self.workload, group) for group in asked]))
 
     def sql(self, statement: str) -> ResultTable:
@@ -421,10 +430,15 @@ class Release(Displayed):
         asked, unit = read(statement), self.measurement.authorization.budget.unit
         if unit.id is not None:
             asked = of_persons(asked, unit.id, unit.records)
-        query = translate(asked, self.domain)
-        answer = partial(self._answered, self.inference())
+        query, inference, known = translate(asked, self.domain), self.inference(), None
+        if inference.through is not None:
+            name, periods = inference.through
+            known = query.known_after(self.domain, self.domain[name]) < periods
+            if not known.any():
+                raise not_yet("sql", self.domain[name], periods)
+        answer = partial(self._answered, inference.as_if_ended)
         with self._computing(query.groups):
-            return ResultTable(result(query, answer, self.confidence, self.intervals.description))
+            return ResultTable(result(query, answer, self.confidence, self.intervals.description, known))
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -998,6 +1012,50 @@ class Release(Displayed):
         """
         return self._statistic(ask.difference(left, right), confidence)
 
+    def percent_change(
+        self,
+        entry: Question,
+        over: Literal["period", "year"] = "period",
+        *,
+        confidence: float | None = None,
+    ) -> ResultTable:
+        """Return how much counts by period changed, in per cent of those of an earlier period.
+
+        Parameters
+        ----------
+        entry : Entry or mapping
+            Of one group with a row for each day, week, month, quarter or year, a level of them, the year to
+            date, or so many periods up to each.
+        over : {"period", "year"}
+            Whether each is compared with what lies just before it, or with the same of the year before (the
+            week with that 52 weeks before). What has no such is left out.
+
+        Returns
+        -------
+        ResultTable
+            Columns: those of the entry's answers, for the later period; then those of `share`, in per cent.
+            The interval is Fieller's, from the exact covariance of both counts; where the earlier cannot be
+            told from 0 the ends are null.
+
+        Raises
+        ------
+        EntryError
+            If the entry does not stand for one group, or nothing in it can be compared.
+        UnsupportedQueryError
+            If what was measured does not determine a count.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> domain = mdp.Domain({"month": {"from": "2025-01-01", "to": "2025-03-31", "by": "month"}})
+        >>> table = {"month": ["2025-01-05"] * 500 + ["2025-02-07"] * 700 + ["2025-03-09"] * 350}
+        >>> measured = mdp.select(mdp.Workload(domain, mdp.marginals(1))).measure(table, mdp.Budget(mu=20))
+        >>> changes = measured.reconstruct().percent_change(mdp.marginals(1))
+        >>> [(row["month"], round(row["estimate"])) for row in changes.to_pylist()]
+        [('2025-02', 40), ('2025-03', -50)]
+        """
+        return self._statistic(ask.percent_change(entry, over), confidence)
+
     def combination(self, terms: Terms, *, confidence: float | None = None) -> ResultTable:
         """Return linear combinations of answers.
 
@@ -1405,6 +1463,15 @@ class Release(Displayed):
         columns = AnswerColumns(self.domain, groups, levels=levels, series=None if levels else self.series)
         with self._computing(groups):
             return pa.Table.from_batches(self.batches(groups, columns), schema=columns.schema)
+
+    def _known(self, groups: Sequence[Group]) -> Sequence[Group]:
+        """Return what is known of groups by now; all of them where nothing is, for the reason to be told."""
+        if self.measurement.whole or self.series is None:
+            return groups
+        name, published = self.series
+        size = self.domain[name].size
+        known = [own for group in groups for own in group_through(group, name, published[-1], size)]
+        return known or groups
 
     @staticmethod
     def _answered(inference: Inference, asked: Asked) -> Known:

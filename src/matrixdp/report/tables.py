@@ -28,11 +28,11 @@ from matrixdp.answers.quality import (
     suppressed_rows,
     texts_for_readers,
 )
+from matrixdp.answers.schedule import figures_known
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
 from matrixdp.answers.titles import file_name
 from matrixdp.display import printable
 from matrixdp.errors import WorkloadError
-from matrixdp.language.periods import queries_known
 from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axes_of
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.releases.release import Release
@@ -335,7 +335,8 @@ def news(release: Release, presentation: Presentation) -> News | None:
     name, published = release.series
     attribute = release.domain[name]
     before = published[-2] if len(published) > 1 else 0
-    new = release.workload.queries - queries_known(release.workload, attribute, before)
+    asked = release.workload
+    new = figures_known(asked, attribute, published[-1]) - figures_known(asked, attribute, before)
     found = []
     for one in release.tables:
         for over in ("period", "year"):

@@ -13,6 +13,8 @@ import sqlglot
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from matrixdp.domain import Attribute
+from matrixdp.language.periods import each_known_after
 from matrixdp.queries import Group
 from matrixdp.queries.predicates import Array
 from matrixdp.statements.parsing import number_of, unwrapped
@@ -219,6 +221,14 @@ class Expression:
     def groups(self) -> list[Group]:
         """What must be measured."""
         return [quantity.group for quantity in self.quantities.values()]
+
+    def known_after(self, attribute: Attribute) -> NDArray[np.intp]:
+        """Return the last period of a series that each query needs, -1 where it is 0 in any case."""
+        known = []
+        for quantity in self.quantities.values():
+            each = each_known_after(quantity.group, attribute.name, attribute.size)
+            known.append(np.where(quantity.queries < 0, -1, each[quantity.queries]))
+        return np.asarray(np.max(known, axis=0))
 
     def known(self, inference: Inference) -> Known:
         """Return the estimates with their errors, as they follow from a measurement.

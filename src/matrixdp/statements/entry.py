@@ -11,8 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast, final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from matrixdp import forms
-from matrixdp.domain import Domain
+from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, MatrixDPError
 from matrixdp.forms import Form, FormError, ResolvePath, Schema, WriteArray, as_lists, key, record
 from matrixdp.language.builders import Options
@@ -224,6 +227,11 @@ class SqlExpression(StatisticEntry):
 
     def groups(self, domain: Domain) -> list[Group]:
         return self.weighted(self._asked(domain)[1].groups)
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        query, expression = self._asked(domain)
+        [places] = query.places
+        return expression.known_after(attribute)[places.queries]
 
     def evaluate(self, inference: Inference) -> Table:
         query, expression = self._asked(inference.domain)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, MatrixDPError
+from matrixdp.language.periods import each_known_after
 from matrixdp.queries import Group
 from matrixdp.statistics import StatisticEntry
 
@@ -207,16 +209,37 @@ class SqlQuery:
             found.append(Places(np.repeat(asked, list(map(len, own))), np.concatenate(own)))
         return tuple(found)
 
-    def shown(self, estimates: Sequence[NDArray[np.float64]]) -> NDArray[np.int64]:
-        """Return the places of the rows to show, given the estimates of each aggregate."""
+    def shown(
+        self, estimates: Sequence[NDArray[np.float64]], known: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
+        """Return the places of the rows to show, given the estimates of each aggregate.
+
+        Of those that are ``known``, where some are not, as of a series that goes on.
+        """
         import pyarrow as pa
 
+        rows = np.arange(len(self.ranks)) if known is None else np.flatnonzero(known)
         if self.choice is None:
-            return np.arange(len(self.ranks))
+            return rows
         columns = {f"i{place}": pa.array(own, mask=~np.isfinite(own)) for place, own in enumerate(estimates)}
         for key in range(len(self.values)):
             columns |= {f"g{key}": self.key(key), f"r{key}": pa.array(self.ranks[:, key])}
-        return self.choice.rows(pa.table(columns))
+        return rows[self.choice.rows(pa.table(columns).take(rows))]
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        """Return the period of a series after which each row is known: the last that an aggregate needs."""
+        each = [
+            each_known_after(asked, attribute.name, attribute.size)
+            if isinstance(asked, Group)
+            else asked.known_after(domain, attribute)
+            if isinstance(asked, StatisticEntry)
+            else asked.known_after(attribute)
+            for asked in self.asked
+        ]
+        starts = np.cumsum([0, *map(len, each)])
+        every = np.concatenate([*each, [-1]])  # the last where no record can fit
+        found = [every[np.where(own.queries < 0, -1, starts[own.asked] + own.queries)] for own in self.places]
+        return np.asarray(np.max([np.full(len(self.ranks), -1), *found], axis=0))
 
     def titles(self, name: str | None, *, single: bool) -> list[str]:
         """Return what is called what, given the name of an entry, and whether that stands for one thing."""

@@ -22,6 +22,7 @@ from matrixdp.statistics.attributes import (
 from matrixdp.statistics.counts import (
     CombinationEntry,
     DifferenceEntry,
+    PercentChangeEntry,
     RatioEntry,
     ShareEntry,
     SimultaneousEntry,
@@ -260,6 +261,30 @@ def difference(left: Question, right: Question, **options: Unpack[Options]) -> D
     'difference'
     """
     return DifferenceEntry.read({"difference": {"left": left, "right": right}} | options)
+
+
+def percent_change(entry: Question, over: str = "period", **options: Unpack[Options]) -> PercentChangeEntry:
+    """Return an entry that asks how much counts by period changed, in per cent.
+
+    Parameters
+    ----------
+    entry : Entry or mapping
+        Counts by day, week, month, quarter or year: of single periods, a level of them, the year to date, or
+        so many up to each.
+    over : {"period", "year"}
+        Whether each is compared with what lies just before it, or with the same of the year before.
+    **options : Options
+        The weight, the weights and the name.
+
+    Examples
+    --------
+    >>> from matrixdp.domain import Domain
+    >>> domain = Domain({"month": {"from": "2024-01-01", "to": "2025-12-31", "by": "month"}})
+    >>> entry = percent_change({"marginals": [["month"]]}, over="year")
+    >>> entry.label, [group.name for group in entry.expand(domain)]
+    ('per cent change on a year before: marginals [[month]]', ['month'])
+    """
+    return PercentChangeEntry.read({"percent_change": entry, "over": over} | options)
 
 
 def combination(terms: Iterable[tuple[object, Question]], **options: Unpack[Options]) -> CombinationEntry:

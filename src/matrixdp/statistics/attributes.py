@@ -91,6 +91,9 @@ class QuantileEntry(OfAttribute):
         spec = super().to_spec(write_array)
         return {"quantile": spec.pop(self.main_key())} | spec
 
+    def rows_of_each(self, strata: Strata) -> int:
+        return len(self.asked[self.attribute])
+
     def evaluate(self, inference: Inference) -> Table:
         orders = self.asked[self.attribute]
         strata = self.strata(inference.domain)
@@ -183,6 +186,9 @@ class CdfEntry(OfAttribute):
 
     def called(self, attribute: str, say: Words) -> str:
         return say("statistic_of", statistic=say("cdf"), attribute=attribute)
+
+    def rows_of_each(self, strata: Strata) -> int:
+        return len(strata.codes)
 
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)
@@ -476,6 +482,9 @@ class TopEntry(OfAttribute):
             raise EntryError.at((), f"{many}", expected, code="out-of-range")
         shared.check_number(codes)
         return [Identity() if len(codes) == attribute.size else Sets(tuple((code,) for code in codes))]
+
+    def rows_of_each(self, strata: Strata) -> int:
+        return self.top[self.attribute]
 
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)

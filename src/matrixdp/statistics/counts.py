@@ -5,23 +5,35 @@ from __future__ import annotations
 import itertools
 import os
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp import forms
-from matrixdp.domain import Domain
+from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, within
 from matrixdp.exact.linear import along
 from matrixdp.forms import key, record
 from matrixdp.language.entries import ENTRY, NAMES, Entry, Path, entry_form, find_attribute
+from matrixdp.language.periods import comparisons, each_known_after
 from matrixdp.language.predicates import ArrayForm, load_array
-from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, ProductGroup
+from matrixdp.queries import Chosen, DenseGroup, Group, Matrix, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics.intervals import Pairs, ratios
-from matrixdp.statistics.statistic import DIFFERENCE, POINTWISE, Column, OfEntries, Table, in_words, symmetric
+from matrixdp.statistics.statistic import (
+    DIFFERENCE,
+    PERCENT_CHANGE,
+    POINTWISE,
+    Column,
+    OfEntries,
+    Table,
+    figures,
+    in_words,
+    symmetric,
+)
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -81,6 +93,13 @@ class ShareEntry(OfEntries):
                 find_attribute(domain, name)
         with within("of"):
             return [counts, denominator(counts, self.of or ())]
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        counts, divisor = self.asked(domain)
+        if self.of and not isinstance(self.of, Entry):
+            divisor = denominator(counts, self.of, repeated=True)
+        own = attribute.name, attribute.size
+        return np.maximum(each_known_after(counts, *own), each_known_after(divisor, *own))
 
     def evaluate(self, inference: Inference) -> Table:
         group, divisor = self.asked(inference.domain)
@@ -231,6 +250,68 @@ class DifferenceEntry(_OfTwo):
         return symmetric(pairs.left - pairs.right, np.sqrt(np.maximum(variances, 0.0)), multiplier)
 
 
+# Changes over time, in per cent.
+
+
+@final
+@entry_form
+@record
+class PercentChangeEntry(OfEntries):
+    """How much the counts of an entry by period changed, in per cent of those of an earlier period."""
+
+    percent_change: Entry = key(ENTRY)
+    over: str = key(
+        forms.OneOf(("period", "year")),
+        default="period",
+        about="on the period before, or on the same period of the year before",
+    )
+
+    @property
+    def measures(self) -> str:
+        return PERCENT_CHANGE
+
+    @property
+    def text(self) -> str:
+        on = "a year before" if self.over == "year" else "the period before"
+        return f"per cent change on {on}: {in_words(self.percent_change)}"
+
+    def parts(self) -> list[tuple[Path, Entry]]:
+        return [(("percent_change",), self.percent_change)]
+
+    def groups(self, domain: Domain) -> list[Group]:
+        self.compared(domain)  # what cannot be compared is rejected before anything is measured
+        return super().groups(domain)
+
+    def compared(self, domain: Domain) -> tuple[ProductGroup, ProductGroup]:
+        """Return the counts of the periods that have an earlier one, and those of the earlier ones."""
+        [group] = self.asked(domain)
+        axis, pairs = comparisons(group, domain, self.over, "percent_change")
+        assert isinstance(group, ProductGroup)
+        made = []
+        for places in zip(*((later, earlier) for earlier, later in pairs), strict=True):
+            sets = list(group.predicates)
+            sets[axis] = Chosen(sets[axis], places)
+            made.append(replace(group, predicates=tuple(sets), query_weights=None))
+        return made[0], made[1]
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        own = attribute.name, attribute.size
+        later, earlier = (each_known_after(group, *own) for group in self.compared(domain))
+        return np.maximum(later, earlier)
+
+    def evaluate(self, inference: Inference) -> Table:
+        later, earlier = self.compared(inference.domain)
+        with inference.computing(later, earlier) as [left, right]:
+            found = ratios(_pairs(inference, left, right), inference.multiplier)
+        estimates, lower, upper = (100.0 * (own - 1.0) for own in (found.estimates, found.lower, found.upper))
+        columns = [
+            *figures(estimates, 100.0 * found.deviations, lower, upper),
+            Column("warning", found.warnings),
+        ]
+        labels = inference.labels([later])
+        return inference.table(labels, columns, _FIELLER, statistic=self.kind, over=self.over)
+
+
 # Linear combinations of counts.
 
 Coefficients = Any
@@ -322,6 +403,13 @@ class CombinationEntry(OfEntries):
         """The coefficients of each entry, shape (combinations, queries)."""
         return [np.atleast_2d(factor) for factor, _ in self.combination]
 
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        known = np.full(len(self._rows[0]), -1)
+        for group, factors in zip(self.asked(domain), self._rows, strict=True):
+            each = each_known_after(group, attribute.name, attribute.size)
+            known = np.maximum(known, np.where(factors != 0, each, -1).max(axis=1))
+        return known
+
     def evaluate(self, inference: Inference) -> Table:
         rows: dict[tuple[str, ...], Array] = {}  # one group for all terms on the same attributes
         for group, factors in zip(self.asked(inference.domain), self._rows, strict=True):
@@ -379,6 +467,10 @@ class SimultaneousEntry(OfEntries):
         """Return all groups of the entry."""
         with within("simultaneous"):
             return self.simultaneous.expand(domain)
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        own = attribute.name, attribute.size
+        return np.concatenate([each_known_after(group, *own) for group in self.asked(domain)])
 
     def evaluate(self, inference: Inference) -> Table:
         asked = self.asked(inference.domain)

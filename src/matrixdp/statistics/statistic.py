@@ -7,6 +7,7 @@ computes its figures, with their intervals, from the estimates of a measurement 
 from __future__ import annotations
 
 import itertools
+import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp import forms
+from matrixdp import forms, queries
 from matrixdp.domain import Attribute, Dates, Domain
-from matrixdp.errors import EntryError, TooLargeError, within
+from matrixdp.errors import EntryError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import key, record
 from matrixdp.language import entries as language
 from matrixdp.language.entries import Condition, Entry, Path
+from matrixdp.language.periods import each_known_after, whole_entry
 from matrixdp.language.predicates import NamedPredicates, PredicateForm
 from matrixdp.queries import Labelled, Matrix, Predicates, Prefix, Ranges, Sets, Total
 from matrixdp.queries.groups import Group, ProductGroup
@@ -37,6 +39,9 @@ Table = Any
 """A PyArrow table; PyArrow says nothing of its types."""
 By = tuple[str, ...] | Mapping[str, PredicateForm]
 Codes = tuple[int, ...]
+
+METADATA = b"matrixdp"
+"""The key of a schema's metadata: a JSON object that says how the figures were made."""
 
 #: How intervals of normal combinations are described.
 POINTWISE = "pointwise: each holds the true value with this confidence, taken alone"
@@ -68,7 +73,7 @@ def symmetric(estimates: Array, deviations: Array, multiplier: float | Array) ->
 class StatisticEntry(Entry):
     """An entry that asks for a statistic of counts; it stands for the query groups that it is made of."""
 
-    whole, direct = True, False
+    direct = False
 
     @property
     @abstractmethod
@@ -102,11 +107,36 @@ class StatisticEntry(Entry):
         EntryError
             If an attribute is unknown, or something does not fit its attribute.
         UnsupportedQueryError
-            If what was measured does not determine it.
+            If what was measured does not determine it, or of a series no row of it yet.
         """
         # many small products: several threads would spend their time waiting for one another
         with language.as_entry_errors(), one_blas_thread():
-            return self.evaluate(inference)
+            if inference.through is None:
+                return self.evaluate(inference)
+            name, periods = inference.through
+            attribute = inference.domain[name]
+            known = self.known_after(inference.domain, attribute) < periods
+            if not known.any():
+                raise not_yet(self.label, attribute, periods)
+            return _rows(self.evaluate(inference.as_if_ended), known)
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        """Return the period of a series after which each row of the table is known: the last that it needs.
+
+        When the series ends, where a statistic does not say otherwise.
+
+        Parameters
+        ----------
+        domain : Domain
+        attribute : Attribute
+            The one whose values are the periods.
+
+        Returns
+        -------
+        ndarray of int
+            One code for each row, or a single one for all.
+        """
+        return np.array([attribute.size - 1])
 
     @abstractmethod
     def evaluate(self, inference: Inference) -> Table:
@@ -124,6 +154,27 @@ class StatisticEntry(Entry):
             weights = group.query_weights if self.weights is None else self.weights_for(group.queries)
             made.append(replace(group, name=name, weight=group.weight * self.weight, query_weights=weights))
         return made
+
+
+def _rows(table: Table, known: NDArray[np.bool_]) -> Table:
+    """Return the rows of a table that are known, with what its metadata says of each."""
+    known = np.broadcast_to(known, table.num_rows)
+    said = json.loads(table.schema.metadata[METADATA])
+    if "covariance" in said:
+        said["covariance"] = np.array(said["covariance"])[np.ix_(known, known)].tolist()
+    return table.filter(known).replace_schema_metadata({METADATA: json.dumps(said)})
+
+
+def not_yet(asked: str, attribute: Attribute, periods: int) -> UnsupportedQueryError:
+    """Return the error of what no period of a series that is measured lets know."""
+    told = f"{asked}: nothing of it is known after {attribute.name} {attribute.label(periods - 1)}"
+    return UnsupportedQueryError(f"{told}, the last period that is measured", "not-yet")
+
+
+def statistic_of(entry: queries.Entry) -> StatisticEntry | None:
+    """Return the statistic that an entry asks for, of a whole series or of the periods that are over."""
+    whole = whole_entry(entry)
+    return whole if isinstance(whole, StatisticEntry) else None
 
 
 def statistics() -> dict[str, type[StatisticEntry]]:
@@ -176,6 +227,12 @@ class OfEntries(StatisticEntry):
     def groups(self, domain: Domain) -> list[Group]:
         return self.weighted(self.asked(domain))
 
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        """Return the last period that each row needs: that of one query of each entry, or of its only one."""
+        own = attribute.name, attribute.size
+        known = [each_known_after(group, *own) for group in self.asked(domain)]
+        return np.asarray(np.max(np.broadcast_arrays(*known), axis=0))
+
     def asked(self, domain: Domain) -> list[Group]:
         """Return the one group of each entry."""
         found = []
@@ -200,6 +257,8 @@ SQUARED = " squared"
 """The ending of what a variance measures."""
 DIFFERENCE = "difference"
 """What figures measure that are numbers of records less others, and may be below 0."""
+PERCENT_CHANGE = "percent change"
+"""What figures measure that are changes of numbers of records, in per cent of the earlier ones."""
 
 ATTRIBUTE = forms.text("the name of an attribute")
 #: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.
@@ -309,6 +368,15 @@ class OfAttribute(StatisticEntry):
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight with which a group counts beside the others."""
         return 1.0
+
+    def rows_of_each(self, strata: Strata) -> int:
+        """Return how many rows of the table each stratum has."""
+        return 1
+
+    def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
+        """Return the last period that each row needs: that of its stratum and of the conditions."""
+        strata = self.strata(domain)
+        return np.repeat(strata.known_after(attribute), self.rows_of_each(strata))
 
     def groups(self, domain: Domain) -> list[Group]:
         strata = self.strata(domain)
@@ -449,6 +517,12 @@ class Strata:
         names = self.domain.sort(sets)
         sizes = tuple(self.domain[name].size for name in names)
         return ProductGroup(self.title, tuple(names), tuple(sets[name] for name in names), sizes)
+
+    def known_after(self, attribute: Attribute) -> NDArray[np.intp]:
+        """Return the last period of a series that each stratum is about."""
+        if attribute == self.attribute:
+            return np.full(self.count, max(self.codes))
+        return each_known_after(self._group(self.where | self.by), attribute.name, attribute.size)
 
     def group(self, rows: Array) -> ProductGroup:
         """Return queries on the attribute in every stratum; rows have a column for each code asked about."""

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from matrixdp.answers.inference import check_confidence
 from matrixdp.answers.result_table import ResultTable
+from matrixdp.answers.schedule import tables_to_come
 from matrixdp.domain import Attribute
 from matrixdp.errors import SpecificationError, StorageError, withholding, within
-from matrixdp.language.periods import known_after, queries_known, schedule_in_words, workload_through
+from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
 from matrixdp.measure.measurement import Measurement, begin, proceed
@@ -364,24 +365,25 @@ class Series:
         Returns
         -------
         ResultTable
-            Columns ``table``, ``queries``, ``published`` (how many are), ``next`` (the period after which
-            more come, null at the end), ``comes`` in words, and the largest ``stddev`` in records.
+            Columns ``table``, ``queries`` (of a statistic its rows), ``published`` (how many are), ``next``
+            (the period after which more come, null at the end), ``comes`` in words, and the largest
+            ``stddev`` in records; null for statistics, whose errors depend on what is counted.
         """
         analysis = self.begun.plan.analysed([scale.variance for scale in self.begun.scales])
         published = self.published
         through = self._number(published[-1]) if published else 0
         rows = []
-        for group in self.workload:
-            known = known_after(group, self.attribute.name, self.attribute.size)
+        for one in tables_to_come(self.workload, self.attribute):
+            known = one.known_after
             later = known[known >= through]
             rows.append(
                 {
-                    "table": group.name,
-                    "queries": group.queries,
-                    "published": queries_known([group], self.attribute, through),
+                    "table": one.name,
+                    "queries": len(known),
+                    "published": int((known < through).sum()),
                     "next": self.attribute.label(int(later.min())) if later.size else None,
-                    "comes": schedule_in_words(group, self.attribute),
-                    "stddev": analysis.group(group).largest ** 0.5,
+                    "comes": one.words(self.attribute),
+                    "stddev": None if one.group is None else analysis.group(one.group).largest ** 0.5,
                 }
             )
         return ResultTable(pa.Table.from_pylist(rows))
@@ -393,15 +395,14 @@ class Series:
 
     def _known(self, number: int) -> Workload:
         """Return the queries that are known when the first `number` periods are over."""
-        name, size = self.attribute.name, self.attribute.size
-        ends = [int(known_after(group, name, size).min()) for group in self.workload]
+        ends = [int(one.known_after.min()) for one in tables_to_come(self.workload, self.attribute)]
         if min(ends) >= number:
             expected = (
                 f"{self.attribute.label(min(ends))}, the first by which an answer is known, or a later one"
             )
             found = self.attribute.label(number - 1)
             raise SpecificationError.at(("through",), found, expected, code="out-of-range")
-        return workload_through(self.workload, name, number)
+        return workload_through(self.workload, self.attribute.name, number)
 
     # The ledger knows what was measured last: a folder that differs from it is an older one.
 
