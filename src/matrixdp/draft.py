@@ -283,7 +283,7 @@ class Proposal:
 
 
 def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
-    """Return what a column is proposed to be.
+    """Propose an attribute for a column.
 
     Parameters
     ----------
@@ -321,7 +321,7 @@ def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
 
 
 def propose_listed(values: Mapping[str, str]) -> Proposal:
-    """Return what an attribute is proposed to be whose values and labels a code book lists.
+    """Propose an attribute whose values and labels a code book lists.
 
     Examples
     --------

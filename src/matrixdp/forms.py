@@ -124,7 +124,7 @@ WriteArray = Callable[[NDArray[np.float64]], object]
 
 
 def as_written(written: object) -> object:
-    """Return what was written: arrays and paths mean themselves."""
+    """Return the value as it was written: arrays and paths mean themselves."""
     return written
 
 

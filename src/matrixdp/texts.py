@@ -130,7 +130,7 @@ class Described(Record):
         return texts_of(self)
 
     def told(self, language: str | None) -> dict[str, str]:
-        """Return what is told in a language, by key."""
+        """Return the texts in a language, by key."""
         return {name: text.within(language) for name, text in self.texts()}
 
 
@@ -211,7 +211,7 @@ class Publication(Record):
     )
 
     def told(self, language: str | None) -> dict[str, str]:
-        """Return what is told in a language, by key."""
+        """Return the texts in a language, by key."""
         found = {name: text.within(language) for name, text in texts_of(self)}
         return found if self.method is None else {**found, "method": self.method}
 

@@ -258,7 +258,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def versions() -> str:
-    """Return what a report of an error should begin with, a line each.
+    """Return the versions that a bug report should begin with, one a line.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def _listed(rows: Sequence[Outcome]) -> str:
 
 @contextmanager
 def live() -> Iterator[Report]:
-    """Yield what shows the table while it grows, where output and errors go to a terminal; silent elsewhere.
+    """Yield a function that shows the growing table on a terminal, and nothing where output is redirected.
 
     Examples
     --------

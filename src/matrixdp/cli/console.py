@@ -145,7 +145,7 @@ class Row:
 
 
 def unit_in_words(unit: Unit) -> str:
-    """Return what is protected as one, and what that does to standard errors.
+    """Return a sentence about the privacy unit and its effect on standard errors.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def _title(spec: Mapping[str, object]) -> str:
 
 
 def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
-    """Return what ``select --json`` prints."""
+    """Return the figures that ``select --json`` prints."""
     from matrixdp.selection.targets import largest_ratio
 
     selection, cost = strategy.selection, strategy.selection.noise.error_scale(budget)

@@ -151,7 +151,7 @@ def recover(path: _Ledger, force: ForceOption = False) -> None:
 def has_left(
     path: Path, budget: mdp.Budget | None, noises: Sequence[Any], terms: mdp.Budget | None = None
 ) -> dict[str, Any]:
-    """Return what a ledger has left and, where a budget is known, whether a release with it can be debited.
+    """Return the rest of a ledger and, where a budget is known, whether it can still be debited.
 
     Enough means with one of the noises, where selection has yet to choose. The ledger alone is read. Terms
     for other neighbours or another unit than its own are refused.

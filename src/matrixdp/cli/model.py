@@ -82,7 +82,7 @@ def model(
 
 
 def _known(path: Path, released: mdp.Release) -> dict[str, Any]:
-    """Return what a specification says is publicly known."""
+    """Return the public facts in a specification that a model can keep."""
     given = mdp.load_specification(path)
     if given.workload.domain != released.workload.domain:
         expected = "the specification that the release was made from, or one with the same domain"

@@ -39,7 +39,6 @@ def noise_name(words: tuple[str, ...], value: str) -> str:
 
 
 def _completed(names: Collection[str]) -> Callable[[str], list[str]]:
-    """Return what completes a name in a shell: auto, or one of some names."""
     return lambda incomplete: [name for name in ("auto", *names) if name.startswith(incomplete)]
 
 
@@ -215,7 +214,7 @@ def entries_of(query: str) -> list[tuple[Mapping[str, Any], Path]]:
 
 
 def _inline(text: str) -> object:
-    """Return what a text says: YAML, or the inside of a mapping, as in ``cdf: age, by: [sex]``."""
+    """Parse YAML, also the inside of a mapping without braces, as in ``cdf: age, by: [sex]``."""
     try:
         return parse_yaml(text).value
     except SpecificationError:

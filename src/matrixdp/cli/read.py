@@ -313,7 +313,6 @@ def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
 
 
 def _title(entry: Any) -> str:
-    """Return what a question is called."""
     return entry.label if isinstance(entry, StatisticEntry) else in_words(entry)
 
 

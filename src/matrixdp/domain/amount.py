@@ -109,7 +109,7 @@ class Amount(Attribute):
 
     @property
     def weight(self) -> int:
-        """What one record weighs in integers: the number of steps, squared where there are squares."""
+        """The integer weight of one record: the number of steps, squared where there are squares."""
         return self.steps**2 if self.squares else self.steps
 
     @property

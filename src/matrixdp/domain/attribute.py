@@ -148,7 +148,7 @@ class Level:
             raise DomainError.at((), found + more, f"every value of {attribute.name!r} once")
 
     def labels(self, attribute: Attribute) -> tuple[str, ...]:
-        """Return what the level's values are called in answers, in the attribute's language.
+        """Return the names of the level's values in answers, in the attribute's language.
 
         One that is called like another value of the attribute has the level's name behind it: the state
         ``New York`` is not its county.
@@ -163,12 +163,12 @@ class Level:
         )
 
     def called(self, attribute: Attribute) -> str:
-        """Return what readers call the level, in the attribute's language."""
+        """Return the title of the level, in the attribute's language."""
         title = self.texts.title
         return self.name if title is None else title.within(attribute.codebook.language)
 
     def to_spec(self, attribute: Attribute) -> dict[str, object]:
-        """Return what a specification says of the level: its values with those of the attribute."""
+        """Return the level as a specification writes it: its values with those of the attribute."""
         return {value: [attribute.value(code) for code in codes] for value, codes in self.groups}
 
 
@@ -447,7 +447,7 @@ class Attribute(ABC):
 
     @property
     def weight(self) -> int:
-        """What one record weighs in the counts of the attribute's cells: 1, but for an `Amount`."""
+        """The weight of one record in the counts of the attribute's cells: 1, except for an `Amount`."""
         return 1
 
     @property
@@ -480,12 +480,12 @@ class Attribute(ABC):
 
     @property
     def title(self) -> str:
-        """What readers call the attribute, in its language: its name where nothing else is said."""
+        """The title of the attribute in its language, or its name if it has none."""
         return self.told.get("title", self.name)
 
     @property
     def told(self) -> dict[str, str]:
-        """What readers are told in the attribute's language: title, unit, note, source, as far as given.
+        """The texts for readers in the attribute's language, as far as given: title, unit, note, source.
 
         The note ends with `reading`.
         """
@@ -515,7 +515,7 @@ class Attribute(ABC):
         return self if self.codebook.language is None else self.in_language(None)
 
     def shown(self, text: str) -> str:
-        """Return what a text of answers is in the attribute's language: a value, or one of a level.
+        """Translate a text of answers, a value or one of a level, into the attribute's language.
 
         Other texts come back as they are.
         """
@@ -587,7 +587,7 @@ class Attribute(ABC):
         return self._rule if kind in self._kinds() else None
 
     def to_spec(self) -> object:
-        """Return what a specification says about the attribute, made of plain Python values."""
+        """Return the attribute as a specification writes it, in plain Python values."""
         common = self.codebook.to_spec()
         if self.codebook.levels:
             levels = self.codebook.levels
@@ -682,10 +682,10 @@ class Attribute(ABC):
 
     @abstractmethod
     def _mapping(self) -> dict[str, object]:
-        """Return what a specification says about the values as a mapping."""
+        """Return the values as the mapping that a specification writes."""
 
     def _spec(self) -> object:
-        """Return what a specification says about the values, in its shortest form."""
+        """Return the values in the shortest form that a specification writes."""
         return self._mapping()
 
     def _label(self, code: int) -> str:
@@ -747,7 +747,7 @@ class Attribute(ABC):
                 level.check(self)
 
     def _called(self, language: str | None) -> dict[int, str]:
-        """Return what values are called in a language, by code, each by a text of its own."""
+        """Return the labels of values in a language, by code; no two may be equal."""
         codes: dict[int, str] = {}
         for value, text in self.codebook.labels:
             path, code, label = (self.name, "labels", value), self._listed(value), _within(text, language)

@@ -62,7 +62,7 @@ def typed(declared: str | None, texts: list[str]) -> list[Any]:
 
 
 def by_expression(parents: Sequence[Attribute], expression: str) -> list[object]:
-    """Return what an expression of SQL says of each combination of the parents' values, row-major.
+    """Evaluate an SQL expression on each combination of the parents' values, row-major.
 
     DuckDB evaluates it in a database of its own, which holds these public values alone and reads no file.
 
@@ -316,7 +316,7 @@ def _parents(
 
 
 def _listed_columns(form: DerivedForm) -> dict[str, object]:
-    """Return what describes columns of the same names as some of a public table: the values that it lists."""
+    """Return descriptions of columns by the values that a public table lists under the same names."""
     table = form.values_from or {}
     for place, column in enumerate(form.columns):
         if column not in table:
@@ -428,7 +428,7 @@ def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: ob
 def by_cases(
     parents: Sequence[Attribute], cases: Sequence[tuple[Mapping[str, object], object]], otherwise: object
 ) -> list[object]:
-    """Return what the first case that holds says of each combination of the parents' values.
+    """Return the value of the first case that holds, for each combination of the parents' values.
 
     Raises
     ------

@@ -109,7 +109,7 @@ class Domain(Displayed):
 
     @cached_property
     def _read(self) -> Mapping[str, list[Attribute]]:
-        """What is read for each attribute: itself, or the columns of one that is derived."""
+        """For each attribute the columns that are read: itself, or those that it is derived from."""
         taken, found = set(self.names), {a.name: [a] for a in self.attributes}
         for attribute in self.attributes:
             if attribute.codebook.derivation is not None:
@@ -228,11 +228,11 @@ class Domain(Displayed):
         return made
 
     def weight(self, names: Iterable[str]) -> int:
-        """Return what one record weighs in the counts of the marginal on some attributes: see `Amount`."""
+        """Return the weight of one record in the counts of the marginal on some attributes: see `Amount`."""
         return math.prod(self[name].weight for name in names)
 
     def to_spec(self) -> dict[str, object]:
-        """Return what a specification says about the domain, made of plain Python values."""
+        """Return the domain as a specification writes it, in plain Python values."""
         return {attribute.name: attribute.to_spec() for attribute in self.attributes}
 
     @classmethod
@@ -427,7 +427,7 @@ class OutOfDomain:
         return {"anyOf": [{"const": "drop"}, mapping]}
 
     def to_spec(self, domain: Domain) -> object:
-        """Return what a specification says about the rule; the inverse of `from_spec`."""
+        """Return the rule as a specification writes it; the inverse of `from_spec`."""
         if not self.codes and not self.counts:
             return "drop"
         written: dict[str, object] = {name: {"other": domain[name].value(code)} for name, code in self.codes}

@@ -94,7 +94,7 @@ def _code_of_category(rule: rules.Categories, value: object) -> int | None:
 
 
 def person_id(value: object) -> str | float | None:
-    r"""Return what a raw id is compared by, or None where it names nobody.
+    r"""Return the canonical value by which ids are compared; None for one that names nobody.
 
     That is its canonical value (`matrixdp.domain.rules`). Values without one name nobody, and nor does a text
     that is empty or holds U+FFFD, which stands in the place of what could not be read. Never raises.

@@ -98,7 +98,7 @@ class PublicFile:
 
 
 def read_file(path: str | os.PathLike[str]) -> PublicFile:
-    r"""Return what a public file of values says.
+    r"""Read a public file of values.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _records(text: str, name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ..
 
 
 def _at_files(spec: Mapping[object, object], change: Callable[[str, object], object]) -> dict[object, object]:
-    """Return what describes an attribute with what may be the path of a file, by its key, changed."""
+    """Return the description of an attribute with `change` applied to what may be a path, and its key."""
     found = {name: change(str(name), said) if name in _READERS else said for name, said in spec.items()}
     if isinstance(levels := found.get("levels"), Mapping):
         found["levels"] = {name: change(f"levels.{name}", said) for name, said in levels.items()}
@@ -176,7 +176,7 @@ def _at_files(spec: Mapping[object, object], change: Callable[[str, object], obj
 
 
 def inlined(spec: Mapping[object, object]) -> dict[object, object]:
-    """Return what describes an attribute with the contents of files in the place of their paths.
+    """Return the description of an attribute with the contents of files in place of their paths.
 
     The digests of the files are added under ``sha256``; one that is given there already must be the same.
 
@@ -216,7 +216,7 @@ _READERS: Mapping[object, Callable[[PublicFile], object]] = {
 
 
 def with_paths(spec: object, resolve: forms.ResolvePath) -> object:
-    """Return what describes an attribute with paths in the place of names of files, relative to a folder."""
+    """Return the description of an attribute with the names of files resolved relative to a folder."""
     if not isinstance(spec, Mapping):
         return spec
     found = _at_files(spec, lambda _, said: resolve(said) if isinstance(said, str) else said)
@@ -294,7 +294,7 @@ class AttributeForm(Described):
 
     @property
     def codebook(self) -> Codebook:
-        """What these keys say."""
+        """The code book that these keys describe."""
         labels, digests = tuple(self.labels.items()), tuple(self.sha256.items())
         told = Described(title=self.title, unit=self.unit, note=self.note, source=self.source)
         missing: Any = self.missing

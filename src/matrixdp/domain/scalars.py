@@ -44,7 +44,7 @@ _KNOWN = (
 
 
 def not_allowed(part: exp.Expr) -> str | None:
-    """Return what is expected in the place of one node of an expression; None where it is let through."""
+    """Return what to write in place of one node of an expression; None if it is allowed."""
     parent = part.parent
     if isinstance(part, exp.Cast):
         named = part.to.this.name.removesuffix("NTZ") in _CASTS and not part.to.expressions

@@ -106,7 +106,7 @@ class IntegerTensor:
     def split(
         self, power: int, divisor: int = 1
     ) -> tuple[NDArray[np.int64], Array, Callable[[int], Fraction]]:
-        """Return what the quotient of values and ``divisor * 2^power`` is, rounded down, and what remains.
+        """Divide the values by ``divisor * 2^power``: the quotients, rounded down, and the remainders.
 
         The integers, the fractions within 2^-53 in [0, 1], and what returns the exact fraction of an entry;
         all are flat. Without a divisor a negative power only shifts. Integers must fit 62 bits; the

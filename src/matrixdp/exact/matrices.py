@@ -56,7 +56,7 @@ class AxisQueries(Protocol):
 
     @property
     def lengths(self) -> Array:
-        """What the squared lengths of queries are relative to, shape (queries,)."""
+        """The scale of the squared lengths of queries, shape (queries,)."""
 
     def apply(self, array: Array) -> Array:
         """Return the queries times an array of shape (size, k)."""
@@ -246,7 +246,7 @@ class MeasuredMatrix(ABC):
         return float(((tensor**2).sum(axis=0) / outer(one.lengths for one in asked)).max())
 
     def coefficients(self, queries: Array) -> Array:
-        """Return what each measured row adds to queries, the transposed pseudo-inverse times them.
+        """Return the coefficients of each measured row in queries: the transposed pseudo-inverse times them.
 
         Shape (columns, k) in, (rows, k) out.
         """

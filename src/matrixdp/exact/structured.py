@@ -170,7 +170,7 @@ class MergedMatrix(MeasuredMatrix):
 
     @cached_property
     def spreads(self) -> tuple[Array, ...]:
-        """What spreads a sum evenly over its group, shape (values, groups) for each attribute."""
+        """Matrices that spread a sum evenly over its group, shape (values, groups) for each attribute."""
         return tuple(one.T / one.sum(axis=1) for one in self.indicators)
 
     def means(self, array: Array) -> Array:
@@ -214,7 +214,7 @@ class MergedMatrix(MeasuredMatrix):
 
     @cached_property
     def _inverse(self) -> Array | None:
-        """What takes the place of the pseudo-inverse of a deficient matrix: its columns count differently."""
+        """A weighted pseudo-inverse of a deficient matrix: columns stand for groups of different sizes."""
         if not isinstance(self.matrix, DeficientMatrix):
             return None
         roots = np.sqrt(self._counts)
@@ -254,7 +254,7 @@ class MergedMatrix(MeasuredMatrix):
         return between
 
     def _from_means(self, array: Array) -> Array:
-        """Return what the rows within groups hold of cells that are told apart, over their length."""
+        """Return the normalized part of vectors that the rows within groups measure."""
         sums = np.zeros((self.matrix.columns, array.shape[1]))
         np.add.at(sums, self._group, array)
         apart = array - (sums / self._counts[:, None])[self._group]
@@ -294,13 +294,13 @@ class MergedMatrix(MeasuredMatrix):
         return _Columns(largest, self.column_power_sum(power), multiply)
 
     def apart(self, queries: Array) -> Array:
-        """Return what queries tell apart that is not measured, shape (columns, k) in and out."""
+        """Return the unmeasured part of queries within groups, shape (columns, k) in and out."""
         found = np.asarray(queries - _times(tuple(one.T for one in self.indicators), self.means(queries)))
         found[self._told] = 0.0
         return found
 
     def _seen(self, asked: Sequence[AxisQueries]) -> list[_MeansOfGroups]:
-        """Return what queries on each attribute ask of its groups: their means over each."""
+        """Return the queries on each attribute over groups: their means within each group."""
         pairs = zip(asked, self.spreads, strict=True)
         return [_MeansOfGroups(one.apply(spread), one.lengths) for one, spread in pairs]
 
@@ -480,7 +480,7 @@ class GridTree(MeasuredMatrix):
         return -(-self.sizes[0] // width), -(-self.sizes[1] // width)
 
     def _spread(self, level: int, values: Array) -> Array:
-        """Return what every rectangle of a level has for each of its cells."""
+        """Repeat the value of each rectangle of a level for each of its cells."""
         first, second = (np.arange(size) // self._width(level) for size in self.sizes)
         return np.asarray(values[first][:, second])
 

@@ -179,7 +179,7 @@ def _codes(flows: Sequence[_Flow]) -> dict[str, dict[str, str]]:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
-    """Return what a column says in each row; nothing for a total."""
+    """Return the text of each row of a column; empty for a total."""
     return ["" if value is None else str(value) for value in column.to_pylist()]
 
 

@@ -94,7 +94,7 @@ class Entry(Described, ABC):
     def group_name(
         self, attributes: Sequence[Attribute | Axis], predicates: Sequence[str], single: bool
     ) -> str:
-        """Return what a group is called: the user's name if there is one, else what it asks.
+        """Return the name of a group: the user's if there is one, else its question in words.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Axis:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.attribute.name if self.level is None else self.level
 
     @property

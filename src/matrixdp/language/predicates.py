@@ -79,7 +79,7 @@ class PredicateForm(ABC):
     @property
     @abstractmethod
     def text(self) -> str:
-        """What the set is called in the names of groups."""
+        """The name of the set within the names of groups."""
 
     @abstractmethod
     def on(self, attribute: Attribute) -> Predicates:

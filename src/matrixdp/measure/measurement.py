@@ -115,7 +115,7 @@ def plan_cost(
 
 
 def left_for_counts(plan: Plan, scales: tuple[NoiseScale, ...], cost: Cost, neighbours: str) -> Cost:
-    """Return what a record out of domain may cost where a plan with given noise costs so much.
+    """Return the cost that counts out of domain may have, given a plan's noise and its cost.
 
     Examples
     --------
@@ -353,7 +353,7 @@ class OutOfDomainCounts:
 
     @property
     def cost(self) -> Cost:
-        """What they cost a record that is in all of them."""
+        """The cost of a record that is in all of them."""
         return counts_cost(self.scale, len(self.attributes))
 
 
@@ -594,12 +594,12 @@ class Measurement:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """What follows from the noisy answers."""
+        """The estimates that follow from the noisy answers."""
         return self.analysis.estimates(self.values)
 
     @cached_property
     def statement(self) -> PrivacyStatement:
-        """What is promised of the noisy answers, and so of everything that follows from them."""
+        """The promise about the noisy answers, and so about everything computed from them."""
         authorization = self.authorization
         return statement(
             authorization.cost,

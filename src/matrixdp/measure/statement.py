@@ -148,7 +148,7 @@ class PrivacyStatement:
 
     @property
     def covered(self) -> tuple[Clause, ...]:
-        """What the promise covers."""
+        """The clauses that say what the promise covers."""
         promised = [_POST_PROCESSING, _out_of_domain(self.counted, self.reading), _EXACT_ARITHMETIC]
         if self.rounds:
             promised.append(_ROUNDS)
@@ -159,7 +159,7 @@ class PrivacyStatement:
 
     @property
     def not_covered(self) -> tuple[Clause, ...]:
-        """What the promise does not cover."""
+        """The clauses that say what the promise does not cover."""
         ledger = None if self.ledger is None else self.ledger.dataset
         others = f"O{_others(self.ledger)[1:]}, and their costs add up."
         return (_SIDE_CHANNELS, Clause("other-releases", others, {"ledger": ledger}), _POPULATION)
@@ -214,7 +214,7 @@ class PrivacyStatement:
 
     @property
     def guarantees(self) -> list[dict[str, Any]]:
-        """What is promised in each definition: its parameters rounded up, and the exact bounds as text."""
+        """The guarantee in each definition: its parameters rounded up, and the exact bounds as text."""
         exact, budget = self.exact, self.budget
         rows = [
             _guarantee("Gaussian DP", mu=exact.mu),
@@ -353,7 +353,7 @@ def rounded_up(value: Fraction) -> str:
 
 
 def _over_time(unit: Unit) -> Iterator[Clause]:
-    """Yield what the promise assumes of the tables of a series: see docs/privacy.md, theorem 7."""
+    """Yield the assumptions about the tables of a series: see docs/privacy.md, theorem 7."""
     yield Clause(
         "fixed-periods",
         "Once a record has been in a table of the series, its period does not change. A record may be added "

@@ -105,7 +105,7 @@ class Constraints:
 
     @classmethod
     def of(cls, domain: Domain, invariants: object = None, structural_zeros: object = None) -> Constraints:
-        """Return what is known, from the way it is written.
+        """Read constraints as a specification writes them.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class Constraints:
         return found[0]
 
     def broken(self, marginal: Callable[[Sequence[str]], Array], total: float) -> Iterator[str]:
-        """Yield what of this the marginals of a model do not keep.
+        """Yield the constraints that the marginals of a model break.
 
         Parameters
         ----------

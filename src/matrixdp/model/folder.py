@@ -65,7 +65,7 @@ NOT_PRIVATE = "NOT PRIVATE: the noise of the measurement was seeded, so whoever 
 
 
 def promise(model: Model) -> dict[str, Any]:
-    """Return what a record says of privacy: the promise of the release, which covers what follows from it."""
+    """Return the privacy part of a record: the promise of the release, which covers models of it."""
     return {
         **({} if model.private else {"warning": NOT_PRIVATE}),
         "private": model.private,
@@ -186,7 +186,7 @@ def check_record(model: Model, folder: Path, written: dict[str, Any]) -> None:
 
 
 def _record(model: Model) -> dict[str, Any]:
-    """Return what the record of a model says, but for its files."""
+    """Return the record of a model, without its list of files."""
     return {
         "format": MODEL_FORMAT,
         "format_version": MODEL_VERSION,
@@ -270,7 +270,7 @@ def write_tables(path: Path, tables: Tables, made: Mapping[str, Any]) -> None:
 
 
 def read_tables(path: Path, domain: Domain) -> tuple[Tables, dict[str, Any]]:
-    """Return what the file of a model holds.
+    """Read the file of a model.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class Axis:
 
     @classmethod
     def of(cls, matrix: MeasuredMatrix) -> Axis:
-        """Return that of a measured matrix.
+        """Return the axis of a measured matrix.
 
         Examples
         --------
@@ -217,7 +217,7 @@ class Likelihood:
 
     @classmethod
     def of(cls, part: Part, variance: float, values: Array, domain: Domain, known: Axes) -> Likelihood:
-        """Return that of a part, measured with noise of a given variance; `known` keeps its axes by digest.
+        """Return the likelihood of a part with noise of a given variance; `known` keeps axes by digest.
 
         Blocks are listed with the largest last, unless their order says which precision is whose.
         """
@@ -300,7 +300,7 @@ class Likelihood:
         return repeats * largest * self.scale * math.prod(axis.steepest for axis in self.axes)
 
     def summed_to(self, name: str) -> Likelihood | None:
-        """Return what a separable one says of one of its attributes alone; None if that does not follow."""
+        """Return the likelihood of one attribute alone from a separable one; None if it does not follow."""
         scale, target = self.scale, self.target.reshape([axis.size for axis in self.axes])
         for place, axis in reversed(list(enumerate(self.axes))):
             if self.free[place] != name:
@@ -416,7 +416,7 @@ class Evidence:
 
     @classmethod
     def of(cls, measurement: Measurement, constraints: Constraints | None = None) -> Evidence:
-        """Return what a model of a measurement is fitted to.
+        """Return the evidence that a model of a measurement is fitted to.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:
 
 
 def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
-    """Return what was measured as mbi has it; see `matrixdp.Release.to_mbi`."""
+    """Return the measurement as objects of mbi; see `matrixdp.Release.to_mbi`."""
     check_ended(measurement)
     with needing("mbi", "mbi", error=UnsupportedQueryError):
         import mbi

@@ -125,7 +125,7 @@ def _slope(part: Likelihood) -> Callable[[Single], Single]:
 
 
 def _slopes(parts: Sequence[Likelihood], ends: Sequence[int]) -> Callable[[Single], Single]:
-    """Return what gives the gradients of parts whose tables stand side by side."""
+    """Return the function for the gradients of parts whose tables stand side by side."""
     axes = [axis.single for axis in parts[0].axes[:-1]]
     last = [part.axes[-1] for part in parts]
     rows = math.prod(axis.size for axis in axes)

@@ -119,7 +119,7 @@ class Model(Displayed):
 
     @property
     def statement(self) -> PrivacyStatement:
-        """What the release promises; a model of it promises the same, as it follows from it alone."""
+        """The privacy statement of the release; it covers the model, which follows from the release alone."""
         return self.measurement.statement
 
     @property

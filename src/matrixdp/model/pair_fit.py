@@ -141,7 +141,7 @@ def _pair(names: Names, sums: Mapping[int, Array], seen: Sequence[Likelihood], l
 
 
 def _gradient(names: Names, seen: Sequence[Likelihood]) -> Callable[[Array], Array]:
-    """Return what gives the gradient of the loss of a table of attributes against several parts."""
+    """Return the gradient, as a function, of the loss of a table of attributes against several parts."""
     orders = [[names.index(name) for name in one.free] for one in seen]
 
     def gradient(table: Array) -> Array:

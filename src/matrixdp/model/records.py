@@ -327,7 +327,7 @@ def _labelled(domain: Domain, levels: bool) -> Iterator[_Column]:
 
 
 def _shown(attribute: Attribute) -> pa.Array:
-    """Return what answers call each value of an attribute; numbers and days as such."""
+    """Return the values of an attribute as answers show them; numbers and days as such."""
     codes = range(attribute.size)
     plain = not attribute.codebook.labels and attribute.numeric and not isinstance(attribute, Bins)
     if plain:

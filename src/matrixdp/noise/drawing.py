@@ -223,7 +223,7 @@ def draw(
 
 
 def _in_order(sample: Callable[[int], _Left], starts: range, source: RandomSource) -> Iterator[_Left]:
-    """Yield what is left of each chunk; many chunks of the operating system's bits are drawn by threads."""
+    """Yield the undecided samples of each chunk; threads draw many chunks of the operating system's bits."""
     # no other source need serve two threads, nor give each chunk the same words whichever comes first
     threads = 1 if len(starts) < _MOST_ALONE else min(THREADS, processors())
     if threads == 1 or not isinstance(source, SystemSource):

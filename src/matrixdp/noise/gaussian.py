@@ -168,7 +168,7 @@ class Gaussian(Noise):
         return 2 * budget.rho if budget.rho is not None else budget.mu**2
 
     def guarantee(self, between: Fraction, budget: Budget, delta: Fraction) -> Guarantee:
-        """Return what a squared distance promises: it is the exact curve of sqrt(between)-GDP."""
+        """Return the guarantee for a squared distance: the exact curve of sqrt(between)-GDP."""
         mu = root_above(between)
         spent = None if budget.epsilon is None else delta_of(mu, budget.epsilon)
         return Guarantee(None, mu, between / 2, epsilon_of(mu, delta), spent)

@@ -224,7 +224,7 @@ class PureNoise(Noise):
         return root_below(2 * budget.rho) if budget.rho is not None else epsilon_of_gdp(budget.mu)
 
     def guarantee(self, between: Fraction, budget: Budget, delta: Fraction) -> Guarantee:
-        """Return what an epsilon promises; it needs no delta."""
+        """Return the guarantee for an epsilon; it needs no delta."""
         mu = gdp_of_epsilon(between)
         if budget.kind == "mu":  # the cost is within the budget, so its mu is one that is proved
             mu = min(mu, budget.mu)

@@ -123,10 +123,10 @@ class Noise(ABC):
 
     @abstractmethod
     def guarantee(self, between: Fraction, budget: Budget, delta: Fraction) -> Guarantee:
-        """Return what a cost between a budget's own neighbours promises; ``delta`` is the reference."""
+        """Return the guarantee of a cost between a budget's own neighbours; ``delta`` is the reference."""
 
     def accounted(self, measure: Measure, between: Fraction) -> Fraction | None:
-        """Return what a cost between neighbours adds to an account, rounded up; None where nothing bounds it.
+        """Return a cost between neighbours in an account's terms, rounded up; None where nothing bounds it.
 
         Accounts add up the rho of zCDP, the square of mu, or pure epsilon (docs/privacy.md).
         """
@@ -198,7 +198,7 @@ class Noise(ABC):
         return Cost(self.allowed(budget) / budget.moved**self.norm, self)
 
     def promise(self, cost: Cost, budget: Budget, delta: Fraction) -> Guarantee:
-        """Return what a cost promises between a budget's neighbours; ``delta`` is the reference."""
+        """Return the guarantee of a cost between a budget's neighbours; ``delta`` is the reference."""
         return self.guarantee(cost.value * budget.moved**self.norm, budget, delta)
 
     def error_scale(self, budget: Budget) -> float:
@@ -237,7 +237,7 @@ class Noise(ABC):
         return float(self.variance_factor * (self.power_sum(matrix) / share) ** (2.0 / self.norm))
 
     def share(self, matrix: Measured, variance: float) -> float:
-        """Return what measuring a matrix with a variance on every row costs; the inverse of `variance`."""
+        """Return the cost of measuring a matrix with a variance on every row; the inverse of `variance`."""
         return float(self.power_sum(matrix) / (variance / self.variance_factor) ** (self.norm / 2.0))
 
     @property

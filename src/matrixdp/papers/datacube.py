@@ -105,7 +105,7 @@ class Cube:
 
 
 def cube_of(workload: Workload, asked: tuple[Members, ...], *, every: bool = True) -> Cube:
-    """Return what can be measured for the marginals that are asked.
+    """Return the cube of marginals that can be measured for those that are asked.
 
     Every marginal of at most ``LIMITS.max_marginal_cells`` cells is a candidate, or, where these are too many
     or ``every`` is False, only those that are asked.

@@ -211,7 +211,7 @@ def _axis(attribute: Attribute, predicates: Predicates, say: Words) -> Axis:
 
 
 def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
-    """Return what each combination of places is called, row-major.
+    """Return the labels of all combinations of places, row-major.
 
     Examples
     --------

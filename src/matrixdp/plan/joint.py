@@ -158,7 +158,7 @@ class JointAnalysis(SplitAnalysis):
     # ---- explicit queries ----------------------------------------------------------------------
 
     def _queries(self, group: Group) -> dict[int, Array]:
-        """Return what is asked of the tables, a sum of queries on them, by their places."""
+        """Return queries as sums of queries on the tables, by their places."""
         asked, rows = group.attributes, group.rows()
         found: dict[int, Array] = {}
         for kept in self._answered(asked):

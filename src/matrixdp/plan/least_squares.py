@@ -438,7 +438,7 @@ class _Mode:
 
     @cached_property
     def information(self) -> Any:
-        """What each table says of the unknowns, a sparse matrix, shape (tables, unknowns x unknowns)."""
+        """The information of each table about the unknowns, sparse, shape (tables, unknowns x unknowns)."""
         columns = [np.add.outer(own * self.unknowns, own).ravel() for own in self.places.values()]
         entries = np.concatenate([view.information.ravel() for view in self.views.values()])
         ends = np.cumsum([0, *map(len, columns)])
@@ -569,7 +569,7 @@ def _inverse(covariance: Array, counts: Sequence[int], ranks: Sequence[int]) -> 
 
 
 def asked_sets(part: Part, group: ProductGroup) -> list[Predicates]:
-    """Return what a group asks of each attribute of a part."""
+    """Return the predicate set of a group on each attribute of a part."""
     return [group.sets.get(name, Total()) for name in part.attributes]
 
 

@@ -159,7 +159,7 @@ class Pair(Combination):
         return np.asarray(found)
 
     def _scores(self, t: int) -> Array:
-        """Return what turns the coordinates of a table's own estimate into its right-hand side."""
+        """Return the factors from the coordinates of a table's own estimate to its right-hand side."""
         # along attributes that the table sums over, what it sees is (1'V)^2 and what it says is 1'V
         return np.asarray(self._seen[t][t] / (self.noise[t] * self._sums[t]))
 

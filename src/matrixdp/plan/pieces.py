@@ -345,5 +345,5 @@ class PieceEstimates(Estimates):
 
 
 def not_measured(kept: tuple[str, ...]) -> str:
-    """Return what is said of a query on a marginal that was not measured."""
+    """Return the message for a query on a marginal that was not measured."""
     return f"needs the marginal of {', '.join(kept) or 'no attribute (the total)'}, which was not measured"

@@ -30,7 +30,7 @@ _LARGEST = 2**60
 
 
 def moves(domain: Domain, parts: Sequence[Part], power: int) -> Moves:
-    """Return what one record adds to the parts, and what replacing it by another changes in them.
+    """Return the effects on the parts of adding one record, and of replacing it by another.
 
     Two tables with a column for each part: sums over its rows of |change|^power. For every record the first
     has a row, and for every two records the second, that is nowhere less than theirs. They are enumerated

@@ -98,7 +98,7 @@ class TableAnalysis(PieceAnalysis):
         return self._row_covariances(0, left, right, paired)
 
     def noise_shares(self, rows: Array) -> Array:
-        """Return what each noise variable adds to the variances of queries over the cells."""
+        """Return the share of each noise variable in the variances of queries over the cells."""
         return np.asarray(self.noise[0] * self._measured_rows(self.parts[0], rows) ** 2)
 
     def answering(self, table: Array) -> Estimates:

@@ -77,7 +77,7 @@ class Rows(ABC):
 
     @abstractmethod
     def describe(self, domain: Domain, attributes: tuple[str, ...]) -> list[str]:
-        """Return what each query asks, as text."""
+        """Describe each query."""
 
 
 @dataclass(frozen=True)

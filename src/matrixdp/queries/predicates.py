@@ -142,7 +142,7 @@ class Spans:
 
     @classmethod
     def unknown(cls, count: int) -> Self:
-        """Return those of queries of which no more is known."""
+        """Return the spans of queries about which nothing more is known."""
         nowhere = np.full(count, -1, dtype=np.intp)
         return cls(nowhere, nowhere, np.zeros(count, dtype=bool))
 
@@ -187,7 +187,7 @@ class Predicates(ABC):
 
     @abstractmethod
     def describe(self, attribute: Attribute) -> list[str]:
-        """Return what each query asks about, as text, in the order of the rows.
+        """Describe each query, in the order of the rows.
 
         Parameters
         ----------

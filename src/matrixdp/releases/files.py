@@ -84,7 +84,7 @@ def version_in(written: Mapping[str, Any]) -> object:
 
 
 def _listed_measurement(written: Mapping[str, Any], record: Path) -> object:
-    """Return what a record says of the file of its measurement."""
+    """Return the entry of a record for the file of its measurement."""
     if written.get("format_version") != records.RELEASE_VERSION:
         raise StorageError(
             f"{record}: found format version {written.get('format_version')!r:.80}; expected "
@@ -128,7 +128,7 @@ def _differences(written: Mapping[str, Any], release: Release) -> Iterator[str]:
 
 
 def _at(written: Any, place: Place) -> dict[str | int, Any]:
-    """Return what stands at a place, by the last key of it alone; nothing where there is no such place."""
+    """Return the value at a place under its last key; nothing where there is no such place."""
     *outer, last = place
     for key in outer:
         written = written.get(key) if isinstance(written, dict) else None
@@ -230,7 +230,7 @@ def _write_new_answers(release: Release, columns: AnswerColumns, folder: Path) -
 
 
 def privacy_mark(private: bool) -> bytes:
-    """Return what the file of the answers says of the noise."""
+    """Return the mark in the file of answers that says whether its noise is private."""
     return b"private" if private else b"NOT PRIVATE: seeded noise"
 
 
@@ -239,7 +239,7 @@ _Write = Callable[[pa.Table], None]
 
 @contextmanager
 def _behind(writing: AbstractContextManager[Any], write: Callable[[Any, pa.Table], None]) -> Iterator[_Write]:
-    """Yield what writes tables in a thread of its own, at most one table behind."""
+    """Yield a function that writes tables in a thread of its own, at most one table behind."""
     with writing as writer, ThreadPoolExecutor(1) as pool:
         pending = pool.submit(lambda: None)
 

@@ -91,7 +91,7 @@ def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[
 
 
 def measured(measurement: Measurement) -> dict[str, Any]:
-    """Return what a record says of the matrices and the parts; parts of one kind are one row."""
+    """Return the matrices and parts as a record lists them; parts of one kind are one row."""
     plan = measurement.plan
     sensitivity, norm = _SENSITIVITY[plan.noise.norm], plan.noise.norm
     matrices, kinds = parts_summary(measurement)
@@ -185,7 +185,7 @@ class SizeCheck:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What looks wrong, in sentences."""
+        """Sentences about what looks wrong."""
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:

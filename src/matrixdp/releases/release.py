@@ -270,13 +270,13 @@ class Release(Displayed):
 
     @property
     def series(self) -> tuple[str, tuple[int, ...]] | None:
-        """Of a series its attribute, and how many periods were over at each publication; else None."""
+        """The attribute of a series, and how many periods were over at each publication; else None."""
         periods = self.measurement.periods
         return None if periods is None else (periods.attribute, periods.published)
 
     @property
     def statement(self) -> PrivacyStatement:
-        """What the release promises."""
+        """The privacy statement of the release."""
         return self.measurement.statement
 
     @cached_property
@@ -312,7 +312,7 @@ class Release(Displayed):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What looks like a mistake: of the table's domain, and of the budget; in sentences."""
+        """Sentences about what looks like a mistake in the domain or the budget."""
         bound = self.measurement.max_records
         declared = self.expect or (None if bound == DEFAULT_MAX_RECORDS else bound)
         budget = self.measurement.authorization.budget
@@ -329,7 +329,7 @@ class Release(Displayed):
         return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
 
     def inference(self, confidence: float | None = None) -> Inference:
-        """Return what statistics are derived from; the confidence is that of the release if left out."""
+        """Return the object that statistics are computed from; by default with the release's confidence."""
         level = self.confidence if confidence is None else check_confidence(confidence)
         return Inference(self.measurement, self.workload, level)
 
@@ -656,7 +656,7 @@ class Release(Displayed):
 
     @property
     def presentation(self) -> Presentation:
-        """What readers see of figures; files for machines keep every estimate as it is."""
+        """The rules for figures that readers see; files for machines keep every estimate as it is."""
         return Presentation.of(self.publication, self.domain.language)
 
     @cached_property
@@ -1278,7 +1278,7 @@ class Release(Displayed):
         )
 
     def to_mbi(self) -> tuple[Any, list[Any]]:
-        """Return what was measured as an ``mbi.Domain`` and a list of ``mbi.LinearMeasurement``.
+        """Return the measurement as an ``mbi.Domain`` and a list of ``mbi.LinearMeasurement``.
 
         One for each part: its noisy answers, its marginal, the noise's standard deviation, and its queries.
         mbi takes all noise for Gaussian. It does not know which attributes follow from others. It estimates
@@ -1399,7 +1399,7 @@ class Release(Displayed):
 
     @property
     def told(self) -> dict[str, str]:
-        """What readers are told of the release, in its language, by the keys of `Publication`."""
+        """The texts for readers of the release, in its language, by the keys of `Publication`."""
         return self.publication.told(self.domain.language)
 
     @property
@@ -1475,7 +1475,7 @@ class Release(Displayed):
 
     @staticmethod
     def _answered(inference: Inference, asked: Asked) -> Known:
-        """Return what is known of a query group, a statistic or an expression of a SQL statement."""
+        """Return the figures of a query group, a statistic or an expression of a SQL statement."""
         if isinstance(asked, StatisticEntry):
             table = asked.answer(inference)
             columns = [table[name].to_numpy() for name in FIGURES]

@@ -330,7 +330,7 @@ class Origin(Model):
 
 
 def checked_origin(origin: object) -> dict[str, Any]:
-    """Return what is known of an origin, each field of its type; other fields are left out.
+    """Return the known fields of an origin, each of its type; others are left out.
 
     Raises
     ------

@@ -30,7 +30,7 @@ _PUBLIC = "the PEM file of an Ed25519 public key, the file KEY.pub of `matrixdp 
 
 
 def _library() -> tuple[ModuleType, ModuleType]:
-    """Return what signs, and what reads keys."""
+    """Return the modules of cryptography that sign and that read keys."""
     with needing("cryptography", "signatures", error=SignatureError):
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

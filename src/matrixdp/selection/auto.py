@@ -65,7 +65,7 @@ class Trials:
 
     @cached_property
     def facts(self) -> Facts:
-        """What is known of the workload before anything is searched."""
+        """The facts about the workload that rules read before anything is searched."""
         return Facts(self.workload, self.noise)
 
     def _task(self, name: str) -> Task[Any]:
@@ -74,7 +74,7 @@ class Trials:
         return Task(self.facts.asked, self.noise, options, self.progress, self.bounded, memory)
 
     def choose(self, name: str) -> Choice:
-        """Return what a mechanism selects."""
+        """Select by a mechanism."""
         found = mechanism_named(name).select(self._task(name))
         if name == "residual" and self.bounded and self.noise.norm == 2 and isinstance(found[0], Split):
             self._note_bound(found[1])
@@ -163,7 +163,7 @@ class _Search:
         self.candidates.append(Candidate(mechanism, status, reason))
 
     def attempt(self, rule: Rule, what: Callable[[str], Any]) -> Any:
-        """Return what comes of a mechanism, or None where it does not fit after all."""
+        """Run `what` for the mechanism of a rule; None if the mechanism does not fit after all."""
         try:
             return what(rule.mechanism)
         except MemoryError as error:  # what no declared limit foresaw
@@ -398,7 +398,7 @@ _Outcome = tuple[Choice, str, str, tuple[Candidate, ...]]
 
 
 def _supporting(trials: Trials, mechanism: str, objective: str) -> _Outcome:
-    """Return what is selected, with a plan that supports the workload.
+    """Select a plan that supports the workload.
 
     Beside far larger weights, solvers lose queries, or leave them error that could be avoided for nothing.
     Small weights are then raised: as far as the objective stays the same, and at least as far as it takes.
@@ -466,7 +466,7 @@ def _objective(plan: Plan, workload: Workload, objective: str) -> float:
 
 
 def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
-    """Return what is selected, by which mechanism, why, and what came of every candidate."""
+    """Select; return the choice, its mechanism, the reason, and the fate of every candidate."""
     if mechanism == "auto":
         search = _Search(trials)
         search.run()

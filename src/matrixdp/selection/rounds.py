@@ -126,7 +126,7 @@ class SecondRound:
 
     @classmethod
     def of(cls, plan: Split, workload: Workload) -> Self:
-        """Return what plans the second round of a plan for a workload.
+        """Prepare the second round of a plan for a workload.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class SecondRound:
         return cls(plan, workload, costs, shares, queries / queries.max())
 
     def __call__(self, noise: Sequence[float], estimates: Estimates) -> Split:
-        """Return what to measure in the second round, at privacy cost 1.
+        """Plan the second round, at privacy cost 1.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ class Certificate:
         return None if self.lower_bound is None else max(self.loss / self.lower_bound - 1.0, 0.0)
 
     def scaled(self, factor: float) -> Certificate:
-        """Return what is proved of the workload with all weights multiplied by a factor."""
+        """Return the certificate of the workload with all weights multiplied by a factor."""
         bound = None if self.lower_bound is None else factor * self.lower_bound
         return replace(self, loss=factor * self.loss, lower_bound=bound)
 

@@ -62,7 +62,7 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
 
 
 def check_targets(workload: Workload, targets: Mapping[str, float], analysis: Analysis) -> list[TargetError]:
-    """Return what a strategy has beside each target, at privacy cost 1."""
+    """Compare the errors of a strategy with each target, at privacy cost 1."""
     return [
         TargetError(group.name, target, math.sqrt(analysis.group(group).largest))
         for group, target in zip(workload, group_targets(workload, targets), strict=True)

@@ -101,7 +101,7 @@ class Request:
 
     @property
     def counted(self) -> tuple[tuple[str, ...], ...]:
-        """What is counted: the subsets, and after them the counts out of domain, if they are asked for."""
+        """The tables to count: the subsets, then the counts out of domain if they are asked for."""
         return (*self.subsets, OUT_OF_DOMAIN) if self.out_of_domain.counts else self.subsets
 
     @property
@@ -369,7 +369,7 @@ class Source(ABC):
         return Request(domain, tuple(tuple(subset) for subset in subsets), out_of_domain, counted)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table, in sentences that quote nothing of it.
+        """Return the assumptions of the guarantee about the table, in sentences that quote nothing of it.
 
         A `matrixdp.privacy.Clause` is a sentence with an identifier for machines.
         A source whose records are counted one by one, each without regard to the others, assumes nothing.
@@ -429,7 +429,7 @@ class ComputedSource(Source):
         self._table: Any = native(table)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
+        """Return the assumptions of the guarantee about the table."""
         return (COMPUTED, INFERRED)
 
 
@@ -439,7 +439,7 @@ class OrderedSource(Source):
     bounds_contributions = counts_out_of_domain = derives_attributes = divides_records = True
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
+        """Return the assumptions of the guarantee about the table."""
         return (INFERRED,)
 
 
@@ -511,7 +511,7 @@ class TableSource(Source):
             return guarded(partial(self._find, connection), self._reading)
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
+        """Return the assumptions of the guarantee about the table."""
         return (COMPUTED, INFERRED) if self.table().computes(domain) else (INFERRED,)
 
     def choose(self, tables: Sequence[tuple[Any, ...]], default: str) -> tuple[Any, ...]:
@@ -539,7 +539,7 @@ class TableSource(Source):
 
 
 def native(table: Any) -> Any:
-    """Return what narwhals wraps; anything else as it is, without asking narwhals."""
+    """Unwrap a frame of narwhals; return anything else as it is, without asking narwhals."""
     if type(table).__module__.partition(".")[0] != "narwhals":
         return table
     import narwhals as nw
@@ -570,7 +570,7 @@ _END = f"WARNING: THE ABOVE MAY QUOTE THE TABLE. Unset {DEBUG} where others see 
 
 
 def guarded(action: Callable[[], Result], doing: str = "read the table", hint: str = "") -> Result:
-    """Return what an action returns, or raise an error that says nothing about the data.
+    """Run an action; replace an engine's error by one that says nothing about the data.
 
     Examples
     --------

@@ -133,7 +133,7 @@ def read_parquet(
 
 
 def parquet_kinds(files: Sequence[str], wanted: Sequence[str]) -> dict[str, Kind] | None:
-    """Return what wanted columns of Parquet files hold, by the types at the ends of the files.
+    """Return the kinds of wanted columns of Parquet files, from the types in their footers.
 
     None unless each stands in every file once, and is of the same common kind in all of them: what others
     hold, DuckDB says.

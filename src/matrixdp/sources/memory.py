@@ -111,7 +111,7 @@ def _array(values: Any, *, empty: bool = False) -> Any:
 
 
 def read_frame(request: Request, frame: Any) -> Read:
-    """Return what reads a frame in memory of any engine; missing columns are rejected here."""
+    """Return a reader of a frame in memory of any engine; missing columns are rejected here."""
     held: nw.DataFrame[Any] = guarded(lambda: nw.from_native(frame, eager_only=True))
     request.check_columns(guarded(lambda: list(held.columns)))
     return partial(_encoded, request, partial(_column, held))
@@ -170,7 +170,7 @@ def encode_codes(
 
 
 def person_numbers() -> Callable[[object], int | None]:
-    """Return what numbers persons by their raw ids as they are met; None where one names nobody."""
+    """Return a function that numbers persons by raw id as they appear; None where an id names nobody."""
     known: dict[str | float, int] = {}
 
     def number(value: object) -> int | None:
@@ -244,7 +244,7 @@ def encode_batches(
 
 
 def _coder(rule: Rule, connection: duckdb.DuckDBPyConnection) -> Callable[[Any], NDArray[np.int64]]:
-    """Return what gives the codes of a column of texts, which may be a dictionary; -1 out of domain."""
+    """Return a function for the codes of a column of texts, which may be a dictionary; -1 out of domain."""
     values, code = DUCKDB.named(rule, '"text"', "VARCHAR", 0)
     known: dict[str, int] = {}
 

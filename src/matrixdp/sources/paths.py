@@ -124,7 +124,7 @@ class FileSource(base.OrderedSource):
         return f"FileSource({self._path!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
+        """Return the assumptions of the guarantee about the table."""
         return self._format.assumptions
 
     def columns(self) -> Mapping[str, Kind]:
@@ -319,7 +319,7 @@ class RemoteSource(base.OrderedSource):
         return f"RemoteSource({shown(self._address)!r})"
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
-        """Return what the guarantee assumes of the table."""
+        """Return the assumptions of the guarantee about the table."""
         return self._format.assumptions
 
     def check_columns(self, request: base.Request) -> None:

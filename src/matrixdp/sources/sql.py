@@ -81,7 +81,7 @@ _SPACED_NUMERAL = literal(f"[{meaning.WHITESPACE}]*(?:{meaning.NUMERAL[1:-1]})[{
 
 
 def column_kind(type_name: str) -> Kind:
-    """Return what a column of a DuckDB type holds.
+    """Return the kind of a column of a DuckDB type.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Dialect:
     """What divides integers that are not negative, without a remainder."""
 
     def kind(self, stored: str) -> Kind:
-        """Return what a column of a type holds."""
+        """Return the kind of a column of a type."""
         return column_kind(stored)
 
     def within(self, longest: int, text: str, value: str) -> str:

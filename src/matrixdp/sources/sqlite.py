@@ -32,7 +32,7 @@ _ROWIDS = ("rowid", "_rowid_", "oid")
 
 
 def _known(code: Callable[[object], int | None], most: int | None) -> Callable[[object], int | None]:
-    """Return what gives the codes of raw values of SQLite, whose texts are bytes."""
+    """Decode the texts of SQLite, which are bytes, before a code is looked up."""
 
     def of_raw(raw: object) -> int | None:
         return code(raw.decode(errors="replace") if isinstance(raw, bytes) else raw)

@@ -102,7 +102,7 @@ for _name, (_pattern, _first, _) in _SCALARS.items():
 
 
 def parse_yaml(text: str) -> Document:
-    r"""Return what a YAML text says, by the core schema of YAML 1.2.
+    r"""Parse a YAML text by the core schema of YAML 1.2.
 
     Parameters
     ----------
@@ -441,7 +441,7 @@ def _path(source: str | os.PathLike[str]) -> Path:
 
 
 def read_document(path: Path) -> Document:
-    """Return what a YAML file says."""
+    """Read a YAML file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:

@@ -44,7 +44,7 @@ _KINDS = {name: kind for kind, (names, _) in _KNOWN.items() for name in names.sp
 
 
 def kind_of(node: exp.Expr) -> str | None:
-    """Return what an aggregate is; None for another expression, or an aggregate of another kind."""
+    """Return the kind of an aggregate; None for other expressions and other aggregates."""
     # the parser has no class for VAR
     return _KINDS.get(node.name.lower() if isinstance(node, exp.Anonymous) else node.key)
 
@@ -219,7 +219,7 @@ class Expression:
 
     @property
     def groups(self) -> list[Group]:
-        """What must be measured."""
+        """The query groups that must be measured."""
         return [quantity.group for quantity in self.quantities.values()]
 
     def known_after(self, attribute: Attribute) -> NDArray[np.intp]:

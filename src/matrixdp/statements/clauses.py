@@ -64,7 +64,7 @@ class Item:
 
 
 def table_name(statement: Statement) -> str:
-    """Return what the one table of a statement may be called in it."""
+    """Return the name of a statement's one table."""
     tree = statement.tree
     for name, value in tree.args.items():
         if value and name not in _READ:
@@ -157,7 +157,7 @@ class Groups:
         return [nodes[text] for text in keys], items, sets
 
     def text(self, node: exp.Expr) -> str:
-        """Return what tells one key from others: its SQL, the case of names aside."""
+        """Return the text that identifies a key: its SQL, the case of names aside."""
         plain = unwrapped(node).copy()
         for column in [plain] if isinstance(plain, exp.Column) else plain.find_all(exp.Column):
             column.set("table", None)

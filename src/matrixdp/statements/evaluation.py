@@ -92,7 +92,7 @@ def nothing(statement: Statement, node: exp.Expr) -> MatrixDPError:
 
 
 def key_of(scope: Scope, place: int, node: exp.Expr) -> Key:
-    """Return what is grouped by; an attribute alone stands for its values, whatever they are."""
+    """Return the key of a grouping expression; an attribute alone stands for its values."""
     plain = unwrapped(node)
     attribute, level = scope.named(plain) if isinstance(plain, exp.Column) else (None, None)
     if attribute is not None and level is None:

@@ -199,14 +199,14 @@ def connected(domain: Domain, sets: Sequence[tuple[str, ...]]) -> list[tuple[str
 
 
 def _spread(domain: Domain, names: Names, own: Names, array: NDArray[T]) -> NDArray[T]:
-    """Return what is known of the cells of some attributes for those of more, row-major."""
+    """Broadcast an array over the cells of some attributes to those of more, row-major."""
     sizes = tuple(domain[name].size for name in names)
     shape = tuple(size if name in own else 1 for name, size in zip(names, sizes, strict=True))
     return np.broadcast_to(array.reshape(shape), sizes).ravel()
 
 
 def part_of(domain: Domain, names: Names, conditions: Sequence[Condition], keys: Sequence[Key]) -> Part:
-    """Return what conditions and keys ask of one connected set of attributes."""
+    """Return the part of conditions and keys on one connected set of attributes."""
     holds = np.ones(domain.cells(names), dtype=bool)
     for condition in conditions:
         holds &= _spread(domain, names, condition.names, condition.holds)

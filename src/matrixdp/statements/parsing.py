@@ -39,7 +39,7 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
 
 
 def enclosing(node: exp.Expr) -> exp.Expr | None:
-    """Return what an expression stands in, parentheses aside; None for a whole one."""
+    """Return the parent of an expression, parentheses aside; None for a whole one."""
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
@@ -150,7 +150,7 @@ def column_values(attribute: Attribute) -> pa.Array:
 
 
 def labels(attribute: Attribute) -> pa.Array:
-    """Return what the values are called."""
+    """Return the labels of the values."""
     return pa.array([attribute.label(code) for code in attribute.all_codes], pa.utf8())
 
 
@@ -164,7 +164,7 @@ def level_values(level: Level, size: int) -> pa.Array:
 
 
 def key_values(attribute: Attribute) -> pa.Array:
-    """Return what a result has in the column of an attribute that it is grouped by.
+    """Return the values of a grouping attribute as the result shows them.
 
     Its values; what they are called for bins, and where the domain has names for values or for missing ones.
     """
@@ -227,7 +227,7 @@ def _column(scope: Scope, kind: str, attribute: Attribute, more: str = "") -> ex
 
 
 def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Expr | None) -> exp.Expr | None:
-    """Return what stands for an attribute that is asked for what its values are called, else None."""
+    """Return the labels in place of an attribute where it is compared with texts, else None."""
     plain = _sides(within)
     others = [side for side in plain if side is not column]
     texts = {side.name for side in others if isinstance(side, exp.Literal) and side.is_string}
@@ -242,7 +242,7 @@ def _called(scope: Scope, attribute: Attribute, column: exp.Expr, within: exp.Ex
 
 
 def _sides(node: exp.Expr | None) -> list[exp.Expr]:
-    """Return what is held to be equal or not, parentheses aside; nothing for another expression."""
+    """Return the operands of an equality or inequality, parentheses aside; none for other expressions."""
     sides: list[exp.Expr | None] = []
     if isinstance(node, exp.EQ | exp.NEQ | exp.NullSafeEQ | exp.NullSafeNEQ):
         sides = [node.this, node.expression]
@@ -254,7 +254,7 @@ def _sides(node: exp.Expr | None) -> list[exp.Expr]:
 
 
 def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr | None) -> exp.Expr:
-    """Return what a comparison of bins asks of their codes."""
+    """Translate a comparison of bins into one of their codes."""
     name = bins.name
     between = within if isinstance(within, exp.Between) and not within.args.get("symmetric") else None
     if between is not None and unwrapped(between.this) is column:
@@ -326,7 +326,7 @@ def _number(scope: Scope, other: exp.Expr) -> float:
 
 
 def _apart(scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.Expr) -> str:
-    """Return what to compare an attribute with in the place of a constant that cuts one of its values."""
+    """Say what to compare an attribute with instead of a constant that cuts one of its values."""
     name = attribute.name
     if not isinstance(attribute, Bins):
         shown = attribute.label(0)

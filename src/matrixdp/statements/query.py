@@ -172,7 +172,7 @@ class SqlQuery:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """What must be measured for the counts: nothing for statistics and expressions."""
+        """The query groups that the counts need; none for statistics and expressions."""
         return tuple(one for one in self.asked if isinstance(one, Group))
 
     @property
@@ -242,7 +242,7 @@ class SqlQuery:
         return np.asarray(np.max([np.full(len(self.ranks), -1), *found], axis=0))
 
     def titles(self, name: str | None, *, single: bool) -> list[str]:
-        """Return what is called what, given the name of an entry, and whether that stands for one thing."""
+        """Return the titles, given the name of an entry and whether it stands for one thing."""
         found = []
         for asked, item in zip(self.asked, cycle(self.items), strict=False):
             title = asked.name if isinstance(asked, Group) else asked.text
@@ -257,5 +257,5 @@ class SqlQuery:
 
 
 def shortened(name: str) -> str:
-    """Return what a group is called where nobody named it, cut where it is long."""
+    """Return the name of a group that has none of its own, cut where it is long."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

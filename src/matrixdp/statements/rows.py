@@ -64,7 +64,7 @@ class Choice:
 def chosen(
     clauses: Groups, scope: Scope, keys: Sequence[exp.Expr], aggregates: Sequence[Item]
 ) -> Choice | None:
-    """Return what a statement says of the rows to show; None for nothing.
+    """Return the choice of rows that a statement makes; None if it makes none.
 
     In the statement that is made of it the columns ``gi`` and ``ri`` have the values and the ranks of key i,
     and ``ii`` the estimates of aggregate i.

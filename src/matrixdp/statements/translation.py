@@ -48,7 +48,7 @@ from matrixdp.statistics.statistic import StatisticEntry, statistics
 
 @lru_cache(maxsize=32)
 def translate(statement: Statement, domain: Domain) -> SqlQuery:
-    """Return what a statement asks of a domain, and the shape of its result.
+    """Translate a statement into queries over a domain and the shape of its result.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class _Stratum:
     base: Layout
 
     def name(self, conditions: Conditions, of: str = "") -> str:
-        """Return what a group within further conditions is called."""
+        """Return the name of a group within further conditions."""
         asked = ", ".join(key.text for key in self.keys)
         if of:
             asked = f"{of} by {asked}" if asked else of
@@ -130,7 +130,7 @@ class _Translation:
     clauses: Groups
 
     def query(self) -> SqlQuery:
-        """Return what every grouping set and aggregate asks, and the columns of the result."""
+        """Return the queries of every grouping set and aggregate, and the columns of the result."""
         nodes, items, sets = self.clauses.read()
         clause = self.statement.tree.args.get("where")
         condition = None if clause is None else clause.this
@@ -174,7 +174,7 @@ class _Translation:
         return sql_of(tree)
 
     def _asked(self, node: exp.Expr, stratum: _Stratum) -> tuple[Asked, Layout]:
-        """Return what an expression of aggregates asks, and the layout of its queries."""
+        """Translate an expression of aggregates; return it with the layout of its queries."""
         plain = unwrapped(node)
         one = self._aggregate(plain) if is_aggregate(plain) else None
         if one is not None and one.kind in ("count", "sum", "mean"):
@@ -283,7 +283,6 @@ class _Translation:
         return [found for part in parts for found in conditions_of(self.scope, part)]
 
     def _aggregate(self, node: exp.Expr) -> _Aggregate:
-        """Return what an aggregate is."""
         if isinstance(node, exp.Filter):
             inner = self._aggregate(unwrapped(node.this))
             return replace(inner, conditions=[*inner.conditions, *self._conditions(node.expression.this)])
@@ -394,7 +393,7 @@ class _Translation:
 
 
 def _instead(node: exp.Expr) -> str:
-    """Return what serves in the place of an aggregate that cannot be answered."""
+    """Return advice on what to use instead of an aggregate that cannot be answered."""
     column = unwrapped(node.this) if isinstance(node.this, exp.Expr) else None
     name = column.name if isinstance(column, exp.Column) else "x"
     if isinstance(

@@ -63,12 +63,12 @@ def __getattr__(name: str) -> Callable[..., StatisticEntry]:
 
 
 def _of_one(attribute: object, asked: object) -> object:
-    """Return what is asked of an attribute, or what stands in its place, for the form to reject."""
+    """Anything but a name is passed on, for the form to reject."""
     return {attribute: asked} if isinstance(attribute, str) else attribute
 
 
 def _listed(given: object) -> object:
-    """Return what may be any iterable of names as a list."""
+    """Turn any iterable of names into a list."""
     return given if isinstance(given, str | Mapping) or not isinstance(given, Iterable) else list(given)
 
 

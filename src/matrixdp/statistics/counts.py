@@ -44,7 +44,7 @@ _MOST_CORRELATED = 500
 
 
 def _pairs(inference: Inference, left: Group, right: Group) -> Pairs:
-    """Return what is known of the queries of a group, each beside one of as many others, or beside one."""
+    """Pair the estimates of a group with as many others, or with a single one."""
     paired = right.queries == left.queries
     found = inference.analysis.covariances(left, right, paired=paired)
     return _known(inference, left, right, found if paired else found[:, 0])
@@ -116,7 +116,7 @@ class ShareEntry(OfEntries):
 
 
 def denominator(group: Group, names: tuple[str, ...], repeated: bool = False) -> ProductGroup:
-    """Return what a group asks of some of its attributes; of the others nothing.
+    """Return a group's queries on some of its attributes, with totals of the others.
 
     ``repeated`` to ask it once for each query of the group, else once for each that differs.
     """

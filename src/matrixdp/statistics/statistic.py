@@ -78,7 +78,7 @@ class StatisticEntry(Entry):
     @property
     @abstractmethod
     def text(self) -> str:
-        """What is asked, in words."""
+        """The question in words."""
 
     @property
     def kind(self) -> str:
@@ -87,16 +87,16 @@ class StatisticEntry(Entry):
 
     @property
     def label(self) -> str:
-        """What the statistic is called: by the user, else by what is asked."""
+        """The name of the statistic: the user's, else its question in words."""
         return self.text if self.name is None else self.name
 
     def spoken(self, domain: Domain, say: Words) -> str:
-        """Return what readers call it: by the titles of attributes, in the words of a language."""
+        """Return its title for readers, with the titles of attributes, in a language."""
         return self.label
 
     @property
     def measures(self) -> str:
-        """What the estimates are: records, unless a statistic says otherwise; see `PublishedTable`."""
+        """The unit of the estimates: records, unless a statistic says otherwise; see `PublishedTable`."""
         return "records"
 
     def answer(self, inference: Inference) -> Table:
@@ -183,7 +183,7 @@ def statistics() -> dict[str, type[StatisticEntry]]:
 
 
 def in_words(entry: Entry) -> str:
-    """Return what an entry of counts is called: by the user, else by what it asks.
+    """Return the name of an entry of counts: the user's, else its question in words.
 
     Examples
     --------
@@ -323,7 +323,7 @@ class OfAttribute(StatisticEntry):
         """The attribute."""
 
     def called(self, attribute: str, say: Words) -> str:
-        """Return what is asked of an attribute, in words."""
+        """Return the question about an attribute in words."""
         return say("statistic_of", statistic=say.texts.get(self.kind, self.kind), attribute=attribute)
 
     @property
@@ -342,7 +342,7 @@ class OfAttribute(StatisticEntry):
     def _words(
         self, asked: str, where: Sequence[str], by: Sequence[str] | None = None, say: Words = ENGLISH
     ) -> str:
-        """Return what is asked with the attributes of ``by`` and the conditions."""
+        """Add the attributes of ``by`` and the conditions to a question."""
         if self.by:
             asked = say("by", first=asked, rest=", ".join(self.by if by is None else by))
         conditions = f" {say('and')} ".join(where)
@@ -387,12 +387,12 @@ class OfAttribute(StatisticEntry):
         return self.weighted(made)
 
     def needed(self, strata: Strata) -> list[Predicates | None]:
-        """Return what is needed on the attribute; errors are those of its place."""
+        """Return the predicate sets that the attribute needs; errors are located at its place."""
         with within(self.main_key(), self.attribute):
             return self.needs(strata.attribute, strata.codes)
 
     def _called(self, strata: Strata, needed: Predicates | None) -> str:
-        """Return what a group is called: like a product without a name, or in words where it is none."""
+        """Return the name of a group: that of an unnamed product, or words where it is no product."""
         name = strata.attribute.name
         if isinstance(needed, Labelled):
             return self._words(needed.describe(strata.attribute)[0], strata.said)
@@ -565,7 +565,7 @@ class Strata:
         return self._arranged(inference.analysis.covariances(*pair, paired=True), group)
 
     def _arranged(self, values: Array, group: ProductGroup) -> Array:
-        """Return what is known of the queries of a group in the shape (strata, queries on the attribute)."""
+        """Reshape the values of a group to (strata, queries on the attribute)."""
         tensor = values.reshape(group.counts)
         tensor = np.moveaxis(tensor, group.attributes.index(self.attribute.name), -1)
         return np.asarray(tensor.reshape(-1, tensor.shape[-1]))

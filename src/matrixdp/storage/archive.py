@@ -508,7 +508,7 @@ def digest(path: Path) -> str | None:
 
 
 def entry(path: Path, plain: bool = False) -> dict[str, Any]:
-    """Return what a record says of a file: its size and its SHA-256.
+    """Return the entry of a file in a record: its size and its SHA-256.
 
     With `plain`, of a folder that somebody else may have written, it must be there and be no link.
 
@@ -537,7 +537,7 @@ def _plain(path: Path) -> io.BufferedReader:
 
 
 def plain_content(path: Path, limit: int = _LARGEST_RECORD) -> bytes:
-    """Return what a file of a release holds.
+    """Read a file of a release.
 
     Raises
     ------

@@ -94,7 +94,7 @@ def _write_matrix(matrix: exact.MeasuredMatrix, archive: ArchiveWriter) -> dict[
 
 
 def _form(value: Any, archive: ArchiveWriter) -> object:
-    """Return what a matrix is made of, its arrays in the archive; integers as narrow as they may be."""
+    """Return the record of a matrix; its arrays go into the archive, integers as narrow as possible."""
     if isinstance(value, exact.MeasuredMatrix):
         return _write_matrix(value, archive)
     if isinstance(value, tuple):
@@ -321,7 +321,7 @@ def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
 
 
 def load_strategy(path: str | os.PathLike[str]) -> Selection:
-    """Return what the file of a strategy holds.
+    """Read the file of a strategy.
 
     Its matrices are proved nonsingular anew and its privacy cost is recomputed from them; the certificate is
     what the file says.

@@ -263,7 +263,7 @@ def _check_questions(strategy: Strategy, specification: Specification, expect: i
 def counter(
     stage: str, progress: Callable[[str, float | None], None] | None
 ) -> Callable[[int, int], None] | None:
-    """Return what tells of a stage by how many of all are done."""
+    """Return a callback that reports the progress of a stage as a share."""
     if progress is None:
         return None
     return lambda done, total: progress(stage, done / total if total else None)

@@ -249,7 +249,7 @@ class Series:
 
     @property
     def release(self) -> Release | None:
-        """What was published so far; None before the first publication."""
+        """The release so far; None before the first publication."""
         return load_release(self.folder) if is_release(self.folder) else None
 
     @property

@@ -248,7 +248,7 @@ class Strategy(Displayed):
 
     @property
     def workload(self) -> Workload:
-        """What it was selected for."""
+        """The workload that it was selected for."""
         return self.selection.workload
 
     @property
@@ -322,7 +322,7 @@ class Strategy(Displayed):
         return math.sqrt(self.selection.max_variance / self._cost(budget))
 
     def target_errors(self, targets: Mapping[str, float] | None = None) -> list[TargetError]:
-        """Return what every group has beside its target, at privacy cost 1.
+        """Compare the error of every group with its target, at privacy cost 1.
 
         Parameters
         ----------
@@ -738,7 +738,7 @@ def _check(asked: object, budget: object, domain: Domain | None = None) -> None:
 
 
 def _numbers(matrix: object) -> Any:
-    """Return what holds a matrix as an array may be given: sparse ones written out, fractions as integers."""
+    """Return a user's matrix as an array: sparse ones written out, fractions as integers."""
     if hasattr(matrix, "toarray"):
         entries = math.prod(getattr(matrix, "shape", ()))
         if entries > MAX_EXPLICIT_ENTRIES:
@@ -906,7 +906,7 @@ def explain_choice(
     mechanism: str = "auto",
     **options: object,
 ) -> tuple[Explanation, ...]:
-    """Return what `select` will do with a workload, without selecting: which mechanisms it compares, and why.
+    """Explain what `select` will do with a workload, without selecting: the mechanisms it compares, and why.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def dense_gram(workload: Workload, attributes: Sequence[str] | None = None) -> A
 
 
 def dense_measurement(part: Part, domain: Domain, attributes: Sequence[str] | None = None) -> Array:
-    """Return what a part of a plan measures as rows over the cells of a table, before noise.
+    """Return the queries of a part of a plan as rows over the cells of a table.
 
     Parameters
     ----------

@@ -379,7 +379,7 @@ def _check_codes(open_table: Opener, kinds: Collection[Kind]) -> None:
 
 
 def weights_of(attribute: Attribute, code: int) -> list[int]:
-    """Return what a record with the code of a raw value weighs at each value of its attribute."""
+    """Return the weights of a record with a raw value's code at each value of its attribute."""
     if isinstance(attribute, Amount):
         return [int(own[0]) for own in attribute.weights(np.array([code], dtype=object))]
     return [int(own == code) for own in range(attribute.size)]

@@ -85,12 +85,11 @@ _SUMS = {
 
 
 def _cost_of(kind: PartKind, norm: int) -> Fraction:
-    """Return what all parts of a kind cost."""
     return len(kind.parts) * kind.first.column_power_sum(norm) / kind.scale.exact**norm
 
 
 def _parts(measurement: Measurement) -> Iterator[Block]:
-    """Yield what is said of the matrices and the parts of a measurement."""
+    """Yield the paragraphs about the matrices and parts of a measurement."""
     norm = measurement.plan.noise.norm
     matrices, kinds = parts_summary(measurement)
     costs = [_cost_of(kind, norm) for kind in kinds]
@@ -246,7 +245,7 @@ def _clauses(clauses: Iterable[Mapping[str, Any]]) -> Items:
 
 
 def _origin(attribute: Attribute) -> str:
-    """Return what an attribute is read from, where that is not the column of its name."""
+    """Return the source of an attribute, if it is not the column of the same name."""
     derivation = attribute.codebook.derivation
     if derivation is not None:
         parents = ", ".join((*derivation.of, *(column.column for column in derivation.columns)))

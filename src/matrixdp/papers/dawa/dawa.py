@@ -144,7 +144,7 @@ class Dawa:
         return partition, tree, partition.spread(self.sums(tree, partition.sums(counts), random))
 
     def spent(self, tree: WeightedTree) -> tuple[Spent, ...]:
-        """Return what both stages spend."""
+        """Return the budget of both stages."""
         first = [
             Spent("partition", cost_change(length) + COST_SENSITIVITY, scale.exact)
             for length, scale in self.interval_scales().items()
@@ -153,7 +153,7 @@ class Dawa:
 
 
 def cost_change(length: int) -> Fraction:
-    """Return what one record changes the cost of a bucket by at most, a multiple of 1/4.
+    """Return the most that one record changes the cost of a bucket, a multiple of 1/4.
 
     Examples
     --------

@@ -74,7 +74,7 @@ def bucket_lengths(cells: int) -> list[int]:
 
 
 def deviations(counts: Integers, length: int) -> Integers:
-    """Return what every bucket of one length costs, times that length, exactly.
+    """Return the costs of all buckets of one length, times that length, exactly.
 
     The cost of a bucket I of m cells is dev(I) = sum over j in I of |x_j - mean_I|, and m dev(I) is the
     integer sum of |m x_j - sum_I|. n^2 times the largest count must stay below 2^63.

@@ -52,7 +52,7 @@ class Questions:
 
 
 def questions_of(workload: Workload, name: str) -> Questions:
-    """Return what a workload asks about its one attribute.
+    """Return the queries of a workload about its one attribute.
 
     Examples
     --------

@@ -129,7 +129,7 @@ class Lattice:
         return self._known_pairs[sector]
 
     def _inside(self, places: Places, chosen: Sequence[int]) -> Places:
-        """Return what is left of subsets of one order where only the free attributes chosen are kept."""
+        """Restrict subsets of one order to the chosen free attributes."""
         left_out = self.members[places][:, : len(chosen)][:, [not one for one in chosen]]
         return self._find(self._marks[places] - self._bits[left_out].sum(axis=1, dtype=np.uint64))
 

@@ -28,7 +28,7 @@ Solved = Sequence[tuple[SubWorkload, SubSolution]]
 
 
 def asked_terms(split: Split, pieces: Pieces) -> tuple[Traces, list[ClassTerms]]:
-    """Return what is asked of single attributes and of classes at the weights of the pieces.
+    """Return the queries as traces of single attributes and terms of classes, at the weights of the pieces.
 
     Raises TooLargeError where explicit queries have too many entries.
     """
@@ -211,7 +211,7 @@ class Covariances:
 def measured_terms(
     split: Split, solver: SubSolver, solved: Solved, p: Sequence[Array]
 ) -> tuple[Traces, list[ClassTerms], bool]:
-    """Return what is asked and measured, and whether covariances depend on the distributions p.
+    """Return the traces and terms of queries and measurements, and whether covariances depend on p.
 
     Raises TooLargeError where joint strategies or explicit queries have too many entries.
     """

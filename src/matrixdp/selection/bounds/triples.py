@@ -220,7 +220,7 @@ class Operator:
         return np.asarray(found, dtype=np.float64).reshape(self._shape)
 
     def roots(self, p: Sequence[Array]) -> tuple[Array, list[Array]]:
-        """Return what each orbit of sectors adds to F, and the derivatives of -F by 1 / p of every type."""
+        """Return the share of each orbit of sectors in F, and the derivatives of -F by 1 / p of each type."""
         theta, shares, values = self._evaluated(p)
         roots, rates = np.zeros(len(self.sectors)), np.zeros(self._shape)
         for sector, (firsts, cubes) in enumerate(zip(self._firsts, self._cubes(values), strict=True)):

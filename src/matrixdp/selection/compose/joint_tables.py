@@ -279,7 +279,7 @@ def _problem(
     own: Mapping[Names, list[Group]],
     pulled: Mapping[Names, Array],
 ) -> _Problem | None:
-    """Return what is asked of the tables, or None where the search would be too large."""
+    """Set up the search; None where it would be too large."""
     domain, split = workload.domain, split_workload(workload)
     numbers = {marginal: number for number, sub in enumerate(split.classes) for marginal in sub.marginals}
     classes: dict[int, list[Names]] = defaultdict(list)
@@ -399,7 +399,7 @@ class _Exchangeable:
         return np.asarray(found)
 
     def mapped(self, change: Callable[..., Array], *others: _Exchangeable) -> _Exchangeable:
-        """Return what a product or an inverse makes of this matrix and others."""
+        """Apply a product or an inverse to this matrix and others."""
         out = _Exchangeable(self.roles)
         out.sums = change(self.sums, *(other.sums for other in others))
         parts = zip(self.differences, *(other.differences for other in others), strict=True)

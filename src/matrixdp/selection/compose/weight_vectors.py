@@ -126,7 +126,7 @@ class Objective:
         return total
 
     def solver(self, pieces: Pieces, gap: float) -> SubSolver:
-        """Return what solves the sub-workloads at each step of the search."""
+        """Return the solver of sub-workloads at each step of the search."""
         return SubSolver(
             pieces,
             GAUSSIAN,
@@ -365,7 +365,7 @@ def _effort(evaluations: int, tolerance: float) -> Effort:
 
 
 def _shape(split: Split) -> Hashable:
-    """Return what splits have in common whose queries differ in their weights alone."""
+    """Return a key that is equal for splits whose queries differ only in weights."""
     slots = tuple((slot.type, slot.gram.symmetric is None) for slot in split.slots)
     classes = tuple(
         (sub.types, len(sub.products), len(sub.rows), len(sub.marginals)) for sub in split.classes

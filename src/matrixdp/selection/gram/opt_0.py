@@ -313,7 +313,7 @@ def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
 def _families(
     gram: Array, design: Factor | None, seed: int, restarts: int | None, fast: bool, p: int | None
 ) -> list[list[Array]]:
-    """Return what a search starts from: trees and random rows, and what looks at the workload.
+    """Return the starts of a search: trees, random rows, and rows made for the workload.
 
     The total alone; the Gaussian optimum, its rows split into their positive and negative parts; and as many
     random rows as the workload has dimensions, where these are few.

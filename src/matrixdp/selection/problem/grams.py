@@ -183,7 +183,7 @@ class QueryGram(Gram):
 
     @cached_property
     def alike(self) -> Places | None:
-        """What the predicates say of their values."""
+        """The groups that the predicates declare."""
         return alike_in_all(self.asked, self.size)
 
     def over_groups(self, groups: Places) -> tuple[Array, Array]:
@@ -403,7 +403,7 @@ class SumGram(Gram):
 
     @cached_property
     def alike(self) -> Places | None:
-        """What trades places in all of them."""
+        """The groups whose values may trade places in all of them."""
         return groups_of_all([gram.alike for _, gram in self.parts])
 
     def over_groups(self, groups: Places) -> tuple[Array, Array]:

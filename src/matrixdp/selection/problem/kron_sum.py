@@ -269,7 +269,7 @@ class KronSum:
         return sum(weight for weight, _ in self.terms)
 
     def on(self, names: Sequence[str]) -> KronSum:
-        """Return what is asked of some attributes, with all explicit queries."""
+        """Return the sum restricted to some attributes, with all explicit queries."""
         axes = [self.attributes.index(name) for name in names]
         merged: dict[tuple[Hashable, ...], float] = {}
         for weight, keys in self.products:
@@ -281,7 +281,7 @@ class KronSum:
         return KronSum(tuple(names), sizes, [self.sets[axis] for axis in axes], terms, rows)
 
     def dense(self, names: Sequence[str]) -> Array:
-        """Return what is asked of some attributes as one matrix over their cells.
+        """Return the Gram matrix on some attributes over their cells.
 
         Examples
         --------
@@ -319,7 +319,7 @@ class KronSum:
 
     @property
     def unknown(self) -> list[Inverse]:
-        """What stands for strategies of which nothing is known."""
+        """Placeholders for strategies about which nothing is known."""
         return [1.0 / size for size in self.sizes]
 
     def proportional(self) -> bool:

@@ -202,7 +202,7 @@ class ResidualTraces:
         return np.asarray(np.maximum(total, 0.0)[self.classes])
 
     def _quadratics(self, number: int, states: Mapping[int, AxisState]) -> Array:
-        """Return what explicit queries weigh in each residual, in the order of `itertools.product`."""
+        """Return the weight of explicit queries in each residual, in the order of `itertools.product`."""
         rows = self.rows[number]
         known = [states[type_] for type_ in rows.types]
         source = rows.content.source
@@ -300,7 +300,7 @@ def _ratio(values: Array, factors: Array) -> Array:
 
 
 def _weighted_quadratics(group: ProductGroup) -> Array:
-    """Return what weighted products weigh in each residual of identities, without writing them out."""
+    """Return the weight of weighted products in each residual of identities, without writing them out."""
     assert group.query_weights is not None
     tensor = group.query_weights.reshape(group.counts)
     for axis, (predicates, size) in enumerate(zip(group.predicates, group.sizes, strict=True)):
@@ -355,7 +355,7 @@ class MarginalSpectrum:
 
 
 def marginal_spectrum(workload: Workload) -> MarginalSpectrum:
-    """Return what a workload asks of the residuals of marginals: its traces for identities.
+    """Return the traces of a workload in the residuals of marginals, for identities.
 
     References
     ----------

@@ -306,7 +306,7 @@ def _spread_products(
     numbers: Mapping[Hashable, int],
     always: int | None,
 ) -> tuple[_Found, _Found]:
-    """Return what every marginal gets of the products, and the terms without a piece on it of their own."""
+    """Return the terms of the products on every marginal, and those without a piece of their own there."""
 
     @lru_cache(None)
     def subsets(own: tuple[int, ...]) -> list[tuple[Callable[[Any], Any], _Term, bool]]:
@@ -388,7 +388,7 @@ class Recent(Generic[T]):
         self._found: dict[Hashable, T] = {}
 
     def of(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what is known under a key, or make it."""
+        """Return the result for a key, made if it is not there."""
         found = self._found.pop(key) if key in self._found else make()
         if len(self._found) >= self._most:
             del self._found[next(iter(self._found))]

@@ -308,7 +308,7 @@ class _Search:
         return _Found(loss, problem, shares, strategies).without_unmeasured()
 
     def alternated(self, known: _Found) -> _Found:
-        """Return what strategies and shares lead to, each improved in turn with the others fixed."""
+        """Improve strategies and shares in turn, each with the others fixed."""
         free = [role for role, own in known.strategies.items() if len(own.covariance) <= _MAX_SEARCHED]
         for sweep in range(self.effort.sweeps if free else 0):
             before = known.loss

@@ -173,7 +173,7 @@ class _Products:
         return math.inf if found is None else found.loss
 
     def terms(self, members: Members) -> KronSum:
-        """Return what some groups ask."""
+        """Return the queries of some groups as a sum of Kronecker products."""
         return KronSum.of(self.workload.domain, [self.workload.groups[place] for place in members])
 
     def _strategy(self, members: Members, worth: float, effort: str) -> _Strategy | None:
