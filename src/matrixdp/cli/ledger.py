@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation
 from pathlib import Path
@@ -26,8 +27,8 @@ ledger = typer.Typer(
 )
 
 _Ledger = Annotated[Path, Argument(metavar="LEDGER", help="The file of the ledger.")]
-_EXPECTED = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
-#: The options that parts of a total are given by; all others are in that of the total.
+BUDGETS = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
+#: The options that parts of a total are given by; all others are in its own.
 _OPTIONS: dict[Place, Place] = {
     ("budget", "neighbours"): ("--neighbours",),
     ("budget", "unit", "records"): ("--unit-records",),
@@ -35,16 +36,34 @@ _OPTIONS: dict[Place, Place] = {
 }
 
 
-def _total(text: str) -> dict[str, Any]:
-    """Return the parameters of a total, read to the last digit.
+@contextmanager
+def _told_by(option: str) -> Iterator[None]:
+    """Let errors of a budget name the options that give it."""
+    try:
+        yield
+    except PrivacyError as error:
+        problem = error.problem
+        if problem is not None:
+            problem = replace(problem, path=_OPTIONS.get(problem.path, (option, *problem.path[1:])))
+        raise SpecificationError(problem or str(error), error.code) from None
+
+
+def budget_in(text: str, option: str) -> mdp.Budget:
+    """Return the budget that an option gives, for one record a person."""
+    with _told_by(option):
+        return mdp.Budget(**_parameters(text, option))
+
+
+def _parameters(text: str, option: str) -> dict[str, Any]:
+    """Return the parameters of a budget that an option gives, read to the last digit.
 
     Examples
     --------
-    >>> _total("epsilon=0.1,delta=1e-6")
+    >>> _parameters("epsilon=0.1,delta=1e-6", "--total")
     {'epsilon': Decimal('0.1'), 'delta': Decimal('0.000001')}
     """
     given: dict[str, Any] = {}
-    unreadable = wrong("--total", repr(text), _EXPECTED)
+    unreadable = wrong(option, repr(text), BUDGETS)
     for pair in text.split(","):
         name, sign, value = (part.strip() for part in pair.partition("="))
         if name not in ("rho", "mu", "epsilon", "delta") or not sign or name in given:
@@ -54,7 +73,7 @@ def _total(text: str) -> dict[str, Any]:
         except InvalidOperation:
             raise unreadable from None
         if len(value) > 100 or abs(given[name].adjusted()) > 1000:
-            place = ("--total", name)
+            place = (option, name)
             raise SpecificationError.at(place, "a number out of range", "fewer digits", code="out-of-range")
     return given
 
@@ -64,9 +83,7 @@ def _total(text: str) -> dict[str, Any]:
 def init(
     path: _Ledger,
     dataset: Annotated[str, Option(metavar="NAME", help="Name of the dataset.")],
-    total: Annotated[
-        str, Option(metavar="BUDGET", help=f"What all releases together may spend: {_EXPECTED}.")
-    ],
+    total: Annotated[str, Option(metavar="BUDGET", help=f"What all releases together may spend: {BUDGETS}.")],
     neighbours: Annotated[str, Option(help="add_remove or replace, as in every release.")] = "add_remove",
     unit_records: Annotated[int, Option(metavar="K", help="The most records of one person.")] = 1,
     unit_id: Annotated[
@@ -78,16 +95,9 @@ def init(
     Its total is what all releases that are debited to it may spend together, between the same neighbours and
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.
     """
-    given = _total(total)
-    try:
-        unit = mdp.Unit(records=unit_records, id=unit_id)
+    with _told_by("--total"):
+        given, unit = _parameters(total, "--total"), mdp.Unit(records=unit_records, id=unit_id)
         budget = mdp.Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
-    except PrivacyError as error:
-        problem = error.problem
-        if problem is not None:
-            path_given = _OPTIONS.get(problem.path, ("--total", *problem.path[1:]))
-            problem = replace(problem, path=path_given)
-        raise SpecificationError(problem or str(error), error.code) from None
     made = mdp.Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget.words}; nothing is spent yet.")
 

@@ -212,7 +212,8 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
         say("Reliable rows have a standard error of at most a third of their estimate (letters A to C).")
     say(release.statement.text)
     if release.size.total is not None:
-        typer.echo(f"Records in the domain: {release.size.total}.")
+        where = " to ".join(dict.fromkeys(release.size.periods)) or "the domain"
+        typer.echo(f"Records in {where}: {release.size.total}.")
     warn(release.warnings)
 
 

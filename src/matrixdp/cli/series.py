@@ -1,11 +1,11 @@
-"""The commands ``series start``, ``series publish`` and ``series show``."""
+"""The commands ``series start``, ``series count``, ``series publish`` and ``series show``."""
 
 from __future__ import annotations
 
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -14,11 +14,16 @@ import matrixdp as mdp
 from matrixdp.cli import options
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_release, say
-from matrixdp.cli.release import PassphraseFile, passphrase
+from matrixdp.cli.ledger import BUDGETS, budget_in
+from matrixdp.cli.release import UNEXPECTED, PassphraseFile, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
 from matrixdp.display import counted
 from matrixdp.language.periods import queries_known
 from matrixdp.privacy.budget import weak_privacy
+
+if TYPE_CHECKING:
+    from matrixdp.releases import SizeCheck
+    from matrixdp.strategy.series import Rehearsal
 
 series = typer.Typer(
     name="series",
@@ -31,6 +36,24 @@ _Folder = Annotated[Path, Argument(metavar="DIR", help="The folder of the series
 _Ledger = Annotated[
     Path | None,
     Option(metavar="LEDGER", help="The ledger; the series debits it once, when it starts."),
+]
+_Data = Annotated[
+    str, Option(help="All records so far: a path, or an address such as postgresql://host/base.")
+]
+_Through = Annotated[str, Option(metavar="PERIOD", help="The last period that is over, such as 2026-03.")]
+_Expect = Annotated[
+    int | None,
+    Option(
+        min=1,
+        max=2**53 - 1,
+        metavar="N",
+        help="The number of records that the table should have in the periods that are not yet measured, a "
+        "public figure: the exit status is 3 if the noisy one differs from it by more than noise.",
+    ),
+]
+_Seed = Annotated[
+    int | None,
+    Option(min=0, metavar="N", help="The seed, where the series began with --seeds-not-private."),
 ]
 
 
@@ -82,37 +105,50 @@ def start(
 @guarded
 def publish(
     folder: _Folder,
-    data: Annotated[
-        str, Option(help="All records so far: a path, or an address such as postgresql://host/base.")
-    ],
-    through: Annotated[str, Option(metavar="PERIOD", help="The last period that is over, such as 2026-03.")],
+    data: _Data,
+    through: _Through,
     table: options.DatabaseTable = None,
     ledger: _Ledger = None,
+    expect: _Expect = None,
+    check: Annotated[
+        bool,
+        Option(
+            "--check",
+            help="Rehearse: check the columns of the table, the ledger, the folder and the period. No record "
+            "is counted, nothing is spent or written.",
+        ),
+    ] = False,
     sign: Annotated[
         Path | None, Option(metavar="KEY", help="Sign with a private key that `matrixdp keys` made.")
     ] = None,
     passphrase_file: PassphraseFile = None,
-    seed_not_private: Annotated[
-        int | None,
-        Option(min=0, metavar="N", help="The seed, where the series began with --seeds-not-private."),
-    ] = None,
+    seed_not_private: _Seed = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the periods that are over and not yet measured, and publish what is known by them.
 
-    Nothing more is spent. DIR then holds all answers so far, as a release has them, with the period in which
-    each was published; new.csv holds those that are new. Publishing a period again changes nothing. A
-    publication that was stopped is completed, or made again, by publishing again.
+    Nothing more is spent. What is measured is final: --check rehearses, and `matrixdp series count` counts
+    records first. DIR then holds all answers so far, as a release has them, with the period in which each was
+    published; new.csv holds those that are new. Publishing a period again changes nothing. A publication that
+    was stopped is completed, or made again, by publishing again.
     """
     key = None if sign is None else mdp.SigningKey.load(sign, passphrase(passphrase_file))
     found = mdp.Series.open(folder)
     before = found.published
+    if check:
+        rehearsal = found.check(data, through, table_name=table, ledger=ledger)
+        if as_json:
+            typer.echo(json.dumps(rehearsal._asdict(), ensure_ascii=False))
+        else:
+            _print_rehearsal(rehearsal, through)
+        return
     with Reporter(elapsed=False) as reporter:
         release = found.publish(
             data,
             through,
             table_name=table,
             ledger=ledger,
+            expect=expect,
             key=key,
             seed_not_private=seed_not_private,
             progress=reporter.stage,
@@ -125,20 +161,82 @@ def publish(
     options.warn(release.size.warnings)
     if as_json:
         print_release(release, folder, published=list(found.published), new=new)
-        return
-    if not release.private:
+    elif not release.private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
     if found.published == before:
-        say(f"{through} was published before; nothing was measured.")
+        if not as_json:
+            say(f"{through} was published before; nothing was measured.")
         return
-    named = shlex.quote(str(folder))
-    print_facts(
-        {
-            "published": f"through {found.published[-1]}",
-            "answers": f"{answers:,}, of which {new:,} are new: {folder / 'new.csv'}",
-            "more": f"matrixdp show {named}; matrixdp report {named}",
-        }
+    if not as_json:
+        named = shlex.quote(str(folder))
+        print_facts(
+            {
+                "published": f"through {found.published[-1]}",
+                **({} if release.size.total is None else {"records": _records(release.size)}),
+                "answers": f"{answers:,}, of which {new:,} are new: {folder / 'new.csv'}",
+                "more": f"matrixdp show {named}; matrixdp report {named}",
+            }
+        )
+    if release.size.agrees is False:
+        raise typer.Exit(UNEXPECTED)
+
+
+def _records(size: SizeCheck) -> str:
+    """Say how many records were counted in which periods, with noise."""
+    return f"{size.total} in {' to '.join(dict.fromkeys(size.periods))} (with noise)"
+
+
+def _print_rehearsal(found: Rehearsal, through: str) -> None:
+    if not found.periods:
+        say(f"{through} was published before: publishing it again measures nothing.")
+        return
+    if found.resumes:
+        say("A publication that was stopped would be completed, or made again, first.")
+    periods = " to ".join(dict.fromkeys((found.periods[0], found.periods[-1])))
+    say(f"All that can be checked without a record is well; {periods} can be measured.")
+    print_facts({"would be new": f"{counted(found.figures, 'figure')}"})
+    say("Nothing was spent or written. `matrixdp series count` looks at the records, too.")
+
+
+@series.command()
+@guarded
+def count(
+    folder: _Folder,
+    data: _Data,
+    through: _Through,
+    budget: Annotated[
+        str, Option(metavar="BUDGET", help=f"What the count spends, beside the series: {BUDGETS}.")
+    ],
+    table: options.DatabaseTable = None,
+    ledger: Annotated[
+        Path | None, Option(metavar="LEDGER", help="The ledger of the series, which is debited once more.")
+    ] = None,
+    expect: _Expect = None,
+    seed_not_private: _Seed = None,
+) -> None:
+    """Count the records that a publication would measure, with noise, before it does.
+
+    What a publication measures is final, so that a table which is empty, or of which dates are misread, costs
+    its periods. This counts the records of these periods, and those of the whole table that are out of
+    domain, with a small budget of its own. Nothing else is measured.
+    """
+    found = mdp.Series.open(folder)
+    size = found.count(
+        data,
+        through,
+        budget_in(budget, "--budget"),
+        expect=expect,
+        table_name=table,
+        ledger=ledger,
+        seed_not_private=seed_not_private,
     )
+    if seed_not_private is not None:
+        typer.secho(f"{NOT_PRIVATE}\n", bold=True)
+    options.warn(size.warnings)
+    outside = f"{size.out_of_domain} in the whole table (with noise)"
+    print_facts({"records": _records(size), "out of domain": outside})
+    if size.agrees is False:
+        raise typer.Exit(UNEXPECTED)
 
 
 @series.command()

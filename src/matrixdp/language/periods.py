@@ -123,9 +123,13 @@ def schedule_in_words(periods: Iterable[int], attribute: Attribute) -> str:
     return f"{len(found)} times: {ends}" if len(found) > 1 else f"when {attribute.label(found[0])} is over"
 
 
-def group_through(group: Group, attribute: str, periods: int, size: int) -> list[Group]:
-    """Return the queries of a group that are known by a period, as a group of the same name, or none."""
-    kept = known_after(group, attribute, size) < periods
+def group_through(group: Group, attribute: str, periods: int, size: int, after: int = -1) -> list[Group]:
+    """Return the queries of a group that are known when so many periods are over, as a group of its name.
+
+    None where there are none; with `after` those that were not known after so many periods.
+    """
+    known = known_after(group, attribute, size)
+    kept = (known >= after) & (known < periods)
     if kept.all():
         return [group]
     if not kept.any():

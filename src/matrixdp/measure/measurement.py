@@ -560,6 +560,14 @@ class Measurement:
         periods = self.periods
         return periods is None or periods.through == self.plan.domain[periods.attribute].size
 
+    @property
+    def newest(self) -> tuple[str, range] | None:
+        """Of a series its attribute, and the codes of the periods that were measured last; else None."""
+        if self.periods is None or not self.periods.published:
+            return None
+        before = (0, *self.periods.published)[-2]
+        return self.periods.attribute, range(before, self.periods.through)
+
     @cached_property
     def as_if_ended(self) -> Measurement:
         """The same of a series as if all periods were over: what is known by now is right, and nothing else.

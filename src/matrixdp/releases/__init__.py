@@ -1,6 +1,7 @@
 """Releases: answers with their standard errors, new queries, and the files that hold them."""
 
 from matrixdp.releases.record import SizeCheck as SizeCheck
+from matrixdp.releases.record import records_in as records_in
 from matrixdp.releases.record import total_of as total_of
 from matrixdp.releases.release import Release as Release
 from matrixdp.releases.release import load_release as load_release

@@ -21,11 +21,12 @@ from matrixdp.answers.table import (
 from matrixdp.domain import Domain
 from matrixdp.errors import StorageError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.language import marginals
+from matrixdp.language import marginals, product
+from matrixdp.language.periods import group_through
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale, Periods
 from matrixdp.plan import Analysis, Part
-from matrixdp.queries import Group
+from matrixdp.queries import Entry, Group
 from matrixdp.queries.groups import subtracts
 from matrixdp.storage.archive import read_strictly
 
@@ -127,7 +128,8 @@ def _kind(matrix: MeasuredMatrix) -> str:
     return {"identity": "identity", "centered": "centered identity"}.get(matrix.kind, "integer")
 
 
-# What a release says of the table as a whole: whether it looks as if the domain did not fit.
+# What a release says of the table as a whole: whether it looks as if the domain did not fit. Of a series it
+# is about the records of the periods that were measured last.
 #
 # All of it is computed from the noisy measurement and public figures, so it costs nothing and tells nothing
 # more than the answers do.
@@ -149,7 +151,8 @@ class SizeCheck:
     Attributes
     ----------
     total : Estimated or None
-        The estimate of the number of records; None where the measurement does not determine it.
+        The estimate of the number of records, of a series in the periods that were measured last; None where
+        the measurement does not determine it.
     expect : int or None
         The number that was expected: a public figure.
     far : float
@@ -161,6 +164,10 @@ class SizeCheck:
         Whether records out of domain were counted, or, in a series, cannot be.
     contrasts : frozenset of str
         Groups whose queries add and subtract: nothing but noise is no sign of a mistake there.
+    periods : tuple of str
+        Of a series, the first and the last period that were measured last.
+    out_of_domain : Estimated or None
+        Where they were counted beside it, how many records of the table are out of domain.
 
     Examples
     --------
@@ -175,6 +182,14 @@ class SizeCheck:
     groups_within_noise: tuple[str, ...]
     counted: bool = False
     contrasts: frozenset[str] = frozenset()
+    periods: tuple[str, ...] = ()
+    out_of_domain: Estimated | None = None
+
+    @property
+    def subject(self) -> str:
+        """What the total is of, in words."""
+        named = " to ".join(dict.fromkeys(self.periods))
+        return f"what is new, {named}," if named else "the whole table"
 
     @property
     def agrees(self) -> bool | None:
@@ -196,12 +211,12 @@ class SizeCheck:
             off = Estimated(abs(total.estimate - expect), total.stddev, 0.0, total.upper - total.lower)
             which = "too few" if total.estimate < expect else "too many"
             yield (
-                f"the whole table is estimated at {total} records, and {expect:,} were expected: about "
+                f"{self.subject} is estimated at {total} records, and {expect:,} were expected: about "
                 f"{str(off).split(' ')[0]} {which}; {advice}"
             )
         elif total is not None and total.estimate < self.far * total.stddev:
             yield (
-                f"the whole table is estimated at {total} records, which cannot be told from none: "
+                f"{self.subject} is estimated at {total} records, which cannot be told from none: "
                 f"{advice}, and a larger budget or fewer queries make the noise smaller"
             )
         elif total is None and expect is not None:
@@ -213,7 +228,8 @@ class SizeCheck:
 
     def as_dict(self) -> dict[str, object]:
         """Return it as JSON has it."""
-        return {
+        of = {"periods": list(self.periods)} if self.periods else {}
+        return of | {
             "total": None if self.total is None else self.total.as_dict(),
             "expect": self.expect,
             "agrees": self.agrees,
@@ -221,9 +237,26 @@ class SizeCheck:
         }
 
 
-def total_of(analysis: Analysis, domain: Domain) -> Group | None:
-    """Return the query for the number of records; None where what is measured does not determine it."""
-    (group,) = marginals(0).expand(domain)
+def records_in(domain: Domain, attribute: str, codes: range) -> Entry:
+    """Return what asks for the number of records in some periods of a series, one after the other.
+
+    Examples
+    --------
+    >>> domain = Domain({"month": {"from": "2025-01-01", "to": "2025-04-30", "by": "month"}})
+    >>> [group] = records_in(domain, "month", range(1, 3)).expand(domain)
+    >>> group.rows()
+    array([[0., 1., 1., 0.]])
+    """
+    first, last = (domain[attribute].value(code) for code in (codes[0], codes[-1]))
+    return product({attribute: {"ranges": [[first, last]]}})
+
+
+def total_of(analysis: Analysis, domain: Domain, periods: tuple[str, range] | None = None) -> Group | None:
+    """Return the query for the number of records, in all or in some periods of a series.
+
+    None where what is measured does not determine it.
+    """
+    (group,) = (marginals(0) if periods is None else records_in(domain, *periods)).expand(domain)
     try:
         analysis.check_support(group)
     except UnsupportedQueryError:
@@ -247,9 +280,18 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
 def check_size(
     measurement: Measurement, groups: Sequence[Group], confidence: float, expect: int | None
 ) -> SizeCheck:
-    """Compare what was released with what was expected; the interval of the total has a confidence."""
+    """Compare what was released with what was expected; the interval of the total has a confidence.
+
+    Of a series, of the periods that were measured last, and of the answers that came with them.
+    """
     total: Estimated | None = None
-    query = total_of(measurement.analysis, measurement.plan.domain)
+    domain, last, named = measurement.plan.domain, measurement.newest, tuple[str, ...]()
+    if last is not None:
+        name, codes = last
+        named = domain[name].label(codes[0]), domain[name].label(codes[-1])
+        size, through = domain[name].size, codes[-1] + 1
+        groups = [own for group in groups for own in group_through(group, name, through, size, codes[0])]
+    query = total_of(measurement.analysis, domain, last)
     if query is not None:
         deviation = float(np.sqrt(measurement.analysis.variances(query))[0])
         value = float(measurement.estimates.answers(query)[0])
@@ -261,7 +303,7 @@ def check_size(
     quiet = tuple(groups_within_noise(measurement, groups))
     contrasts = frozenset(group.name for group in groups if subtracts(group))
     told = measurement.out_of_domain_counts is not None or measurement.periods is not None
-    return SizeCheck(total, expect, far, quiet, told, contrasts)
+    return SizeCheck(total, expect, far, quiet, told, contrasts, named)
 
 
 # The files of a release.

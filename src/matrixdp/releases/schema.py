@@ -400,8 +400,17 @@ class OutOfDomainCounts(Model):
 
 
 class Size(Model):
-    """What the release itself says of the table as a whole: whether it looks as if the domain did not fit."""
+    """What the release itself says of the table as a whole: whether it looks as if the domain did not fit.
 
+    Of a series, of the records of the periods that were measured last.
+    """
+
+    periods: list[str] = Field(
+        LEFT_OUT,
+        description="Of a series, the first and the last period that were measured last.",
+        min_length=2,
+        max_length=2,
+    )
     total: Estimate | None = Field(
         description="The number of records in the domain; null where it does not follow from the measurement."
     )
@@ -420,6 +429,9 @@ class Files(Model):
     answers: File = Field(LEFT_OUT, alias="answers.parquet")
     measurement: File = Field(alias="measurement.mdp")
     statistics: File = Field(LEFT_OUT, alias="statistics.parquet")
+    new_answers: File = Field(LEFT_OUT, alias="new.csv")
+    series: File = Field(LEFT_OUT, alias="series.mdp")
+    series_record: File = Field(LEFT_OUT, alias="series.json")
 
 
 _SEEDED = {

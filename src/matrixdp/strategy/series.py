@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import pyarrow as pa
 
 from matrixdp.answers.inference import check_confidence
 from matrixdp.answers.result_table import ResultTable
-from matrixdp.answers.schedule import tables_to_come
+from matrixdp.answers.schedule import figures_known, tables_to_come
+from matrixdp.answers.table import FIGURES, Estimated
 from matrixdp.domain import Attribute
-from matrixdp.errors import SpecificationError, StorageError, withholding, within
+from matrixdp.errors import PrivacyError, SpecificationError, StorageError, withholding, within
 from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Ledger
 from matrixdp.locks import Lock, whole_path
@@ -25,8 +27,16 @@ from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import MAX_ANSWERS
-from matrixdp.releases import Release, SigningKey, load_release, sign_release
+from matrixdp.releases import (
+    Release,
+    SigningKey,
+    SizeCheck,
+    load_release,
+    records_in,
+    sign_release,
+)
 from matrixdp.releases.record import MEASUREMENT, RUNNING, SERIES, SERIES_RECORD, SIGNATURE
+from matrixdp.releases.release import check_expect
 from matrixdp.releases.schema import Request, checked_origin
 from matrixdp.releases.transaction import (
     adopt,
@@ -44,17 +54,35 @@ from matrixdp.releases.transaction import (
 )
 from matrixdp.selection.registry import silent
 from matrixdp.selection.series import select_series
-from matrixdp.sources import open_source
+from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
 from matrixdp.storage.archive import digest
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.strategy.pipeline import counter
-from matrixdp.strategy.strategy import Strategy, possible_noises
+from matrixdp.strategy.strategy import Strategy, possible_noises, select
 from matrixdp.texts import Publication
 
 Progress = Callable[[str, float | None], None]
 _FORMAT = "matrixdp series"
 _VERSION = 1
+
+
+class Rehearsal(NamedTuple):
+    """What a publication would do.
+
+    Attributes
+    ----------
+    periods : tuple of str
+        The periods that it would measure; none where they were published before.
+    figures : int
+        How many rows of tables it would add.
+    resumes : bool
+        Whether an earlier publication was stopped, which it would first complete or make again.
+    """
+
+    periods: tuple[str, ...]
+    figures: int
+    resumes: bool
 
 
 @final
@@ -267,12 +295,14 @@ class Series:
         *,
         table_name: str | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
+        expect: int | None = None,
         key: SigningKey | None = None,
         seed_not_private: int | None = None,
         progress: Progress | None = None,
     ) -> Release:
         """Measure the periods that are over and not yet measured, and publish what is known by them.
 
+        What is measured is final: `check` and `count` tell beforehand whether the table is the right one.
         Nothing is spent. Periods that were published before are not measured again: publishing them a second
         time returns what is there, and reads no table. A publication that was stopped is completed if its
         measurement is whole, and made again otherwise.
@@ -287,6 +317,9 @@ class Series:
             The table in a database that `table` names.
         ledger : Ledger or path, optional
             The ledger that was debited when the series began; it must be named where there was one.
+        expect : int, optional
+            How many records the table should have in the periods that are measured now: a public figure. The
+            release says under `size` whether the noisy number is near it.
         key : SigningKey, optional
             Signs the release, including one that a stopped publication left unsigned.
         seed_not_private : int, optional
@@ -297,7 +330,8 @@ class Series:
         Returns
         -------
         Release
-            Everything published so far. Its `warnings` say, for example, that a table seems to be empty.
+            Everything published so far. Its `warnings` say, for example, that the periods that were measured
+            now seem to be empty.
 
         Raises
         ------
@@ -313,6 +347,7 @@ class Series:
         SourceError
             If the table cannot be read.
         """
+        check_expect(expect)
         number = self._number(through)
         book = self._ledger(ledger)
         self._settle(book)
@@ -328,9 +363,8 @@ class Series:
                 sign_release(self.folder, key)
             return known
         workload = self._known(number)
-        source = open_source(table, table_name=table_name, quoted_newlines=self.quoted_newlines)
+        source = self._source(table, table_name, earlier)
         budget = earlier.authorization.budget
-        source.check(self.workload.domain, earlier.out_of_domain, budget.unit)
         with transaction(self.folder, force=True) as run:
             if digest(last_measured(self.folder)) != begun_from:
                 told = "another publication was made meanwhile; nothing was measured"
@@ -348,7 +382,7 @@ class Series:
             )
             asked = self.request
             release = Release(
-                measured, workload, asked.confidence, asked.origin,
+                measured, workload, asked.confidence, asked.origin, expect,
                 publication=Publication.read(asked.publication),
             )  # fmt: skip
             writing = counter("writing answers", progress)
@@ -358,6 +392,187 @@ class Series:
         if book is not None and measured.whole:
             book.advance(self._entry, "released", str(digest(self.folder / MEASUREMENT)))
         return release
+
+    def check(
+        self,
+        table: object,
+        through: object,
+        *,
+        table_name: str | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+    ) -> Rehearsal:
+        """Rehearse a publication: check all that needs no record. Nothing is spent or written.
+
+        Of the table the names of the columns are checked, and their types where a file or a database declares
+        them; of the series that there is something to publish, that its folder is the one that the ledger
+        knows, that nobody publishes from it now, and that it can be written to.
+
+        Parameters
+        ----------
+        table, through, table_name, ledger
+            As in `publish`.
+
+        Returns
+        -------
+        Rehearsal
+            What the publication would measure and publish.
+
+        Raises
+        ------
+        DomainError, SpecificationError, StorageError, SourceError
+            As `publish` would.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> specification = {
+        ...     "domain": {"month": {"from": "2025-01-01", "to": "2025-12-31", "by": "month"}},
+        ...     "workload": [{"marginals": [["month"]]}],
+        ...     "series": "month",
+        ...     "privacy": {"rho": 0.5},
+        ... }
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     series = mdp.Series.start(specification, f"{parent}/series")
+        ...     print(series.check({"month": []}, "2025-02"))
+        Rehearsal(periods=('2025-01', '2025-02'), figures=2, resumes=False)
+        """
+        number, book = self._number(through), self._ledger(ledger)
+        last = last_measured(self.folder)
+        earlier = load_measurement(last)[0]
+        assert earlier.periods is not None
+        stopped = unfinished(self.folder)
+        for folder in stopped:
+            if Lock.is_held(folder / RUNNING):
+                told = "another publication still runs; nothing was changed"
+                raise StorageError(f"{folder}: {told}", "already-spent")
+        if book is not None and not stopped:  # what is unfinished may have claimed the period
+            self._check_ledger(book, digest(last))
+        over = earlier.periods.through
+        periods = tuple(self.attribute.label(code) for code in range(over, number))
+        known = [figures_known(self.workload, self.attribute, known) for known in (over, max(over, number))]
+        if periods:
+            self._known(number)
+        self._source(table, table_name, earlier)
+        for place in (self.folder, self.folder.parent):
+            if not os.access(place, os.W_OK | os.X_OK):
+                raise StorageError(f"{place}: cannot be written to", "no-place")
+        return Rehearsal(periods, known[1] - known[0], bool(stopped))
+
+    @withholding
+    def count(
+        self,
+        table: object,
+        through: object,
+        budget: Budget,
+        *,
+        expect: int | None = None,
+        table_name: str | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        seed_not_private: int | None = None,
+    ) -> SizeCheck:
+        """Count the records of the periods that a publication would measure, with noise, before it does.
+
+        This is a measurement of its own, with a small budget of its own, which a ledger is debited: what it
+        tells adds to what the series tells of the same people. Counted are the records in these periods, and
+        those of the whole table that are out of domain.
+
+        Parameters
+        ----------
+        table, through, table_name
+            As in `publish`.
+        budget : Budget
+            What is spent, for the unit of the series, whatever unit it names.
+        expect : int, optional
+            How many records the table should have in these periods, a public figure.
+        ledger : Ledger or path, optional
+            Is debited: that of the series, where there was one, else any of the same people.
+        seed_not_private : int, optional
+            Where the series began without privacy: the seed of this count.
+
+        Returns
+        -------
+        SizeCheck
+            The numbers with their errors. `agrees` says whether there are as many as expected, up to noise,
+            and `warnings` what looks wrong.
+
+        Raises
+        ------
+        SpecificationError
+            If these periods were published before, or no ledger is named.
+        PrivacyError
+            If the ledger has less left, or the series began with seeds and there is none, or the other way
+            round.
+        SourceError
+            If the table cannot be read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import matrixdp as mdp
+        >>> specification = {
+        ...     "domain": {"month": {"from": "2025-01-01", "to": "2025-12-31", "by": "month"}},
+        ...     "workload": [{"marginals": [["month"]]}],
+        ...     "series": "month",
+        ...     "privacy": {"rho": 0.5},
+        ... }
+        >>> misread = {"month": ["2025/01/04"] * 800}
+        >>> with tempfile.TemporaryDirectory() as parent:
+        ...     ledger = mdp.Ledger.create(f"{parent}/ledger", "arrivals", mdp.Budget(rho=1))
+        ...     series = mdp.Series.start(specification, f"{parent}/series", ledger=ledger)
+        ...     found = series.count(misread, "2025-01", mdp.Budget(rho=0.01), expect=800, ledger=ledger)
+        >>> found.agrees, found.out_of_domain.estimate > 700
+        (False, True)
+        """
+        check_expect(expect)
+        number = self._number(through)
+        earlier = load_measurement(last_measured(self.folder))[0]
+        assert earlier.periods is not None
+        codes = range(earlier.periods.through, number)
+        if not codes:
+            found = f"{self.attribute.label(number - 1)}, which was published before"
+            raise SpecificationError.at(("through",), found, "a later period", code="out-of-range")
+        if (seed_not_private is None) != earlier.private:
+            found = "no seed" if seed_not_private is None else "a seed"
+            raise PrivacyError.at(("seed_not_private",), found, "what the series began with", code="conflict")
+        book = self._ledger(ledger)
+        if book is None and ledger is not None:
+            book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        if book is None and earlier.private:
+            expected = "a ledger, which keeps account of the series and of what is counted beside it"
+            raise SpecificationError.at(("ledger",), "nothing", expected, code="missing-key")
+        own = earlier.authorization.budget
+        spent = Budget(**budget.given, neighbours=own.neighbours, unit=own.unit)
+        domain, name = self.workload.domain, self.attribute.name
+        asked = Workload(domain, records_in(domain, name, codes))
+        measured = select(asked, budget=spent).measure(
+            table,
+            spent,
+            table_name=table_name,
+            quoted_newlines=self.quoted_newlines,
+            out_of_domain={"count": True},
+            seed_not_private=seed_not_private,
+            ledger=book,
+        )
+        if (debit := measured.measurement.reservation) is not None:
+            # no folder has it: what is told is all that there is of it
+            values = b"".join(own.tobytes() for own in measured.measurement.values)
+            told = hashlib.sha256(values).hexdigest()
+            debit.measured(told)
+            debit.released(told)
+        release = measured.reconstruct(confidence=self.request.confidence)
+        [row] = release.answers.to_pylist()
+        total = Estimated(*(row[figure] for figure in FIGURES))
+        labels = self.attribute.label(codes[0]), self.attribute.label(codes[-1])
+        return SizeCheck(
+            total,
+            expect,
+            release.size.far,
+            (),
+            counted=True,
+            periods=labels,
+            out_of_domain=release.out_of_domain_counts[None],
+        )
 
     def schedule(self) -> ResultTable:
         """Return when the answers of each table come, and how accurate they will be.
@@ -387,6 +602,12 @@ class Series:
                 }
             )
         return ResultTable(pa.Table.from_pylist(rows))
+
+    def _source(self, table: object, table_name: str | None, earlier: Measurement) -> Source:
+        """Open a table, and check its columns."""
+        source = open_source(table, table_name=table_name, quoted_newlines=self.quoted_newlines)
+        source.check(self.workload.domain, earlier.out_of_domain, earlier.authorization.budget.unit)
+        return source
 
     def _number(self, period: object) -> int:
         """Return how many periods are over after one."""

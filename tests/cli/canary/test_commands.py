@@ -160,7 +160,18 @@ report out --markdown --out report.md
 2: report nothing --markdown
 """,
     "series start": SERIES,
+    "series count": f"""{SERIES}
+ledger init l --dataset d --total rho=1
+2: series count year --data TABLES/t.csv --through 2002 --budget rho=0.1
+series count year --data TABLES/t.csv --through 2002 --budget rho=0.1 --ledger l
+3: series count year --data TABLES/t.csv --through 2002 --budget rho=0.1 --ledger l --expect 900000
+2: series count year --data TABLES/absent.csv --through 2002 --budget rho=0.1 --ledger l
+2: series count year --data TABLES/t.csv --through 1999 --budget rho=0.1 --ledger l
+""",
     "series publish": f"""{SERIES}
+series publish year --data TABLES/t.csv --through 2002 --check
+series publish year --data TABLES/t.csv --through 2002 --check --json
+2: series publish year --data TABLES/absent.csv --through 2002 --check
 series publish year --data TABLES/t.csv --through 2002 --json
 series publish year --data TABLES/t.csv --through 2002
 2: series publish year --data TABLES/absent.csv --through 2003
