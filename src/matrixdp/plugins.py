@@ -24,16 +24,16 @@ def offered(group: str) -> dict[str, str]:
     return {point.name: point.module for point in entry_points(group=group)}
 
 
-def load_offered(group: str, name: str | None = None) -> bool:
-    """Import what installed packages offer under a name, or all of a group; return whether that was new.
+def load_offered(group: str, *names: str) -> bool:
+    """Import what installed packages offer under some names, or all of a group; return whether that was new.
 
     Raises
     ------
     SpecificationError
         If a module cannot be imported.
     """
-    modules = [module for own, module in offered(group).items() if name in (None, own)]
-    new = [module for module in dict.fromkeys(modules) if module not in sys.modules]
+    modules = {module for name, module in offered(group).items() if not names or name in names}
+    new = sorted(modules - sys.modules.keys())
     for module in new:
         try:
             import_module(module)
@@ -88,14 +88,13 @@ class Table(Mapping[str, T], Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self.registered:
-            module = self._files[name] if name in self._files else offered(self._group)[name]
+            module = self._files.get(name) or offered(self._group)[name]
             if name in self._files:
                 import_module(module)
             else:
                 load_offered(self._group, name)
             if name not in self.registered:
-                found = f"{module} does not register {name!r}, which it is said to"
-                raise self._error(f"{self._kind}: {found}")
+                raise self._error(f"{self._kind}: {module} does not register {name!r}, which it is said to")
         return self.registered[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -17,7 +17,7 @@ def write(release, tables, folder):
     told = [f"{key} {text}" for key, text in release.told.items()]
     (folder / f"{file_mark(release)}lines.txt").write_text("; ".join(told + rows), encoding="utf-8")
 
-register_export("lines", "one line of text", write)
+register_export("lines", write)
 """,
     "theirs/orc.py": """
 import pyarrow.orc

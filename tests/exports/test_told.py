@@ -52,7 +52,7 @@ def test_exports_have_every_text(release: mdp.Release, tmp_path: Path, kind: str
 
 
 def test_every_export_of_ours_is_tried() -> None:
-    writes = {name: getattr(one.write, "func", one.write) for name, one in EXPORTS.items()}
+    writes = {name: getattr(one, "func", one) for name, one in EXPORTS.items()}
     ours = {name for name, write in writes.items() if write.__module__.startswith("matrixdp.exports.")}
     assert set(DESCRIPTIONS) == ours
 

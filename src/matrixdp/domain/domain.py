@@ -377,14 +377,16 @@ class OutOfDomain:
         domain : Domain
             The domain.
         spec : object
-            ``drop``, or a mapping of attributes to ``drop``, ``{other: value}`` or ``{count: true}``, beside
-            which ``count: true`` asks for the number of records that are dropped.
+            A rule; ``drop``; or a mapping of attributes to ``drop``, ``{other: value}`` or ``{count: true}``,
+            beside which ``count: true`` asks for the number of records that are dropped.
 
         Raises
         ------
         DomainError
             If it is neither, or names an attribute or a value that the domain does not have.
         """
+        if isinstance(spec, cls):
+            return spec
         if spec is None or spec == "drop":
             return cls()
         if not isinstance(spec, Mapping):

@@ -4,7 +4,6 @@ A file here is one format, or several that share what they write; it ends with `
 """
 
 from matrixdp.exports.registry import EXPORTS as EXPORTS
-from matrixdp.exports.registry import Export as Export
 from matrixdp.exports.registry import export_tables as export_tables
 from matrixdp.exports.registry import file_mark as file_mark
 from matrixdp.exports.registry import register_export as register_export

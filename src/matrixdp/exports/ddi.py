@@ -113,4 +113,4 @@ def _once(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield own, legal_xml(text)
 
 
-register_export("ddi", "the code book alone", write_codebook)
+register_export("ddi", write_codebook)

@@ -386,5 +386,5 @@ _CONTEXT: dict[str, Any] = {
     "sc": "https://schema.org/",
 }
 
-register_export("csv", "a file for each table, with descriptions for machines", partial(write_files, "csv"))
-register_export("parquet", "the same with every digit", partial(write_files, "parquet"))
+register_export("csv", partial(write_files, "csv"))
+register_export("parquet", partial(write_files, "parquet"))

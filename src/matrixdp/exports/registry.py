@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
 from matrixdp.forms import unknown_name
@@ -19,33 +18,13 @@ if TYPE_CHECKING:
     from matrixdp.releases.release import Release
 
 Write = Callable[["Release", Sequence["PublishedTable"], Path], None]
+"""Takes a release, the tables to write, and a folder that is empty, and writes files into it."""
 
 #: A folder gets at most this many tables.
 _MOST_TABLES = 10_000
 
 
-@final
-@dataclass(frozen=True)
-class Export:
-    """A format that tables are exported in.
-
-    Attributes
-    ----------
-    name : str
-        As ``format`` and ``--format`` take it.
-    about : str
-        What is written, in a few words.
-    write : callable
-        Takes a release, the tables to write, and a folder that is empty, and writes files into it. If it
-        fails, the folder goes.
-    """
-
-    name: str
-    about: str
-    write: Write
-
-
-EXPORTS: Table[Export] = Table(
+EXPORTS: Table[Write] = Table(
     "matrixdp.exports",
     "format",
     {
@@ -59,7 +38,7 @@ EXPORTS: Table[Export] = Table(
 """Every format by its name; those of installed packages are found by entry points."""
 
 
-def register_export(name: str, about: str, write: Write) -> None:
+def register_export(name: str, write: Write) -> None:
     """Add a format that `Release.save_tables` and ``matrixdp show --export`` write tables in.
 
     A package that is installed with an entry point in the group ``matrixdp.exports``, with the name of the
@@ -69,13 +48,11 @@ def register_export(name: str, about: str, write: Write) -> None:
     ----------
     name : str
         The name of the format.
-    about : str
-        What is written, in a few words.
     write : callable
         Takes the `Release`, a sequence of its tables (`Release.tables`) and the path of an empty folder, and
-        writes files into it. ``release.table(one)`` has the figures of a table, ``release.told`` the texts of
-        the publication, ``release.private`` says whether anything is protected: files of a release that is
-        not private should have names that begin with `file_mark`.
+        writes files into it; if it fails, the folder goes. ``release.table(one)`` has the figures of a table,
+        ``release.told`` the texts of the publication. Names of files should begin with what `file_mark`
+        returns: a warning where nothing is protected.
 
     Raises
     ------
@@ -87,11 +64,11 @@ def register_export(name: str, about: str, write: Write) -> None:
     >>> def titles(release, tables, folder):
     ...     lines = [f"{one.title}: {one.rows} rows" for one in tables]
     ...     (folder / "titles.txt").write_text("; ".join(lines), encoding="utf-8")
-    >>> register_export("titles", "a list of titles", titles)
-    >>> EXPORTS.registered.pop("titles").about  # and forget it
-    'a list of titles'
+    >>> register_export("titles", titles)
+    >>> EXPORTS.registered.pop("titles") is titles  # and forget it
+    True
     """
-    EXPORTS.register(name, Export(name, about, write))
+    EXPORTS.register(name, write)
 
 
 def file_mark(release: Release) -> str:
@@ -103,7 +80,7 @@ def export_tables(release: Release, out: str | os.PathLike[str], name: str, help
     """Write every table of a release into a new folder; see `matrixdp.Release.save_tables`."""
     if not isinstance(name, str) or name not in EXPORTS:
         raise SpecificationError(unknown_name(("format",), str(name), "a format of tables", list(EXPORTS)))
-    export = EXPORTS[name]
+    write = EXPORTS[name]
     published = (*release.tables, *(release.helpers if helpers else ()))
     if len(published) > _MOST_TABLES:
         expected = f"at most {_MOST_TABLES:,} as files of their own; answers.parquet has all of them"
@@ -116,7 +93,7 @@ def export_tables(release: Release, out: str | os.PathLike[str], name: str, help
     except (OSError, ValueError) as error:
         raise StorageError.unwritable(target, error) from None
     with partial_folder(target, "tables") as partial:
-        export.write(release, published, partial)
+        write(release, published, partial)
         partial.replace(target)
         sync_folder(target.parent)
     return Path(out)

@@ -327,4 +327,4 @@ def _plain(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-register_export("sdmx", "observations with their structure", write_sdmx)
+register_export("sdmx", write_sdmx)

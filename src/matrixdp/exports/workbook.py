@@ -262,4 +262,4 @@ def _notes(release: Release) -> list[str]:
     ]
 
 
-register_export("xlsx", "one Excel workbook", write_workbook)
+register_export("xlsx", write_workbook)

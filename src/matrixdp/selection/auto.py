@@ -29,8 +29,6 @@ from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
-__all__ = ["Bound", "Trials", "check_mechanism", "hope_of", "select", "with_bound"]
-
 _LOG = logging.getLogger(__name__)
 
 #: Reweightings for the objective ``max``, by norm; searches in the L1 norm are dear and not certified.

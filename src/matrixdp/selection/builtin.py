@@ -27,8 +27,6 @@ from matrixdp.selection.searches.marginals import (
 from matrixdp.selection.searches.unions import CLUSTERS, first_union_loss, select_union
 from matrixdp.selection.selection import Certificate, PartMethod
 
-__all__ = ["ConvexOptions", "PIdentityOptions"]
-
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
 _OF_MARGINALS = "the solved marginals, by their covariances"

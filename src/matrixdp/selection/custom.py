@@ -39,16 +39,6 @@ from matrixdp.selection.reduce import reduce
 from matrixdp.selection.selection import Certificate, Selection, charged
 from matrixdp.selection.targets import targeted
 
-__all__ = [
-    "GIVEN",
-    "GivenPart",
-    "certified",
-    "evaluate_given",
-    "exact_integers",
-    "given_part",
-    "given_plan",
-]
-
 #: Numbers over a common denominator are kept exactly while numerators stay below this.
 _MOST_EXACT = 1 << 24
 #: Entries of stacked parts are less than this.

@@ -9,8 +9,6 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-__all__ = ["Effort", "descend"]
-
 Array = NDArray[np.float64]
 
 

@@ -20,8 +20,6 @@ from matrixdp.selection.registry import given_options, mechanism_named
 from matrixdp.selection.rules import Facts, reduced_for, rules_for
 from matrixdp.selection.selection import Candidate, PartMethod
 
-__all__ = ["Explanation", "explain", "part_methods", "searched_attributes", "searched_table"]
-
 
 @dataclass(frozen=True)
 class Explanation:

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
-__all__ = ["GAP", "LIMITS", "Limits", "override"]
-
 
 @dataclass(frozen=True)
 class Limits:

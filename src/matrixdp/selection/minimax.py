@@ -21,8 +21,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["select_minimax", "uniform_variance"]
-
 Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
 Choose = Callable[[Workload], Choice]

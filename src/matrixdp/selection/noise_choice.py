@@ -8,8 +8,6 @@ from matrixdp.noise import NOISES, Noise, natural_noise
 from matrixdp.privacy import Budget
 from matrixdp.selection.registry import mechanism_named
 
-__all__ = ["interval", "noises_for"]
-
 #: Of the intervals by which noises are compared: what releases report by default.
 _CONFIDENCE = 0.95
 

@@ -26,25 +26,6 @@ if TYPE_CHECKING:
     from matrixdp.selection.rules import Facts
     from matrixdp.selection.selection import Certificate, PartMethod
 
-__all__ = [
-    "ENTRY_POINTS",
-    "IN_WORDS",
-    "MECHANISMS",
-    "OF_OTHERS",
-    "DataDependent",
-    "Mechanism",
-    "O",
-    "Options",
-    "Simulation",
-    "Task",
-    "check_options",
-    "given_options",
-    "mechanism_named",
-    "option",
-    "register",
-    "silent",
-]
-
 
 @dataclass(frozen=True)
 class Options:

@@ -24,8 +24,6 @@ from matrixdp.queries import Workload
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["SecondRound", "check_rounds"]
-
 Array = NDArray[np.float64]
 
 #: A cell can be published where its count is this many standard errors.

@@ -24,8 +24,6 @@ from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 
-__all__ = ["CANDIDATES", "RULES", "SIZES", "Facts", "Rule", "rules_for"]
-
 #: The group of entry points by which installed packages offer candidates: each a `Rule`.
 CANDIDATES = "matrixdp.candidates"
 

@@ -13,8 +13,6 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, GroupError, Plan
 from matrixdp.queries import Workload
 
-__all__ = ["Candidate", "Certificate", "Choice", "PartMethod", "Selection", "charged"]
-
 #: How far a lower bound may lie above the loss by rounding.
 _ROUNDING = 1e-6
 
@@ -99,7 +97,7 @@ class PartMethod:
     cells : int
         Of the largest table that is solved at once.
     matrix : int
-        The largest matrix that is decomposed at each step has at most so many rows: time grows with the cube.
+        The number of rows, at most, of the largest matrix decomposed at each step; time grows with its cube.
         0 for closed forms and chains.
     method : str
         How its blocks are solved: ``closed form``, ``chain``, ``dual`` and others are the optimum;

@@ -37,8 +37,6 @@ from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import mechanism_named, silent
 from matrixdp.selection.selection import Certificate, Choice, Selection, charged
 
-__all__ = ["select_series", "staircase"]
-
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["Generator", "generator"]
-
 Generator = np.random.Generator
 
 

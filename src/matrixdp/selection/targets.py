@@ -13,7 +13,6 @@ from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets, largest_value
 from matrixdp.selection.problem.merge_groups import GivenGroups
 
-__all__ = ["TargetError", "check_targets", "largest_ratio", "least_budget", "targeted"]
 #: Groups without one may have standard errors this many times the largest.
 OTHER_GROUPS = 10.0
 

@@ -201,10 +201,8 @@ def compare(
     """
     with within("mechanisms"):
         pairs = [(name, own) for name in named(mechanisms) for own in _noises(noise, budget)]
-    rule = out_of_domain
-    if not isinstance(rule, OutOfDomain):
-        with within("out_of_domain"):
-            rule = OutOfDomain.from_spec(workload.domain, rule)
+    with within("out_of_domain"):
+        rule = OutOfDomain.from_spec(workload.domain, out_of_domain)
     if public_table is not None:
         open_source(public_table)
     contest = _Contest(workload, budget, time_limit, time_limit_each, public_table, simulations, rule)

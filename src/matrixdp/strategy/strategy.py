@@ -586,10 +586,8 @@ class Strategy(Displayed):
             check_rounds(plan, self.workload)
             assert isinstance(plan, Split)
             second = SecondRound.of(plan, self.workload)
-        rule = out_of_domain
-        if not isinstance(rule, OutOfDomain):
-            with within("out_of_domain"):
-                rule = OutOfDomain.from_spec(self.workload.domain, rule)
+        with within("out_of_domain"):
+            rule = OutOfDomain.from_spec(self.workload.domain, out_of_domain)
         # many small products: threads would wait for one another
         with one_blas_thread():
             measurement = measure(

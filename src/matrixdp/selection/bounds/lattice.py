@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
 
-__all__ = ["Lattice", "Places"]
-
 #: Bits of a subset in a signed integer of 64.
 _MOST_BITS = 63
 

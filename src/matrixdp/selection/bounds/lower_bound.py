@@ -32,15 +32,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 
-__all__ = [
-    "decomposition_bound",
-    "operator_at",
-    "product_bound",
-    "sector_norm",
-    "svd_bound_workload",
-    "tuned",
-]
-
 Array = NDArray[np.float64]
 #: What rounding may add to a bound of positive terms, generously, and where terms have signs.
 _ROUNDING = 1e-11

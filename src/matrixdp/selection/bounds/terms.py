@@ -21,8 +21,6 @@ from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
-__all__ = ["Covariances", "asked_terms", "mean_duals", "measured_terms"]
-
 Array = NDArray[np.float64]
 Solved = Sequence[tuple[SubWorkload, SubSolution]]
 

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.limits import LIMITS
 
-__all__ = ["Code", "Covariance", "Share", "Tied", "Traces"]
-
 Array = NDArray[np.float64]
 #: What an attribute is in a triple: its type, its covariances in B, C and E, and its Gram matrices between B
 #: and C and between B and E; each by number, -1 where there is none.

@@ -21,8 +21,6 @@ from matrixdp.selection.bounds.lattice import Lattice, Places
 from matrixdp.selection.bounds.traces import Code, Share, Traces
 from matrixdp.selection.problem.residuals import Split
 
-__all__ = ["ClassTerms", "Operator", "best_scales"]
-
 Array = NDArray[np.float64]
 #: The most entries of the tables by subset and attribute; traces that do not fall apart by attribute (with
 #: 5,000 the bound of two products each pair came out 90% low); pairs of subsets looked through; triples.

@@ -19,8 +19,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, SymmetricGram
 from matrixdp.selection.problem.residuals import Slot, Split
 
-__all__ = ["CoarseSplit", "coarse_split"]
-
 Array = NDArray[np.float64]
 #: Points of the grid on which large attributes are searched first.
 GRID_POINTS = 160

@@ -31,15 +31,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
 
-__all__ = [
-    "certify_decomposition",
-    "describe_methods",
-    "select_by_decomposition",
-    "solve_classes",
-    "solve_decomposition",
-    "sub_solver_for",
-]
-
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 Solved = list[tuple[SubWorkload, SubSolution]]

@@ -55,8 +55,6 @@ from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["Design", "DesignTable", "Role", "design_jointly", "joint_pairs", "select_jointly"]
-
 Array = NDArray[np.float64]
 Names = tuple[str, ...]
 Progress = Callable[[str, float | None], None]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from matrixdp.exact.resources import most_cells
 from matrixdp.selection.limits import LIMITS, Limits
 
-__all__ = ["METHODS", "Choice", "Method", "ProblemShape", "method_for"]
-
 
 @dataclass(frozen=True)
 class ProblemShape:

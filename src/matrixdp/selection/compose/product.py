@@ -34,17 +34,6 @@ from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, energies
 
-__all__ = [
-    "AS_MANY_AS_PAY",
-    "Product",
-    "alternate",
-    "free_bases",
-    "row_weights",
-    "solve_kron",
-    "solve_structured",
-    "weighted_product",
-]
-
 #: The powers of the mean that stands for the largest column norm, one descent after the other.
 _POWERS = (30.0, 300.0)
 

@@ -32,16 +32,6 @@ from matrixdp.plan import Block
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
 
-__all__ = [
-    "check_measurable",
-    "explicit_matrix",
-    "measured_factor",
-    "measured_matrix",
-    "over_every_value",
-    "product_blocks",
-    "small_integers",
-]
-
 #: Real rows whose entries are multiples of one number, up to this, are measured as integers exactly.
 _SMALL = 1 << 12
 #: log2 of the largest column norm of a matrix over groups: its square is multiplied exactly.

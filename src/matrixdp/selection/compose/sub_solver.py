@@ -25,8 +25,6 @@ from matrixdp.selection.problem.grams import ExplicitGram, Gram, SumGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
-__all__ = ["NO_METHOD", "SUB_SOLVERS", "BlockSolution", "Construction", "SubSolution", "SubSolver"]
-
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 

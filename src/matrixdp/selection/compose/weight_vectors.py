@@ -25,8 +25,6 @@ from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
-__all__ = ["Objective", "descend_weights", "optimized_weights", "uniform_weights"]
-
 #: Powers of the norms that take the place of a single query's largest entry, one descent after the other.
 _SMOOTH_POWERS = (10.0, 100.0)
 

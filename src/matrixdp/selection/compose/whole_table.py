@@ -39,8 +39,6 @@ from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["dense_bound", "few_products", "product_choice", "select_table", "solve_table"]
-
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: From a Gram matrix and the sizes of its attributes to a strategy.

@@ -29,16 +29,6 @@ from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.entries import green_factors
 
-__all__ = [
-    "Bridge",
-    "Chain",
-    "DenseSpectra",
-    "Spectrum",
-    "chain_of",
-    "grid",
-    "solve_chain",
-]
-
 #: Largest entries that a tridiagonal matrix is scaled to, one after another.
 _SCALES = (2.0**18, 1.0, 2.0**36)
 #: The power of g in a step.

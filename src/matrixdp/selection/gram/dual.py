@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.selection.limits import GAP, LIMITS
 
-__all__ = ["DesignPoint", "solve_dual"]
-
 Array = NDArray[np.float64]
 #: Eigenvalues of M below this are lifted to it. They only arise off the optimum: below `Limits.rank`, so that
 #: no optimum changes.

@@ -16,8 +16,6 @@ from matrixdp.exact import MeasuredMatrix
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import Gram
 
-__all__ = ["EVERY", "Factor", "Solver", "right_inverse"]
-
 Array = NDArray[np.float64]
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.problem.entries import green_factors
 
-__all__ = ["GramOperator", "operator_of"]
-
 #: A matrix is a band where this many of its widths fit into it.
 _NARROW = 8
 #: Entries of rows that are summed at a time: they stay in the cache.

@@ -39,16 +39,6 @@ from matrixdp.selection.problem.entries import chain_order, distinct_cells
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, SymmetricGram, as_gram
 from matrixdp.selection.starting_points import generator
 
-__all__ = [
-    "LaplaceSolver",
-    "Remembered",
-    "Rows",
-    "rescaled",
-    "rotated",
-    "solve_axis",
-    "solve_symmetric",
-]
-
 #: Angles that a pair of rows is turned by, on the coarser grid.
 _ANGLES = 24
 

@@ -22,8 +22,6 @@ from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.entries import chain_order
 from matrixdp.selection.problem.grams import Gram, as_gram
 
-__all__ = ["ConvexSolver", "factored_blocks", "gram_method", "solve_gram", "solve_rows", "symmetries_of"]
-
 #: Gram matrices with larger entries, or smaller ones than its inverse, are scaled: their cubes overflow.
 _EXTREME = 1e75
 

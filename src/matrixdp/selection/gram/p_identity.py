@@ -19,19 +19,6 @@ from matrixdp.selection.gram.operators import GramOperator, operator_of
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
-__all__ = [
-    "Found",
-    "best_of",
-    "loss_and_gradient",
-    "low_rank_starts",
-    "optimize",
-    "signed_parts",
-    "starts",
-    "strategy_rows",
-    "total_start",
-    "tree_start",
-]
-
 Array = NDArray[np.float64]
 #: The loss of a strategy, tr(V (A'A)^-1), and its Theta, shape (p, n).
 Found = tuple[float, Array]

@@ -6,8 +6,6 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-__all__ = ["rank_of", "singular_values", "svd_bound_gram"]
-
 Array = NDArray[np.float64]
 #: Singular values of a workload below this count for no dimension: roots of ``rank`` with a margin, for they
 #: are computed as roots of eigenvalues.

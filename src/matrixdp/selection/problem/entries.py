@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from matrixdp.selection.limits import LIMITS
 
-__all__ = ["chain_order", "distinct_cells", "green_factors", "query_of", "siblings", "symmetric_part"]
-
 Array = NDArray[np.float64]
 #: Past this many classes of cells that trade places, with fewer than two cells on average, they are given up.
 _MOST_CLASSES = 8

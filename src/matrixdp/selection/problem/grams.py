@@ -25,20 +25,6 @@ from matrixdp.queries.structured import Totals
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.entries import query_of, siblings, symmetric_part
 
-__all__ = [
-    "CentredGram",
-    "CrossGram",
-    "ExplicitGram",
-    "Gram",
-    "GramTerm",
-    "QueryGram",
-    "SumGram",
-    "SymmetricGram",
-    "as_gram",
-    "gram_terms",
-    "weight_products",
-]
-
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 #: Terms of queries over merged attributes within predicates of others; else they are written out.

@@ -27,17 +27,6 @@ from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram, SumGram, gram_terms
 
-__all__ = [
-    "Inverse",
-    "KronSum",
-    "Rows",
-    "WrittenQueries",
-    "check_cells",
-    "check_table",
-    "energies",
-    "sum_of_products",
-]
-
 Array = NDArray[np.float64]
 Inverse = Array | float
 #: From this many terms on products are added by matrix multiplications.

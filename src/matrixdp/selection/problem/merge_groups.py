@@ -26,8 +26,6 @@ from matrixdp.queries import (
 )
 from matrixdp.selection.limits import LIMITS
 
-__all__ = ["GivenGroups", "merge_groups"]
-
 Array = NDArray[np.float64]
 #: Fewer groups over the same attributes stay apart; merged ones have at most this many rows for each.
 LEAST_GATHERED = 8

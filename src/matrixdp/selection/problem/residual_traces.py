@@ -25,14 +25,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum, WrittenQueries
 from matrixdp.selection.problem.residuals import Slot, Split, residual_rows, split_sum
 
-__all__ = [
-    "AxisState",
-    "MarginalSpectrum",
-    "ResidualTraces",
-    "marginal_spectrum",
-    "residual_traces",
-]
-
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Kept = tuple[int, ...]

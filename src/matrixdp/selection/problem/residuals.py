@@ -26,24 +26,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import CentredGram, Gram, QueryGram, SymmetricGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
 
-__all__ = [
-    "Explicit",
-    "Pieces",
-    "ProductTerm",
-    "Recent",
-    "RowsTerm",
-    "Slot",
-    "SlotPiece",
-    "Split",
-    "SubWorkload",
-    "Term",
-    "attribute_types",
-    "numeric_terms",
-    "residual_rows",
-    "split_sum",
-    "split_workload",
-]
-
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Marginal = tuple[str, ...]

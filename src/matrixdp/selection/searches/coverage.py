@@ -23,17 +23,6 @@ from numpy.typing import NDArray
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
-__all__ = [
-    "Coverage",
-    "Subset",
-    "convex_weights",
-    "coverage",
-    "greedy_cover",
-    "laplace_shares",
-    "lower_bound",
-    "polished",
-]
-
 #: Spreads of the lognormal noise on the scores of a greedy cover, in turn.
 _SPREADS = (0.03, 0.08, 0.15, 0.5)
 #: Moves that are scored at once: their scores stay in memory.

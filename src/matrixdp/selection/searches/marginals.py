@@ -43,13 +43,6 @@ from matrixdp.selection.searches.coverage import (
 )
 from matrixdp.selection.selection import Certificate
 
-__all__ = [
-    "first_generalized_loss",
-    "pooled_products",
-    "select_generalized_marginals",
-    "select_marginals",
-]
-
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: The norm of the columns of the identity that gives a Gaussian strategy full rank.

@@ -30,8 +30,6 @@ from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
-__all__ = ["CLUSTERS", "combined_plan", "first_union_loss", "least_squares_plan", "select_union"]
-
 Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: Places of query groups, ascending.
