@@ -242,8 +242,9 @@ class _Search:
     def outcome(self) -> tuple[Choice, str, tuple[Candidate, ...]]:
         """Return the choice with the least loss, its mechanism, and what came of every candidate."""
         if not self.found:
-            if self.errors:
-                raise self.errors[0]
+            for error in self.errors:
+                if not isinstance(error, TooLargeError):  # of these the candidates tell all
+                    raise error
             told = "; ".join(f"{one.mechanism}: {one.reason}" for one in self.candidates)
             noise = self.trials.noise
             raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")

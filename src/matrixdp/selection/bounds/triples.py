@@ -13,12 +13,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.selection.bounds.lattice import Lattice, Places
 from matrixdp.selection.bounds.traces import Code, Share, Traces
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.problem.residuals import Split
 
 Array = NDArray[np.float64]
@@ -319,9 +319,8 @@ def best_scales(traces: Array, cubes: Array) -> Array:
         return np.log(second) - 3.0 * np.log(first), own * (3.0 * image / second - 3.0 * linear / first)
 
     # the bound may rise for ever as scales part, or not depend on them
-    limits = [(-50.0, 50.0)] * len(used)
     start = np.zeros(len(used))
-    found = scipy.optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits)
-    if found.fun < objective(start)[0]:
-        scales[used] = np.exp(found.x)
+    found = descend(objective, start, Effort(1_000, 2e-9, 1e-5, memory=10), (-50.0, 50.0))
+    if objective(found)[0] < objective(start)[0]:
+        scales[used] = np.exp(found)
     return scales

@@ -20,6 +20,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
@@ -386,22 +387,10 @@ def polished(
         slopes = precisions * (holds @ (ratios * ratios / weights))
         return math.log(loss) + 2.0 * math.log(total), 2.0 * theta / total - 2.0 / loss * slopes
 
-    found = scipy.optimize.minimize(
-        objective,
-        np.log(shares[support] / float(shares.sum())),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(math.log(LIMITS.least_share), 1.0)] * len(support),
-        options={
-            "maxiter": iterations,
-            "maxfun": 2 * iterations,
-            "ftol": tolerance,
-            "gtol": 1e-10,
-            "maxcor": 20,
-        },
-    )
-    full[support] = np.exp(found.x)
-    return math.exp(float(found.fun)), full / float(full.sum())
+    start, within = np.log(shares[support] / float(shares.sum())), (math.log(LIMITS.least_share), 1.0)
+    found = descend(objective, start, Effort(iterations, tolerance, 1e-10), within)
+    full[support] = np.exp(found)
+    return math.exp(objective(found)[0]), full / float(full.sum())
 
 
 def _covers(problem: Coverage, rng: Generator, restarts: int) -> Iterator[Array]:

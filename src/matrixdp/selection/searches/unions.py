@@ -24,6 +24,7 @@ from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kron
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
@@ -467,15 +468,8 @@ def least_squares_plan(workload: Workload, parts: Sequence[Part], noise: Noise) 
     least = math.log(_LEAST_PRECISION) / power
     # where a product counts for all but nothing, least squares would be all rounding
     first = np.maximum(np.log([noise.share(part, part.variance) for part in parts]), least)
-    found = scipy.optimize.minimize(
-        objective,
-        first,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(least, 0.0)] * len(first),
-        options={"maxiter": steps},
-    )
-    exponents = min((found.x, first), key=lambda one: objective(one)[0])
+    found = descend(objective, first, Effort(steps, 2e-9, 1e-5, memory=10), (least, 0.0))
+    exponents = min((found, first), key=lambda one: objective(one)[0])
     shares = scipy.special.softmax(exponents)
     best = [part.at_cost(noise, float(share)) for part, share in zip(parts, shares, strict=True)]
     return Union(workload.domain, tuple(best), noise), math.exp(objective(exponents)[0])
