@@ -24,7 +24,7 @@ SMALL = {
     "most_unpaired": 20,
     "joint_cells": 60,
     "max_compared_cells": 0,
-    "weight_vectors_max_searched_cells": 60,
+    "search_joint_cells": 60,
 }
 
 

@@ -134,7 +134,7 @@ def test_weights_are_searched_where_they_curve_alike(limits: Override):
     plain: list[float] = []
     limits(few_values=0)
     optimized_weights(split, lambda _, phi: curved.append(phi))
-    limits(flattest=1.0)
+    limits(_FLATTEST=1.0)
     optimized_weights(split, lambda _, phi: plain.append(phi))
     assert len(curved) < 0.7 * len(plain)
     assert min(curved) < min(plain) * (1 + 1e-6)

@@ -135,7 +135,7 @@ def test_two_groups_share_the_cost_evenly():
 
 
 def test_too_many_sets_are_not_merged_to_two(limits):
-    limits(max_merged_sets=5)
+    limits(_MOST_MERGED_SETS=5)
     with pytest.raises(TooLargeError, match="6 sets of attributes are not merged to two groups"):
         united(TWO_WAY, "two")
 

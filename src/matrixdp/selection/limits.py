@@ -45,12 +45,6 @@ class Limits:
     #: Shares and weights stay above this part of the uniform or the largest one, so that nothing vanishes.
     least_share: float = 1e-9
 
-    #: weights: directions in which phi curves less than this part of the most count as if it curved so much.
-    flattest: float = 1e-2
-
-    #: bounds: distributions are kept above this share of the uniform one.
-    least_distribution: float = 1e-7
-
     # 2. GAPS of certified problems: error over lower bound, less 1. One ladder, by what the answer is for.
 
     #: Problems within a search, whose end is solved again to `GAP`.
@@ -75,11 +69,6 @@ class Limits:
     first_gain: float = 1e-4
     #: A single step of many.
     fine_gain: float = 1e-7
-    #: auto: no search is hoped to end below a fast trial of generalized marginals divided by this: 1.10 was
-    #: the most on the workloads on which they were compared.
-    auto_hope: float = 1.15
-    #: A bound with a larger gap than this may be a poor one: another is looked for.
-    auto_doubted: float = 0.5
     #: auto: with a larger gap than this candidates that were left out for their size are tried too.
     far: float = 2.0
 
@@ -88,7 +77,7 @@ class Limits:
     #: Attributes that do not factor are solved jointly up to this many cells.
     joint_cells: int = 2_000
     #: The same while weights are searched; of explicit queries, and of joint strategies in a bound.
-    weight_vectors_max_searched_cells: int = 420
+    search_joint_cells: int = 420
     slow_cells: int = 1_000
     #: Joint solutions of more cells need only be within ``inner_gap`` where no bound is made of theirs.
     loose_cells: int = 700
@@ -118,8 +107,7 @@ class Limits:
     #: Values for which pairs stand in such a product: error analysis takes a second for 3,000 of them, and 26
     #: for 12,000.
     max_weighted_values: int = 3_000
-    #: A sum of few products has at most this many attributes and terms. Weights of more are written out.
-    max_few_axes: int = 3
+    #: A sum of few products has at most this many terms. Weights of more are written out.
     few_terms: int = 4
     #: Laplace: tables of at most this many cells (or cells that queries tell apart), or with at most this
     #: many queries, are searched whole, with random starts by default.
@@ -143,8 +131,6 @@ class Limits:
     most_unpaired: int = 100
     #: marginals: larger ones are measured only if the workload asks for them.
     max_marginal_cells: int = 10_000_000
-    #: unions: with more sets, sets are only folded into others that hold their attributes.
-    max_merged_sets: int = 24
 
     # 5. SIZES that memory sets.
 

@@ -20,7 +20,13 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import kronecker
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
-from matrixdp.selection.bounds.terms import Solved, asked_terms, mean_duals, measured_terms
+from matrixdp.selection.bounds.terms import (
+    LEAST_DISTRIBUTION,
+    Solved,
+    asked_terms,
+    mean_duals,
+    measured_terms,
+)
 from matrixdp.selection.bounds.traces import Tied
 from matrixdp.selection.bounds.triples import Operator
 from matrixdp.selection.compose.decomposition import solve_decomposition
@@ -167,7 +173,7 @@ def tuned(operator: Operator, p: Sequence[Array], steps: int = _STEPS) -> tuple[
 
 
 def _distribution(values: Array) -> Array:
-    kept = np.maximum(values / float(values.sum()), LIMITS.least_distribution / len(values))
+    kept = np.maximum(values / float(values.sum()), LEAST_DISTRIBUTION / len(values))
     return np.asarray(kept / float(kept.sum()))
 
 

@@ -23,6 +23,8 @@ from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
 Array = NDArray[np.float64]
 Solved = Sequence[tuple[SubWorkload, SubSolution]]
+#: Distributions are kept above this share of the uniform one.
+LEAST_DISTRIBUTION = 1e-7
 
 
 def asked_terms(split: Split, pieces: Pieces) -> tuple[Traces, list[ClassTerms]]:
@@ -119,7 +121,7 @@ def mean_duals(split: Split, solved: Solved) -> list[Array]:
                 for axis, type_ in enumerate(own):
                     marginal = np.moveaxis(dual, axis, 0).reshape(dual.shape[axis], -1).sum(axis=1)
                     sums[type_] += share * marginal / float(marginal.sum())
-    means = [np.maximum(one / float(one.sum()), LIMITS.least_distribution / len(one)) for one in sums]
+    means = [np.maximum(one / float(one.sum()), LEAST_DISTRIBUTION / len(one)) for one in sums]
     return [one / float(one.sum()) for one in means]
 
 

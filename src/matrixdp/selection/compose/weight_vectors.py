@@ -31,6 +31,8 @@ _SMOOTH_POWERS = (10.0, 100.0)
 Array = NDArray[np.float64]
 #: Beyond this weight a step went astray, and Gram matrices are rounding errors; phi grows by the square.
 _LARGEST_WEIGHT = 1e6
+#: Directions in which phi curves less than this part of the most count as if it curved so much.
+_FLATTEST = 1e-2
 #: Tolerance of the descent: fine, as phi is flat near its optimum.
 _TOLERANCE = 3e-8
 #: With more groups of explicit queries evaluations take long, and `FEW_EVALUATIONS` must do.
@@ -129,9 +131,7 @@ class Objective:
             pieces,
             GAUSSIAN,
             ConvexSolver(gap, self.power),
-            limits=replace(
-                LIMITS, joint_cells=LIMITS.weight_vectors_max_searched_cells, row_cells=LIMITS.slow_cells
-            ),
+            limits=replace(LIMITS, joint_cells=LIMITS.search_joint_cells, row_cells=LIMITS.slow_cells),
             searching=True,
             starts=self.starts,
             products=self.products,
@@ -295,9 +295,7 @@ def descend_weights(
             values, vectors = np.linalg.eigh(bases[place] @ objective.curvature(type_) @ bases[place])
             top = float(values[-1]) / scale
             if top > 0.0:
-                bases[place] = bases[place] @ (
-                    vectors / np.sqrt(np.maximum(values / scale, LIMITS.flattest * top))
-                )
+                bases[place] = bases[place] @ (vectors / np.sqrt(np.maximum(values / scale, _FLATTEST * top)))
     ends = np.cumsum([len(basis) for basis in bases])
 
     def function(flat: Array) -> tuple[float, Array]:

@@ -44,6 +44,8 @@ Progress = Callable[[str, float | None], None]
 #: From a Gram matrix and the sizes of its attributes to a strategy.
 Solve = Callable[[Gram, Sequence[int]], Factor]
 
+#: On more attributes a sum of products is none of few.
+_FEW_AXES = 3
 _UNBOUNDED = "no bound for a union of products"
 
 
@@ -225,6 +227,6 @@ def few_products(shape: KronSum) -> bool:
     >>> few_products(KronSum.of(domain, crossed.groups))
     True
     """
-    if not 2 <= len(shape.joint) <= LIMITS.max_few_axes or shape.cells > LIMITS.max_free_cells:
+    if not 2 <= len(shape.joint) <= _FEW_AXES or shape.cells > LIMITS.max_free_cells:
         return False
     return not shape.rows and len(shape.terms) <= LIMITS.few_terms

@@ -49,6 +49,8 @@ _MOST_SYMMETRIC = 500
 #: Groups that are also measured by a product each, and marginals under Gaussian noise.
 _MOST_APART = 8
 _MOST_MARGINALS = 1_000
+#: Of more sets, sets are only folded into others that hold their attributes.
+_MOST_MERGED_SETS = 24
 #: Steps of the search for shares, and the least where each takes long; multiplications of all, and of one
 #: evaluation, past which averages take the place of least squares.
 _SHARE_STEPS = 60
@@ -314,7 +316,7 @@ def first_union_loss(
     loss = products.fast_loss(sets)
     for tables in products.with_tables(mixed=False):
         loss = min(loss, tables.fast_loss(_sets(tables, merge=False)[0]))
-    whole = products.loss(_everything(products)) if len(sets) <= LIMITS.max_merged_sets else math.inf
+    whole = products.loss(_everything(products)) if len(sets) <= _MOST_MERGED_SETS else math.inf
     return loss, noise.variance_factor * whole if math.isfinite(whole) else None
 
 
@@ -343,9 +345,9 @@ def _sets(products: _Products, merge: bool) -> tuple[list[Members], float]:
     """
     asked = products.by_attributes()
     starts = [list(asked.values()), _folded(asked)]
-    few = [sets for sets in starts if len(sets) <= LIMITS.max_merged_sets]
+    few = [sets for sets in starts if len(sets) <= _MOST_MERGED_SETS]
     total, found = min(((_total(products, sets), sets) for sets in starts), key=lambda item: item[0])
-    if len(found) <= LIMITS.max_merged_sets:
+    if len(found) <= _MOST_MERGED_SETS:
         others = [_merged(products, sets) for sets in few] if merge else []
         for sets in (*others, [_everything(products)]):
             less = _total(products, sets)
@@ -366,12 +368,12 @@ def _two_sets(products: _Products) -> list[Members]:
     """
     asked = products.by_attributes()
     sets = list(asked.values()) if len(asked) > 1 else products.apart()
-    if len(sets) > LIMITS.max_merged_sets:
+    if len(sets) > _MOST_MERGED_SETS:
         sets = _folded(asked)
-    if len(sets) > LIMITS.max_merged_sets:
+    if len(sets) > _MOST_MERGED_SETS:
         raise TooLargeError(
             f"opt-plus: {len(sets)} sets of attributes are not merged to two groups; the limit is "
-            f"{LIMITS.max_merged_sets}. Use clusters=merged or products"
+            f"{_MOST_MERGED_SETS}. Use clusters=merged or products"
         )
     while len(sets) > 2:
         sets = min(_merges(products, sets, related=False), key=lambda item: item[0])[1]
