@@ -118,7 +118,7 @@ def test_merged_values_and_bounds_are_told(noise):
     found = explain(workload, noise)
     assert found.merged == {"income": (100_000, 3)}
     assert max(found.matrices.values()) <= 6
-    assert len(found.bounds) == (3 if noise == GAUSSIAN else 2)
+    assert len(found.bounds) == 3
     assert explain(workload, noise, "identity").merged == {}
     assert {size for part in found.parts for size in part.sizes} == {2, 3}
     chosen = mdp.select(workload, noise=noise.name).choice

@@ -13,7 +13,13 @@ from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
 from matrixdp.selection.compose.whole_table import select_table
-from matrixdp.selection.explain import part_methods, searched_attributes, searched_table
+from matrixdp.selection.explain import (
+    OF_MARGINALS,
+    OF_TABLE,
+    part_methods,
+    searched_attributes,
+    searched_table,
+)
 from matrixdp.selection.gram.opt_0 import Rows
 from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.kron_sum import KronSum
@@ -29,8 +35,6 @@ from matrixdp.selection.selection import Certificate, PartMethod
 
 _BOTH = (1, 2)
 _GAUSSIAN = (2,)
-_OF_MARGINALS = "the solved marginals, by their covariances"
-_OF_TABLE = "the dual of the whole table"
 _SEED = "of the searches that start from random points; equal seeds give equal strategies"
 
 
@@ -107,11 +111,8 @@ def _decomposition(name: str, source: str, norms: tuple[int, ...]) -> None:
         return part_methods(facts.asked, given.sub_solver, facts.noise, tables=name == "residual")
 
     # uniform weights over groups would be other weights than the paper's
-    about: dict[str, Any] = {
-        "parts": parts,
-        "proof": _OF_MARGINALS,
-        "reduces": "pairs" * (name == "residual"),
-    }
+    reduces = "pairs" if name == "residual" else ""
+    about: dict[str, Any] = {"parts": parts, "proof": OF_MARGINALS, "reduces": reduces}
     register(Mechanism(name, source, norms, DecompositionOptions, select, **about))
 
 
@@ -186,7 +187,7 @@ _table(
     _DENSE,
     _GAUSSIAN,
     matrices=("joint", "factor"),
-    proof=_OF_TABLE,
+    proof=OF_TABLE,
 )
 _table(
     "weighted-product",
@@ -209,7 +210,7 @@ _table(
     "optimum",
     {"joint": "axis_cells"},
     matrices=("joint", "factor"),
-    proof=_OF_TABLE,
+    proof=OF_TABLE,
     parts=lambda facts, _: searched_table(facts),
 )
 _table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from matrixdp.errors import WorkloadError
@@ -120,19 +120,29 @@ def explain(
         }
         for kind in (Merged, Paired)
     )
-    return Explanation(noise.name, candidates, tuple(parts), merged, paired, matrices, _bounds(facts, tried))
+    bounds = _bounds(facts, tried, mechanism)
+    return Explanation(noise.name, candidates, tuple(parts), merged, paired, matrices, bounds)
 
 
-def _bounds(facts: Facts, tried: Collection[str]) -> tuple[str, ...]:
-    """Return what a lower bound is taken from."""
-    proofs = [mechanism_named(name).proof for name in tried]
-    found = [proof for proof in proofs if proof and facts.noise.norm == 2]
-    if facts.noise.norm == 1 or not found:
+#: What the lower bound of mechanisms is taken from.
+OF_MARGINALS = "the solved marginals, by their covariances"
+OF_TABLE = "the dual of the whole table"
+
+
+def _bounds(facts: Facts, tried: Sequence[str], mechanism: str) -> tuple[str, ...]:
+    """Return what a lower bound is taken from: of later candidates first, which need not be searched."""
+    found = [mechanism_named(name).proof for name in reversed(tried)]
+    whole = mechanism == "auto" and facts.noise.norm == 1 and facts.small
+    if whole and not facts.beyond(mechanism_named("dense").limits):
+        found.insert(0, OF_TABLE)
+    if facts.noise.norm == 1:
+        found = [f"{proof} under Gaussian noise" for proof in found if proof == OF_TABLE]
+    if facts.noise.norm == 1 or not any(found):
         found.append(
-            "the marginals under Gaussian noise, solved for the bound alone where no attribute has more than "
-            f"{LIMITS.spectral_cells:,} values"
+            "the marginals under Gaussian noise, solved for the bound alone where no attribute that is asked "
+            f"more than identities has more than {LIMITS.spectral_cells:,} values"
         )
-    return (*dict.fromkeys(found), "singular values of the workload")
+    return (*dict.fromkeys(filter(None, found)), "singular values of the workload")
 
 
 def searched_attributes(facts: Facts) -> tuple[PartMethod, ...]:
