@@ -48,14 +48,14 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.merge_groups import GivenGroups
 
 if TYPE_CHECKING:
-    from matrixdp.plan import Part, Plan
+    from matrixdp.plan import Block, Part, Plan
 
 __all__ = ["Map", "Merged", "Paired", "Reduced", "reduce"]
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
-#: The matrices over all values that are made, by attributes and what they are made of.
-Matrices = dict[Hashable, MeasuredMatrix]
+#: An integer for each row of a part, or none: see `Part`.
+Multipliers = NDArray[np.int64] | None
 
 #: Entries of written queries, and queries that are intervals, up to which values alike are looked for.
 _MOST_ENTRIES, _MOST_INTERVALS = 1 << 24, 1 << 20
@@ -85,8 +85,13 @@ class Map(ABC):
         """Return what is asked of the values that are left."""
 
     @abstractmethod
-    def part(self, part: Part, noise: Noise, known: Matrices) -> Part:
-        """Return what is measured of all values; ``known`` keeps matrices for the parts that follow."""
+    def measured(
+        self, block: Block, noise: Noise, multipliers: Multipliers, place: int
+    ) -> tuple[MeasuredMatrix, Multipliers]:
+        """Return the matrix of a part's block over all values, and the multipliers of the part's rows.
+
+        The block is the one at ``place`` in the part.
+        """
 
     @abstractmethod
     def weights(self, name: str, weights: Array) -> Array:
@@ -105,12 +110,33 @@ class Map(ABC):
         """Return a plan over all values: its cost and its errors stay what they are."""
         from matrixdp.plan import Joint, Split  # of no use to who asks for the workload alone
 
-        known: Matrices = {}
-        parts = tuple(self.part(part, plan.noise, known) for part in plan.parts)
+        known: dict[Hashable, MeasuredMatrix] = {}
+        parts = tuple(self._part(part, plan.noise, known) for part in plan.parts)
         if not isinstance(plan, Split | Joint):
             return replace(plan, domain=self.domain, parts=parts)
         own = {name: self.weights(name, plan.weights[name]) for name in self.groups}
         return replace(plan, domain=self.domain, parts=parts, weights={**plan.weights, **own})
+
+    def _part(self, part: Part, noise: Noise, known: dict[Hashable, MeasuredMatrix]) -> Part:
+        """Return what is measured of all values, at the same cost; ``known`` are matrices made before."""
+        from matrixdp.plan import Block
+
+        blocks, multipliers = list(part.blocks), part.multipliers
+        for place, block in enumerate(part.blocks):
+            if self.groups.keys().isdisjoint(block.attributes):
+                continue
+            key = block.attributes, block.matrix.digest()
+            matrix = known.get(key) if multipliers is None else None
+            if matrix is None:
+                matrix, multipliers = self.measured(block, noise, multipliers, place)
+            if multipliers is None:
+                known[key] = matrix
+            blocks[place] = Block(block.attributes, matrix)
+        if all(new is old for new, old in zip(blocks, part.blocks, strict=True)):
+            return part
+        made = replace(part, blocks=tuple(blocks), multipliers=multipliers)
+        scale = made.column_power_sum(noise.norm) / part.column_power_sum(noise.norm)
+        return replace(made, variance=part.variance * scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,22 +224,13 @@ class Merged(Map):
         """See `Map`."""
         return _over(group, self.groups)
 
-    def part(self, part: Part, noise: Noise, known: Matrices) -> Part:
-        """See `Map`."""
-        from matrixdp.plan import Block
-
-        del noise
-        blocks = []
-        for block in part.blocks:
-            if self.groups.keys().isdisjoint(block.attributes):
-                blocks.append(block)
-                continue
-            key = block.attributes, block.matrix.digest()
-            if key not in known:
-                own = (self.groups.get(n, np.arange(self.domain[n].size)) for n in block.attributes)
-                known[key] = over_groups(block.matrix, list(own))
-            blocks.append(Block(block.attributes, known[key]))
-        return replace(part, blocks=tuple(blocks))
+    def measured(
+        self, block: Block, noise: Noise, multipliers: Multipliers, place: int
+    ) -> tuple[MeasuredMatrix, Multipliers]:
+        """See `Map`: as many rows, over sums of groups."""
+        del noise, place
+        own = [self.groups.get(name, np.arange(self.domain[name].size)) for name in block.attributes]
+        return over_groups(block.matrix, own), multipliers
 
     def weights(self, name: str, weights: Array) -> Array:
         """Return the weights of groups, shared evenly by their values."""
@@ -444,26 +461,13 @@ class Paired(Map):
         sets = tuple(starmap(of, _by(group).items()))
         return replace(group, content=replace(group.content, predicates=sets, sizes=sizes), sizes=sizes)
 
-    def part(self, part: Part, noise: Noise, known: Matrices) -> Part:
-        """See `Map`. The noise is scaled as the matrices are, so that the part costs what it did."""
-        from matrixdp.plan import Block
-
-        blocks, multipliers = list(part.blocks), part.multipliers
-        for place, block in enumerate(part.blocks):
-            groups = [self.groups.get(name) for name in block.attributes]
-            if all(own is None for own in groups):
-                continue
-            key = (block.attributes, block.matrix.digest())
-            matrix = known.get(key) if multipliers is None else None
-            if matrix is None:
-                sizes = [self.reduced[name].size for name in block.attributes]
-                matrix, multipliers = over_every_value(block.matrix, sizes, groups, noise, multipliers, place)
-            if multipliers is None:
-                known[key] = matrix
-            blocks[place] = Block(block.attributes, matrix)
-        made = replace(part, blocks=tuple(blocks), multipliers=multipliers)
-        scale = made.column_power_sum(noise.norm) / part.column_power_sum(noise.norm)
-        return replace(made, variance=part.variance * scale)
+    def measured(
+        self, block: Block, noise: Noise, multipliers: Multipliers, place: int
+    ) -> tuple[MeasuredMatrix, Multipliers]:
+        """See `Map`: rows over sums of groups, and rows within them."""
+        sizes = [self.reduced[name].size for name in block.attributes]
+        groups = [self.groups.get(name) for name in block.attributes]
+        return over_every_value(block.matrix, sizes, groups, noise, multipliers, place)
 
     def weights(self, name: str, weights: Array) -> Array:
         """Return the weights of pairs, shared evenly by the values that they stand for."""
@@ -480,7 +484,7 @@ def _paired(workload: Workload, each: bool, but: Collection[str]) -> Paired | No
     summed = {name for group in workload for name in group.attributes if _is_sum(group)}
     for name, asked in _asked(workload).items():
         size = workload.domain[name].size
-        if size <= LIMITS.most_unpaired or name in but or name in summed or asked.written:
+        if size <= LIMITS.most_unpaired or name in summed or asked.written or name in but:
             continue
         own = [predicates for predicates, _ in asked.sets.values()]
         alike = alike_in_all(own, size)

@@ -131,9 +131,7 @@ def _solve_explicit(gram: Array, sizes: Sequence[int] | None, gap: float, start:
     if order is None:
         return _solve_in_order(gram, sizes, gap, start)
     ordered = _solve_in_order(gram[np.ix_(order, order)], None, gap, None if start is None else start[order])
-    back = np.argsort(order)
-    dual = None if ordered.dual is None else ordered.dual[back]
-    return Factor(ordered.rows[:, back], ordered.loss, ordered.bound, dual)
+    return ordered.repeated(np.argsort(order))
 
 
 def gram_method(gram: Gram | Array) -> str:
