@@ -57,7 +57,7 @@ class LevelGram(Gram):
     def alike(self) -> np.ndarray:
         return np.unique([groups for _, groups in self.levels], axis=1, return_inverse=True)[1].ravel()
 
-    def over_groups(self, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def between(self, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shared = sum(b for b, _ in self.levels) + self.a * (np.bincount(groups) == 1)
         return self.over(np.unique(groups, return_index=True)[1]), shared
 
@@ -138,8 +138,8 @@ def check_gram(gram: Gram) -> None:
             first = int(np.argmax(groups == groups[one]))
             order[[first, one]] = order[[one, first]]
             np.testing.assert_allclose(matrix[np.ix_(order, order)], matrix, atol=1e-12)
-        between, shared = ExplicitGram(matrix).over_groups(groups)
-        own, apart = gram.over_groups(groups)
+        between, shared = ExplicitGram(matrix).between(groups)
+        own, apart = gram.between(groups)
         np.testing.assert_allclose(own, between)
         np.testing.assert_allclose(apart, shared)
 

@@ -16,7 +16,7 @@ from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.weight_vectors import Objective
 from matrixdp.selection.gram import solve_rows
-from matrixdp.selection.problem.merge_groups import merge_groups
+from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 from matrixdp.testing import check_plan, dense_gram
 from tests.limits import Override
@@ -44,12 +44,12 @@ def workload() -> Workload:
 
 @pytest.fixture(scope="module")
 def split(workload: Workload) -> Split:
-    return split_workload(merge_groups(workload))
+    return split_workload(gather_groups(workload))
 
 
 def test_few_products_beside_explicit_queries_are_written_out(workload: Workload) -> None:
     """They ask the same, and no class has Kronecker terms beside rows."""
-    found = merge_groups(workload)
+    found = gather_groups(workload)
     assert all(isinstance(group, DenseGroup) for group in found)
     np.testing.assert_allclose(dense_gram(found), dense_gram(workload), atol=1e-12)
 
@@ -90,7 +90,7 @@ def test_the_gradient_is_the_change_of_the_objective(split: Split) -> None:
 def test_the_plan_is_over_all_values(workload: Workload, limits: Override) -> None:
     """Its error is what was told, but for rounding; cells that are measured weakly are not to be asked."""
     limits(_MANY_MISSING=1)
-    plan, certificate = select_by_decomposition(merge_groups(workload), GAUSSIAN, "residual", 1e-6)
+    plan, certificate = select_by_decomposition(gather_groups(workload), GAUSSIAN, "residual", 1e-6)
     error = sum(plan.analysis.group(group).weighted for group in workload)
     assert error == pytest.approx(certificate.loss, rel=5e-3)
     assert any(isinstance(block.matrix, MergedMatrix) for part in plan.parts for block in part.blocks)

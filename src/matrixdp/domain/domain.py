@@ -201,10 +201,10 @@ class Domain(Displayed):
         return self.cells(names) if self._values is None else self._values.counted(names)
 
     def width(self, name: str) -> int:
-        """Return how many values an attribute has in a matrix over several attributes: see `over_groups`."""
+        """Return how many values an attribute has in a matrix over several attributes: see `reduced`."""
         return self._widths.get(name, self[name].size)
 
-    def over_groups(self, sizes: Mapping[str, int], widths: Mapping[str, int] | None = None) -> Domain:
+    def reduced(self, sizes: Mapping[str, int], widths: Mapping[str, int] | None = None) -> Domain:
         """Return the domain in which fewer values, such as groups, stand for those of some attributes.
 
         Parameters
@@ -218,7 +218,7 @@ class Domain(Displayed):
 
         Examples
         --------
-        >>> groups = Domain({"age": range(100), "sex": 2}).over_groups({"age": 3})
+        >>> groups = Domain({"age": range(100), "sex": 2}).reduced({"age": 3})
         >>> groups.cells(), groups.counted(["age"])
         (6, 100)
         """

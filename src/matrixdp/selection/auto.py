@@ -22,7 +22,7 @@ from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workl
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
-from matrixdp.selection.problem.merge_groups import GivenGroups
+from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for

@@ -18,7 +18,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.merge_groups import GivenGroups
+from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.selection import Certificate
 
 Array = NDArray[np.float64]

@@ -45,7 +45,7 @@ from matrixdp.queries.predicates import Spans, alike_in_all, groups_of_all
 from matrixdp.queries.structured import Stacked, Totals
 from matrixdp.selection.compose.rounding import over_every_value
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.merge_groups import GivenGroups
+from matrixdp.selection.problem.gather_groups import GivenGroups
 
 if TYPE_CHECKING:
     from matrixdp.plan import Block, Part, Plan
@@ -218,7 +218,7 @@ class Merged(Map):
     @cached_property
     def reduced(self) -> Domain:
         """The domain of groups."""
-        return self.domain.over_groups({name: _count(own) for name, own in self.groups.items()})
+        return self.domain.reduced({name: _count(own) for name, own in self.groups.items()})
 
     def group(self, group: Group) -> Group:
         """See `Map`."""
@@ -444,7 +444,7 @@ class Paired(Map):
     def reduced(self) -> Domain:
         """The domain of pairs."""
         sizes = {name: 2 * _count(own) for name, own in self.groups.items()}
-        return self.domain.over_groups(sizes, {name: len(own) for name, own in self.groups.items()})
+        return self.domain.reduced(sizes, {name: len(own) for name, own in self.groups.items()})
 
     def group(self, group: Group) -> Group:
         """See `Map`."""

@@ -18,9 +18,9 @@ from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.selection.compose.whole_table import few_products
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.entries import distinct_cells
+from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
-from matrixdp.selection.problem.merge_groups import merge_groups
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 
@@ -47,8 +47,8 @@ class Facts:
 
     def __init__(self, workload: Workload, noise: Noise) -> None:
         self.noise = noise
-        #: The workload after merging groups over equal attributes.
-        self.asked = merge_groups(workload)
+        #: The workload after groups over equal attributes were gathered.
+        self.asked = gather_groups(workload)
         self._known: dict[str, int] = {}
 
     @cached_property

@@ -31,7 +31,7 @@ from matrixdp.selection.compose.decomposition import certify_decomposition, solv
 from matrixdp.selection.compose.rounding import BITS
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.limits import GAP
-from matrixdp.selection.problem.merge_groups import GivenGroups, merge_groups
+from matrixdp.selection.problem.gather_groups import GivenGroups, gather_groups
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import mechanism_named, silent
@@ -86,7 +86,7 @@ def select_series(
         found = f"{attribute!r}, about which no query asks"
         raise WorkloadError.at(("series", "attribute"), found, "an attribute that queries are about")
     reduced = reduce(workload, but=(attribute,))
-    asked = merge_groups(reduced.workload)
+    asked = gather_groups(reduced.workload)
     with one_blas_thread():
         if noise.norm == 2:
             plan, certificate = _decomposed(asked, attribute, noise, gap, progress)

@@ -11,7 +11,7 @@ from matrixdp.plan import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets, largest_value
-from matrixdp.selection.problem.merge_groups import GivenGroups
+from matrixdp.selection.problem.gather_groups import GivenGroups
 
 #: Groups without one may have standard errors this many times the largest.
 OTHER_GROUPS = 10.0

@@ -50,8 +50,8 @@ from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.gram import solve_rows
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
+from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.problem.kron_sum import KronSum
-from matrixdp.selection.problem.merge_groups import GivenGroups
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
 from matrixdp.selection.selection import Certificate
 

@@ -205,7 +205,7 @@ def _solve_alike(gram: Gram, gap: float, start: Array | None) -> Factor:
     """
     classes = gram.alike
     assert classes is not None
-    counts, (between, within) = np.bincount(classes), gram.over_groups(classes)
+    counts, (between, within) = np.bincount(classes), gram.between(classes)
     members = [np.flatnonzero(classes == one) for one in range(len(counts))]
     single = np.where(counts > 1, np.diagonal(between) - within, 0.0)
     means = between.copy()

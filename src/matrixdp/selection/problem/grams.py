@@ -90,7 +90,7 @@ class Gram(ABC):
         """The group of each value, if known: V stays as it is where those of one trade places."""
         return None if self.symmetric is None else np.zeros(self.size, dtype=np.intp)
 
-    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+    def between(self, groups: Places) -> tuple[Array, Array]:
         """Return V over the first value of each group, and its entries of the first with the last value."""
         own, (first, last) = self.matrix(), _ends(groups)
         return own[np.ix_(first, first)], own[first, last]
@@ -172,7 +172,7 @@ class QueryGram(Gram):
         """The groups that the predicates declare."""
         return alike_in_all(self.asked, self.size)
 
-    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+    def between(self, groups: Places) -> tuple[Array, Array]:
         """See `Gram`: P is applied to the values that stand for groups, and P'P is not formed."""
         first, last = _ends(groups)
         chosen = np.zeros((self.size, 2 * len(first)))
@@ -296,7 +296,7 @@ class SymmetricGram(Gram):
         """Return a I + b 11'."""
         return self.a * np.eye(self.size) + self.b
 
-    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+    def between(self, groups: Places) -> tuple[Array, Array]:
         """See `Gram`."""
         alone = np.bincount(groups) == 1
         return self.a * np.eye(len(alone)) + self.b, self.a * alone + self.b
@@ -392,9 +392,9 @@ class SumGram(Gram):
         """The groups whose values may trade places in all of them."""
         return groups_of_all([gram.alike for _, gram in self.parts])
 
-    def over_groups(self, groups: Places) -> tuple[Array, Array]:
+    def between(self, groups: Places) -> tuple[Array, Array]:
         """Return the sums of those of the parts."""
-        own = [(weight, *gram.over_groups(groups)) for weight, gram in self.parts]
+        own = [(weight, *gram.between(groups)) for weight, gram in self.parts]
         between = np.sum([weight * first for weight, first, _ in own], axis=0)
         return between, np.sum([weight * shared for weight, _, shared in own], axis=0)
 

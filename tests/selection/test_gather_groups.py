@@ -12,7 +12,7 @@ import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import DenseGroup, Entry, Identity, ProductGroup, Workload
 from matrixdp.selection.auto import Trials, select
-from matrixdp.selection.problem.merge_groups import LEAST_GATHERED, merge_groups
+from matrixdp.selection.problem.gather_groups import LEAST_GATHERED, gather_groups
 from matrixdp.testing import dense_gram
 
 DOMAIN = mdp.Domain({"a": 6, "b": 5, "c": 3})
@@ -64,7 +64,7 @@ WORKLOADS: dict[str, Sequence[Entry]] = {
 def test_the_gram_matrix_stays_the_same(name: str) -> None:
     """What is asked, with its weights, is what selection sees: every query, no more and no less."""
     workload = Workload(DOMAIN, *WORKLOADS[name])
-    found = merge_groups(workload)
+    found = gather_groups(workload)
     np.testing.assert_allclose(dense_gram(found), dense_gram(workload), atol=1e-12)
     assert len(found) <= len(workload)
 
@@ -72,12 +72,12 @@ def test_the_gram_matrix_stays_the_same(name: str) -> None:
 @pytest.mark.parametrize(("name", "groups"), [("few", 7), ("many", 1), ("a factor", 11), ("cells", 1)])
 def test_how_many_groups_are_left(name: str, groups: int) -> None:
     """Many become one, but for a few, and for those of which an attribute factors out."""
-    assert len(merge_groups(Workload(DOMAIN, *WORKLOADS[name]))) == groups
+    assert len(gather_groups(Workload(DOMAIN, *WORKLOADS[name]))) == groups
 
 
 def test_every_cell_asked_by_itself_is_the_marginal() -> None:
     """A marginal in as many questions as it has cells is selected for as the marginal: without a matrix."""
-    [group] = merge_groups(Workload(DOMAIN, *_cells(3)))
+    [group] = gather_groups(Workload(DOMAIN, *_cells(3)))
     assert isinstance(group, ProductGroup)
     assert group.predicates == (Identity(), Identity(), Identity())
 
@@ -90,7 +90,7 @@ def test_groups_of_many_queries_stay_products() -> None:
         )
         for k in range(9)
     ]
-    assert not any(isinstance(group, DenseGroup) for group in merge_groups(Workload(DOMAIN, *asked)))
+    assert not any(isinstance(group, DenseGroup) for group in gather_groups(Workload(DOMAIN, *asked)))
 
 
 def test_the_selection_answers_the_workload_as_written() -> None:

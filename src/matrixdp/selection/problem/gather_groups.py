@@ -27,7 +27,7 @@ from matrixdp.queries import (
 from matrixdp.selection.limits import LIMITS
 
 Array = NDArray[np.float64]
-#: Fewer groups over the same attributes stay apart; merged ones have at most this many rows for each.
+#: Fewer groups over the same attributes stay apart; gathered ones have at most this many rows for each.
 LEAST_GATHERED = 8
 _MAX_ROWS_A_GROUP = 8
 
@@ -48,7 +48,7 @@ class GivenGroups:
         return {}
 
 
-def merge_groups(workload: Workload) -> Workload:
+def gather_groups(workload: Workload) -> Workload:
     """Return a workload of fewer groups with the same weighted Gram matrix.
 
     Products that differ on one attribute alone become one product; what is left of many groups over the same
@@ -59,7 +59,7 @@ def merge_groups(workload: Workload) -> Workload:
     >>> import matrixdp as mdp
     >>> domain = mdp.Domain({"sex": 2, "age": 90})
     >>> asked = [mdp.product(sex={"sets": [[s]]}, age={"ranges": [[0, a]]}) for s in (0, 1) for a in range(9)]
-    >>> [(group.attributes, group.queries) for group in merge_groups(mdp.Workload(domain, *asked))]
+    >>> [(group.attributes, group.queries) for group in gather_groups(mdp.Workload(domain, *asked))]
     [(('sex', 'age'), 18)]
     """
     alike: dict[tuple[str, ...], list[Group]] = {}
