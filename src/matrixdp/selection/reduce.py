@@ -484,11 +484,11 @@ def _paired(workload: Workload, each: bool, but: Collection[str]) -> Paired | No
     summed = {name for group in workload for name in group.attributes if _is_sum(group)}
     for name, asked in _asked(workload).items():
         size = workload.domain[name].size
-        if size <= LIMITS.most_unpaired or name in summed or asked.written or name in but:
+        if not LIMITS.most_unpaired < size <= _MOST_VALUES or name in summed or asked.written or name in but:
             continue
-        own = [predicates for predicates, _ in asked.sets.values()]
-        alike = alike_in_all(own, size)
-        if alike is None or 4 * _count(alike) > size or all(p.symmetric(size) is not None for p in own):
+        told = [p for p, _ in asked.sets.values() if p.symmetric(size) is None]
+        alike = groups_of_all([_alike(p, size) for p in told]) if told else None
+        if alike is None or 4 * _count(alike) > size:
             continue
         alike = alike.astype(np.int64)
         pairs = {key: _pairs(p, alike, each, name in ordered) for key, (p, _) in asked.sets.items()}
@@ -497,6 +497,12 @@ def _paired(workload: Workload, each: bool, but: Collection[str]) -> Paired | No
             groups[name] = alike
             sets |= found
     return Paired(workload.domain, groups, sets) if groups else None
+
+
+def _alike(predicates: Predicates, size: int) -> Places | None:
+    """Return the group of each value, of those that may trade places in what a set asks, if known."""
+    known = alike_in_all([predicates], size)
+    return _told_by(predicates, size) if known is None else known.astype(np.int64)
 
 
 def _is_sum(group: Group) -> bool:
@@ -520,11 +526,12 @@ def _pairs(predicates: Predicates, groups: Places, each: bool, ordered: bool) ->
     if isinstance(predicates, Identity):
         means, away, times = np.diag(1.0 / counts), np.diag(1.0 - 1.0 / counts), counts.astype(np.float64)
     else:
-        if predicates.count(len(groups)) * len(counts) > _MOST_ENTRIES:
+        if predicates.count(len(groups)) * len(groups) > _MOST_ENTRIES:
             return None
-        members = [(groups == own).astype(np.float64) for own in range(len(counts))]
-        means = np.stack([predicates.apply(own[:, None])[:, 0] for own in members], axis=1) / counts
-        squares = np.stack([predicates.weighted_squares(own) for own in members], axis=1)
+        rows = predicates.rows(len(groups))[:, np.argsort(groups, kind="stable")]
+        begins = np.cumsum(counts) - counts
+        means, squares = (np.add.reduceat(rows**power, begins, axis=1) for power in (1, 2))
+        means /= counts
         away = squares - counts * means**2
         away = np.sqrt(np.where(away > LIMITS.alike * squares, away, 0.0) * (1.0 - 1.0 / counts))
         times = np.ones(len(means))
