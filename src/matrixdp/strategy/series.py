@@ -459,7 +459,6 @@ class Series:
                 raise StorageError(f"{place}: cannot be written to", "no-place")
         return Rehearsal(periods, known[1] - known[0], bool(stopped))
 
-    @withholding
     def count(
         self,
         table: object,
