@@ -309,6 +309,9 @@ def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
             print_result(console(), table, release.presentation, release.confidence, limit)
             for note in json.loads(table.schema.metadata[b"matrixdp"])["notes"]:
                 say(f"{note}.")
+    if release.series is not None and not release.measurement.whole:
+        name, published = release.series
+        say(f"Known through {release.domain[name].label(published[-1] - 1)}: rows of later periods follow.")
     if not every and any(table.num_rows > _SHOWN for _, table in tables):
         typer.echo("--all shows every one; --json and --csv print them.")
 
