@@ -131,13 +131,7 @@ def show(
         _list(release, folder, every or as_json, helpers, as_json)
     elif as_json:
         one = release.find(table)
-        told = {
-            "name": one.name,
-            "title": one.title,
-            "unit": one.unit,
-            "note": one.note,
-            "source": one.source,
-        }
+        told = {key: getattr(one, key) for key in ("name", "title", "unit", "note", "source")}
         own = release.table(one).as_dict()
         typer.echo(_dumped({"private": release.private, "confidence": release.confidence} | told | own))
     else:
