@@ -56,11 +56,11 @@ def test_forecasts_count_marginals():
     [
         ({"v": 2400}, [product(v="prefix")], GAUSSIAN, 9.1),
         ({"v": 1200, "sex": 2}, [product(v="prefix"), product(v="prefix", sex="identity")], GAUSSIAN, 4.2),
-        ({"v": 300}, [product(v="prefix")], LAPLACE, 1.9),
-        ({"v": 1000}, [product(v="prefix")], LAPLACE, 7.6),
-        ({"v": 3000}, [product(v="prefix")], LAPLACE, 58.0),
-        (COUNTIES, [marginals(AREAS)], GAUSSIAN, 0.7),
-        (COUNTIES, [marginals([["county"], ["county", "sex"], *AREAS])], GAUSSIAN, 0.6),
+        ({"v": 300}, [product(v="prefix")], LAPLACE, 1.4),
+        ({"v": 1000}, [product(v="prefix")], LAPLACE, 5.3),
+        ({"v": 3000}, [product(v="prefix")], LAPLACE, 27.5),
+        (COUNTIES, [marginals(AREAS)], GAUSSIAN, 0.8),
+        (COUNTIES, [marginals([["county"], ["county", "sex"], *AREAS])], GAUSSIAN, 0.7),
     ],
 )
 def test_forecasts_are_within_twice_what_selections_took(
@@ -102,9 +102,6 @@ def test_advice_follows_the_search():
     assert not advice(marginals([0, 1]))
     assert not advice(product(codes="total", town="identity"))
     assert advice(product(few="prefix", other="prefix"), domain={"few": 700, "other": 3_000}, noise=LAPLACE)
-    first, *others = advice(pairwise("abs"), domain={"a": 44, "b": 45, "c": 40})
-    assert "the group 'a, b: abs' compares a and b over 1,980 cells, which takes about 39 s; bins" in first
-    assert len(others) == 2
     nested = [[0, 6 * last] for last in range(6_000)]
     (line,) = advice(product(a={"ranges": nested}), domain={"a": 36_000})
     assert line.startswith("domain.a: 6,001 groups of values that queries tell apart take about ")

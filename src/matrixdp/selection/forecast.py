@@ -9,21 +9,27 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from matrixdp.domain import Attribute, Bins, Coded, Domain, Integers
 from matrixdp.domain.rules import number_text
+from matrixdp.errors import TooLargeError
 from matrixdp.exact.resources import matrix_bytes, most_cells
-from matrixdp.noise import noise_named
+from matrixdp.noise import GAUSSIAN, noise_named
 from matrixdp.privacy import Budget
-from matrixdp.queries import Group, Workload
+from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.queries.groups import asked_attributes
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.reduce import reduce
+
+if TYPE_CHECKING:
+    from matrixdp.selection.explain import Explanation
+    from matrixdp.selection.selection import PartMethod
 
 #: Subsets are listed up to this many; beyond it only the groups' own marginals are counted.
 _MOST_SUBSETS = 2_000_000
@@ -31,17 +37,27 @@ _BASE_BYTES = 250e6
 _ROWS_A_SECOND = 2.0e6
 _ANSWERS_A_SECOND = 1.3e6
 _BYTES_AN_ANSWER = 25.0
-#: Fitted to selections of CDFs of 600, 1,200, 2,400 and 8,500 values.
+#: Seconds until selection begins, and for each subset of a group's attributes.
+_START, _SECONDS_A_SUBSET = 0.6, 4e-6
+#: One attribute: fitted to CDFs of 600, 1,200, 2,400 and 8,500 values; and how many times as long it takes
+#: with several marginals: with one such attribute, and with more.
 _SECONDS, _POWER = 1.3e-7, 2.33
-#: How many times as long it takes with several marginals: with one such attribute, and with more.
 _WEIGHED, _WEIGHED_TOGETHER = 2.5, 12.0
-#: Fitted to a pair of 2,300 cells that does not factor.
-_JOINT_SECONDS_A_CUBE = 5.0e-9
-#: Fitted to few selections: rounds of balancing for targets; searches under Laplace noise for one attribute,
-#: by its size, with others and alone, and for one pair of marginals that is tried together; the most
-#: marginals of which pairs are tried.
+#: Marginals of no larger attributes are looked through one by one; then the same of those that are chains.
+_MOST_LISTED, _CHAINED = 1_200, 1.8
+#: A problem of n cells to its optimum, by their square and their cube: 0.4 s for 550, and 12 s for 1,900.
+_SECONDS_A_SQUARE, _SECONDS_A_CUBE = 4e-7, 1.6e-9
+#: While weights are searched, about so often each, in steps: of any size, of n cells by their square, and of
+#: products instead.
+_EVALUATIONS, _STEP, _STEP_A_SQUARE, _PRODUCT_STEP = 40, 2e-3, 3e-7, 8e-3
+#: A product with weighted rows, and by its cells; tables of pairs that are designed, by the square of theirs.
+_PRODUCT, _PRODUCT_A_CELL, _TABLE_A_SQUARE = 0.3, 2.5e-4, 6e-7
+#: Rounds of balancing for targets.
 _ROUNDS = 20
-_SEARCH_SECONDS_A_VALUE, _ALONE_SECONDS_A_SQUARE, _MERGE_SECONDS, _MOST_MERGED = 0.03, 5e-6, 0.05, 40
+#: Searches under Laplace noise: for a set of attributes, for one attribute, beside others by its size and
+#: always by the square of it, and for two sets of attributes that are tried together, of at most so many.
+_COVER_SECONDS, _SEARCHED_A_VALUE, _SEARCHED_A_SQUARE = 1.2e-3, 0.01, 5e-6
+_MERGE_SECONDS, _MOST_MERGED = 8e-4, 40
 
 
 @final
@@ -142,14 +158,12 @@ def forecast(
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
     asked = reduce(workload, pairs=all(own.norm == 2 for own in noises)).workload
     structured = structured_sizes(asked)
-    selecting = 1.0 + _selection_seconds(asked, structured)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
-    if laplace:
-        selecting += _search_seconds(asked)
+    selecting = selection_seconds(asked, structured, laplace)
     if targets:
         selecting *= _ROUNDS
     matrices = [*structured.values()]
-    matrices += [math.prod(group.sizes) for group in asked if joint_seconds(group)]
+    matrices += [math.prod(group.sizes) for group in asked if _is_joint(group)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
     found = Forecast(
         groups=len(workload),
@@ -180,34 +194,93 @@ def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
 
     `alone` says that nothing is asked of other attributes.
     """
-    search = (_ALONE_SECONDS_A_SQUARE * size if alone else _SEARCH_SECONDS_A_VALUE) * size
-    return _SECONDS * math.pow(size, _POWER) + (search if searched else 0.0)
+    return _SECONDS * math.pow(size, _POWER) + (_axis_seconds(size, alone) if searched else 0.0)
 
 
-def joint_seconds(group: Group) -> float:
-    """Return about how long selection takes for a group whose queries do not factor; 0 for others."""
-    cells = math.prod(group.sizes)
-    if hasattr(group, "predicates") or cells > LIMITS.joint_cells:
-        return 0.0
-    return _JOINT_SECONDS_A_CUBE * float(cells) ** 3
+def _axis_seconds(size: int, alone: bool) -> float:
+    """Return about how long the search for one attribute takes under Laplace noise."""
+    return _SEARCHED_A_SQUARE * float(size) ** 2 + (0.0 if alone else _SEARCHED_A_VALUE * size)
 
 
-def _selection_seconds(workload: Workload, structured: Mapping[str, int]) -> float:
-    """Estimate the eigenproblems of distinct attributes, and of distinct groups that do not factor."""
+def _is_joint(group: Group) -> bool:
+    return not isinstance(group, ProductGroup) and math.prod(group.sizes) <= LIMITS.joint_cells
+
+
+def selection_seconds(workload: Workload, structured: Mapping[str, int], searched: bool) -> float:
+    """Return about how long selection takes, from how its parts would be solved.
+
+    Parameters
+    ----------
+    workload : Workload
+        As selection sees it.
+    structured : mapping of str to int
+        The attributes whose optimum takes a search, and their values: see `structured_sizes`.
+    searched : bool
+        Whether strategies are searched under Laplace noise. What Gaussian noise takes is then for the bound.
+    """
+    subsets = sum(2.0 ** len(group.attributes) for group in workload)
+    seconds = _START + _SECONDS_A_SUBSET * min(subsets, _MOST_SUBSETS)
+    plain = not structured and all(isinstance(group, ProductGroup) for group in workload)
+    if searched:
+        seconds += _search_seconds(workload, structured, plain)
+    if plain:  # all is known in closed form
+        return seconds
     sizes = {(size, workload.domain[name].numeric) for name, size in structured.items()}
-    several = len({asked_attributes(group) for group in workload}) > 1
-    times = (_WEIGHED_TOGETHER if len(structured) > 1 else _WEIGHED) if several else 1.0
-    joint = {tuple(sorted(group.sizes)): joint_seconds(group) for group in workload}
-    return times * sum(attribute_seconds(size, False) for size, _ in sizes) + sum(joint.values())
+    alone = sum(attribute_seconds(size, False) for size, _ in sizes)
+    if max(structured.values(), default=0) > _MOST_LISTED:
+        several = len({asked_attributes(group) for group in workload}) > 1
+        times = (_WEIGHED_TOGETHER if len(structured) > 1 else _WEIGHED) if several else 1.0
+        return seconds if searched else seconds + times * alone
+    from matrixdp.selection.explain import explain  # loads what nothing else of `validate` needs
+
+    found: Explanation | None = None
+    with suppress(TooLargeError):
+        found = explain(workload, GAUSSIAN) if subsets <= _MOST_SUBSETS else None
+    if found is None or not found.parts:  # one product, or what is rejected
+        return seconds if searched else seconds + alone
+    parts = found.parts
+    chains = {max(part.sizes) for part in parts if "chain" in part.method}
+    seconds += sum(map(_part_seconds, parts)) + _CHAINED * sum(attribute_seconds(n, False) for n in chains)
+    tried = {one.mechanism for one in found.candidates if one.status.startswith("tried")}
+    largest = max(parts, key=lambda part: part.cells)
+    if "dense" in tried and not searched and any(part.matrix for part in parts):
+        cells = min(found.matrices["dense"], workload.queries)
+        seconds += _optimum_seconds(cells, len({*largest.sizes}) < len(largest.sizes))
+    if "weighted-product" in tried and not searched:
+        seconds += _PRODUCT + _PRODUCT_A_CELL * largest.cells
+    return seconds
 
 
-def _search_seconds(workload: Workload) -> float:
-    """Estimate the searches under Laplace noise: for every attribute, and for products of several groups."""
-    sizes = {(name, workload.domain[name].size) for group in workload for name in asked_attributes(group)}
-    sets = min(len({asked_attributes(group) for group in workload}), _MOST_MERGED)
-    if len(sizes) == 1:
-        return sum(_ALONE_SECONDS_A_SQUARE * size**2 for _, size in sizes)
-    return _SEARCH_SECONDS_A_VALUE * sum(size for _, size in sizes) + _MERGE_SECONDS * sets * (sets - 1) / 2
+def _optimum_seconds(cells: int, halves: bool) -> float:
+    """Return about how long a problem takes; in two halves where two attributes may trade places."""
+    size = cells / 2.0 if halves else float(cells)
+    return (1 + halves) * (_SECONDS_A_SQUARE * size**2 + _SECONDS_A_CUBE * size**3)
+
+
+def _part_seconds(part: PartMethod) -> float:
+    """Return about how long a class of marginals takes, in the search for weights and at last."""
+    product = _EVALUATIONS * _PRODUCT_STEP
+    if part.method == "joint tables":
+        return (len(part.sizes) > 1) * product + _TABLE_A_SQUARE * float(part.cells) ** 2
+    if not part.matrix:
+        return 0.0
+    if "product" in part.method:
+        return product + _PRODUCT + _PRODUCT_A_CELL * part.cells
+    # of one attribute beside others, what is solved is mostly known from it alone
+    together = part.matrix == math.prod(part.sizes)
+    step = _EVALUATIONS * (_STEP + together * _STEP_A_SQUARE * part.matrix**2)
+    halves = together and len({*part.sizes}) < len(part.sizes)
+    return (product if part.search.startswith("product") else step) + _optimum_seconds(part.matrix, halves)
+
+
+def _search_seconds(workload: Workload, structured: Mapping[str, int], plain: bool) -> float:
+    """Estimate the searches under Laplace noise: of marginals, of strategies, and of sums of products."""
+    sets = len({asked_attributes(group) for group in workload})
+    asked = {name for group in workload for name in asked_attributes(group)}
+    if len(asked) == 1:
+        return sum(_axis_seconds(size, True) for size in structured.values())
+    seconds = _COVER_SECONDS * sets + sum(_axis_seconds(size, False) for size in {*structured.values()})
+    return seconds + (0.0 if plain else _MERGE_SECONDS * min(sets, _MOST_MERGED) ** 2)
 
 
 # What to change in a specification that would take minutes or hours.
@@ -228,16 +301,6 @@ def _suggestions(workload: Workload, asked: Workload, expected: Forecast, search
     """
     long = expected.select_seconds >= _LONG_SECONDS
     yield from _of_attributes(workload.domain, asked, searched, long)
-    for group in asked:
-        seconds = joint_seconds(group)
-        if long and seconds >= _WORTH_SECONDS:
-            cells, names = math.prod(group.sizes), " and ".join(group.attributes)
-            fewer = int(cells * (_SHORT_SECONDS / seconds) ** (1 / 3))
-            yield (
-                f"workload: the group {group.name!r} compares {names} over {cells:,} cells, which takes "
-                f"about {in_words(seconds)}; bins that leave {fewer:,} cells take about "
-                f"{in_words(_SHORT_SECONDS)}"
-            )
     if expected.counted_cells > _MANY_CELLS:
         largest = max(workload, key=lambda group: workload.domain.cells(group.attributes))
         yield (
