@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from matrixdp.noise import GAUSSIAN
-from matrixdp.selection.gram.opt_0 import Remembered
 from matrixdp.selection.limits import LIMITS, override
 from matrixdp.selection.registry import MECHANISMS
 from matrixdp.selection.selection import Selection
@@ -26,7 +25,7 @@ def lowered(limits: Mapping[str, object]) -> Iterator[None]:
     of_selection = {name: value for name, value in limits.items() if hasattr(LIMITS, name)}
     others = {name: value for name, value in limits.items() if name not in of_selection}
     with pytest.MonkeyPatch.context() as patch, override(**of_selection):
-        for name, value in ({"remembered": Remembered()} | others).items():
+        for name, value in ({"_last_found": {}} | others).items():
             found = [m for key, m in sys.modules.items() if key.startswith("matrixdp.") and name in vars(m)]
             assert found, f"no module has {name}"
             for module in found:

@@ -7,7 +7,6 @@ from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Sliding
 from matrixdp.selection.gram import opt_0, optimum, solve_gram
 from matrixdp.selection.gram.operators import operator_of
-from matrixdp.selection.gram.opt_0 import Remembered
 from matrixdp.selection.gram.singular_values import rank_of, singular_values, svd_bound_gram
 from matrixdp.selection.problem.entries import chain_order, green_factors
 from matrixdp.testing import dense_error
@@ -73,15 +72,15 @@ def test_p_identity_strategies_do_not_depend_on_the_order_of_a_chain():
 
 
 def test_large_attributes_have_the_bound_of_their_singular_values(monkeypatch, limits: Override):
-    monkeypatch.setattr(opt_0, "remembered", Remembered())
+    monkeypatch.setattr(opt_0, "_last_found", {})
     gram = Prefix().gram(48)
     full = opt_0.solve_axis(gram, LAPLACE)
-    monkeypatch.setattr(opt_0, "remembered", Remembered())
+    monkeypatch.setattr(opt_0, "_last_found", {})
     limits(_LARGE_CELLS=47)
     limits(searched_cells=47)
     few = opt_0.solve_axis(gram, LAPLACE)
     assert few.bound == pytest.approx(full.bound)  # of low rank: the optimum
-    monkeypatch.setattr(opt_0, "remembered", Remembered())
+    monkeypatch.setattr(opt_0, "_last_found", {})
     limits(small_cells=20)
     large = opt_0.solve_axis(gram, LAPLACE)
     assert large.bound == pytest.approx(svd_bound_gram(gram), rel=1e-12)

@@ -12,7 +12,7 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Ranges, Sliding
 from matrixdp.selection.gram.operators import operator_of
-from matrixdp.selection.gram.opt_0 import Remembered, solve_axis
+from matrixdp.selection.gram.opt_0 import solve_axis
 from matrixdp.selection.gram.p_identity import loss_and_gradient, optimize, starts, strategy_rows, tree_start
 from matrixdp.testing import dense_error
 
@@ -110,7 +110,7 @@ def test_cells_that_no_query_tells_apart_are_merged_at_no_loss(noise):
 def test_searches_repeat_and_starts_help(monkeypatch):
     gram = Sliding(5).gram(24)
     first = solve_axis(gram, LAPLACE, seed=3)
-    monkeypatch.setattr("matrixdp.selection.gram.opt_0.remembered", Remembered())
+    monkeypatch.setattr("matrixdp.selection.gram.opt_0._last_found", {})
     second = solve_axis(gram, LAPLACE, seed=3)
     np.testing.assert_array_equal(first.rows, second.rows)
     warm = solve_axis(gram, LAPLACE, start=first, effort="fast")

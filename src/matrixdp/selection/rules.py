@@ -225,10 +225,12 @@ class Rule:
         why = self.unless(facts)
         if why:
             return "skipped", why
-        own = mechanism_named(self.mechanism).limits
-        large = facts.beyond({**self.limits, **self.far}, memory=False) or facts.beyond(own)
-        if large:
-            return "too large", large
+        large = facts.beyond({**self.limits, **self.far}, memory=False)
+        beyond = facts.beyond(mechanism_named(self.mechanism).limits)
+        if large:  # what it takes if it is asked for by name is worth telling
+            return "skipped" if beyond else "too large", large
+        if beyond:
+            return "too large", beyond
         why = facts.beyond(self.limits, memory=False)
         if why:
             times = f"{1.0 + LIMITS.far:g}"

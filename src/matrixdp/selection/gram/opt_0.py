@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -19,7 +18,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import solve_gram, solve_rows
@@ -58,6 +57,9 @@ _MOST_PARTS = 32
 #: Bytes of the strategies that are remembered, and of a Gram matrix that is looked up.
 _MOST_BYTES = 64_000_000
 _MOST_GRAM_BYTES = 16_000_000
+#: Those that were found last in this process: mechanisms and noises that are compared meet the same problems.
+_last_found: dict[Hashable, Factor] = {}
+_LOCK = Lock()
 #: Families of starts that are refined beside a known strategy, and where there are many cells.
 _FOLLOWED = 8
 _FEW_FOLLOWED = 3
@@ -155,7 +157,7 @@ def solve_axis(
                     return _search(problem, gap, seed, restarts, begin, progress, effort, p)
 
             options = (gap, seed, restarts, effort, p)
-            solved = remembered.solve(reduced, options, search) if begin is None else search(reduced)
+            solved = _remembered(reduced, options, search) if begin is None else search(reduced)
             if len(reduced) == 2:
                 solved = min(solved, _total_and_difference(reduced, solved.bound), key=lambda one: one.loss)
     if len(first) == gram.size and order is None:
@@ -471,59 +473,19 @@ def _on_queries(chosen: Array, rows: Array) -> Factor:
     return Factor(scaled, float(((rows @ right_inverse(scaled)) ** 2).sum()))
 
 
-class Remembered:
-    """The solutions that were used last, by the content of the problem up to its scale.
-
-    Examples
-    --------
-    >>> memory, calls = Remembered(), []
-    >>> def solve(gram):
-    ...     calls.append(gram)
-    ...     return Factor(np.eye(2), float(gram.trace()))
-    >>> [memory.solve(scale * np.eye(2), "identity", solve).loss for scale in (1.0, 3.0)], len(calls)
-    ([2.0, 6.0], 1)
-    """
-
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most, self._held = most_bytes, 0
-        self._found: OrderedDict[Hashable, Factor] = OrderedDict()
-        self._lock = Lock()
-
-    def solve(self, gram: Array, options: Hashable, solve: Callable[[Array], Factor]) -> Factor:
-        """Return the solution of a Gram matrix, solved for its content scaled to a largest entry of 1."""
-        peak = float(np.abs(gram).max(initial=0.0))
-        if gram.nbytes > _MOST_GRAM_BYTES or not 0.0 < peak < np.inf:
-            return solve(gram)
-        scaled = gram / peak
-        # sums in another order differ in the last digits
-        content = hashlib.blake2b((np.round(scaled, 13) + 0.0).tobytes(), digest_size=16).digest()
-        key = (options, gram.shape, content)
-        with self._lock:
-            known = self._found.get(key)
-            if known is not None:
-                self._found.move_to_end(key)
-        if known is None:
-            known = solve(scaled)
-            self._keep(key, known)
-        return known.scaled(peak)
-
-    def _keep(self, key: Hashable, factor: Factor) -> None:
-        size = _bytes(factor)
-        if size > self._most:
-            return
-        with self._lock:
-            if key not in self._found:
-                # without what is computed from it later, which would count against nothing
-                self._found[key] = replace(factor)
-                self._held += size
-            while self._held > self._most:
-                self._held -= _bytes(self._found.popitem(last=False)[1])
-
-
-def _bytes(factor: Factor) -> int:
-    strategy = factor.strategy
-    return 0 if isinstance(strategy, MeasuredMatrix) else strategy.nbytes
-
-
-remembered = Remembered()
-"""Those of this process."""
+def _remembered(gram: Array, options: Hashable, search: Callable[[Array], Factor]) -> Factor:
+    """Return what a search finds for a Gram matrix, or found before for its content up to its scale."""
+    peak = float(np.abs(gram).max(initial=0.0))
+    if gram.nbytes > _MOST_GRAM_BYTES or not 0.0 < peak < np.inf:
+        return search(gram)
+    scaled = gram / peak
+    # sums in another order differ in the last digits
+    content = hashlib.blake2b((np.round(scaled, 13) + 0.0).tobytes(), digest_size=16).digest()
+    key = (options, gram.shape, content)
+    found = _last_found.get(key) or search(scaled)
+    with _LOCK:
+        _last_found.pop(key, None)  # the last one used comes last
+        _last_found[key] = replace(found)  # without what is computed from it later
+        while sum(8 * one.height * one.cells for one in _last_found.values()) > _MOST_BYTES:
+            del _last_found[next(iter(_last_found))]
+    return found.scaled(peak)
