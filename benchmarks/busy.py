@@ -27,7 +27,7 @@ TIMES = 3
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Keep so many processors busy."""
+    """Keep this many processors busy."""
     started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield

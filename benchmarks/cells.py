@@ -69,8 +69,8 @@ APART = "opt-plus, a product each"
 ONE_COVER = "datacube, once"
 #: What is no mechanism by that name in the library.
 SPECIAL = (AS_ASKED, PREFIX_BASIS, KIND_BASIS, APART, ONE_COVER)
-#: QuerySmasher's sub-workloads are solved jointly up to so many cells where no plan is made. The library has,
-#: past its own limit, a product.
+#: QuerySmasher's sub-workloads are solved jointly up to this many cells where no plan is made. The library
+#: has, past its own limit, a product.
 _JOINT_CELLS = 2_500
 _UNIT = 1e6 if sys.platform == "darwin" else 1e6 / 1024
 

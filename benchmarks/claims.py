@@ -98,7 +98,7 @@ class Claim:
     file : str
         Relative to the project's root.
     text : str
-        With ``{words | format}`` in the place of each figure, the words those of `Results.value`; ``*100`` or
+        With ``{words | format}`` in place of each figure, the words those of `Results.value`; ``*100`` or
         ``/1e6`` before the bar multiplies or divides.
     """
 

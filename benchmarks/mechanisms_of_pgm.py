@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Names = tuple[str, ...]
 #: What is run, and the file that holds it.
 MECHANISMS = {"AIM": "aim", "MWEM+PGM": "mwem+pgm"}
-#: Compiled programs are forgotten after so many fits: each holds maps of memory, of which a process has few.
+#: Compiled programs are forgotten after this many fits: each holds memory maps, of which a process has few.
 _FORGET = 10
 #: One thread; compiling costs more than all else, and the programs are hardly slower without these passes.
 _FLAGS = (

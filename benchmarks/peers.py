@@ -56,7 +56,7 @@ def coded(table: Any, domain: mdp.Domain, rules: mdp.OutOfDomain) -> Codes:
 
 
 def true_marginals(table: Codes, sizes: dict[str, int], ways: int) -> dict[Names, Array]:
-    """Return every marginal of one to so many attributes."""
+    """Return every marginal of at most this many attributes."""
     found = {}
     for names in (own for k in range(1, ways + 1) for own in itertools.combinations(sizes, k)):
         shape = [sizes[n] for n in names]

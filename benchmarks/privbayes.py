@@ -117,7 +117,7 @@ def made_up(sizes: Sequence[int], records: int, strength: float) -> NDArray[np.i
 
 
 def _on_made_up(workload: mdp.Workload, records: int, strength: float) -> dict[str, Any]:
-    """Return the error of PrivBayes on a made-up table of so many records."""
+    """Return the error of PrivBayes on a made-up table of this many records."""
     names = _asked(workload)
     joint = made_up([workload.domain[name].size for name in names], records, strength)
     exact = _marginals(workload, joint)

@@ -266,7 +266,7 @@ def run_part(part: Part, given: Files) -> dict[str, Any]:
     }
     figures = figures_of(usage.output)
     if figures is not None:
-        # a script that times another program reports that program's figures in the place of its own
+        # a script that times another program reports that program's figures in place of its own
         result |= {key: figures.pop(key) for key in ("seconds", "cpu_seconds", "peak_mb") if key in figures}
         result["figures"] = figures
     return result

@@ -162,7 +162,7 @@ def comparisons(
     """Return 1-way queries and comparisons of every pair of attributes, all of them taken as numeric.
 
     The 1-way queries are identity on the categorical and prefix on the numeric attributes. ``crossed``:
-    pairs of two numeric ones have products of prefixes in the place of a comparison.
+    pairs of two numeric ones have products of prefixes in place of a comparison.
     """
     categorical, numeric = sizes
     forms = {f"c{i}": range(n) for i, n in enumerate(categorical)}

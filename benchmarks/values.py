@@ -24,7 +24,7 @@ _DIGITS = 7
 
 
 def rounded(value: Any) -> Any:
-    """Return the same structure with numbers of so many significant digits."""
+    """Return the same structure with numbers rounded to this many significant digits."""
     if isinstance(value, float):
         return round(value, 3) if abs(value) >= 10 ** (_DIGITS - 3) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, dict):
@@ -68,7 +68,7 @@ def table(head: list[str], rows: list[list[str]], left: int = 1) -> list[str]:
 
 
 def plain(value: float | None, digits: int = 4) -> str:
-    """Return a number with so many significant digits, or a dash."""
+    """Return a number with this many significant digits, or a dash."""
     if value is None:
         return "-"
     if abs(value) >= 10 ** (digits - 1):

@@ -52,7 +52,7 @@ Array = NDArray[np.float64]
 
 
 def width_ranges(attribute: str, width: int = 32) -> ProductEntry:
-    """Return all ranges of so many values of an attribute.
+    """Return all ranges of this many values of an attribute.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def small_products(
     max_cells: int = 5000,
     attributes: Iterable[str] | None = None,
 ) -> KwayEntry:
-    """Return every marginal, prefix-marginal or range-marginal of at most so many cells.
+    """Return every marginal, prefix-marginal or range-marginal of at most this many cells.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def w_related(
 def w_marginal(
     domain: Domain, queries: int, ways: int = 2, attributes: Iterable[str] | None = None, seed: int = 0
 ) -> list[CellsEntry]:
-    """Return queries drawn from all cells of the marginals on so many attributes (WMarginal).
+    """Return queries drawn from all cells of the marginals on this many attributes (WMarginal).
 
     Parameters
     ----------
@@ -460,7 +460,7 @@ def _chosen(domain: Domain, attributes: Iterable[str] | None) -> tuple[str, ...]
 
 
 def _over(domain: Domain, queries: int, attributes: Iterable[str] | None) -> tuple[tuple[str, ...], int]:
-    """Return the attributes and the number of their cells, if so many queries fit."""
+    """Return the attributes and the number of their cells, if this many queries fit."""
     if isinstance(queries, bool) or not isinstance(queries, int) or queries < 1:
         raise WorkloadError(f"queries: found {queries!r}; expected an integer of at least 1")
     names = _chosen(domain, attributes)

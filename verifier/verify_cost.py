@@ -263,7 +263,7 @@ class Block:
         """Return for each column the sum over the rows i of |entry_i|^p vector_i; equal columns once."""
         if self.kind == "identity":
             return vectors
-        if self.kind == "centered":  # the sum of all vectors, but (n - 1)^p in the place of 1 at one of them
+        if self.kind == "centered":  # the sum of all vectors, but (n - 1)^p in place of 1 at one of them
             total, more = [sum(values) for values in zip(*vectors)], (self.rows - 1) ** p - 1
             return [[t + more * v for t, v in zip(total, vector)] for vector in vectors]
         if self.kind == "grid-tree":
@@ -325,7 +325,7 @@ def overlaps_of(rows, p):
 def inner_products(columns):
     """Return the inner products of every two vectors, those of one with all by one sum of long integers.
 
-    An integer holds a number for each vector, in so many bytes that no inner product reaches into the next.
+    An integer holds a number for each vector, in bytes enough that no inner product reaches into the next.
     """
     width = max(sum(x * x for x in column) for column in columns).bit_length() // 8 + 1
     half, count, order = 1 << 8 * width - 1, len(columns), "little"
@@ -789,7 +789,7 @@ def main(arguments):
     except DISORDER as error:
         failed = True
         print(f"FAILED      the files are not those of a release: {type(error).__name__}: {plain(error)}")
-    print("not checked that the noise was random: without a signature only whoever ran the release knows")
+    print("not checked that the noise was random: without a signature only the publisher knows")
     print("not checked that the answers follow from the measurement: `matrixdp verify` does that")
     but = f" But {undecided} of the lines above could not be decided here." if undecided else ""
     print("FAILED: the cost is not what is said" if failed else f"The cost is what is said.{but}")

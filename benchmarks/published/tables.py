@@ -164,7 +164,7 @@ class Paper:
     omitted : tuple of Omitted
         Whole tables and figures that are not compared.
     shown : str
-        What the page has in the place of tables.
+        What the page has in place of tables.
     quantities : tuple of Quantity
         Figures that are no errors.
     """

@@ -611,7 +611,7 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
         ]
     lines += [
         "",
-        "# A common choice; decide with whoever answers for the data. {rho: 0.5} is another definition.",
+        "# A common choice; decide with those responsible for the data. {rho: 0.5} is another definition.",
         "privacy: {epsilon: 1.0, delta: 1.0e-6}",
     ]
     persons = [name for name, proposal in proposals.items() if proposal.identifies]

@@ -694,7 +694,7 @@ class RecordForm(Form[R], Generic[R]):
         return self.record.schema(definitions)
 
 
-# Addresses of tables, such as ``postgresql://host/database``, and what may be told of them.
+# Addresses of tables, such as ``postgresql://host/database``, and what messages may show of them.
 
 _ADDRESS = re.compile(r"(\s*[a-z][a-z0-9+.:-]*)://(.*)", re.IGNORECASE | re.DOTALL)
 _PLAIN = re.compile(r"(?:[^@/?#]*@)?([^@?#]*)")

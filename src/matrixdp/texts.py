@@ -118,9 +118,9 @@ def legal_xml(text: str) -> str:
 
 @record
 class Described(Record):
-    """What readers are told of an attribute or a table."""
+    """Texts for readers of an attribute or a table."""
 
-    title: Text | None = key(TEXT, default=None, about="what readers call it")
+    title: Text | None = key(TEXT, default=None, about="its name for readers")
     unit: Text | None = key(TEXT, default=None, about="what its figures count or measure")
     note: Text | None = key(TEXT, default=None, about="what readers should know of it")
     source: Text | None = key(TEXT, default=None, about="where it comes from")
@@ -164,7 +164,7 @@ class Suppression(Record):
     cv_above: float = key(
         forms.number("a coefficient of variation above 0, such as 0.33", above=0),
         missing="{cv_above: 0.33}, the largest coefficient of variation of what is shown",
-        about="the largest coefficient of variation of what is shown",
+        about="the largest coefficient of variation of figures that are shown",
     )
 
 

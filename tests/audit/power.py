@@ -54,7 +54,7 @@ def ratio_seen(copies: int, rows: int, claimed: float, epsilon: float) -> float:
 
 
 def same_signs_seen(number: int) -> bool:
-    """Return whether so many signs are seen if they agree where the noise is the same.
+    """Return whether this many signs are seen if they agree where the noise is the same.
 
     One in a thousand at most may not: where noise is less than half a step, the audit's own number decides.
     """
@@ -62,6 +62,6 @@ def same_signs_seen(number: int) -> bool:
 
 
 def hits_seen(noise: str, number: int, without_noise: int, steps: float) -> bool:
-    """Return whether so many answers without noise, of a number, are always seen."""
+    """Return whether this many answers without noise, of a number, are always seen."""
     peak = float(exact.DISTRIBUTIONS[noise].pdf(0.0))
     return float(stats.binom.sf(without_noise - 1, number, peak / steps)) < LEVEL

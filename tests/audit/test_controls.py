@@ -79,7 +79,7 @@ def silent_cells(patch: Patch) -> None:
 
 
 class Stream(SystemSource):
-    """Words of the system's generator that are kept: whoever starts at the beginning gets the same."""
+    """Words of the system's generator that are kept: reading from the beginning gives the same."""
 
     def __init__(self, words):
         self._words, self._place = words, 0

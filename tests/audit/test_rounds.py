@@ -64,7 +64,7 @@ def statistics(table: dict[str, Any]) -> Iterator[float]:
 
 
 def limits(mean: float) -> tuple[float, float]:
-    """Return between which a mean of so many normal values of variance 1 lies but for an alarm."""
+    """Return between which a mean of this many normal values of variance 1 lies but for an alarm."""
     reach = float(stats.norm.isf(ALARM / 2)) / math.sqrt(RUNS)
     return mean - reach, mean + reach
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 def said(root: Path) -> tuple[int, str]:
     """Return the status and the words of the check."""
-    # a process of its own: the benchmarks limit the threads of whoever loads them
+    # a process of its own: the benchmarks limit the threads of the process that loads them
     command = [sys.executable, str(ROOT / "benchmarks" / "claims.py"), str(root)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not done.stderr

@@ -83,6 +83,6 @@ def _clock() -> Iterator[None]:
 
 
 def limit_memory(most: int) -> None:
-    """Let the address space of this process grow by so many bytes: more is a MemoryError, a finding."""
+    """Let the address space of this process grow by this many bytes: more is a MemoryError, a finding."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + most, resource.RLIM_INFINITY))

@@ -46,7 +46,7 @@ class Recipe:
         return self.take(self.left)
 
     def take(self, count: int) -> bytes:
-        """Return so many bytes, or as many as there are."""
+        """Return this many bytes, or as many as there are."""
         taken = self._data[self._at : self._at + count]
         self._at += count
         return taken
@@ -104,7 +104,7 @@ def at(value: Any, path: Sequence[str | int]) -> Any:
 
 
 def mutated(document: Any, recipe: Recipe, keys: Sequence[str], most: int = 6) -> Any:
-    """Return a copy of a document with up to so many changes; ``keys`` are words that it may have as keys."""
+    """Return a copy of a document with up to this many changes; ``keys`` are words for its keys."""
     root = [copy.deepcopy(document)]
     for _ in range(most):
         if not recipe.left:

@@ -182,7 +182,7 @@ class Trial:
 
 
 def inject(folder: Path, faults: int, *, seed: int = 0, synchronous: str | None = None) -> Counter[str]:
-    """Inject so many faults; return what was seen."""
+    """Inject this many faults; return what was seen."""
     trial = Trial(folder, synchronous)
     done = 0
     with pytest.MonkeyPatch.context() as patch:

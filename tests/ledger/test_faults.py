@@ -64,7 +64,7 @@ def test_a_ledger_that_is_made_is_there(tmp_path: Path, kind: Kind):
 
 
 def test_a_ledger_without_its_journal_is_not_taken_for_whole(tmp_path: Path):
-    """Whoever deletes the journal of a process that was killed may leave pages of two times."""
+    """Deleting the journal of a killed process may leave pages of two times."""
     disk = FaultyDisk()
     ledger = Ledger.create(PLACE, "people", TOTAL, driver=driver_of(disk))
     for _ in range(4):

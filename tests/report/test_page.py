@@ -80,7 +80,7 @@ def test_what_is_certified_is_named(tmp_path: Path):
     assert aim(weighted) == "aim_weighted"
     text = html.unescape(report_release(weighted.save(tmp_path / "out")))
     assert "minimizes the RMSE with the workload's weights, which is certified to be within" in text
-    assert "certified this RMSE" not in text
+    assert "This RMSE is certified" not in text
 
 
 def test_names_are_text_and_nothing_else(page: str):

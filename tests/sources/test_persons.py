@@ -1,4 +1,4 @@
-"""Of the records of one person the first are counted, in every table with an order, whoever else is there."""
+"""In every table with an order the first records of a person are counted, whatever others are there."""
 
 from datetime import datetime
 

@@ -22,7 +22,7 @@ from matrixdp.testing import check_predicates
 
 @dataclass(frozen=True)
 class Averages(Predicates):
-    """The mean count of every window of so many values: entries that are neither 0 nor 1."""
+    """The mean count of every window of this many values: entries that are neither 0 nor 1."""
 
     width: int
 

@@ -224,7 +224,7 @@ def _judge(result: mdp.Release) -> None:
 
 
 def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
-    # Neither time nor memory is told: both grow with the number of records.
+    # Neither time nor memory is printed: both grow with the number of records.
     import pyarrow as pa
 
     from matrixdp.answers.table import AnswerColumns

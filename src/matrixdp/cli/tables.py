@@ -107,7 +107,7 @@ def _fits(columns: Sequence[Column], width: int) -> bool:
 
 
 def _least(column: Column, figures: bool = True) -> int:
-    """Return the width at which no word is broken, and no figure if told so."""
+    """Return the width at which no word is broken, and on request no figure."""
     whole = column.whole or (column.number and figures)
     words = (part for text in column.texts for part in ([text] if whole else text.split()))
     return max(map(len, (*([column.head] if column.whole else column.head.split()), *words)), default=1)

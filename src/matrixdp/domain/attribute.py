@@ -50,7 +50,7 @@ class LevelTexts(Record):
 
     error = DomainError
 
-    title: Text | None = key(TEXT, default=None, about="what readers call the level")
+    title: Text | None = key(TEXT, default=None, about="the name of the level for readers")
     labels: Mapping[str, Text] = key(
         MappingOf(TEXT, "a mapping of values of the level to what they are called", named="a value"),
         default={},
@@ -313,7 +313,7 @@ class Codebook:
     missing : sequence of object
         Values of the table that mean missing, such as 99 or "NA", besides nulls, NaN and empty texts.
     described : Described
-        What readers are told of the attribute; no other part depends on it.
+        Texts for readers of the attribute; no other part depends on them.
     language : str, optional
         The language of texts; the first of each where it is left out.
 

@@ -97,7 +97,7 @@ def person_id(value: object) -> str | float | None:
     r"""Return the canonical value by which ids are compared; None for one that names nobody.
 
     That is its canonical value (`matrixdp.domain.rules`). Values without one name nobody, and nor does a text
-    that is empty or holds U+FFFD, which stands in the place of what could not be read. Never raises.
+    that is empty or holds U+FFFD, which stands in place of what could not be read. Never raises.
 
     Examples
     --------

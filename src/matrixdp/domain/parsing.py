@@ -267,7 +267,7 @@ class AttributeForm(Described):
 
     column: str | None = key(_NAME, default=None, about="the table's column, where it has another name")
     trim: bool = key(forms.flag(), default=False, about="whether white space around texts is left out")
-    null: str | None = key(TEXT, default=None, about="what missing values are called, as a value")
+    null: str | None = key(TEXT, default=None, about="the label of missing values, which makes them a value")
     missing: tuple[object, ...] = key(
         ListOf(_CATEGORY, "a list of values"),
         default=(),
@@ -280,7 +280,7 @@ class AttributeForm(Described):
     level_texts: Mapping[str, LevelTexts] = key(
         MappingOf(RecordForm(LevelTexts), "a mapping of levels to their texts", named="the name of a level"),
         default={},
-        about="what readers call levels and their values",
+        about="names of levels and their values for readers",
     )
     sha256: Mapping[str, str] = key(
         MappingOf(_NAME, "a mapping of keys to the digests of their files", named="a key"),
@@ -375,7 +375,7 @@ class AmountForm(AttributeForm):
         ListOf(_NUMBER, "[lowest, highest], numbers beyond which count as these", 2, 2, "two numbers"),
         about="the lowest and the highest number; those beyond count as these",
     )
-    step: float = key(_NUMBER, default=1, about="what numbers are rounded to multiples of")
+    step: float = key(_NUMBER, default=1, about="the step to which numbers are rounded")
     squares: bool = key(forms.flag(), default=False, about="whether variances can be asked, too")
     type: str = key(_OF_NUMBERS, default="number")
 
@@ -511,7 +511,7 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
 
 
 def _with_texts(spec: Mapping[object, object]) -> dict[object, object]:
-    """Return a mapping with texts in the place of keys that Python has other values for."""
+    """Return a mapping with texts in place of keys that Python has other values for."""
     written = {"null" if name is None else name: value for name, value in spec.items()}
     for named in ("labels", "map"):
         if isinstance(texts := written.get(named), Mapping):

@@ -421,7 +421,7 @@ def never(rule: Rule, kind: Kind) -> bool:
 
 
 def fold_case(text: str) -> str:
-    """Return a text with every letter in the place of which simple case folding has another replaced.
+    """Return a text with every letter in place of which simple case folding has another replaced.
 
     Examples
     --------

@@ -447,7 +447,7 @@ class ExplicitMatrix(MeasuredMatrix):
             return None
 
         column = self._float[:, 0] @ self._float
-        if (column[1:] != column[-1]).any():  # most matrices are told by one column; the products are exact
+        if (column[1:] != column[-1]).any():  # one column rules out most matrices; the products are exact
             return None
         gram = self._float.T @ self._float
         shared = float(gram[0, 1]) if self.columns > 1 else 0.0

@@ -22,7 +22,7 @@ MEMORY_LIMIT = "MATRIXDP_MEMORY_LIMIT"
 
 #: Without it, this share of the memory that the machine or its container has: DuckDB takes the same.
 _SHARE = 0.8
-#: The memory of a machine that does not tell: Windows has neither module nor call.
+#: Memory that is assumed where the system does not say: Windows has neither module nor call.
 _UNTOLD = 8e9
 #: Solving for n cells takes about this many matrices of n x n, LAPACK's workspace included: 9 to 10.2 were
 #: measured for 4,096 to 8,500 cells.
@@ -129,7 +129,7 @@ ALWAYS_THREADED_CELLS = 4_000
 #: The processor time of this process, and the clock, when it began to count.
 _BEGUN = time.process_time(), time.monotonic()
 
-#: Variables by which the libraries are told how many threads they may use.
+#: Variables of the environment that limit the threads of the libraries.
 _LIMITS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 _LOCK = Lock()
 #: How many contexts threads are in, and the limiter of the one that was entered first.

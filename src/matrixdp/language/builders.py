@@ -32,7 +32,7 @@ class Options(TypedDict, total=False):
     name : str
         What the groups are called.
     title, unit, note, source : str or Text or mapping of str to str
-        What readers are told of the tables; a mapping says it in several languages.
+        Texts for readers of the tables; a mapping has one for each language.
     """
 
     weight: float

@@ -140,7 +140,7 @@ def entry_form(form: E) -> E:
 
 @final
 class _Entries(Form[Entry]):
-    """An entry of any form, told by its first key."""
+    """An entry of any form, recognized by its first key."""
 
     def read(self, written: object, resolve: ResolvePath) -> Entry:
         if isinstance(written, Entry):

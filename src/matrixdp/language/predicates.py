@@ -134,7 +134,7 @@ class StackedPredicates(PredicateForm):
 
 
 class KeyedPredicates(forms.Record, PredicateForm):
-    """A set that is written as a mapping, told from others by its first key; see `keyed_predicates`."""
+    """A set that is written as a mapping, recognized by its first key; see `keyed_predicates`."""
 
     sample: ClassVar[str]
     """How it is written, for messages."""
@@ -208,7 +208,7 @@ PREDICATES = _Predicates(stacked=True)
 """The form of predicate sets."""
 
 
-# Files that hold arrays: NumPy and SciPy files, told by how they begin, and CSV, by its ending.
+# Files that hold arrays: NumPy and SciPy files, recognized by their first bytes, and CSV, by its ending.
 
 ARRAY_FILE = "a NumPy file (.npy), a SciPy sparse matrix (.npz) or numbers without a header (.csv)"
 """What a file of an array may be, for messages."""

@@ -435,7 +435,7 @@ NextRound = Callable[[Sequence[float], Estimates], Split]
 
 #: The share of a budget that two rounds may spend.
 _NEARLY = 1 - Fraction(1, 2**40)
-#: Is told what follows from the plan and the budget alone, before any record is counted; nothing after.
+#: Is called with what follows from the plan and the budget alone, before any record is counted; never after.
 _LOG = logging.getLogger(__name__)
 
 
@@ -805,7 +805,7 @@ def _measured_again(
 ) -> Measurement:
     """Measure a second round, planned from the noisy answers of the first, with what the first left."""
     begun, budget = first.plan, first.authorization.budget
-    assert isinstance(begun, Split)  # as checked by whoever plans
+    assert isinstance(begun, Split)  # checked where it was planned
     plan = second([scale.variance for scale in first.scales], first.estimates)
     left = Cost(first.authorization.cost.value - cost.value, plan.noise)
     scales, _ = calibrate(plan, left, first.max_records, budget.neighbours)

@@ -171,8 +171,8 @@ class PrivacyStatement:
         opening = f"These figures carry random noise that protects {protected}."
         if not self.private:
             opening = (
-                "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoever knows or guesses the seed can remove the "
-                "noise. With noise from the operating system it would carry the following promise."
+                "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Anyone who knows or guesses the seed can remove "
+                "the noise. With noise from the operating system it would carry the following promise."
             )
         exact, budget = self.exact, self.budget
         mu, rho = f"{rounded_up(exact.mu)}-GDP", f"{rounded_up(exact.rho)}-zCDP"

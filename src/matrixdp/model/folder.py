@@ -60,7 +60,7 @@ BIASED = (
     "was not measured: it is the model's guess, and no figure of the data."
 )
 """What is said of the answers of every model."""
-NOT_PRIVATE = "NOT PRIVATE: the noise of the measurement was seeded, so whoever knows the seed can remove it"
+NOT_PRIVATE = "NOT PRIVATE: the noise was seeded, so anyone who knows the seed can remove it"
 """What is said besides where the noise was seeded."""
 
 

@@ -225,7 +225,7 @@ def counted(groups: Sequence[Group], records: StratifiedRecords) -> list[Array]:
 
 
 def counted_table(domain: Domain, groups: Sequence[Group], records: StratifiedRecords) -> pa.Table:
-    """Return the same as a table: the columns of answers, with ``count`` in the place of the figures.
+    """Return the same as a table: the columns of answers, with ``count`` in place of the figures.
 
     Counts are integers where every query of the table counts records, and are not weighted.
     """

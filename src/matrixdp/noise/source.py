@@ -80,7 +80,7 @@ class SeededSource:
     Parameters
     ----------
     seed_not_private : int
-        The seed, at least 0. Whoever knows or guesses it can subtract the noise.
+        The seed, at least 0. Anyone who knows or guesses it can subtract the noise.
 
     Raises
     ------

@@ -32,7 +32,7 @@ class Newton(Options):
     tolerance: float = option(1e-5, "relative decrease of the objective at which the steps end")
     iterations: int = option(300, "Newton steps at most", least=1)
     homotopy: str = option(
-        "no", "whether theta falls from 1 to 1e-10 in tenths, in the place of theta", ("no", "yes")
+        "no", "whether theta falls from 1 to 1e-10 in tenths, in place of theta", ("no", "yes")
     )
 
 

@@ -77,7 +77,7 @@ def low_rank_factor(gram: Array, noise: Noise, options: Decomposition | None = N
     divided by the root of its number of rows. W enters through queries with the same Gram matrix, as many as
     its rank, which changes no step. The last L is taken; what lies outside of the workload's row space is
     removed from it, so that queries are supported exactly, and answers are least squares. Where the search
-    ends before W = B L holds, the published mechanism answers B L in the place of W; here the directions
+    ends before W = B L holds, the published mechanism answers B L in place of W; here the directions
     that L lost are measured beside it, see `_supporting`.
 
     References

@@ -214,7 +214,7 @@ def least_sensitivity(rows: Array, restarts: int = 8, seed: int = 0) -> Array:
     References
     ----------
     Li et al. 2010, theorem 5.28 and program 5.3. The strategy enters as a rotation Q of D P', with
-    [[I, Q], [Q', I]] of rank r in the place of [[I, B], [B', B'B]]: the same, and for profiles of any rank.
+    [[I, Q], [Q', I]] of rank r in place of [[I, B], [B', B'B]]: the same, and for profiles of any rank.
 
     Examples
     --------

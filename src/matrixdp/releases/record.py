@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # What ``release.json`` says of the parts that were measured, each with its exact noise.
 
-_WARNING = "NOT PRIVATE: the noise was seeded, so whoever knows the seed can remove it; no ledger was debited"
+_WARNING = "NOT PRIVATE: anyone who knows the seed of the noise can remove it; no ledger was debited"
 #: What the exact sensitivity is called that costs are computed from, by the norm of the noise.
 _SENSITIVITY = {1: "sensitivity", 2: "squared_sensitivity"}
 

@@ -220,7 +220,7 @@ class Release(Displayed):
         How many records the table should have in the domain: a public figure, given before. `size` compares
         the released total with it.
     publication : Publication
-        What readers are told of the release.
+        Texts for readers of the release.
 
     Raises
     ------

@@ -474,7 +474,7 @@ class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_
         min_length=1, description="The attributes, in order, as a specification writes them."
     )
     workload: list[dict[str, Any]] = Field(
-        min_length=1, description="What is asked, as a specification writes it; arrays by their shapes."
+        min_length=1, description="The workload, as a specification writes it; arrays by their shapes."
     )
     queries: Positive
     rmse: NonNegative = Field(description="The root mean square of the standard errors of all queries.")
@@ -497,7 +497,7 @@ class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_
     publication: dict[str, str | bool | int | dict[str, str | float]] = Field(
         LEFT_OUT,
         min_length=1,
-        description="What readers are told of the release, as a specification writes it.",
+        description="Texts for readers of the release, as a specification writes them.",
     )
     size: Size
     files: Files

@@ -1,4 +1,4 @@
-"""Detached signatures of releases: whoever lacks the key cannot make a release that its holder made.
+"""Detached signatures of releases: nobody without the private key can sign in its holder's name.
 
 What is signed is ``release.json``, which holds the digests of all other files, after a line that says so:
 no signature made for anything else is one of a release.
@@ -165,7 +165,7 @@ def make_keys(path: str | os.PathLike[str], passphrase: bytes | None = None) -> 
     path : str or path
         Where the private key goes, readable by its owner alone; the public one gets the ending ``.pub``.
     passphrase : bytes, optional
-        What the private key is encrypted with; without it whoever reads the file can sign.
+        The private key is encrypted with it; without it, anyone who can read the file can sign.
 
     Returns
     -------

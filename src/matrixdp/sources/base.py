@@ -216,7 +216,7 @@ COMPUTED = Clause(
 """What is assumed of every table that is computed from others."""
 
 FAILED = "its engine failed on a record; let it read what may not parse as text"
-"""What is told where the engine of such a table fails."""
+"""The hint in an error where the engine of such a table fails."""
 
 INFERRED = (
     "Assumption: the types of the columns were fixed in advance. If a program inferred them from the data, "
@@ -235,7 +235,7 @@ UNORDERED = (
     "CSV or Parquet files, a table of a DuckDB or SQLite database, a data frame in memory or arrays: the "
     "order decides which records of a person are counted"
 )
-"""What is expected in the place of a table whose records have no order, where an id is named."""
+"""What is expected in place of a table whose records have no order, where an id is named."""
 
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
@@ -559,8 +559,8 @@ def started(marginals: Iterator[Any]) -> Iterator[Any]:
 # Errors of engines, without what they say.
 #
 # An engine's message may quote the table, and which class of error it raises may depend on a value. So the
-# engine's error is dropped altogether. Whoever asks for it in the environment is shown it on standard error,
-# behind a warning, and nowhere else: what is raised in its place, and may be written down, is the same.
+# engine's error is dropped altogether. A variable of the environment shows it on standard error, behind a
+# warning, and nowhere else: what is raised in its place, and may be written down, is the same.
 
 _WARNING = (
     f"WARNING: {DEBUG} IS SET. WHAT FOLLOWS MAY QUOTE THE TABLE, AND NO NOISE PROTECTS IT: show it to nobody "

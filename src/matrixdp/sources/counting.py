@@ -47,7 +47,7 @@ def _id_values(name: str, column: str, stored: str) -> list[str]:
 
 
 _READABLE = "id_number IS NULL AND id_text <> '' AND NOT contains(id_text, chr(65533))"
-#: What tells persons apart. A text that is empty, or holds U+FFFD in the place of what cannot be read, names
+#: What tells persons apart. A text that is empty, or holds U+FFFD in place of what cannot be read, names
 #: nobody. The two zeros are one number.
 _ID_COLUMNS = (f"CASE WHEN {_READABLE} THEN id_text END AS id_text", "id_number + 0.0 AS id_number")
 
@@ -133,7 +133,7 @@ def count(
 ) -> Iterator[Marginal]:
     """Count the marginals of a request in a database of our own, where `read` makes what `encode` returns.
 
-    The hint is what is told besides where counting fails. Few records that `read` only hands over, or codes
+    The hint is added to the error where counting fails. Few records that `read` only hands over, or codes
     that others compute, are counted where nothing has to be made first.
     """
     found = groups(request, read, reading, hint, few=few)

@@ -1,4 +1,4 @@
-"""The first lines of CSV files, and their lines in general: what is told of them without an engine."""
+"""The header and line ends of CSV files, as far as they can be checked without an engine."""
 
 from __future__ import annotations
 

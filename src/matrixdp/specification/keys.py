@@ -219,14 +219,14 @@ class WrittenSpecification(Record):
     workload: tuple[Entry, ...] = key(
         forms.ListOf(ENTRY, "a list", least=1, count="at least 1 entry that asks something"),
         missing="a list of entries that ask something",
-        about="what is asked",
+        about="the queries to answer",
     )
-    privacy: PrivacyPart | None = key(forms.RecordForm(PrivacyPart), default=None, about="what may be spent")
+    privacy: PrivacyPart | None = key(forms.RecordForm(PrivacyPart), default=None, about="the budget")
     unit: UnitPart | None = key(
-        forms.RecordForm(UnitPart), default=None, about="what is protected as one", blank=False
+        forms.RecordForm(UnitPart), default=None, about="the privacy unit", blank=False
     )
     publication: Publication = key(
-        forms.RecordForm(Publication), default=NO_PUBLICATION, about="what readers are told of the release"
+        forms.RecordForm(Publication), default=NO_PUBLICATION, about="texts for readers of the release"
     )
     series: SeriesRule | None = key(
         _SeriesForm(), default=None, about="publish period by period, all under one budget", blank=False
@@ -250,7 +250,7 @@ class WrittenSpecification(Record):
         Verbatim(OutOfDomain.schema),
         default="drop",
         always=True,
-        about="what happens to values that are out of domain",
+        about="how values out of domain are treated",
     )
     max_records: int = key(
         forms.whole("an integer of at least 1", least=1),

@@ -231,7 +231,7 @@ class Specification:
         The file, absolute; None if the specification was given as text or as a mapping.
     data : path, str or None
         The table: a path, absolute (or a pattern of files), or an address; None if the file does not name
-        one. Whether it is there is checked by whoever reads it.
+        one. The code that reads it checks whether it is there.
     table : str or None
         The table of a database.
     quoted_newlines : bool
@@ -260,7 +260,7 @@ class Specification:
     structural_zeros : tuple of mapping
         Combinations of values that no record has, for models of a release.
     publication : Publication
-        What readers are told of a release.
+        Texts for readers of a release.
     series : SeriesRule or None
         The attribute whose values are the periods of a series; None for a release.
     rounds : {1, 2}

@@ -102,7 +102,7 @@ class _SqlEntries(Entry):
     def check(self) -> None:
         super().check()
         with self._named():
-            self.statements  # noqa: B018 - an error is told before there is a domain
+            self.statements  # noqa: B018 - errors are raised before there is a domain
 
     @contextmanager
     def _named(self) -> Iterator[None]:

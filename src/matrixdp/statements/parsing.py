@@ -344,7 +344,7 @@ def _apart(scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.
     return f"{name!r} compared with an edge of its bins; near it: {near}"
 
 
-# Which scalar expressions of a statement are let through, and what is told of the others.
+# Which scalar expressions of a statement are allowed, and the errors about others.
 
 _NO_SUBQUERY = "a list of values; there are no subqueries: `state IN ('NY', 'NJ')`"
 _INSTEAD: tuple[tuple[type[exp.Expr], str], ...] = (

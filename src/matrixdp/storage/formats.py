@@ -226,7 +226,7 @@ def read_workload(header: Mapping[str, Any], archive: ArchiveReader) -> Workload
     def given(written: object) -> object:
         if isinstance(written, Mapping) and set(written) == {_REFERENCE}:
             return archive.array(written[_REFERENCE])
-        archive.require(not isinstance(written, str), "its workload names a file in the place of an array")
+        archive.require(not isinstance(written, str), "its workload names a file in place of an array")
         return written
 
     with archive.reading("its workload"):

@@ -693,7 +693,7 @@ class MeasuredStrategy(Displayed):
         expect : int, optional
             How many records should be in the domain, a public figure: see `Release.size`.
         publication : Publication
-            What readers are told of the release.
+            Texts for readers of the release.
 
         Raises
         ------

@@ -483,7 +483,7 @@ def _check_refusals(open_table: Opener) -> None:
         source = open_table(given)
         _refused(what, failure, partial(source.marginals, domain, [subset], wanted))
         if not subset:
-            # What the columns alone decide is told without a record being read, too.
+            # Errors that the columns alone decide occur without a record being read, too.
             _refused(what, failure, partial(source.check, domain, wanted))
 
 
@@ -607,7 +607,7 @@ def _compare(
 def _observe(
     open_table: Opener, table: Any, domain: Domain, dropper: str
 ) -> tuple[Any, Any, tuple[object, ...]]:
-    """Return the counts of a table, those of records out of domain, and all that is told on the way."""
+    """Return the counts of a table, those of records out of domain, and all messages on the way."""
     counts: Any = None
     outside: Any = np.zeros(2, dtype=np.int64)
     failure: tuple[str, str] | None = None

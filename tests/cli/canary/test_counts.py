@@ -25,7 +25,7 @@ privacy: {{rho: {rho}}}
 
 
 def people(males: int, females: int, young: int) -> Any:
-    """Return a table of so many people; the first are males, and the first are young."""
+    """Return a table of this many people; the first are males, and the first are young."""
     total = males + females
     sex = pa.DictionaryArray.from_arrays(
         np.repeat(np.array([0, 1], np.int8), [males, females]), ["male", "female"]

@@ -34,7 +34,7 @@ class CoarseSplit:
     Attributes
     ----------
     split : Split
-        With a few values in the place of those types' own.
+        With a few values in place of those types' own.
     places : dict of int to ndarray
         For each such type, which of its values these are.
     """

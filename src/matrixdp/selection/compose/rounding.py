@@ -282,7 +282,7 @@ def _of_values_alike(rows: Array) -> IntegerMatrix | None:
     def alike(products: Array, own: NDArray[np.bool_]) -> bool:
         return max(float(np.ptp(products[own])), float(np.ptp(products[~own]))) < 1e-9
 
-    # most strategies are told by the products of one column with all
+    # the products of one column with all others rule out most strategies
     if size < 3 or len(rows) != size or not alike(rows[:, 0] @ rows, np.arange(size) == 0):
         return None
     gram = rows.T @ rows

@@ -250,7 +250,7 @@ def _closed_form(size: int, single: float, off: float) -> Factor:
 def _solve_query(row: Array, power: float = math.inf) -> Factor:
     """Return the optimum for a single query, whose loss is its largest squared entry.
 
-    A finite ``power`` takes the norm of the squares in the place of their maximum, as ``bound``: it is smooth
+    A finite ``power`` takes the norm of the squares in place of their maximum, as ``bound``: it is smooth
     in the query, and ``slope`` is its derivative. It is more than the loss, and proves nothing.
     """
     squares = row**2

@@ -211,7 +211,7 @@ class _Effort:
     sweeps : int
         Over shares and strategies, at most.
     gain : float
-        Of the loss, relative, that is worth another sweep.
+        The least relative gain in loss for which another sweep is made.
     rounds : int
         In which marginals are searched again for the strategies found.
     """
