@@ -673,7 +673,7 @@ class Attribute(ABC):
 
     @abstractmethod
     def _code_of(self, value: object) -> int:
-        """Return the code of a public value."""
+        """Return the code of a public value, or raise DomainError."""
 
     def _code_range(self, low: object, high: object) -> tuple[int, int]:
         """Return the codes of the ends of a range of public values."""

@@ -415,7 +415,6 @@ def _levels(
 
 
 def _code(target: Attribute, parents: Sequence[Attribute], place: int, value: object) -> int:
-    """Return the code of the value of a combination of the parents' values."""
     code = target.null_code if value is None else encode_value(target, value)
     if code is None:
         told, more = ("nothing", ", or `null: label`") if value is None else (describe_value(value), "")

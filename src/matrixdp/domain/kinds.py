@@ -639,7 +639,6 @@ class _ConsecutiveIntegers(Attribute):
         return self._rule.first + code
 
     def _code_of(self, value: object) -> int:
-        """Return the code of an integer."""
         code = self._code(value)
         if code is None:
             expected = f"a value of {self.name!r}, an integer from {self._rule.first} to {self._rule.last}"

@@ -181,7 +181,6 @@ class Groups:
         return [tuple(chain(*chosen)) for chosen in product(*several)]
 
     def _sets_of(self, element: exp.Expr) -> list[tuple[exp.Expr, ...]]:
-        """Return the grouping sets of one element."""
         if isinstance(element, exp.GroupingSets):
             return [found for part in element.expressions for found in self._sets_of(part)]
         if isinstance(element, exp.Cube | exp.Rollup):

@@ -363,7 +363,6 @@ def _plan(
     bases: Mapping[str, Array | None],
     noise: Noise,
 ) -> Plan:
-    """Return the plan of weighted marginals."""
     precisions = {
         tuple(attributes[axis] for axis in marginal): float(share) ** (2 // noise.norm)
         for marginal, share in zip(marginals, shares, strict=True)
