@@ -325,7 +325,7 @@ def overlaps_of(rows, p):
 def inner_products(columns):
     """Return the inner products of every two vectors, those of one with all by one sum of long integers.
 
-    An integer holds a number for each vector, in bytes enough that no inner product reaches into the next.
+    An integer holds a number for each vector, in enough bytes that no inner product reaches into the next.
     """
     width = max(sum(x * x for x in column) for column in columns).bit_length() // 8 + 1
     half, count, order = 1 << 8 * width - 1, len(columns), "little"
