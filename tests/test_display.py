@@ -67,9 +67,8 @@ def test_a_release_shows_its_own_answers(values: dict[str, Displayed]) -> None:
     release: Any = values["Release"]
     first = release.answers.slice(0, 1).to_pylist()[0]
     row = Page(release._repr_html_()).rows[1]
-    assert row[2] == f"{first['estimate']:,.1f}"
-    ends = math.floor(10 * first["lower"]) / 10, math.ceil(10 * first["upper"]) / 10
-    assert row[4] == f"{ends[0]:,.1f} to {ends[1]:,.1f}"
+    assert row[2] == f"{round(first['estimate']):,}"
+    assert row[4] == f"{math.floor(first['lower']):,} to {math.ceil(first['upper']):,}"
     assert f"of {release.answers.num_rows:,} shown" in release._repr_html_()
     assert "Budget(rho=0.5" in repr(release)
 

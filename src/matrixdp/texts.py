@@ -10,12 +10,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import final
 
 from matrixdp import forms
+from matrixdp.display import figure, rounded, size_in_words
 from matrixdp.errors import SpecificationError, file_problem
 from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record, unknown_name
 from matrixdp.plugins import load_offered
@@ -257,9 +258,40 @@ class Words:
     def __call__(self, name: str, **values: object) -> str:
         return filled(self.texts[name], values)
 
+    @cached_property
+    def _marks(self) -> dict[int, str]:
+        return str.maketrans({",": self("thousands"), ".": self("decimal")})
+
+    def number(self, value: float, decimals: int | None = None, *, digits: int = 4) -> str:
+        """Return a number as people write it: the only thing that makes text of a figure for readers.
+
+        With so many digits behind the point, or 0 of those before it where negative; whole numbers as they
+        are, and others with a few significant digits where it is left out.
+
+        Examples
+        --------
+        >>> [words_in(name).number(1234.5, 1) for name in ("en", "de")], words_in("en").number(0.12345)
+        (['1,234.5', '1.234,5'], '0.1235')
+        """
+        if decimals is not None:
+            text = rounded(value, decimals)
+        else:
+            text = size_in_words(value) if isinstance(value, int) else figure(value, digits)
+        return text.translate(self._marks)
+
+    def percent(self, share: float, decimals: int | None = None) -> str:
+        r"""Return a share in percent.
+
+        Examples
+        --------
+        >>> words_in("en").percent(0.0285, 1), words_in("de").percent(0.95)
+        ('2.9%', '95\xa0%')
+        """
+        return self("percent", number=self.number(100 * share, decimals))
+
     def counted(self, name: str, number: int) -> str:
         """Return a text about a number of things."""
-        return self(f"{name}_one" if number == 1 else name, number=f"{number:,}")
+        return self(f"{name}_one" if number == 1 else name, number=self.number(number))
 
     def listed(self, words: Sequence[str]) -> str:
         """Return words one after the other, "and" before the last."""
@@ -285,6 +317,12 @@ def filled(text: str, values: Mapping[str, object], written: Callable[[object], 
 def _catalog(language: str) -> Mapping[str, str]:
     file = _FOLDER / f"{language}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def catalogs() -> tuple[str, ...]:
+    """Return the languages that there are words in."""
+    files = sorted(file.name for file in _FOLDER.iterdir())
+    return tuple(dict.fromkeys([*(name.removesuffix(".toml") for name in files), *_REGISTERED]))
 
 
 ENGLISH = Words("en", _catalog("en"))

@@ -1,6 +1,7 @@
 """What is read of a release: answers to queries, statistics and SQL, and its tables."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -12,8 +13,8 @@ import pytest
 from rich.console import Console
 
 import matrixdp as mdp
-from matrixdp.answers.quality import Presentation
-from matrixdp.cli.tables import Column, console, print_answers, print_columns, print_table
+from matrixdp.answers.shown import Shown
+from matrixdp.cli.tables import Column, console, print_columns, print_table
 from tests.cli.commands import figures, refused, run
 
 QUANTILES = "quantile: {age: [0.25, 0.5, 0.75]}, by: [sex]"
@@ -81,11 +82,14 @@ def test_answer_needs_no_data(out: Path, tmp_path: Path):
     np.save(tmp_path / "rows.npy", np.ones((1, 2)))
     (tmp_path / "dense.yaml").write_text("dense: rows.npy\nattributes: [sex]\n")
     run("answer", out, tmp_path / "dense.yaml")
-    assert "50 of 55 answers shown" in run("answer", out, "product: {age: range}").stdout
-    assert "answers shown" not in run("answer", out, "product: {age: range}", "--all").stdout
+    assert "50 of 55 rows shown" in run("answer", out, "product: {age: range}").stdout
+    assert "rows shown" not in run("answer", out, "product: {age: range}", "--all").stdout
 
 
-def test_answers_to_sql_have_the_shape_of_its_result(out: Path, tmp_path: Path):
+def test_answers_to_sql_have_the_shape_of_its_result(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "120")
     statement = "SELECT COUNT(*) AS n, sex, COUNT(*) FILTER (age < 5) AS young FROM people GROUP BY sex"
     printed = figures("answer", out, "--sql", statement)["answers"]
     columns = [f"{name}{end}" for name in ("n", "young") for end in ("", "_stddev", "_lower", "_upper")]
@@ -98,7 +102,7 @@ def test_answers_to_sql_have_the_shape_of_its_result(out: Path, tmp_path: Path):
     assert shown.count("95% interval") == 2
     for row in printed:
         for name in ("n", "young"):
-            assert f"{row[f'{name}_lower']:,.1f} to {row[f'{name}_upper']:,.1f}" in shown
+            assert f"{math.floor(row[f'{name}_lower']):,} to {math.ceil(row[f'{name}_upper']):,}" in shown
     run("answer", out, "--sql", statement, "--out", tmp_path / "n.csv")
     assert pacsv.read_csv(tmp_path / "n.csv").column_names == list(printed[0])
     many = run("answer", out, "--sql", "SELECT age, month, COUNT(*) AS n FROM t GROUP BY ALL").stdout
@@ -184,7 +188,7 @@ def test_json_has_null_for_open_ends_and_text_for_days(tmp_path: Path):
     rows = [{key: row[key] for key in row if key.endswith(("_from", "_to"))} for row in printed]
     assert rows[0] == {"x_from": None, "x_to": 0.0, "day_from": None, "day_to": None}
     assert rows[3] == {"x_from": None, "x_to": None, "day_from": "2024-01-02", "day_to": "2024-01-02"}
-    assert "x (-inf, 0)" in run("answer", folder, "marginals: 1").stdout
+    assert "(-inf, 0)" in run("answer", folder, "marginals: 1").stdout
 
 
 def test_show_lists_tables_shows_one_and_writes_all(released: Path, tmp_path: Path):
@@ -235,7 +239,7 @@ def test_show_says_what_is_seeded_and_what_is_cut(tmp_path: Path):
 def test_show_has_half_of_each_interval_as_it_is(capsys: pytest.CaptureFixture[str]):
     # half of 51.4 is 25.7; of the ends rounded outward, 74 and 127, it is 26.5
     row = {"estimate": [100.6], "stddev": [13.11], "lower": [74.9], "upper": [126.3]}
-    print_table(console(), pa.table(row), "records", Presentation(), 0.95, 5)
+    print_table(console(), Shown(pa.table(row), "records"), 0.95)
     assert "101 ± 26 " in capsys.readouterr().out
 
 
@@ -246,16 +250,13 @@ def test_figures_have_the_digits_of_their_errors_and_words_are_whole(capsys: pyt
     names = [pa.field(name, pa.utf8()) for name in words]
     told = pa.table(words | row, schema=pa.schema(names + fields, metadata={"matrixdp": "{}"}))
     screen = Console(width=80, highlight=False)
-    print_table(screen, told, "lat", Presentation(), 0.95, 10)
+    print_table(screen, Shown(told, "lat"), 0.95)
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("44.97465", "44.97436", "44.97495", "citationIssued"))
     sums = pa.table({name: [value[0] * 1e6] for name, value in row.items()})
-    print_table(screen, sums, "lat", Presentation(), 0.95, 10)
+    print_table(screen, Shown(sums, "lat"), 0.95)
     assert "44,974,650" in capsys.readouterr().out
-    small = pa.table({"group": ["g"], **{name: [value[0] / 40] for name, value in row.items()}})
-    print_answers(screen, small, 0.95, 10)
-    assert "1.1243663" in capsys.readouterr().out
-    print_table(Console(width=30, highlight=False), told, "lat", Presentation(), 0.95, 10)
+    print_table(Console(width=30, highlight=False), Shown(told, "lat"), 0.95)
     shown = capsys.readouterr().out.partition("Quality")[0]
     assert max(map(len, shown.splitlines())) <= 30
     assert all(word in shown for word in ("neighborhood", "citationIssued", "44.97465"))

@@ -10,7 +10,8 @@ from openpyxl.reader.excel import load_workbook
 from typer.testing import CliRunner
 
 import matrixdp as mdp
-from matrixdp.answers.quality import texts_for_readers
+from matrixdp.answers.figures import Figures
+from matrixdp.answers.shown import Shown
 from matrixdp.cli.app import app
 from matrixdp.errors import UnsupportedQueryError, WorkloadError
 from matrixdp.texts import Publication
@@ -120,9 +121,12 @@ def test_a_workbook_has_each_table_as_rows_by_columns_and_as_a_list(
             sheet = next(sheets)
         head, *rows = list(sheet.iter_rows(min_row=5, values_only=True))
         place = head.index("estimate")
-        texts = texts_for_readers(release.table(one), one.unit, presented.presentation)["estimate"]
+        exact = release.table(one).to_arrow()
+        texts = Shown(exact, one.measures, presented.presentation).texts("estimate")
         shown = [row[place] if isinstance(row[place], str) else float(row[place]) for row in rows]
-        assert shown == [text if text in ("F", "-") else float(text.replace(",", "")) for text in texts]
+        plain = [text.replace(",", "").removesuffix("%") for text in texts]
+        scale = 0.01 if one.measures == "share" else 1.0
+        assert shown == [t if t in ("F", "-") else pytest.approx(float(t) * scale) for t in plain]
     assert crossed == 3
 
 
@@ -233,8 +237,9 @@ def test_differences_below_0_are_shown_as_they_are(tmp_path: Path) -> None:
     for name in ("difference", "combination"):
         [one] = [one for one in release.tables if one.title.startswith(name)]
         assert one.statistic is not None
-        shown = release.presentation.shown(np.array([-200.0]), "estimate", one.measures, 0)
-        assert shown.tolist() == [-200.0]
+        none, values = np.zeros(1, dtype=bool), np.full((4, 1), -200.0)
+        shown = Figures(values, one.measures, 0, none, rules=release.presentation).shown
+        assert shown[0].tolist() == [-200.0]
     assert mdp.verify_release(tmp_path / "out").failed == ()
     report = CliRunner().invoke(app, ["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")])
     assert report.exit_code == 0, report.stderr

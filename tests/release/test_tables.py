@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
-from matrixdp.answers.intervals import decimals_of, for_people, least_error
+from matrixdp.answers.figures import decimals_by_subject, decimals_of, with_digits
 from matrixdp.answers.titles import file_name
 from matrixdp.errors import TooLargeError
 from matrixdp.exports import files as table_files
@@ -59,16 +59,16 @@ def test_intervals_are_rounded_outward_and_estimates_to_the_nearest() -> None:
     values = np.random.default_rng(1).normal(0, 1e4, 200)
     columns = {"estimate": values, "stddev": np.full(200, 123.0), "lower": values - 1, "upper": values + 1}
     table = pa.table(columns)
-    assert least_error(table) == 123.0
+    assert decimals_by_subject(table)[""] == decimals_of(123.0)
     for decimals in (-2, 0, 3):
         step = 10.0**-decimals
-        found = {name: for_people(table, decimals).column(name).to_numpy() for name in columns}
+        found = {name: with_digits(table, decimals).column(name).to_numpy() for name in columns}
         assert (np.abs(found["estimate"] - values) <= step / 2 + 1e-9).all()
         for outward in (values - 1 - found["lower"], found["upper"] - values - 1):
             assert (outward >= 0).all()
             assert (outward < step + 1e-9).all()
         assert np.allclose(found["estimate"] / step, np.rint(found["estimate"] / step))
-    assert for_people(table, None).column("estimate").to_numpy().tolist() == values.tolist()
+    assert with_digits(table, None).column("estimate").to_numpy().tolist() == values.tolist()
 
 
 def test_names_of_files_keep_every_letter() -> None:
@@ -94,7 +94,7 @@ def test_every_group_has_a_file_of_its_own(csv: Path, release: mdp.Release) -> N
     assert frame.column_names == table.column_names
     assert frame.column("income").to_pylist() == table.column("income").to_pylist()
     assert frame.column("income_to").to_pylist() == [0, 10.5, None] * 2
-    decimals = decimals_of(least_error(table))
+    decimals = decimals_by_subject(table)[""]
     assert decimals is not None
     own = table.column("estimate").to_numpy()
     assert np.allclose(frame.column("estimate").to_numpy(), np.round(own, decimals), rtol=0, atol=1e-9)

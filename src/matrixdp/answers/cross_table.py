@@ -19,19 +19,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.figures import Figures, Presentation, decimals_of
 from matrixdp.answers.inference import Inference
-from matrixdp.answers.intervals import decimals_by_subject, decimals_of
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.quality import UNRELIABLE, Presentation, deviations_of, grades
 from matrixdp.answers.result_table import ResultTable
-from matrixdp.answers.table import FIGURES, figure_of, heading, is_key, subject_of
+from matrixdp.answers.shown import Shown
+from matrixdp.answers.table import is_key
 from matrixdp.answers.titles import heads, unique
 from matrixdp.display import Preview
+from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import Identity, Predicates, ProductGroup, Sets, Total
 from matrixdp.queries.groups import asked_attributes
-from matrixdp.texts import Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,34 +153,29 @@ class CrossTable:
 
     Attributes
     ----------
-    title, measures, unit : str
+    title, unit : str
         Of the table, as `PublishedTable` has them.
     axes : tuple of Axis
         The attributes from the outermost: small multiples, row groups, rows, columns.
-    figures : ndarray, shape (4, one size for each axis)
-        Estimates, standard errors, lower and upper ends of every place; not a number where there is none.
-    deviations : ndarray, shape (one size for each axis)
-        How far estimates may be off, as their letters judge it.
-    decimals : int or None
-        The digits behind the point that the errors of the table justify.
+    figures : Figures
+        Of every place, along the axes; absent where there is none.
     confidence : float
         Of the intervals.
     wide : bool
         Whether the last attribute is in the columns; else there is one column, and the last is in the rows.
-    presentation : Presentation
-        What readers see of figures.
     """
 
     title: str
-    measures: str
     unit: str
     axes: tuple[Axis, ...]
-    figures: Array
-    deviations: Array
-    decimals: int | None
+    figures: Figures
     confidence: float
     wide: bool
-    presentation: Presentation
+
+    @property
+    def presentation(self) -> Presentation:
+        """What readers see of figures."""
+        return self.figures.rules
 
     @property
     def column_axis(self) -> Axis | None:
@@ -238,24 +233,13 @@ class CrossTable:
     @cached_property
     def _cells(self) -> NDArray[np.object_]:
         """The cells of all places, along panels, row groups, rows and columns."""
-        shape = self.figures.shape[1:] if self.wide else (*self.figures.shape[1:], 1)
-        raw, deviations = self.figures.reshape(4, -1), self.deviations.ravel()
-        shown = [
-            self.presentation.shown(own, figure, self.measures, self.decimals, np.isinf(deviations))
-            for own, figure in zip(raw, FIGURES, strict=True)
-        ]
-        margins = self.presentation.margins(raw, self.measures, self.decimals)
-        judged = raw[0].tolist(), deviations.tolist()
-        letters, hidden = grades(*judged), self.presentation.suppressed(*judged)
-        found = np.empty(raw.shape[1], dtype=object)
-        for place, (letter, suppressed) in enumerate(zip(letters, hidden, strict=True)):
-            if suppressed:
-                found[place] = Cell(UNRELIABLE, grade=UNRELIABLE)
-                continue
-            value, _, low, high = (None if math.isnan(own[place]) else float(own[place]) for own in shown)
-            text = self.presentation.text(value, self.measures, self.decimals)
-            found[place] = Cell(text, value, margins[place], letter, low, high)
-        return found.reshape(shape)
+        own, found = self.figures, np.empty(self.figures.values.shape[1], dtype=object)
+        texts = own.texts("estimate"), own.shown.T.tolist(), own.margins(), own.letters
+        for place, (text, values, margin, letter) in enumerate(zip(*texts, strict=True)):
+            value, _, low, high = (None if math.isnan(one) else one for one in values)
+            found[place] = Cell(text, value, margin, letter, low, high)
+        columns = len(self.axes[-1].labels) if self.wide else 1
+        return found.reshape(*(len(axis.labels) for axis in self.axes[: len(self.axes) - self.wide]), columns)
 
     def lines(self, panel: Panel, *, margins: bool = False) -> list[list[str]]:
         """Return the rows of a panel as texts: labels, and figures with quality or half their intervals."""
@@ -320,7 +304,8 @@ class CrossTable:
         writer = csv.writer(made, lineterminator="\n")
         writer.writerow(names)
         for own, cells in zip(labels, figures, strict=True):
-            writer.writerow([*own, *(cell.text.replace(",", "") for cell in cells)])
+            texts = [cell.text if cell.value is None else f"{cell.value:.12g}" for cell in cells]
+            writer.writerow([*own, *texts])
         return made.getvalue()
 
 
@@ -357,26 +342,15 @@ def cross_table(
     MatrixDPError
         If a statistic does not follow from the measurement.
     """
-    found = _grid(inference, published, presentation.say)
+    found = _grid(inference, published, presentation)
     if found is None:
         expected = "a table with a column for each attribute"
         raise WorkloadError.at(("cross",), f"{published.title!r}", expected, code="not-supported")
-    axes, figures, decimals = found
+    axes, figures, places = found
     order, wide = _default_order(axes) if layout is None else _order(axes, layout, published.title)
-    figures = figures.transpose(0, *(place + 1 for place in order))
     own = tuple(axes[place] for place in order)
-    return CrossTable(
-        title=published.title,
-        measures=published.measures,
-        unit=published.unit,
-        axes=own,
-        figures=figures[:4],
-        deviations=figures[4],
-        decimals=decimals,
-        confidence=inference.confidence,
-        wide=wide,
-        presentation=presentation,
-    )
+    figures = figures.take(places.transpose(order).ravel())
+    return CrossTable(published.title, published.unit, own, figures, inference.confidence, wide)
 
 
 def default_cross_table(
@@ -401,21 +375,22 @@ def _attributes(published: PublishedTable) -> list[str]:
     return [] if table is None else [field.name for field in table.schema if is_key(field)]
 
 
-_Grid = tuple[tuple[Axis, ...], Array, int | None]
-"""The attributes of a table, its figures and their deviations along them, and the digits that they need."""
+_Grid = tuple[tuple[Axis, ...], Figures, NDArray[np.intp]]
+"""The attributes of a table, its figures, and which of them stands at each place along the attributes."""
 
 
-def _grid(inference: Inference, published: PublishedTable, say: Words) -> _Grid | None:
+def _grid(inference: Inference, published: PublishedTable, rules: Presentation) -> _Grid | None:
     if published.group is None:
         assert published.statistic is not None
         if published.statistic.refusal is not None:
             raise published.statistic.refusal
         assert published.statistic.published is not None
-        return _of_statistic(inference, published.statistic.published, say)
+        shown = Shown(published.statistic.published, published.measures, rules)
+        return _of_statistic(inference.domain, shown)
     names = _attributes(published)
     if not isinstance(published.group, ProductGroup) or not names:
         return None
-    return _of_group(inference, published.group, names, say)
+    return _of_group(inference, published, published.group, names, rules)
 
 
 def _check_size(shape: Sequence[int]) -> None:
@@ -424,7 +399,9 @@ def _check_size(shape: Sequence[int]) -> None:
         raise TooLargeError.at(("cross",), found, f"at most {MAX_CELLS:,}, totals included")
 
 
-def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str], say: Words) -> _Grid:
+def _of_group(
+    inference: Inference, one: PublishedTable, group: ProductGroup, names: Sequence[str], rules: Presentation
+) -> _Grid:
     """Return the figures of a query group with its totals, each of which is an answer of its own."""
     domain = inference.domain
     sizes = dict(zip(group.attributes, group.sizes, strict=True))
@@ -440,11 +417,13 @@ def _of_group(inference: Inference, group: ProductGroup, names: Sequence[str], s
     axes = []
     for name in names:
         own, attribute = group.sets[name], domain[name]
-        labels = ([say("total")] if wholes[name] is not None else []) + own.describe(attribute)
+        labels = ([rules.say("total")] if wholes[name] is not None else []) + own.describe(attribute)
         ordered = attribute.ends is not None
         axes.append(Axis(*heads(attribute, (own,)), tuple(labels), wholes[name] is not None, ordered))
-    known = inner[1][inner[1] > 0]
-    return tuple(axes), np.concatenate([figures, figures[1:2]]), decimals_of(float(known.min(initial=np.inf)))
+    known = decimals_of(float(inner[1][inner[1] > 0].min(initial=np.inf)))
+    values, places = figures.reshape(4, -1), np.arange(figures[0].size).reshape(figures.shape[1:])
+    made = Figures(values, one.measures, known, np.zeros(values.shape[1], dtype=bool), rules=rules)
+    return tuple(axes), made, places
 
 
 def _with_totals(
@@ -495,38 +474,29 @@ def _whole(predicates: Predicates, size: int) -> Predicates | None:
     return Total() if asked.all() else Sets((tuple(np.flatnonzero(asked).tolist()),))
 
 
-def _of_statistic(inference: Inference, table: pa.Table, say: Words) -> _Grid | None:
+def _of_statistic(domain: Domain, shown: Shown) -> _Grid | None:
     """Return the figures of a statistic along what its rows are of; None where rows are not told by that."""
-    schema, domain = table.schema, inference.domain
-    kept = {figure_of(f): f.name for f in reversed(list(schema)) if not subject_of(f) and figure_of(f)}
-    keys = [field.name for field in schema if is_key(field)]
-    if not keys or "estimate" not in kept or not pa.types.is_floating(schema.field(kept["estimate"]).type):
+    if not shown.keys or shown.main is None or shown.main.dates:
         return None
-    axes, codes, none = [], [], f"({say('all')})"
-    for name in keys:
-        column = table.column(name).combine_chunks().dictionary_encode()
-        texts = [none if text is None else _label(text) for text in column.dictionary.to_pylist()]
-        used, own = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+    axes, codes = [], []
+    for field in shown.keys:
+        column = shown.table.column(field.name).combine_chunks().dictionary_encode()
+        order = {value: place for place, value in enumerate([*column.dictionary.to_pylist(), None])}
+        listed = [order[value] for value in column.to_pylist()]
+        texts = dict(zip(listed, shown.texts(field.name), strict=True))
+        used, own = np.unique(listed, return_inverse=True)
         numeric = not pa.types.is_string(column.dictionary.type)
-        ordered = numeric or (name in domain and domain[name].ends is not None)
-        title = heading(schema.field(name), say)
-        axes.append(Axis(name, title, tuple(texts[code] for code in used), ordered=ordered))
+        ordered = numeric or (field.name in domain and domain[field.name].ends is not None)
+        labels = tuple(texts[code] for code in used.tolist())
+        axes.append(Axis(field.name, shown.head(field), labels, ordered=ordered))
         codes.append(own)
     shape = [len(axis.labels) for axis in axes]
     _check_size(shape)
-    places = np.ravel_multi_index(codes, shape)
+    places, found = np.ravel_multi_index(codes, shape), np.full(math.prod(shape), -1)
     if len(np.unique(places)) < len(places):
         return None
-    figures = np.full((5, math.prod(shape)), np.nan)
-    figures[4, places] = deviations_of(table)
-    for row, figure in zip(figures, FIGURES, strict=False):
-        if figure in kept:
-            row[places] = table.column(kept[figure]).to_numpy()
-    return tuple(axes), figures.reshape(5, *shape), decimals_by_subject(table)[""]
-
-
-def _label(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    found[places] = np.arange(len(places))
+    return tuple(axes), shown.main, found.reshape(shape)
 
 
 # Which attribute stands where.

@@ -237,8 +237,12 @@ class Inference:
             metadata = {FIGURE: figure.encode(), OF: of.encode()} if figure else None
             fields.append(pa.field(name, arrays[-1].type, metadata=metadata))
         told = {"multiplier": self.multiplier, **said, "confidence": self.confidence, "intervals": intervals}
-        schema = pa.schema(fields, metadata={METADATA: json.dumps(told).encode()})
-        return pa.Table.from_arrays(arrays, schema=schema)
+        return self.telling(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), **told)
+
+    def telling(self, table: pa.Table, **said: object) -> pa.Table:
+        """Return a table whose metadata says something more under the key `METADATA`."""
+        told = json.loads((table.schema.metadata or {}).get(METADATA, b"{}")) | said
+        return table.replace_schema_metadata({METADATA: json.dumps(told).encode()})
 
 
 def _correlation(covariance: Array) -> Array:

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
 import pyarrow as pa
 
 from matrixdp.answers.inference import METADATA
-from matrixdp.answers.quality import QUALITY, Presentation, deviations_of, texts_for_readers
+from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.answers.table import plain_schema
 from matrixdp.display import MAX_ROWS, Preview
 from matrixdp.errors import needing
@@ -157,18 +156,16 @@ class ResultTable:
         return self._preview().html()
 
     def _preview(self) -> Preview:
-        """Return the first rows, rounded, without empty columns, ends of bins, or the name of one group.
+        """Return the first rows, rounded, without empty columns.
 
         Letters are among them where a figure is unbounded.
         """
-        table, first = self._table, self._table.slice(0, MAX_ROWS)
+        table, shown = self._table, Shown(self._table, first=MAX_ROWS)
+        first = shown.table
         hidden = {name for name in first.column_names if 0 < len(first) == first[name].null_count}
-        if "group" in first.column_names and len(table["group"].unique()) == 1:
-            hidden.add("group")
-        if not np.isinf(deviations_of(first)).any():
-            hidden.add(QUALITY)
-        texts = texts_for_readers(table, "", Presentation(), MAX_ROWS)
-        columns = {name: own for name, own in texts.items() if name not in hidden}
+        columns = {own.name: shown.texts(own.name) for own in shown.fields if own.name not in hidden}
+        if shown.main is not None and shown.main.unbounded.any():
+            columns[QUALITY] = shown.letters
         floats = {field.name for field in table.schema if pa.types.is_floating(field.type)}
         numbers = frozenset(place for place, name in enumerate(columns) if name in floats)
         return Preview(tuple(columns), list(zip(*columns.values(), strict=True)), table.num_rows, numbers)

@@ -24,7 +24,7 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
 from matrixdp.language.periods import known_after
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
-from matrixdp.texts import Words
+from matrixdp.texts import ENGLISH, Words
 
 Array = NDArray[np.float64]
 
@@ -459,7 +459,7 @@ class Estimated:
     >>> print(Estimated.within(3.0, 1.0, 0.0))
     3 ± 0
     >>> print(Estimated.within(1461.02, 0.25, 1.96))
-    1,461.0 ± 0.5
+    1,461 ± 1
     """
 
     estimate: float
@@ -477,7 +477,10 @@ class Estimated:
         """Return it as JSON has it."""
         return asdict(self)
 
+    def text(self, say: Words) -> str:
+        """Return it as people write it: counts are whole, and half the interval is rounded up."""
+        half = math.ceil((self.upper - self.lower) / 2 - 1e-9)
+        return f"{say.number(self.estimate, 0)} \N{PLUS-MINUS SIGN} {say.number(half)}"
+
     def __str__(self) -> str:
-        half = (self.upper - self.lower) / 2
-        digits = max(0, -math.floor(math.log10(half))) if 0 < half < 10 else 0
-        return f"{self.estimate:,.{digits}f} ± {half:,.{digits}f}"
+        return self.text(ENGLISH)

@@ -217,7 +217,7 @@ _MOST_JUDGED = 1_000_000
 
 def reliable_rows(release: mdp.Release, table: PublishedTable) -> int | None:
     """Return how many answers of a table of counts are reliable; None for others, and for very large ones."""
-    from matrixdp.answers.quality import reliable
+    from matrixdp.answers.figures import reliable
 
     group = table.group
     if group is None or group.queries > _MOST_JUDGED or not release.measurement.whole:

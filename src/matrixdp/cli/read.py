@@ -25,10 +25,12 @@ from matrixdp.cli.options import (
     text_of,
     warn,
 )
-from matrixdp.display import counted, figure, printable
+from matrixdp.display import counted, printable
 from matrixdp.errors import within
 from matrixdp.exports import EXPORTS
+from matrixdp.queries.groups import subtracts
 from matrixdp.statistics import StatisticEntry, in_words
+from matrixdp.statistics.statistic import DIFFERENCE
 from matrixdp.storage.archive import write_whole
 
 _SHOWN = 50
@@ -112,10 +114,13 @@ def show(
         raise wrong("--margins", "it without --cross", "it beside --cross auto", "conflict")
     if words is not None:
         mdp.register_words(words)
-    release = mdp.load_release(folder, confidence=confidence).in_language(language)
-    release = release.presented(
+    release = mdp.load_release(folder, confidence=confidence).presented(
         suppress_above=suppress_above, within_range=within_range or None, round_to=round_to
     )
+    programs = (
+        as_csv or export is not None
+    )  # the names that the specification has, unless a language is asked
+    release = release.in_language(language) if programs else release.for_readers(language)
     _warn(release)
     if export is not None:
         out = release.save_tables(export, format=format, helpers=helpers)
@@ -141,7 +146,8 @@ def show(
 def _show_table(
     release: mdp.Release, called: str, cross: str | None, as_csv: bool, margins: bool, every: bool
 ) -> None:
-    from matrixdp.answers.intervals import decimals_by_subject, for_people
+    from matrixdp.answers.figures import decimals_by_subject, with_digits
+    from matrixdp.answers.shown import Shown
     from matrixdp.cli.tables import console, print_cross_table, print_table
 
     one = release.find(called)
@@ -153,13 +159,13 @@ def _show_table(
         return
     found = release.table(one).to_arrow()
     if as_csv:
-        typer.echo(mdp.ResultTable(for_people(found, decimals_by_subject(found))).to_csv(), nl=False)
+        typer.echo(mdp.ResultTable(with_digits(found, decimals_by_subject(found))).to_csv(), nl=False)
         return
     limit = sys.maxsize if every else _SHOWN
     if crossed is not None:
         print_cross_table(console(), crossed, limit, margins=margins)
     else:
-        print_table(console(), found, one.measures, release.presentation, release.confidence, limit)
+        print_table(console(), Shown(found, one.measures, release.presentation, limit), release.confidence)
     if one.group is not None:
         called = one.group.name
         named = [own.title for own in release.tables if own.group is not None and own.group.name == called]
@@ -175,10 +181,10 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
     from matrixdp.cli.console import print_release, reliable_rows
     from matrixdp.cli.tables import Column, console, print_columns
 
-    listed = (*release.tables, *(release.helpers if helpers else ()))
-    limit = len(listed) if every else _SHOWN
-    errors = [table_errors(one, release.analysis) or (None, None) for one in listed[:limit]]
-    counted = [reliable_rows(release, one) for one in listed[:limit]]
+    whole, say_in = (*release.tables, *(release.helpers if helpers else ())), release.presentation.say
+    listed = whole if every else whole[:_SHOWN]
+    errors = [table_errors(one, release.analysis) or (None, None) for one in listed]
+    counted = [reliable_rows(release, one) for one in listed]
     if as_json:
         tables = [
             {"name": one.name, "title": one.title, "unit": one.unit, "rows": one.rows, "rmse": rmse,
@@ -187,27 +193,33 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
         ]  # fmt: skip
         print_release(release, folder, tables=tables)
         return
-    figures = {
-        "rows": [f"{one.rows:,}" for one in listed[:limit]],
-        "RMSE": [figure(rmse) for rmse, _ in errors],
-        "largest stddev": [figure(largest) for _, largest in errors],
-        "reliable": ["-" if own is None else f"{own:,}" for own in counted],
+    figures: dict[str, list[float | None]] = {
+        "rows": [one.rows for one in listed],
+        "rmse": [rmse for rmse, _ in errors],
+        "largest": [largest for _, largest in errors],
+        "reliable": list(counted),
     }
-    columns = [Column("table", [printable(one.title) for one in listed[:limit]])]
-    columns += [Column(head, texts, number=True, whole=True) for head, texts in figures.items()]
-    columns.append(Column("unit", [printable(one.unit) for one in listed[:limit]]))
+    columns = [Column(say_in("head_table"), [printable(one.title) for one in listed])]
+    for head, values in figures.items():
+        texts = ["-" if own is None else say_in.number(own) for own in values]
+        columns.append(Column(say_in(f"head_{head}"), texts, number=True, whole=True))
+    columns.append(Column(say_in("head_unit"), [printable(one.unit) for one in listed]))
     print_columns(console(), columns)
-    if limit < len(listed):
-        typer.echo(f"{limit} of {len(listed):,} tables shown; --all shows every one.")
-    for one in listed[:limit]:
+    if len(listed) < len(whole):
+        told = {"shown": say_in.number(len(listed)), "number": say_in.number(len(whole))}
+        typer.echo(say_in("tables_shown", **told))
+    for one in listed:
         if one.statistic is not None and one.statistic.refusal is not None:
             typer.echo(f"{printable(one.title)}: {printable(str(one.statistic.refusal))}", err=True)
     if any(own is not None for own in counted):
-        say("Reliable rows have a standard error of at most a third of their estimate (letters A to C).")
+        say(say_in("reliable_rows"))
     say(release.statement.text)
     if release.size.total is not None:
-        where = " to ".join(dict.fromkeys(release.size.periods)) or "the domain"
-        typer.echo(f"Records in {where}: {release.size.total}.")
+        total = release.size.total.text(say_in)
+        first, *others = dict.fromkeys(release.size.periods) or ("",)
+        periods = say_in("range", low=first, high=others[-1]) if others else first
+        where = say_in("records_of", periods=periods, total=total)
+        typer.echo(where if periods else say_in("records_in", total=total))
     warn(release.warnings)
 
 
@@ -249,7 +261,8 @@ def answer(
     """Answer new queries from a release, without the data: counts, and statistics of counts.
 
     It costs no further budget. Every answer comes with its standard error or its interval. A query that the
-    measurement does not determine is rejected, with the reason.
+    measurement does not determine is rejected, with the reason. The terminal shows figures as `show` does,
+    by the rules of the publication; --csv, --json and --out have every estimate with all digits.
     """
     asked = queries or []
     if as_json and as_csv:
@@ -261,6 +274,8 @@ def answer(
     entries = read_questions(asked)
     statement = None if sql is None else _statement(sql)
     release = mdp.load_release(folder, confidence=confidence)
+    if not (as_json or as_csv or out is not None):
+        release = release.for_readers()
     tables: list[tuple[Any, mdp.ResultTable]] = [] if statement is None else [(None, release.sql(statement))]
     for place, entry in entries:
         with within(*place):
@@ -287,22 +302,20 @@ def _statement(sql: str) -> str:
 
 
 def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
-    from matrixdp.cli.tables import console, print_answers, print_result, print_table
+    from matrixdp.answers.inference import METADATA
+    from matrixdp.answers.shown import Shown
+    from matrixdp.cli.tables import console, print_table
 
     if not release.private:
         typer.secho(NOT_PRIVATE, bold=True, fg="red")
     for entry, table in tables:
-        limit = table.num_rows if every else _SHOWN
         if len(tables) > 1 or isinstance(entry, StatisticEntry):
             say(_title(entry), bold=True)
-        if isinstance(entry, StatisticEntry):
-            print_table(console(), table, entry.measures, release.presentation, release.confidence, limit)
-        elif entry is not None:
-            print_answers(console(), table, release.confidence, limit)
-        else:
-            print_result(console(), table, release.presentation, release.confidence, limit)
-            for note in json.loads(table.schema.metadata[b"matrixdp"])["notes"]:
-                say(f"{note}.")
+        measures, counts = "records", METADATA not in (table.schema.metadata or {})
+        if counts and any(map(subtracts, entry.expand(release.domain))):
+            measures = DIFFERENCE
+        shown = Shown(table.to_arrow(), measures, release.presentation, None if every else _SHOWN)
+        print_table(console(), shown, release.confidence)
     if release.series is not None and not release.measurement.whole:
         name, published = release.series
         say(f"Known through {release.domain[name].label(published[-1] - 1)}: rows of later periods follow.")

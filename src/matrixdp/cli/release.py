@@ -225,32 +225,23 @@ def _judge(result: mdp.Release) -> None:
 
 def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
     # Neither time nor memory is printed: both grow with the number of records.
-    import pyarrow as pa
+    from matrixdp.answers.shown import Shown
+    from matrixdp.cli.tables import console, print_few, print_table
 
-    from matrixdp.answers.table import AnswerColumns
-    from matrixdp.cli.tables import console, print_answers, print_table
-
-    screen = console()
+    screen, spoken = console(), result.for_readers()
     if not result.private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
     queries = result.workload.queries
-    small = [group for group in result.workload if group.queries <= _SMALL]
-    few = small[:: -(-len(small) // _SHOWN)] if small else []
-    if few and queries <= max_answers:
-        # one answer of each of some groups, so that more than one kind is seen
-        columns = AnswerColumns(result.domain, few)
-        batches = [batch.slice(batch.num_rows // 2, 1) for batch in result.batches(few, columns)]
-        shown = pa.Table.from_batches(batches, schema=columns.schema)
-        print_answers(screen, shown, result.confidence, _SHOWN)
-        typer.echo(f"A few of {queries:,} answers.")
-    for asked in result.asked:
-        say(asked.name, bold=True)
-        if asked.table is None:
-            say(f"not computed: {asked.refusal}")
-        else:
-            print_table(
-                screen, asked.table, asked.entry.measures, result.presentation, result.confidence, _SHOWN
-            )
+    if queries <= max_answers:
+        print_few(screen, spoken, _SHOWN, _SMALL)
+    for one in spoken.tables:
+        if one.statistic is not None:
+            say(one.title, bold=True)
+            if one.statistic.refusal is not None:
+                say(f"not computed: {one.statistic.refusal}")
+                continue
+            shown = Shown(one.statistic.table, one.measures, spoken.presentation, _SHOWN)
+            print_table(screen, shown, result.confidence)
     say("Privacy", bold=True)
     say(result.statement.text)
     facts = {

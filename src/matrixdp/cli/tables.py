@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TYPE_CHECKING, final
 
-import numpy as np
 import pyarrow as pa
 import typer
 from rich.box import HEAVY_HEAD
@@ -17,20 +15,16 @@ from rich.table import Table
 from rich.text import Text
 
 from matrixdp.answers.cross_table import CrossTable
+from matrixdp.answers.figures import MISSING, UNRELIABLE
 from matrixdp.answers.inference import METADATA
-from matrixdp.answers.intervals import decimals_by_subject, decimals_of
-from matrixdp.answers.quality import (
-    MISSING,
-    QUALITY,
-    UNRELIABLE,
-    Presentation,
-    deviations_of,
-    texts_for_readers,
-)
-from matrixdp.answers.table import BOUND, FIGURE, FIGURES, figure_of, heading, row_in_words, subject_of
+from matrixdp.answers.shown import QUALITY, Shown
+from matrixdp.answers.table import figure_of, row_in_words, subject_of
 from matrixdp.cli.console import Row, say
-from matrixdp.display import figure, printable, rounded
-from matrixdp.texts import ENGLISH, Words
+from matrixdp.display import figure, printable
+from matrixdp.texts import Words
+
+if TYPE_CHECKING:
+    from matrixdp.releases.release import Release
 
 _LONGEST_KEY = 20
 #: Columns of a screen without an end.
@@ -126,17 +120,15 @@ def _widths(columns: Sequence[Column], width: int) -> list[int | None]:
     return [None] * len(columns)
 
 
-def _print_rest(shown: int, rows: int) -> None:
+def print_rest(shown: int, rows: int, say_in: Words) -> None:
+    """Say how many rows are not shown."""
     if shown < rows:
-        typer.echo(f"{shown:,} of {rows:,} answers shown.")
+        typer.echo(say_in("rows_shown", shown=say_in.number(shown), number=say_in.number(rows)))
 
 
-def _interval(confidence: float, say_in: Words = ENGLISH) -> str:
-    return say_in("interval", confidence=f"{100 * confidence:g}")
-
-
-def _labels(column: pa.ChunkedArray, missing: str) -> list[str]:
-    return [missing if value is None else printable(str(value)) for value in column.to_pylist()]
+def interval_of(confidence: float, say_in: Words) -> str:
+    """Return what intervals of a confidence are called."""
+    return say_in("interval", confidence=say_in.number(100 * confidence))
 
 
 def print_errors(screen: Console, rows: Sequence[Row]) -> None:
@@ -154,116 +146,70 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
     print_columns(screen, [names, *(Column(head, texts, number=True) for head, texts in found.items())])
 
 
-def _counts(
-    head: str,
-    figures: Sequence[pa.ChunkedArray],
-    confidence: float,
-    *,
-    whole: bool = True,
-    suppress: bool = False,
-) -> list[Column]:
-    """Return the columns of the counts, standard errors and intervals that four columns hold.
-
-    Estimates without an interval have the letter of what is unreliable, or it takes their place.
-    """
-    values, errors, low, high = (column.to_pylist() for column in figures)
-
-    def counts(numbers: list[float | None]) -> list[str]:
-        # more than one digit behind the point where the error is small
-        pairs = zip(numbers, errors, strict=True)
-        return [
-            MISSING if number is None else rounded(number, max(1, decimals_of(error or 0.0) or 1))
-            for number, error in pairs
-        ]
-
-    texts, pairs = counts(values), list(zip(counts(low), counts(high), strict=True))
-    for place, (text, own) in enumerate(zip(texts, pairs, strict=True)):
-        if text != MISSING and own == (MISSING, MISSING):
-            texts[place] = UNRELIABLE if suppress else f"{text} {UNRELIABLE}"
-    ends = [_between(*own, ENGLISH) for own in pairs]
-    return [
-        Column(head, texts, number=True, whole=True),
-        Column("stddev", [figure(error) for error in errors], number=True, whole=True),
-        Column(_interval(confidence), ends, number=True, whole=whole),
-    ]
-
-
-def print_answers(screen: Console, answers: pa.Table, confidence: float, limit: int) -> None:
-    """Print the first rows of a table of answers, and say how many there are."""
-    bounds = {field.name for field in answers.schema if BOUND in (field.metadata or {})}
-    texts = [name for name in answers.schema.names if name not in {*FIGURES, "group"} | bounds]
-    shown = answers.slice(0, limit)
-    asked = [
-        printable(row_in_words(((name, text) for name, text in row.items() if text), "(all)"))
-        for row in shown.select(texts).to_pylist()
-    ]
-    columns = [Column("group", _labels(shown.column("group"), "")), Column("records with", asked)]
-    columns += _counts("estimate", shown.select(FIGURES).columns, confidence)
-    print_columns(screen, columns)
-    _print_rest(len(asked), answers.num_rows)
-
-
-def print_table(
-    screen: Console, table: pa.Table, unit: str, presentation: Presentation, confidence: float, limit: int
-) -> None:
-    """Print the first rows of a table as readers see it, and what is to be known of it."""
-    texts, say_in = texts_for_readers(table, unit, presentation, limit), presentation.say
-    counts = METADATA not in (table.schema.metadata or {})  # a statistic says there how it was computed
-    if counts:
-        figures = np.stack([table.column(name).to_numpy()[:limit] for name in FIGURES])
-        margins = presentation.margins(figures, unit, decimals_by_subject(table)[""])
-        pairs = zip(texts["estimate"], margins, strict=True)
-        texts["estimate"] = [text if text == UNRELIABLE else f"{text} {margin}" for text, margin in pairs]
-    ends = {subject_of(f): f.name for f in table.schema if figure_of(f) == "upper"}
+def print_table(screen: Console, shown: Shown, confidence: float) -> None:
+    """Print a table as readers see it, and what is to be known of it."""
+    say_in, counts = shown.say, METADATA not in (shown.table.schema.metadata or {})
+    interval = interval_of(confidence, say_in)
     columns: list[Column] = []
-    for field in table.schema:
-        figure, own = figure_of(field), texts.get(field.name, [])
-        if not own or figure == "upper" or field.name == "warning":
+    for field in shown.fields:
+        kind, own = figure_of(field), shown.figures.get(subject_of(field))
+        if kind == "upper" or field.name == "warning" or (counts and kind in ("stddev", "lower")):
             continue
-        if (counts and figure in ("stddev", "lower")) or (figure == "stddev" and set(own) == {MISSING}):
+        texts, head = shown.texts(field.name), shown.head(field)
+        if own is None or not kind:
+            whole = max(map(len, [head, *texts])) <= _LONGEST_KEY and shown.main is None
+            columns.append(Column(head, texts, pa.types.is_floating(field.type), whole))
             continue
-        head = printable(heading(field, say_in))
-        if figure == "lower":
-            pairs = zip(own, texts[ends[subject_of(field)]], strict=True)
-            own = [_between(*pair, say_in) for pair in pairs]
-            head = f"{subject_of(field)} {_interval(confidence, say_in)}".strip()
-        columns.append(Column(head, own, number=bool(figure) or pa.types.is_floating(field.type)))
-    if QUALITY in texts:
-        columns.append(Column(say_in(QUALITY), texts[QUALITY], number=True))
+        if kind == "estimate" and counts:
+            texts = [f"{text} {margin}".rstrip() for text, margin in zip(texts, own.margins(), strict=True)]
+        elif kind == "estimate" and shown.main is None:  # several figures in a row, each with its letter
+            pairs, head = zip(texts, own.letters, strict=True), printable(field.name)
+            texts = [text if text == UNRELIABLE else f"{text} {letter}".rstrip() for text, letter in pairs]
+        elif kind == "stddev" and shown.main is None:
+            head = say_in("stddev")
+        elif kind == "lower":
+            texts, head = own.intervals(), printable(f"{subject_of(field) if shown.main else ''} {interval}")
+        if kind != "stddev" or set(texts) != {MISSING}:
+            columns.append(Column(head.strip(), texts, number=True))
+    if shown.letters:
+        columns.append(Column(say_in(QUALITY), shown.letters, number=True))
     print_columns(screen, columns)
-    shown = table.slice(0, limit)
-    if "warning" in table.column_names:
-        _print_warnings(shown.column("warning").to_pylist())
-    if note := json.loads((table.schema.metadata or {}).get(METADATA, b"{}")).get("note"):
-        say(printable(note))
-    if not counts and "confidence" in texts:
+    for words, places in shown.warnings.items():
+        more = " and more" if len(places) > 8 else ""
+        say(f"Row {', '.join(map(str, places[:8]))}{more}: {words}.")
+    for note in shown.notes:
+        say(f"{note.rstrip('.')}.")
+    if not counts and "confidence" in shown.table.column_names:
         say(say_in("listed"))
-    _print_rest(shown.num_rows, table.num_rows)
+    print_rest(len(shown.table), shown.total, say_in)
     if counts:
-        say(say_in("half_file", interval=_interval(confidence, say_in)))
-    for words in presentation.rules(unit) if QUALITY in texts else ():
+        say(say_in("half_file", interval=interval))
+    for words in shown.rules.rules(shown.measures) if shown.letters or shown.main is None else ():
         say(words)
 
 
-def _between(low: str, high: str, say_in: Words) -> str:
-    """Return an interval by its ends."""
-    gone = UNRELIABLE if low == high == UNRELIABLE else MISSING if MISSING in (low, high) else ""
-    return gone or say_in("range", low=low, high=high)
-
-
-def _print_warnings(told: Sequence[str | None]) -> None:
-    """Print each warning once, with the rows that it is about."""
-    warned: dict[str, list[str]] = {}
-    for place, words in enumerate(told, 1):
-        if words:
-            warned.setdefault(words, []).append(str(place))
-    for words, places in warned.items():
-        more = " and more" if len(places) > 8 else ""
-        say(f"Row {', '.join(places[:8])}{more}: {words}.")
+def print_few(screen: Console, release: Release, most: int, largest: int) -> None:
+    """Print one answer of each of some tables of counts, so that more than one kind is seen."""
+    own = [one for one in release.tables if one.group is not None and one.rows <= largest]
+    rows = []
+    for one in own[:: -(-len(own) // most)] if own else []:
+        table = release.table(one).to_arrow()
+        shown = Shown(table.slice(len(table) // 2, 1), one.measures, release.presentation)
+        assert shown.main is not None
+        [of], [margin], [letter] = shown.rows(), shown.main.margins(), shown.main.letters
+        figure = f"{shown.texts('estimate')[0]} {margin}".rstrip()
+        rows.append((printable(one.title), row_in_words(of, shown.say("all")), figure, letter))
+    if rows:
+        say_in = release.presentation.say
+        heads = "head_table", "records_with", "estimate", QUALITY
+        columns = zip(map(say_in, heads), zip(*rows, strict=True), strict=True)
+        print_columns(screen, [Column(head, own, place > 1) for place, (head, own) in enumerate(columns)])
+        print_rest(len(rows), release.workload.queries, say_in)
 
 
 def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins: bool = False) -> None:
     """Print a cross table: figures with their quality, or with half their intervals."""
+    say_in = cross.presentation.say
     for panel in cross.panels:
         if panel.label:
             say(panel.label, bold=True)
@@ -274,33 +220,9 @@ def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins
             for place, (head, own) in enumerate(zip(heads, texts, strict=True))
         ]
         print_columns(screen, columns)
-        if limit < len(panel.rows):
-            typer.echo(f"{limit:,} of {len(panel.rows):,} rows shown.")
-    say_in = cross.presentation.say
+        print_rest(limit, len(panel.rows), say_in)
     say(say_in("unit", unit=cross.unit))
     if margins:
-        say(say_in("half", interval=_interval(cross.confidence, say_in)))
-    for words in cross.presentation.rules(cross.measures)[margins:]:  # no letters beside margins
+        say(say_in("half", interval=interval_of(cross.confidence, say_in)))
+    for words in cross.presentation.rules(cross.figures.measures)[margins:]:  # no letters beside margins
         say(words)
-
-
-def print_result(
-    screen: Console, answers: pa.Table, presentation: Presentation, confidence: float, limit: int
-) -> None:
-    """Print the first rows of answers in the shape of a statement's result."""
-    shown = answers.slice(0, limit)
-    columns: list[Column] = []
-    for place, field in enumerate(answers.schema):
-        kind, head = (field.metadata or {}).get(FIGURE), printable(field.name)
-        if kind == b"estimate":
-            suppress = presentation.suppress_above is not None
-            figures = shown.columns[place : place + 4]
-            columns += _counts(head, figures, confidence, whole=False, suppress=suppress)
-        elif kind is None:
-            texts = _labels(shown.column(place), "NULL")
-            # where the screen is too narrow, intervals and long keys are broken; the rest keeps its line
-            columns.append(Column(head, texts, whole=max(map(len, [head, *texts])) <= _LONGEST_KEY))
-    print_columns(screen, columns)
-    if np.isinf(deviations_of(shown)).any():
-        say(f"{UNRELIABLE}: the figure has no bounds.")
-    _print_rest(shown.num_rows, answers.num_rows)

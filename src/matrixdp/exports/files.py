@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from matrixdp.answers.figures import decimals_by_subject, decimals_of, with_digits
 from matrixdp.answers.inference import METADATA
-from matrixdp.answers.intervals import decimals_by_subject, decimals_of, for_people
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.table import (
     BOUND,
@@ -86,7 +86,7 @@ def _written(
 
 def _statistic(table: pa.Table, format: str) -> pa.Table:  # noqa: A002
     """Return a statistic as a file has it: in CSV with the digits that its errors justify."""
-    return for_people(table, decimals_by_subject(table)) if format == "csv" else table
+    return with_digits(table, decimals_by_subject(table)) if format == "csv" else table
 
 
 def _tables(
@@ -103,7 +103,7 @@ def _tables(
 
     for batch in release.batches((group,), columns, seen):
         table = pa.Table.from_batches([batch]).drop_columns(["group"])
-        yield for_people(table, decimals_of(least[0])) if format == "csv" else table
+        yield with_digits(table, decimals_of(least[0])) if format == "csv" else table
 
 
 def _write(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import pyarrow as pa
 
-from matrixdp.answers.intervals import decimals_by_subject, for_people
+from matrixdp.answers.figures import UNRELIABLE, decimals_by_subject, figures_of, with_digits
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.quality import UNRELIABLE, graded
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import file_name, unique
 from matrixdp.errors import needing
@@ -38,6 +37,7 @@ _FIGURES = {
 _STATUS = {
     "A": "Normal value",
     "U": "Low reliability",
+    "UNBOUNDED": "Low reliability: an estimate without a bounded interval",
     "Q": "Suppressed",
     "O": "Missing value",
 }
@@ -305,8 +305,9 @@ def _rows(
 ) -> Iterator[list[object]]:
     """Yield the head and the observations of a table as SDMX-CSV 2.0 has them."""
     table, own = flow.table, _own(flow.table.schema)
-    shown = for_people(table, decimals_by_subject(table))
-    letters, hidden = graded(table, release.presentation)
+    shown = with_digits(table, decimals_by_subject(table))
+    judged = figures_of(table, flow.measures, release.presentation)[""]
+    states = zip(judged.letters, judged.hidden.tolist(), judged.unbounded.tolist(), strict=True)
     figures = [_FIGURES[figure][0] for figure in own]
     first = ["dataflow", f"{agency}:DF_{flow.id}(1.0)", "I"]
     yield [
@@ -314,10 +315,10 @@ def _rows(
     ]  # fmt: skip
     keys = [[codes[name][text] for text in _texts(table.column(name))] for name in flow.keys]
     values = [shown.column(name).to_pylist() for name in (*own.values(), *flow.others)]
-    for row in range(len(table)):
-        found = ["" if column[row] is None or hidden[row] else _plain(column[row]) for column in values]
-        status = "U" if letters[row] == UNRELIABLE else "A"
-        status = "Q" if hidden[row] else "O" if found[0] == "" else status
+    for row, (letter, hidden, unbounded) in enumerate(states):
+        found = ["" if column[row] is None or hidden else _plain(column[row]) for column in values]
+        status = "UNBOUNDED" if unbounded else "U" if letter == UNRELIABLE else "A"
+        status = "Q" if hidden else "O" if found[0] == "" else status
         said = [status, "F", unit]
         yield [*first, *(key[row] for key in keys), *found[: len(own)], *said, *found[len(own) :]]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.answers.cross_table import CrossTable, Row, default_cross_table
-from matrixdp.answers.intervals import decimals_by_subject
+from matrixdp.answers.figures import MISSING, UNRELIABLE, Figures
 from matrixdp.answers.publication import PublishedTable, attribute_notes, table_errors
-from matrixdp.answers.quality import MISSING, UNRELIABLE, for_readers, suppressed_rows
+from matrixdp.answers.shown import Shown
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.display import harmless
 from matrixdp.errors import TooLargeError, needing
@@ -51,6 +51,8 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], folder
         if one.rows > MAX_ROWS:
             expected = f"at most {MAX_ROWS:,}, which fit on a sheet; csv and parquet have no such limit"
             raise TooLargeError.at(("tables", one.title), f"{one.rows:,} rows", expected)
+    names, release = {one.name for one in published}, release.for_readers(release.domain.language)
+    published = [one for one in (*release.tables, *release.helpers) if one.name in names]
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:
@@ -98,10 +100,17 @@ class _Looks:
         """Return the format of a label of a row."""
         return self._made(bold=bold, indent=indent)
 
-    def figure(self, decimals: int | None, letter: str = "", bold: bool = False) -> Any:
-        """Return the format of a figure with `decimals` digits after the point, followed by its letter."""
+    def figure(
+        self, figures: Figures | None, kind: str = "estimate", letter: str = "", bold: bool = False
+    ) -> Any:
+        """Return the format of a figure with its digits, and its letter behind it; None for what is text."""
+        decimals, percent = None if figures is None else figures.places(kind), ""
+        if figures is not None and figures.dates:
+            return self.day
+        if figures is not None and figures.measures == "share":
+            decimals, percent = None if decimals is None else decimals - 2, "%"
         digits = "General" if decimals is None else "#,##0" + ("." + "0" * decimals if decimals > 0 else "")
-        number = f'{digits}" {letter}"' if letter else digits
+        number = f'{digits}{percent}" {letter}"' if letter else digits + percent
         return self._made(num_format=number, align="right", bold=bold)
 
 
@@ -122,7 +131,7 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
         note = own.one.note and f"{own.one.note.rstrip('.')}."
         what = say("letters", notes=back)
         if own.cross is None:
-            what = say("intervals_of", confidence=f"{100 * release.confidence:g}")
+            what = say("intervals_of", confidence=say.number(100 * release.confidence))
         line = " ".join(filter(None, (say("unit", unit=own.one.unit), what, note, source)))
         sheet.write_string(1, 0, line)
         if own.cross is not None:
@@ -207,8 +216,7 @@ def _write_cross(sheet: Any, looks: _Looks, cross: CrossTable) -> None:
             if cell.value is None:
                 sheet.write_string(place, column, cell.text, looks.figure(None, bold=bold))
             else:
-                digits = cross.presentation.digits(cross.measures, cross.decimals)
-                look = looks.figure(digits, cell.grade, bold)
+                look = looks.figure(cross.figures, letter=cell.grade, bold=bold)
                 sheet.write_number(place, column, cell.value, look)
     sheet.set_column(0, 0, 30)
     sheet.set_column(1, len(cross.columns), 14)
@@ -221,19 +229,14 @@ def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable
     if one.statistic is not None and one.statistic.published is None:
         sheet.write_string(_ABOVE, 0, say("not_computed", reason=one.statistic.refusal))
         return
-    exact = release.table(one).to_arrow()
-    decimals = decimals_by_subject(exact)
-    table = for_readers(exact, one.measures, release.presentation)
-    gone = suppressed_rows(table)
+    shown = Shown(release.table(one).to_arrow(), one.measures, release.presentation)
+    table = shown.numbers
     for column, field in enumerate(table.schema):
-        figure, subject = figure_of(field), subject_of(field)
+        figure = figure_of(field)
         sheet.write_string(_ABOVE, column, heading(field, say), looks.head(bool(figure)))
-        digits = decimals.get(subject)
-        if figure != "stddev":
-            digits = release.presentation.digits(subject or one.measures, digits)
-        look = looks.figure(digits) if figure else None
+        look = looks.figure(shown.figures[subject_of(field)], figure) if figure else None
         values = table.column(column).to_pylist()
-        for row, (value, hidden) in enumerate(zip(values, gone, strict=True), start=_ABOVE + 1):
+        for row, (value, hidden) in enumerate(zip(values, shown.hidden, strict=True), start=_ABOVE + 1):
             if value is None and figure:
                 sheet.write_string(row, column, UNRELIABLE if hidden else MISSING, look)
             elif isinstance(value, bool | str):

@@ -200,13 +200,16 @@ def draw_areas(areas: Areas, answered: Answered, width: float = WIDE) -> Figure:
     axes.margins(0.01)
     axes.axis("off")
     digits = max(0, 2 - math.floor(math.log10(max(float(np.ptp(bounds)), 1e-9))))
-    texts = [f"{bound:,.{min(digits, 6)}f}" for bound in bounds]
+    say, percent = answered.say, answered.measures == "share"
+    texts = [
+        say.percent(own, max(digits - 2, 0)) if percent else say.number(own, min(digits, 6)) for own in bounds
+    ]
     keys = []
     for a, b, least, most in zip(bounds, bounds[1:], texts, texts[1:], strict=False):
-        label = answered.say("range", low=least, high=most)
+        label = say("range", low=least, high=most)
         keys.append(Patch(facecolor=_colour((a + b) / 2, bounds), edgecolor=GRID, label=label))
     if answered.hidden is not None and answered.hidden.any():
-        keys.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label=answered.say("not_shown")))
+        keys.append(Patch(facecolor="none", edgecolor=INK, hatch="////", label=say("not_shown")))
     figure.legend(
         handles=keys, loc="outside lower left", ncols=3 if width >= WIDE else 2, frameon=False,
         fontsize=9, labelcolor=INK, title=plain(answered.unit), title_fontsize=9, alignment="left",

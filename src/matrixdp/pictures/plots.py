@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-from matrixdp.answers.quality import UNRELIABLE, deviations_of
-from matrixdp.answers.table import BOUND, FIGURES, heading, is_key
+from matrixdp.answers.figures import UNRELIABLE, Figures, Presentation, decimals_of
+from matrixdp.answers.shown import Shown
 from matrixdp.answers.titles import heads, titles
 from matrixdp.display import harmless
 from matrixdp.domain import Attribute, Domain
@@ -26,7 +27,6 @@ from matrixdp.selection.selection import Selection
 from matrixdp.texts import ENGLISH, Words
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.colors import Normalize
@@ -243,7 +243,6 @@ _MOST_BARS, _MOST_NAMED = 40, 120
 _MOST_LINES, _MOST_PANELS, _MOST_TRIANGLES = 6, 12, 6
 _MOST_CELLS = 400
 _MOST_PLACES = 1_000
-_EPOCH = dt.date(1970, 1, 1)
 
 
 @final
@@ -268,6 +267,8 @@ class Answered:
         Which figures are suppressed.
     say : Words
         The words around figures.
+    measures : str
+        What the figures are of.
     """
 
     axes: tuple[Axis, ...]
@@ -280,6 +281,13 @@ class Answered:
     dates: bool = False
     hidden: NDArray[np.bool_] | None = None
     say: Words = ENGLISH
+    measures: str = "records"
+
+    @classmethod
+    def of(cls, axes: tuple[Axis, ...], values: Array, **told: Any) -> Answered:
+        """Return the same from all figures in one array, shape (4, n)."""
+        estimates, stddevs, lower, upper = values
+        return cls(axes, estimates, stddevs, lower, upper, **told)
 
     @property
     def form(self) -> Form:
@@ -302,6 +310,15 @@ class Answered:
         rows = self.axes[_along(self.axes)].size if self.form == "panels" else self.estimates.size
         return self.counts and not self.lined and (rows <= _MOST_BARS or rows > _MOST_NAMED)
 
+    @property
+    def figures(self) -> Figures:
+        """The same with the digits of its errors, for texts."""
+        values = np.array([self.estimates, self.stddevs, self.lower, self.upper])
+        least = np.nanmin(np.where(self.stddevs > 0, self.stddevs, np.inf), initial=np.inf)
+        none, rules = np.zeros(values.shape[1], dtype=bool), Presentation(language=self.say.language)
+        decimals = decimals_of(float(least))
+        return Figures(values, self.measures, decimals, none, rules=rules, hiding=self.hidden)
+
     def without(self, hidden: Sequence[bool] | NDArray[np.bool_]) -> Answered:
         """Return the same without suppressed figures."""
         mask = np.array(hidden, dtype=bool)
@@ -310,59 +327,39 @@ class Answered:
         return replace(self, hidden=mask, **blank)
 
 
-def answered_statistic(table: pa.Table, unit: str, say: Words = ENGLISH) -> Answered:
+def answered_statistic(shown: Shown, unit: str) -> Answered:
     """Return a statistic as pictures need it: of a CDF the shares, of any other the estimates.
 
     Parameters
     ----------
-    table : pyarrow.Table
-        What a method such as `Release.mean` returns.
+    shown : Shown
+        As readers see it.
     unit : str
         Of the estimates.
-    say : Words
-        The words around figures.
     """
-    keys = [field.name for field in table.schema if is_key(field)]
-    cumulated = "share_lower" in table.column_names
-    axes = tuple(_axis_of_key(table, key, cumulated and key == keys[-1], say) for key in keys)
-    if math.prod(axis.size for axis in axes) != table.num_rows:
-        rows = zip(*(table.column(key).to_pylist() for key in keys), strict=True)
-        called = ", ".join(heading(table.schema.field(key), say) for key in keys)
-        axes = (Axis(called, tuple(", ".join(map(str, row)) for row in rows), "categories"),)
-    names = ("share", "share_stddev", "share_lower", "share_upper") if cumulated else FIGURES
-    columns = [table.column(name).to_pylist() for name in names]
-    dates = any(isinstance(value, dt.date) for value in columns[0])
-    figures = [np.array([_number(value) for value in column]) for column in columns]
+    say, keys, cumulated = shown.say, shown.keys, "share" in shown.figures
+    axes = tuple(_axis_of_key(shown, key.name, cumulated and key == keys[-1]) for key in keys)
+    if math.prod(axis.size for axis in axes) != len(shown.table):
+        rows = zip(*(shown.texts(key.name) for key in keys), strict=True)
+        called = ", ".join(map(shown.head, keys))
+        axes = (Axis(called, tuple(map(", ".join, rows)), "categories"),)
+    figures = shown.figures["share" if cumulated else ""]
     axes = tuple(axis for axis in axes if axis.size > 1)
-    estimates, stddevs, lower, upper = figures
-    unit = say("share") if cumulated else unit
-    return Answered(axes, estimates, stddevs, lower, upper, unit, False, dates, say=say)
+    told = {"unit": say("share") if cumulated else unit, "measures": figures.measures, "say": say}
+    return Answered.of(axes, figures.shown, counts=False, dates=figures.dates, **told)
 
 
-def _number(value: float | dt.date | None) -> float:
-    if value is None:
-        return math.nan
-    return (value - _EPOCH).days if isinstance(value, dt.date) else value
-
-
-def _axis_of_key(table: pa.Table, key: str, cumulated: bool, say: Words) -> Axis:
+def _axis_of_key(shown: Shown, key: str, cumulated: bool) -> Axis:
     """Return the axis of a key of a statistic; the last one of a CDF is drawn at the ends of its values."""
-    none, title = say("all"), heading(table.schema.field(key), say)
-    labels = dict.fromkeys(none if value is None else str(value) for value in table.column(key).to_pylist())
+    table, title = shown.table, shown.head(shown.table.schema.field(key))
+    labels = tuple(dict.fromkeys(shown.texts(key)))
     if not cumulated:
-        return Axis(title, tuple(labels), "categories")
-    days: dict[dt.date, None] = {}
-    end = table.column_names.index(key) + 2
-    if end < table.num_columns and _holds_days(table.schema.field(end)):
-        days = dict.fromkeys(table.column(end).to_pylist())
-    ends = tuple(label.rpartition("-")[2] for label in labels)
-    known = tuple(days) if len(days) == len(ends) else ()
-    return Axis(say("at_most", title=title), ends, "cumulative", days=known)
-
-
-def _holds_days(field: pa.Field) -> bool:
-    """Return whether a column holds where days begin or end."""
-    return BOUND in (field.metadata or {}) and str(field.type).startswith("date")
+        return Axis(title, labels, "categories")
+    end = table.column_names.index(key) + 2  # behind their texts is where values begin, then where they end
+    last = list(dict.fromkeys(table.column(end).to_pylist()))
+    days = tuple(own for own in last if isinstance(own, dt.date))
+    ends = tuple(shown.say.number(own) if isinstance(own, float) else str(own) for own in last)
+    return Axis(shown.say("at_most", title=title), labels if days else ends, "cumulative", days=days)
 
 
 def form_of(axes: Sequence[Axis]) -> Form:
@@ -427,21 +424,44 @@ def _split(answered: Answered) -> tuple[Axis, tuple[Axis, ...], list[Array]]:
     return answered.axes[place], others, [_front(answered, own, place) for own in figures]
 
 
-def mark(axis: XAxis | YAxis, inches: float, *, dates: bool = False) -> None:
+def mark(axis: XAxis | YAxis, inches: float, answered: Answered, *, dates: bool = False) -> None:
     """Give an axis as many marks as fit; of days at the first of months, quarters or years."""
     from matplotlib import dates as days
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+    say = answered.say
     if dates:
         calendar: Any = days  # without types of its own
         locator = calendar.AutoDateLocator(minticks=2, maxticks=max(3, int(inches / 0.55)))
         locator.intervald[calendar.MONTHLY] = [1, 2, 3, 4, 6, 12]  # or nothing fits just below two years
         axis.set_major_locator(locator)
-        axis.set_major_formatter(calendar.ConciseDateFormatter(locator))
+        formats = ["", "%Y", "%b %Y", "%d %b %Y", "%d %b %Y", "%d %b %Y"]
+        formatter = calendar.ConciseDateFormatter(locator, offset_formats=formats)
+        marked, offset, names = formatter.format_ticks, formatter.get_offset, say("months_short").split()
+        named = dict(zip(ENGLISH("months_short").split(), names, strict=True))
+
+        def spoken(text: str) -> str:
+            return re.sub("[A-Z][a-z]+", lambda month: named.get(month[0], month[0]), text)
+
+        formatter.format_ticks = lambda values: list(map(spoken, marked(values)))
+        formatter.get_offset = lambda: spoken(offset())
+        axis.set_major_formatter(formatter)
         axis.get_offset_text().set(color=INK, fontsize=9)
         return
     axis.set_major_locator(MaxNLocator(nbins=max(2, int(inches / 0.9)), steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value, say, answered.measures)))
+
+
+def written(value: float, say: Words, measures: str = "") -> str:
+    """Return the mark of an axis with all digits that it has.
+
+    Examples
+    --------
+    >>> written(1234.5, ENGLISH), written(0.125, ENGLISH, "share"), written(20.0, ENGLISH)
+    ('1,234.5', '12.5%', '20')
+    """
+    digits = f"{100 * value if measures == 'share' else value:.8f}".rstrip("0").partition(".")[2]
+    return say.percent(value, len(digits)) if measures == "share" else say.number(value, len(digits))
 
 
 def _order(sizes: Array) -> NDArray[np.intp]:
@@ -464,9 +484,10 @@ def _rows(answered: Answered, width: float) -> Figure:
     axes.set_ylabel(shortened(", ".join(axis.name for axis in answered.axes), 40), loc="top")
     unit = answered.unit
     if len(order) < len(labels):
-        unit = answered.say("largest_shown", unit=unit, shown=len(order), number=f"{len(labels):,}")
+        counted = answered.say.number(len(labels))
+        unit = answered.say("largest_shown", unit=unit, shown=len(order), number=counted)
     rows_of(axes, [labels[place] for place in order], unit, longest)
-    mark(axes.xaxis, width - 1.8, dates=answered.dates)
+    mark(axes.xaxis, width - 1.8, answered, dates=answered.dates)
     if len(order) > _MOST_BARS:
         axes.tick_params(axis="x", top=True, labeltop=True)
     return figure
@@ -504,7 +525,7 @@ def _lines(answered: Answered, width: float) -> Figure:
     along, others, figures = _split(answered)
     figure = new_figure(width, 3.6 if width >= WIDE else 3.2)
     axes = figure.add_subplot()
-    drawn = _draw_lines(axes, along, figures, width - 1, answered.say)
+    drawn = _draw_lines(axes, along, figures, width - 1, answered)
     axes.set_ylabel(plain(answered.unit))
     if others:
         title = shortened(", ".join(axis.name for axis in others), 40)
@@ -520,7 +541,9 @@ def _lines(answered: Answered, width: float) -> Figure:
     return figure
 
 
-def _draw_lines(axes: Axes, along: Axis, figures: Sequence[Array], inches: float, say: Words) -> list[Any]:
+def _draw_lines(
+    axes: Axes, along: Axis, figures: Sequence[Array], inches: float, answered: Answered
+) -> list[Any]:
     # of a long axis places at equal distances are drawn, the last among them
     every = -(-along.size // _MOST_PLACES)
     kept = np.arange(along.size)[::-1][::every][::-1]
@@ -535,13 +558,13 @@ def _draw_lines(axes: Axes, along: Axis, figures: Sequence[Array], inches: float
         axes.fill_between(x, low, high, step=step, color=colour, alpha=0.28, linewidth=0)
         drawn += axes.plot(x, line, color=colour, linewidth=1.3, **shape)
     if along.days:
-        mark(axes.xaxis, inches, dates=True)
+        mark(axes.xaxis, inches, answered, dates=True)
     else:
         longest = max(len(shortened(label, 14)) for label in along.labels)
         axes.set_xticks(*label_places(along.labels, max(2, min(8, int(inches / (0.09 * longest + 0.2))))))
     name = shortened(along.name, int(8 * inches))
-    axes.set_xlabel(say("every", title=name, every=every) if every > 1 else name, loc="left")
-    mark(axes.yaxis, 4)
+    axes.set_xlabel(answered.say("every", title=name, every=every) if every > 1 else name, loc="left")
+    mark(axes.yaxis, 4, answered)
     axes.margins(x=0.01)
     quiet(axes)
     return drawn
@@ -564,13 +587,13 @@ def _panels(answered: Answered, width: float) -> Figure:
             axes.set_visible(False)
             continue
         if along.continuous:
-            _draw_lines(axes, along, [own[place : place + 1] for own in figures], inches, answered.say)
+            _draw_lines(axes, along, [own[place : place + 1] for own in figures], inches, answered)
             axes.set_xlabel("")
         else:
             _draw_rows(axes, [own[place, order] for own in figures], answered)
             labels = [shortened(along.labels[row], _longest(width)) for row in order]
             axes.set_yticks(range(len(labels)), labels)
-            mark(axes.xaxis, inches, dates=answered.dates)
+            mark(axes.xaxis, inches, answered, dates=answered.dates)
             quiet(axes, grid="x")
         axes.set_title(shortened(names[place], max(8, int(11 * inches))), fontsize=9, color=INK)
         axes.tick_params(labelbottom=place + across >= len(names), labelsize=8)
@@ -585,10 +608,11 @@ def _panels(answered: Answered, width: float) -> Figure:
     return figure
 
 
-def draw_statistic(table: pa.Table, unit: str, title: str = "", say: Words = ENGLISH) -> Figure:
+def draw_statistic(shown: Shown, unit: str, title: str = "") -> Figure:
     """Return the picture of a statistic, as `answered_statistic` reads it, without what has no bounds."""
-    answered, unbounded = answered_statistic(table, unit, say), np.isinf(deviations_of(table))
-    return draw_answers(answered.without(unbounded) if unbounded.any() else answered, title)
+    answered, main = answered_statistic(shown, unit), shown.main
+    bare = main is not None and main.unbounded.any()
+    return draw_answers(answered.without(main.unbounded) if main and bare else answered, title)
 
 
 # Heat maps of estimates, beside one of their standard errors where these differ.
@@ -597,9 +621,7 @@ def draw_statistic(table: pa.Table, unit: str, title: str = "", say: Words = ENG
 def _heat_map(answered: Answered, width: float) -> Figure:
     """Draw estimates by two axes, or by combinations of some and another, and their standard errors."""
     rows, columns = answered.axes[:-1], answered.axes[-1]
-    halves = (answered.upper - answered.lower) / 2
-    values = (answered.estimates, answered.stddevs, halves)
-    estimates, stddevs, halves = (own.reshape(-1, columns.size) for own in values)
+    estimates, stddevs = (own.reshape(-1, columns.size) for own in (answered.estimates, answered.stddevs))
     count, across = estimates.shape
     written = count * across <= _WRITTEN and across <= (8 if width >= WIDE else 3)
     panels = [(_title(answered.say, stddevs), estimates)]
@@ -618,13 +640,15 @@ def _heat_map(answered: Answered, width: float) -> Figure:
         axes = figure.add_subplot(*shape, place + 1)
         y = (name, marks) if below or place == 0 else ("", (marks[0], []))
         norm = _norm(own, stddevs) if place == 0 else None
-        image = _draw_map(axes, own, title, x, y, norm=norm, aspect="auto")
+        image = _draw_map(axes, own, title, x, y, answered, norm=norm, aspect="auto")
         if count > 2 * _MARKS:
             axes.tick_params(axis="y", labelsize=7)
         if written:
-            texts = [f"{value:.4g}" for value in own.flat]
+            figures = answered.figures
+            texts = figures.texts("stddev")
             if place == 0:
-                texts = [f"{a:,.0f} ±{b:,.0f}" for a, b in zip(own.flat, halves.flat, strict=True)]
+                pairs = zip(figures.texts("estimate"), figures.margins(), strict=True)
+                texts = [f"{text} {margin}".rstrip() for text, margin in pairs]
             _write(axes, image.to_rgba(own), texts)
     return figure
 
@@ -651,7 +675,7 @@ def _triangles(answered: Answered, width: float) -> Figure:
         square[np.triu_indices(len(square))] = values
         axes = figure.add_subplot(down, across, number + 1)
         own = norm if number < len(estimates) else None
-        _draw_map(axes, square, title, x, y, norm=own, origin="lower")
+        _draw_map(axes, square, title, x, y, answered, norm=own, origin="lower")
     return figure
 
 
@@ -659,14 +683,19 @@ Marked = tuple[str, tuple[list[int], list[str]]]
 """What an axis is called, and its marks."""
 
 
-def _draw_map(axes: Axes, values: Array, title: str, x: Marked, y: Marked, **shown: Any) -> AxesImage:
+def _draw_map(
+    axes: Axes, values: Array, title: str, x: Marked, y: Marked, answered: Answered, **shown: Any
+) -> AxesImage:
     """Draw numbers as colours, with what the colours mean beside them."""
+    from matplotlib.ticker import FuncFormatter
+
+    marks = FuncFormatter(lambda value, _: written(value, answered.say, answered.measures))
     image = axes.imshow(values, cmap=_COLOURS, interpolation="none", **shown)
     axes.set_yticks(*y[1])
     axes.set_xticks(*x[1])
     axes.set(xlabel=x[0], ylabel=y[0], title=title)
     quiet(axes, grid="")
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format="{x:,.10g}")
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, format=marks)
     bar.ax.tick_params(colors=INK, labelsize=8)
     bar.outline.set_visible(False)
     return image
@@ -686,7 +715,8 @@ def alike(stddevs: Array) -> bool:
 def _title(say: Words, stddevs: Array) -> str:
     """Return the title of a map, with the standard error where that is all but the same everywhere."""
     title = say("estimate")
-    return say("with_error", title=title, error=f"{np.nanmax(stddevs):.3g}") if alike(stddevs) else title
+    error = say.number(float(np.nanmax(stddevs)), digits=3)
+    return say("with_error", title=title, error=error) if alike(stddevs) else title
 
 
 def _norm(estimates: Array, stddevs: Array) -> Normalize:
@@ -820,7 +850,7 @@ def draw_accuracies(
     straight : float, optional
         The standard error of noise on every query.
     """
-    from matplotlib.ticker import LogLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
     shown = sorted(rows, key=lambda row: -row[1])[:_MOST]
     figure = new_figure(width, 1.3 + 0.24 * len(shown))
@@ -835,10 +865,10 @@ def draw_accuracies(
         axes.axvline(straight, color=INK, linestyle="--", linewidth=1.2, label=say("head_straight"))
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if width >= WIDE else (1.0,)))
-    axes.xaxis.set_major_formatter("{x:,.10g}")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value, say)))
     axes.xaxis.set_minor_formatter("")
     axes.margins(x=0.08, y=0.04)
-    unit = say("axis_errors" if len(shown) == len(rows) else "axis_errors_some", number=f"{len(rows):,}")
+    unit = say("axis_errors" if len(shown) == len(rows) else "axis_errors_some", number=say.number(len(rows)))
     rows_of(axes, [row[0] for row in shown], unit, 30 if width >= WIDE else 20)
     columns = 3 if width >= WIDE else 1
     figure.legend(loc="outside upper center", ncols=columns, fontsize=8.5, frameon=False, labelcolor=INK)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from matrixdp.answers.cross_table import CrossTable, cross_table
+from matrixdp.answers.figures import Presentation
 from matrixdp.answers.inference import (
     METADATA,
     AskedStatistic,
@@ -29,10 +30,10 @@ from matrixdp.answers.inference import (
 )
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
-from matrixdp.answers.quality import Presentation, texts_for_readers
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
-from matrixdp.answers.table import FIGURE, FIGURES, AnswerColumns, Estimated, is_key, row_in_words
+from matrixdp.answers.shown import Shown
+from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, row_in_words
 from matrixdp.answers.titles import find_group
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
@@ -74,7 +75,7 @@ from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
 from matrixdp.statistics.statistic import not_yet
 from matrixdp.storage.archive import naming_later_versions, plain_content
-from matrixdp.texts import NO_PUBLICATION, Described, Publication, texts_of
+from matrixdp.texts import NO_PUBLICATION, Described, Publication, catalogs, texts_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,6 +102,7 @@ def result(
     confidence: float,
     intervals: str,
     known: NDArray[np.bool_] | None = None,
+    multiplier: float | None = None,
 ) -> pa.Table:
     """Return the answers to a statement as its result would be.
 
@@ -116,6 +118,8 @@ def result(
         How those of counts are made.
     known : ndarray of bool, optional
         Which rows are known, where some are not.
+    multiplier : float, optional
+        Standard errors from an estimate to the ends of its interval.
 
     Returns
     -------
@@ -149,6 +153,8 @@ def result(
     names: list[str] = []
     fields: list[pa.Field] = []
     arrays: list[pa.Array | pa.ChunkedArray] = []
+    measures: dict[str, str] = {}
+    within: dict[str, Sequence[float | None]] = {}
     notes = [_CHOSEN] if query.choice is not None and query.choice.noisy else []
     for column in query.columns:
         if column.aggregate is None:
@@ -157,15 +163,20 @@ def result(
             fields.append(pa.field(_new(column.name, names), arrays[-1].type))
             continue
         shown = placed[column.aggregate][rows]
+        called = _new(column.name, names)
         for figure, own in zip(FIGURES, every[:, shown], strict=True):
-            name = column.name if figure == FIGURES[0] else f"{column.name}_{figure}"
+            name = called if figure == FIGURES[0] else _new(f"{column.name}_{figure}", names)
             arrays.append(pa.array(own, pa.float64(), mask=~np.isfinite(own)))
-            fields.append(pa.field(_new(name, names), pa.float64(), metadata={FIGURE: figure.encode()}))
+            kept = {FIGURE: figure.encode(), OF: called.encode()}
+            fields.append(pa.field(name, pa.float64(), metadata=kept))
+        one = found[column.aggregate]
+        measures[called], within[called] = one.measures, one.within
         told = (one.note for one in found[column.aggregate :: len(query.items)])
         notes += [f"{column.name}: {note}" for note in dict.fromkeys(told) if note]
         if small := warned[shown].sum():
             notes.append(f"{column.name}: {small} of {len(rows)} denominators are small or none")
     said = {"statistic": "sql", "confidence": confidence, "intervals": intervals, "notes": notes}
+    said |= {"measures": measures, "within": within, "multiplier": multiplier}
     schema = pa.schema(fields, metadata={METADATA: json.dumps(said).encode()})
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -436,9 +447,9 @@ class Release(Displayed):
             known = query.known_after(self.domain, self.domain[name]) < periods
             if not known.any():
                 raise not_yet("sql", self.domain[name], periods)
-        answer = partial(self._answered, inference.as_if_ended)
+        answer, said = partial(self._answered, inference.as_if_ended), self.intervals.description
         with self._computing(query.groups):
-            return ResultTable(result(query, answer, self.confidence, self.intervals.description, known))
+            return ResultTable(result(query, answer, self.confidence, said, known, inference.multiplier))
 
     def covariance(self, left: Question, left_query: int, right: Question, right_query: int) -> float:
         """Return the covariance of the estimates of two queries.
@@ -1194,14 +1205,13 @@ class Release(Displayed):
 
         one, say = self.find(group), self.presentation.say
         if one.group is None:
-            return draw_statistic(self.table(one), one.unit, one.title, say)
+            shown = Shown(self.table(one).to_arrow(), one.measures, Presentation(language=say.language))
+            return draw_statistic(shown, one.unit, one.title)
         if one.rows > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{one.title}: {one.rows:,} answers; {most}")
-        estimates, stddevs, lower, upper = self.inference().figures(one.group)
-        axes = axes_of(self.domain, one.group, say)
-        drawn = Answered(axes, estimates, stddevs, lower, upper, unit=one.unit, say=say)
-        return draw_answers(drawn, one.title)
+        figures, axes = self.inference().figures(one.group), axes_of(self.domain, one.group, say)
+        return draw_answers(Answered.of(axes, figures, unit=one.unit, say=say), one.title)
 
     def model(
         self,
@@ -1416,13 +1426,13 @@ class Release(Displayed):
         Parameters
         ----------
         language : str or None
-            One of `languages`; None for the first of each text, which files have. A text that does not exist
-            in the language is in its first.
+            One of `languages`, or one that has a catalog of words; None for the first of each text, which
+            files have. A text that does not exist in the language is in its first.
 
         Raises
         ------
         SpecificationError
-            If no text is in that language.
+            If no text is in that language, and no catalog.
 
         Examples
         --------
@@ -1434,10 +1444,15 @@ class Release(Displayed):
         >>> french.tables[0].title, french.table("Personnes")["sex"].to_pylist()
         ('Personnes', ['femme', 'homme'])
         """
-        if language is not None and language not in self.languages:
-            expected = "a language of its texts"
-            raise SpecificationError(unknown_name(("language",), str(language), expected, self.languages))
+        known = tuple(dict.fromkeys((*self.languages, *catalogs())))
+        if language is not None and language not in known and language.partition("-")[0] not in catalogs():
+            expected = "a language of its texts, or of a catalog of words"
+            raise SpecificationError(unknown_name(("language",), str(language), expected, known))
         return replace(self, workload=self.workload.in_language(language))
+
+    def for_readers(self, language: str | None = None) -> Self:
+        """Return the same release as people read it: in a language, or else in that of the publication."""
+        return self.in_language(language or self.publication.language)
 
     def batches(
         self, groups: Sequence[Group], columns: AnswerColumns, seen: Callable[[Array], None] | None = None
@@ -1480,17 +1495,19 @@ class Release(Displayed):
             table = asked.answer(inference)
             columns = [table[name].to_numpy() for name in FIGURES]
             warnings = table["warning"].to_pylist() if "warning" in table.column_names else []
-            note = json.loads(table.schema.metadata[METADATA])["intervals"]
+            said = json.loads(table.schema.metadata[METADATA])
+            note = said["intervals"]
             binning = table["binning"].to_pylist() if "binning" in table.column_names else []
             note = note.partition(";")[0] if binning else note
             if most := max(filter(None, binning), default=0.0):
                 note += (
                     f"; it holds wherever in its bin a number lies, and an estimate may be off by {most:.4g}"
                 )
-            return Known(np.array(columns), note, warnings)
+            return Known(np.array(columns), note, warnings, said["measures"][""], said["within"][""])
         if not isinstance(asked, ProductGroup | DenseGroup):
-            return asked.known(inference)
-        return Known(inference.figures(asked))
+            within = [end if math.isfinite(end) else None for end in asked.limits]
+            return asked.known(inference)._replace(measures=asked.measures, within=within)
+        return Known(inference.figures(asked), measures="records")
 
     @contextmanager
     def _computing(self, groups: Sequence[Group]) -> Iterator[None]:
@@ -1527,11 +1544,11 @@ class Release(Displayed):
             words = counted(one.rows, "query", "queries") if counts else "not determined by the measurement"
             yield one.title, words, "-", "-", "-"
             return
-        texts = texts_for_readers(table, one.measures, self.presentation, number)
-        keys = [field.name for field in table.schema if is_key(field)]
-        for place, (estimate, stddev, low, high) in enumerate(zip(*map(texts.get, FIGURES), strict=True)):
-            asked = [(name, texts[name][place]) for name in keys if table[name][place].is_valid]
-            yield one.title, row_in_words(asked, "(all)"), estimate, stddev, f"{low} to {high}"
+        shown = Shown(table, one.measures, self.presentation, number)
+        assert shown.main is not None
+        texts = shown.texts("estimate"), shown.texts("stddev"), shown.main.intervals()
+        for of, *figures in zip(shown.rows(), *texts, strict=True):
+            yield one.title, row_in_words(of, "(all)"), *figures
 
 
 # The folders of releases, as functions.

@@ -120,7 +120,9 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
 def _gap(release: Release) -> str | None:
     certificate = release.origin.get("certificate")
     said = certificate.get("gap") if isinstance(certificate, Mapping) else None
-    return f"{100 * ((1 + said) ** 0.5 - 1):.2g}" if isinstance(said, float) and said >= 0 else None
+    if not isinstance(said, float) or said < 0:
+        return None
+    return release.presentation.say.number(100 * ((1 + said) ** 0.5 - 1), digits=2)
 
 
 def aim(release: Release) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import hashlib
 import io
 import math
@@ -17,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
+from matrixdp.answers.figures import UNRELIABLE
 from matrixdp.answers.publication import attribute_notes
-from matrixdp.answers.quality import QUALITY, Presentation, texts_for_readers
-from matrixdp.answers.table import heading
-from matrixdp.display import figure, printable
+from matrixdp.answers.shown import QUALITY, Shown
+from matrixdp.display import printable
 from matrixdp.domain.kinds import Dates
 from matrixdp.errors import SpecificationError, needing
 from matrixdp.pictures.areas import draw_areas, mapped
@@ -31,7 +32,7 @@ from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
 from matrixdp.report import tables
 from matrixdp.report.accuracy import Accuracies, accuracies
-from matrixdp.report.tables import Shown, data_address, key_figures, news, shown_tables
+from matrixdp.report.tables import PageTable, data_address, key_figures, news, shown_tables
 from matrixdp.storage.archive import plain_content
 from matrixdp.texts import Words, filled
 from matrixdp.verification.explain import explanation
@@ -128,43 +129,50 @@ def report_release(
     ('<!doctype html>', True)
     """
     folder = Path(out)
-    release = load_release(folder).in_language(language)
-    environment = _environment(release.presentation.say)
-    presentation = release.presented(
-        suppress_above=suppress_above, within_range=within_range, round_to=round_to
-    ).presentation
+    release = (
+        load_release(folder)
+        .for_readers(language)
+        .presented(suppress_above=suppress_above, within_range=within_range, round_to=round_to)
+    )
+    presentation, say = release.presentation, release.presentation.say
     record = check_files(folder, plain_content(folder / RECORD))
-    shown = list(shown_tables(release, presentation))
+    shown = list(shown_tables(release))
     name = printable(folder.resolve().name)
     style, script = (_resource(file) for file in ("page.css", "page.js"))
-    confidence, say = f"{100 * release.confidence:g}", presentation.say
-    return environment.get_template("page.html").render(
-        release=release,
-        statement=release.statement,
-        shown=shown,
-        left_out=len(release.tables) - len(shown),
-        keys=key_figures(shown),
-        news=news(release, presentation),
-        told=_told(release, title, name, say),
-        notes=attribute_notes(release.domain, say),
-        pictures=_pictures(shown, maps or {}, say),
-        files=_listed(exported),
-        errors=accuracies(release, record),
-        name=name,
-        style=style,
-        script=script,
-        policy=_policy(style, script),
-        odds=f"{100 * odds(release.statement.mu):.1f}",
-        noise=release.measurement.plan.noise.title,
-        confidence=confidence,
-        presentation=presentation,
-        intervals=release.intervals.described(say),
-        language=say.language,
-        quartiles=list(_quartiles(release, presentation, confidence)),
-        explanation={
-            heading: [(type(block).__name__, block) for block in blocks]
-            for heading, blocks in explanation(folder, release).items()
-        },
+    time = release.measurement.authorization.time
+    return (
+        _environment(say)
+        .get_template("page.html")
+        .render(
+            release=release,
+            statement=release.statement,
+            shown=shown,
+            left_out=len(release.tables) - len(shown),
+            keys=key_figures(shown),
+            news=news(release),
+            told=_told(release, title, name, say),
+            notes=attribute_notes(release.domain, say),
+            pictures=_pictures(shown, maps or {}, say),
+            files=_listed(exported, say),
+            errors=accuracies(release, record),
+            name=name,
+            style=style,
+            script=script,
+            policy=_policy(style, script),
+            odds=say.number(100 * odds(release.statement.mu), 1),
+            measured=None if time is None else say.day(dt.date.fromisoformat(str(time)[:10])),
+            noise=release.measurement.plan.noise.title,
+            confidence=say.number(100 * release.confidence),
+            unreliable=UNRELIABLE,
+            presentation=presentation,
+            intervals=release.intervals.described(say),
+            language=say.language,
+            quartiles=list(_quartiles(release)),
+            explanation={
+                heading: [(type(block).__name__, block) for block in blocks]
+                for heading, blocks in explanation(folder, release).items()
+            },
+        )
     )
 
 
@@ -179,17 +187,17 @@ def _environment(say: Words) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"printable": printable, "counted": "{:,}".format, "figure": _figure}
+    environment.filters |= {
+        "printable": printable,
+        "counted": say.number,
+        "figure": lambda value: "-" if value is None else say.number(value, digits=3),
+    }
     environment.globals |= {
         "w": lambda name, **values: Markup(filled(escape(say.texts[name]), values, escape)),  # noqa: S704
         "number_of": say.counted,
         "pictured_errors": lambda errors: _errors(errors, say),
     }
     return environment
-
-
-def _figure(value: float | None) -> str:
-    return figure(value, 3)
 
 
 def _resource(name: str) -> Any:
@@ -216,7 +224,7 @@ def _errors(found: Accuracies, say: Words) -> Pictured:
     return Pictured(wide, narrow, say("accuracy_picture", number=len(points)))
 
 
-def _pictures(shown: Sequence[Shown], maps: Mapping[str, str], say: Words) -> list[list[Pictured]]:
+def _pictures(shown: Sequence[PageTable], maps: Mapping[str, str], say: Words) -> list[list[Pictured]]:
     """Return the pictures of each table: a map where there is one, and a chart."""
     areas = mapped({one.alone: one.picture for one in shown if one.picture is not None and one.alone}, maps)
     found = []
@@ -251,7 +259,7 @@ def _told(release: Release, title: str | None, name: str, say: Words) -> dict[st
     return told if title is None else told | {"title": title}
 
 
-def _listed(exported: str | os.PathLike[str] | None) -> list[tuple[str, str, str]]:
+def _listed(exported: str | os.PathLike[str] | None, say: Words) -> list[tuple[str, str, str]]:
     """Return the address, name and size of each file in a folder beside the page."""
     if exported is None:
         return []
@@ -263,28 +271,29 @@ def _listed(exported: str | os.PathLike[str] | None) -> list[tuple[str, str, str
         (
             quote(f"{folder.name}/{path.name}"),
             printable(path.name),
-            f"{max(1, path.stat().st_size // 1000):,} KB",
+            f"{say.number(max(1, path.stat().st_size // 1000))} KB",
         )
         for path in sorted(folder.iterdir())
         if path.is_file()
     ]
 
 
-def _quartiles(release: Release, presentation: Presentation, confidence: str) -> Iterator[dict[str, Any]]:
-    say = presentation.say
+def _quartiles(release: Release) -> Iterator[dict[str, Any]]:
+    say = release.presentation.say
     for title, table in tables.quartiles(release):
-        texts = texts_for_readers(table.to_arrow(), "", presentation)
-        names = [name for name in texts if name not in ("stddev", "warning", QUALITY)]
-        heads = {name: heading(table.schema.field(name), say, confidence) for name in names}
+        shown = Shown(table.to_arrow(), "", release.presentation)
+        fields = [own for own in shown.fields if own.name not in ("stddev", "warning")]
+        heads = {own.name: shown.head(own, release.confidence) for own in fields}
         heads["quantile"] = say("share_of_records")
-        if QUALITY in texts:
-            names, heads = [*names, QUALITY], heads | {QUALITY: say(QUALITY)}
+        columns = [shown.texts(name) for name in heads]
+        if shown.letters:
+            heads[QUALITY], columns = say(QUALITY), [*columns, shown.letters]
         yield {
             "title": printable(title),
-            "heads": [printable(heads[name]) for name in names],
-            "keyed": names.index("quantile"),
-            "rows": zip(*(texts[name] for name in names), strict=True),
-            "warnings": sorted({printable(text) for text in table.column("warning").to_pylist() if text}),
+            "heads": list(heads.values()),
+            "keyed": list(heads).index("quantile"),
+            "rows": zip(*columns, strict=True),
+            "warnings": sorted(map(printable, shown.warnings)),
         }
 
 

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from matrixdp import queries
 from matrixdp.answers.cross_table import CrossTable, default_cross_table
-from matrixdp.answers.intervals import decimals_of
+from matrixdp.answers.figures import MISSING, UNRELIABLE
 from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.quality import (
-    MISSING,
-    QUALITY,
-    UNRELIABLE,
-    Presentation,
-    deviations_of,
-    for_readers,
-    suppressed_rows,
-    texts_for_readers,
-)
 from matrixdp.answers.schedule import figures_known
-from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, without_formulas
+from matrixdp.answers.shown import QUALITY, Shown
+from matrixdp.answers.table import is_key, without_formulas
 from matrixdp.answers.titles import file_name
 from matrixdp.display import printable
 from matrixdp.errors import WorkloadError
@@ -37,6 +29,7 @@ from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axe
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.releases.release import Release
 from matrixdp.report.accuracy import first_places
+from matrixdp.statistics.statistic import DIFFERENCE
 
 #: Tables that are shown, and rows of one table and of the page, at most.
 MAX_GROUPS, MAX_GROUP_ROWS, MAX_ROWS = 50, 2_000, 8_000
@@ -47,18 +40,14 @@ _MOST_KEYS = 8
 
 @final
 @dataclass(frozen=True, eq=False)
-class Shown:
-    """One table as a page shows it.
+class PageTable:
+    """One table as a page lays it out.
 
     Attributes
     ----------
     published : PublishedTable
-    table : pyarrow.Table or None
-        What the release has; None where that is too much for a page, or a statistic could not be computed.
-    presentation : Presentation
-        What readers see of figures.
-    rows : int
-        How many rows are shown.
+    shown : Shown or None
+        Its rows; None where that is too much for a page, or a statistic could not be computed.
     picture : Answered or None
         What a picture shows: no more than readers see.
     cross : CrossTable or None
@@ -66,9 +55,7 @@ class Shown:
     """
 
     published: PublishedTable
-    table: pa.Table | None = None
-    presentation: Presentation = field(default_factory=Presentation)
-    rows: int = 0
+    shown: Shown | None = None
     picture: Answered | None = None
     cross: CrossTable | None = None
 
@@ -78,60 +65,56 @@ class Shown:
         return printable(self.published.title)
 
     @property
+    def rows(self) -> int:
+        """How many rows are shown."""
+        return 0 if self.shown is None else len(self.shown.table)
+
+    @property
     def refusal(self) -> str | None:
         """Why a statistic could not be computed."""
         statistic = self.published.statistic
         return None if statistic is None or statistic.published is not None else str(statistic.refusal)
 
     @cached_property
-    def _texts(self) -> dict[str, list[str]]:
-        return texts_for_readers(self.table, self.published.measures, self.presentation, self.rows)
-
-    @cached_property
     def _fields(self) -> list[pa.Field]:
         """The columns that are shown, what rows are of before the figures."""
-        assert self.table is not None
-        pairs = zip(self.table.schema, self.table.columns, strict=True)
-        known = [f for f, column in pairs if column.null_count < len(self.table) and f.name in self._texts]
-        shown = [field for field in known if BOUND not in (field.metadata or {})]
-        return sorted(shown, key=lambda own: not is_key(own))
+        assert self.shown is not None
+        table = self.shown.table
+        known = [own for own in self.shown.fields if table.column(own.name).null_count < len(table)]
+        return sorted(known, key=lambda own: not is_key(own))
 
     @property
     def graded(self) -> bool:
         """Whether the last column has letters."""
-        return QUALITY in self._texts
+        return self.shown is not None and bool(self.shown.letters)
 
     @property
     def listed(self) -> bool:
         """Whether the table lists values with the confidence that they are the most frequent."""
-        return self.published.statistic is not None and "confidence" in self._texts
+        return self.published.statistic is not None and "confidence" in [own.name for own in self._fields]
 
     @property
     def alone(self) -> str:
         """The attribute or level that a table with a picture is about alone; nothing where there are more."""
-        names = [own.name for own in self._fields if is_key(own)]
-        return names[0] if len(names) == 1 and self.picture is not None else ""
+        names = [own.name for own in self._fields if is_key(own)] if self.picture is not None else []
+        return names[0] if len(names) == 1 else ""
 
     @property
     def keys(self) -> int:
         """How many columns say what a row is of."""
         return sum(map(is_key, self._fields))
 
-    def heads(self, confidence: str) -> list[str]:
+    def heads(self, confidence: float) -> list[str]:
         """Return the headings."""
-        say = self.presentation.say
-        found = [printable(heading(field, say, confidence)) for field in self._fields]
-        return [*found, say(QUALITY)] if self.graded else found
+        assert self.shown is not None
+        found = [self.shown.head(field, confidence) for field in self._fields]
+        return [*found, self.shown.say(QUALITY)] if self.graded else found
 
     def lines(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows that are shown, as texts."""
-        names = [field.name for field in self._fields] + ([QUALITY] if self.graded else [])
-        yield from zip(*(self._texts[name] for name in names), strict=True)
-
-    @cached_property
-    def readable(self) -> pa.Table:
-        """The whole table as readers see it, with numbers as numbers."""
-        return for_readers(self.table, self.published.measures, self.presentation)
+        assert self.shown is not None
+        columns = [self.shown.texts(field.name) for field in self._fields]
+        yield from zip(*columns, *([self.shown.letters] if self.graded else []), strict=True)
 
     @property
     def file(self) -> str:
@@ -140,18 +123,10 @@ class Shown:
 
     def csv(self) -> str:
         """Return the whole table as the address of a CSV file that holds it."""
+        assert self.shown is not None
         stream = io.BytesIO()
-        pacsv.write_csv(without_formulas(self.readable), stream)
+        pacsv.write_csv(without_formulas(self.shown.numbers), stream)
         return data_address("text/csv;charset=utf-8", stream.getvalue())
-
-    def keyed(self) -> Iterator[tuple[list[str], dict[str, str]]]:
-        """Yield of each row that is shown what it is of, and its figures and its letter by their names."""
-        keys = [field.name for field in self._fields if is_key(field)]
-        kinds = [field.name for field in self._fields if figure_of(field) and field.name in FIGURES]
-        kinds += [QUALITY] * self.graded
-        for place in range(self.rows):
-            of = [self._texts[name][place] for name in keys]
-            yield of, {name: self._texts[name][place] for name in kinds}
 
 
 def data_address(kind: str, content: bytes) -> str:
@@ -159,41 +134,38 @@ def data_address(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
-def shown_tables(release: Release, presentation: Presentation) -> Iterator[Shown]:
+def shown_tables(release: Release) -> Iterator[PageTable]:
     """Yield the tables of a release as far as a page shows them."""
     left = MAX_ROWS
-    inference = release.inference()
+    inference, rules = release.inference(), release.presentation
     places = set(first_places(release.workload, MAX_GROUPS))
     chosen = [one for one in release.tables if one.place is None or one.place in places]
     for one in chosen[:MAX_GROUPS]:
         if one.rows > MAX_DRAWN or (one.statistic is not None and one.statistic.published is None):
-            yield Shown(one, presentation=presentation)
+            yield PageTable(one)
             continue
         rows = one.rows if one.rows <= min(left, MAX_GROUP_ROWS) else min(_FIRST_ROWS, left)
         left -= rows
-        table = release.table(one)
+        table = release.table(one).to_arrow()
+        shown = Shown(table, one.measures, rules, rows)
         whole = rows == one.rows
-        cross = default_cross_table(inference, one, presentation) if whole else None
-        picture = _picture(release, one, table, presentation)
-        yield Shown(one, table, presentation, rows, picture, cross)
+        cross = default_cross_table(inference, one, rules) if whole else None
+        every = shown if whole else Shown(table, one.measures, rules)
+        yield PageTable(one, shown, _picture(release, one, every), cross)
 
 
-def _picture(
-    release: Release, one: PublishedTable, table: pa.Table, presentation: Presentation
-) -> Answered | None:
+def _picture(release: Release, one: PublishedTable, shown: Shown) -> Answered | None:
     """Return what a picture of a table shows; None where it would say no more than a line of text."""
-    seen, say = for_readers(table, one.measures, presentation), presentation.say
     # no axis is drawn for what has no bound
-    hidden = np.array(suppressed_rows(seen)) | np.isinf(deviations_of(table))
+    assert shown.main is not None
+    hidden = shown.main.hidden | shown.main.unbounded
     if len(hidden) < 2 or hidden.all():
         return None
     if one.group is None:
-        figures = seen.drop_columns([QUALITY]) if QUALITY in seen.column_names else seen
-        return answered_statistic(figures, one.unit, say).without(hidden)
-    columns = (seen.column(name).to_numpy() for name in FIGURES)
-    estimates, stddevs, lower, upper = (np.asarray(own, dtype=np.float64) for own in columns)
-    axes = axes_of(release.domain, one.group, say)
-    return Answered(axes, estimates, stddevs, lower, upper, one.unit, say=say).without(hidden)
+        return answered_statistic(shown, one.unit).without(hidden)
+    axes = axes_of(release.domain, one.group, shown.say)
+    told = {"unit": one.unit, "measures": one.measures, "say": shown.say}
+    return Answered.of(axes, shown.main.shown, **told).without(hidden)
 
 
 # Key figures: what a reader who reads no table should take away.
@@ -211,35 +183,37 @@ class KeyFigure:
     remark: str = ""
 
 
-def key_figures(shown: Sequence[Shown]) -> list[KeyFigure]:
+def key_figures(shown: Sequence[PageTable]) -> list[KeyFigure]:
     """Return the total, short statistics, and the largest group of attributes; none that is unreliable."""
-    counts = [one for one in shown if one.table is not None and one.published.group is not None and one.rows]
-    totals = [figure for one in counts if not one.keys for figure in _figures(one, 1)][:1]
+    counts = [one for one in shown if one.published.group is not None and one.rows]
+    totals = [figure for one in counts if not one.keys for figure in _figures(one, [0])][:1]
     largest = [figure for one in counts if (figure := _largest(one)) is not None][:3]
-    asked = [one for one in shown if one.table is not None and one.published.statistic is not None]
     found = totals
-    for one in asked:
-        own = _figures(one, _KEY_ROWS) if 0 < one.published.rows <= _KEY_ROWS else []
+    for one in shown:
+        if one.published.statistic is None or not 0 < one.published.rows <= min(one.rows, _KEY_ROWS):
+            continue
+        own = _figures(one, range(one.rows))
         found += own if len(found) + len(own) + len(largest) <= _MOST_KEYS else []
     return [*found, *largest]
 
 
-def _figures(one: Shown, most: int) -> list[KeyFigure]:
-    return [
-        _key_figure(one, of, figures)
-        for of, figures in list(one.keyed())[:most]
-        if figures["estimate"] != MISSING and figures.get(QUALITY) != UNRELIABLE
-    ]
+def _figures(one: PageTable, places: Iterable[int], remark: str = "") -> list[KeyFigure]:
+    """Return the figures of some rows but those that are unreliable, or do not exist."""
+    assert one.shown is not None
+    assert one.shown.main is not None
+    figures, rows = one.shown.main, one.shown.rows()
+    texts, letters, intervals = figures.texts("estimate"), figures.letters, figures.intervals()
+    found = []
+    for place in places:
+        if letters[place] != UNRELIABLE and not figures.absent[place]:
+            of = [text for _, text in rows[place]]
+            label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
+            spread = "" if intervals[place] == MISSING else intervals[place]
+            found.append(KeyFigure(label, texts[place], one.published.unit, spread, remark))
+    return found
 
 
-def _key_figure(one: Shown, of: list[str], figures: dict[str, str], remark: str = "") -> KeyFigure:
-    low, high = figures.get("lower", MISSING), figures.get("upper", MISSING)
-    interval = "" if MISSING in (low, high) else one.presentation.say("range", low=low, high=high)
-    label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
-    return KeyFigure(label, figures["estimate"], one.published.unit, interval, remark)
-
-
-def _largest(one: Shown) -> KeyFigure | None:
+def _largest(one: PageTable) -> KeyFigure | None:
     """Return the largest of the counts of categories of one attribute."""
     axes = () if one.picture is None else one.picture.axes
     if (
@@ -250,10 +224,9 @@ def _largest(one: Shown) -> KeyFigure | None:
     ):
         return None
     assert one.picture is not None
+    say = one.picture.say
     place = int(np.nanargmax(one.picture.estimates))
-    of, figures = list(one.keyed())[place]
-    remark = one.presentation.say("largest_of", number=f"{one.rows:,}")
-    return None if figures.get(QUALITY) == UNRELIABLE else _key_figure(one, of, figures, remark)
+    return next(iter(_figures(one, [place], say("largest_of", number=say.number(one.rows)))), None)
 
 
 # Quartiles of what a release has cumulative counts of.
@@ -328,7 +301,7 @@ class News:
     changes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 
 
-def news(release: Release, presentation: Presentation) -> News | None:
+def news(release: Release) -> News | None:
     """Return what the last publication of a series brought; None of a release that is no series."""
     if release.series is None:
         return None
@@ -341,35 +314,31 @@ def news(release: Release, presentation: Presentation) -> News | None:
     for one in release.tables:
         for over in ("period", "year"):
             with suppress(WorkloadError):
-                rows = tuple(_changes(release, one, over, presentation))
+                rows = tuple(_changes(release, one, over))
                 found += [(one.title, rows)] * bool(rows)
     through, left = attribute.label(published[-1] - 1), attribute.size - published[-1]
     return News(through, new, left, tuple(found[:_MOST_CHANGED]))
 
 
 def _changes(
-    release: Release, one: PublishedTable, over: Literal["period", "year"], presentation: Presentation
+    release: Release, one: PublishedTable, over: Literal["period", "year"]
 ) -> Iterator[tuple[str, str]]:
     """Yield how the counts of the last period of a table changed, where these are few."""
     assert release.series is not None
     name, published = release.series
-    last = release.domain[name].label(published[-1] - 1)
-    table = release.changes(one, over)
-    rows = [row for row in table.to_pylist() if str(row[name]).startswith(f"{last} ")]
-    if len(rows) > _MOST_CHANGES:
+    last, rules = published[-1] - 1, release.presentation
+    table = release.changes(one, over).to_arrow()
+    ends = release.domain[name].label(last)
+    kept = table.filter(pc.starts_with(table[name].cast(pa.utf8()), f"{ends} "))
+    if not 0 < len(kept) <= _MOST_CHANGES:
         return
-    least = min((row["stddev"] for row in rows), default=0.0)
-    for row in rows:
-        half, unit, digits = (row["upper"] - row["lower"]) / 2, one.measures, decimals_of(least)
-        texts = [
-            presentation.text(
-                float(presentation.shown(np.array([value]), kind, unit, digits)[0]), unit, digits
-            )
-            for value, kind in ((abs(row["estimate"]), "estimate"), (half, "upper"))
-        ]
-        direction = "no_change" if not row["clear"] else "up" if row["estimate"] > 0 else "down"
-        if direction == "no_change" and presentation.suppress_above is not None:
-            direction = "no_figure"
-        keys = [str(row[own]) for own in table.column_names if own in release.domain and own != name]
-        of = ", ".join([str(row[name]), *(key for key in keys if key != "None")])
-        yield printable(of), presentation.say(direction, change=texts[0], margin=texts[1])
+    shown = Shown(kept, DIFFERENCE, replace(rules, suppress_above=None))
+    [figures] = shown.figures.values()
+    signed = kept["estimate"].to_numpy()
+    sizes, margins = map(abs, figures.shown[0]), figures.margins()
+    every = zip(sizes, shown.rows(), margins, signed, kept["clear"], strict=True)
+    for value, row, margin, change, clear in every:
+        up = "up" if change > 0 else "down"
+        direction = up if clear.as_py() else "no_change" if rules.suppress_above is None else "no_figure"
+        told = {"change": figures.text(value), "margin": margin.removeprefix("\N{PLUS-MINUS SIGN} ")}
+        yield ", ".join(text for _, text in row), rules.say(direction, **told)

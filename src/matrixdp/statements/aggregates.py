@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -210,12 +211,18 @@ class Expression:
         By what it is asked, within which conditions.
     note : str
         What is to be known besides; empty for nothing.
+    measures : str
+        What it measures: ``share``, or other ``values``.
+    limits : tuple of float
+        Between what the true figures are, as is public.
     """
 
     tree: exp.Expr
     quantities: Mapping[str, Quantity] = field(repr=False)
     text: str
     note: str
+    measures: str = "values"
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def groups(self) -> list[Group]:
@@ -305,7 +312,7 @@ class Expression:
         """Return the figures of any other function of the quantities, by the delta method.
 
         It says nothing where the function does not change with the quantities, nor where noise may have
-        brought what is under a root to 0.
+        brought what is under a root, or divided by, to 0.
         """
 
         def asked(known: Array, tree: exp.Expr = tree) -> Array:
@@ -329,6 +336,8 @@ class Expression:
         for root in tree.find_all(exp.Sqrt, exp.Pow):
             whole = isinstance(root, exp.Pow) and asked(values, root.expression) % 1 == 0
             known &= whole | (asked(values, root.this) > reach * deviations(root.this))
+        for part in tree.find_all(exp.Div):
+            known &= np.abs(asked(values, part.expression)) > reach * deviations(part.expression)
         found = np.where(known | (variances <= 0).all(axis=0), found, np.nan)
         return _around(asked(values), found, reach, _DELTA)
 

@@ -225,6 +225,9 @@ class SqlExpression(StatisticEntry):
         query = translate(read(self.sql), domain)
         return query, cast("Expression", query.asked[0])
 
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        return self._asked(domain)[1].limits
+
     def groups(self, domain: Domain) -> list[Group]:
         return self.weighted(self._asked(domain)[1].groups)
 

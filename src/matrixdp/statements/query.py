@@ -134,11 +134,17 @@ class Known(NamedTuple):
         How the intervals are made, where that is not as of counts, and what to know besides.
     warnings : list of str or None
         What to know of each query; nothing where there is nothing of any.
+    measures : str
+        What the figures are of: ``records``, ``share``, an attribute, or other ``values``.
+    within : tuple of float or None
+        Between what the true figures are, as is public; None for no end.
     """
 
     figures: NDArray[np.float64]
     note: str = ""
     warnings: Sequence[str | None] = ()
+    measures: str = "values"
+    within: Sequence[float | None] = (None, None)
 
 
 @final

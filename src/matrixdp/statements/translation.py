@@ -184,7 +184,15 @@ class _Translation:
             entry = self._statistic(one, made)
             if entry is not None:
                 return entry, made
-        return self._expression(plain, stratum), stratum.base
+        found = self._expression(plain, stratum)
+        if one is None:
+            return found, stratum.base
+        known = {"share": (0.0, 1.0), "count": (0.0, math.inf), "sum": (-math.inf, math.inf)}
+        if one.kind == "mean":
+            known["mean"] = MeanEntry(attribute=one.attribute).limits(self.scope.domain)
+        measures = "share" if one.kind == "share" else "values"
+        limits = known.get(one.kind, (0.0, math.inf))  # variances
+        return replace(found, measures=measures, limits=limits), stratum.base
 
     def _within(self, stratum: _Stratum, conditions: Conditions, node: exp.Expr) -> Layout:
         if not conditions:

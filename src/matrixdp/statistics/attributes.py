@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from matrixdp import forms
-from matrixdp.domain import Amount, Attribute, Dates
+from matrixdp.domain import Amount, Attribute, Dates, Domain
 from matrixdp.errors import EntryError, UnsupportedQueryError, within
 from matrixdp.forms import key, record
 from matrixdp.language.entries import entry_form
@@ -230,6 +230,12 @@ class _OfNumbers(OfAttribute):
     def measures(self) -> str:
         return self.attribute
 
+    def ends(self, domain: Domain) -> tuple[float, float]:
+        """Return the least and the largest of the numbers."""
+        attribute = domain[self.attribute]
+        lows, _, highs = self.numbers(attribute, self.strata(domain).codes)
+        return float(lows.min()), float(highs.max())
+
     def scale(self, needed: Predicates, size: int) -> float:
         """Return the weight that makes a sum as large as a count."""
         largest = float(np.abs(needed.rows(size)).max())
@@ -303,6 +309,9 @@ class MeanEntry(_OfNumbers):
 
     attribute: str = key(ATTRIBUTE, name="mean")
 
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        return self.ends(domain)
+
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return how far the values lie from the middle of the domain, summed; and the count.
 
@@ -353,6 +362,10 @@ class SumEntry(_OfNumbers):
 
     attribute: str = key(ATTRIBUTE, name="sum")
 
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        least, most = self.ends(domain)
+        return (0.0 if least >= 0 else -math.inf), (0.0 if most <= 0 else math.inf)
+
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the sum of the values, and what it is if all of a bin lie at one of its ends."""
         return [self.sums(attribute, codes, 0.0, f"sum of {attribute.name}")]
@@ -378,6 +391,10 @@ class VarianceEntry(_OfNumbers):
     """The variance of an attribute of numbers: the mean of squared distances from the mean."""
 
     attribute: str = key(ATTRIBUTE, name="variance")
+
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        least, most = self.ends(domain)
+        return 0.0, (most - least) ** 2 / 4
 
     @property
     def measures(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from matrixdp.language.entries import ENTRY, NAMES, Entry, Path, entry_form, fin
 from matrixdp.language.periods import comparisons, each_known_after
 from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import Chosen, DenseGroup, Group, Matrix, MatrixRows, ProductGroup
+from matrixdp.queries.groups import subtracts
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics.intervals import Pairs, ratios
 from matrixdp.statistics.statistic import (
@@ -227,6 +229,9 @@ class RatioEntry(_OfTwo):
     def measures(self) -> str:
         return "ratio"
 
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        return (-math.inf if any(map(subtracts, self.asked(domain))) else 0.0), math.inf
+
     def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
         return ratios(pairs, multiplier).columns()
 
@@ -371,6 +376,8 @@ class CombinationEntry(OfEntries):
 
     @property
     def measures(self) -> str:
+        if any((rows % 1 != 0).any() for rows in self._rows):
+            return "values"
         return DIFFERENCE if any((rows < 0).any() for rows in self._rows) else "records"
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -99,6 +100,10 @@ class StatisticEntry(Entry):
         """The unit of the estimates: records, unless a statistic says otherwise; see `PublishedTable`."""
         return "records"
 
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        """Return between what the true figures are, as is public; counts and shares have theirs anyway."""
+        return -math.inf, math.inf
+
     def answer(self, inference: Inference) -> Table:
         """Return the statistic as it follows from a measurement.
 
@@ -112,13 +117,17 @@ class StatisticEntry(Entry):
         # many small products: several threads would spend their time waiting for one another
         with language.as_entry_errors(), one_blas_thread():
             if inference.through is None:
-                return self.evaluate(inference)
-            name, periods = inference.through
-            attribute = inference.domain[name]
-            known = self.known_after(inference.domain, attribute) < periods
-            if not known.any():
-                raise not_yet(self.label, attribute, periods)
-            return _rows(self.evaluate(inference.as_if_ended), known)
+                table = self.evaluate(inference)
+            else:
+                name, periods = inference.through
+                attribute = inference.domain[name]
+                known = self.known_after(inference.domain, attribute) < periods
+                if not known.any():
+                    raise not_yet(self.label, attribute, periods)
+                table = _rows(self.evaluate(inference.as_if_ended), known)
+            limits = self.limits(inference.domain)
+        within = [end if math.isfinite(end) else None for end in limits]
+        return inference.telling(table, measures={"": self.measures}, within={"": within})
 
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         """Return the period of a series after which each row of the table is known: the last that it needs.

@@ -3,7 +3,8 @@
 for (const table of document.querySelectorAll("table.answers")) {
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
   const text = (row, column) => row.cells[column].textContent.trim();
-  const number = (words) => Number(words.replaceAll(",", ""));
+  const { thousands, decimal } = document.body.dataset;
+  const number = (words) => Number((thousands ? words.replaceAll(thousands, "") : words).replace(decimal, ".").replace(/\s*%$/, ""));
   const places = heads.map((head, column) => {
     const seen = new Map();
     for (const row of rows) if (!seen.has(text(row, column))) seen.set(text(row, column), seen.size);
