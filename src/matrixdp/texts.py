@@ -289,6 +289,37 @@ class Words:
         """
         return self("percent", number=self.number(100 * share, decimals))
 
+    def plain(self, value: float) -> str:
+        """Return a number in the name of a value, which may be a year: marks begin at 10,000.
+
+        Examples
+        --------
+        >>> [words_in("en").plain(value) for value in (1968, 25000.0, 0.5)]
+        ['1968', '25,000', '0.5']
+        """
+        digits = f"{value:.10f}".rstrip("0").partition(".")[2]
+        text = self.number(value, len(digits))
+        return text if abs(value) >= 10_000 else text.replace(self("thousands") or ",", "", 1)
+
+    def period(self, text: str) -> str:
+        """Return a day, a week, a month, a quarter or a day of the week as people write it.
+
+        Examples
+        --------
+        >>> [words_in("en").period(text) for text in ("2016-06", "2016-06-30", "2016-Q2", "2016")]
+        ['June 2016', '30 June 2016', 'Q2 2016', '2016']
+        """
+        if text in _WEEKDAYS:
+            return self("weekdays").split()[_WEEKDAYS.index(text)]
+        if (found := _PERIOD.fullmatch(text)) is None:
+            return text
+        year, kind, number, day = int(found[1]), found[2], int(found[3]), found[4]
+        if day:
+            return self.day(dt.date(year, number, int(day)))
+        if kind:
+            return self("quarter_of" if kind == "Q" else "week_of", number=number, year=year)
+        return self("month_of", month=self("months").split()[number - 1], year=year)
+
     def counted(self, name: str, number: int) -> str:
         """Return a text about a number of things."""
         return self(f"{name}_one" if number == 1 else name, number=self.number(number))
@@ -301,6 +332,10 @@ class Words:
     def day(self, day: dt.date) -> str:
         """Return a day as people write it."""
         return self("day", day=day.day, month=self("months").split()[day.month - 1], year=day.year)
+
+
+_PERIOD = re.compile(r"(\d{4})-([QW]?)(\d{1,2})(?:-(\d\d))?")
+_WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
 def filled(text: str, values: Mapping[str, object], written: Callable[[object], str] = str) -> str:

@@ -590,8 +590,8 @@ def test_the_page_says_what_is_new(tmp_path: Path):
     for month in MONTHS[:2]:
         series.publish(fewer, month)
     page = mdp.report_release(series.folder)
-    assert "New in this publication: through 2025-02" in page
-    assert "2025-01 to 2025-02" in page
+    assert "New in this publication: through February 2025" in page
+    assert "January 2025 to February 2025" in page
     assert "New figures: 4." in page
     assert "Periods left: 4." in page
     found = [float(one) for one in re.findall(r"<dd>down ([\d.]+) ± ", page)]

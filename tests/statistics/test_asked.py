@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 import matrixdp as mdp
 from matrixdp.answers.inference import statistics_table
+from matrixdp.answers.titles import title
 from matrixdp.errors import TooLargeError
 from matrixdp.releases import release_schema
 from matrixdp.statistics.counts import SimultaneousEntry
@@ -65,10 +66,14 @@ def folder(release: mdp.Release, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def test_every_statistic_that_is_asked_for_is_there(release: mdp.Release) -> None:
-    assert list(release.statistics) == [*(entry.label for entry in ONCE), "CDF of age (2)", "all hours"]
+    assert list(release.statistics) == [
+        *(entry.called(DOMAIN, title) for entry in ONCE),
+        "CDF of age (2)",
+        "all hours",
+    ]
     median, shares, means = (
         release.statistics[name]["estimate"].to_pylist()
-        for name in ("median of age by sex", "share: marginals [[sex]]", "mean of hours by sex")
+        for name in ("median of age by sex", "share of sex", "mean of hours by sex")
     )
     assert median == [3, 7]
     np.testing.assert_allclose(shares, [0.6, 0.4], atol=0.01)
@@ -79,9 +84,9 @@ def test_every_statistic_that_is_asked_for_is_there(release: mdp.Release) -> Non
 def test_statistics_are_those_of_the_methods(release: mdp.Release) -> None:
     for entry, (name, given, options) in zip(ONCE, CALLS, strict=True):
         table = getattr(release, name)(*given, **options)
-        assert release.answer(entry).equals(table), entry.label
-        assert release.answer(entry.to_spec()).equals(table), entry.label
-        assert release.statistics[entry.label].equals(table), entry.label
+        assert release.answer(entry).equals(table), entry.called(DOMAIN, title)
+        assert release.answer(entry.to_spec()).equals(table), entry.called(DOMAIN, title)
+        assert release.statistics[entry.called(DOMAIN, title)].equals(table), entry.called(DOMAIN, title)
 
 
 def test_what_is_asked_for_was_measured_for() -> None:
@@ -89,7 +94,7 @@ def test_what_is_asked_for_was_measured_for() -> None:
     for entry in ONCE:
         strategy = mdp.select(mdp.Workload(DOMAIN, entry), mechanism="workload")
         alone = strategy.measure(TABLE, mdp.Budget(mu=20)).reconstruct()
-        assert list(alone.statistics) == [entry.label]
+        assert list(alone.statistics) == [entry.called(DOMAIN, title)]
     with pytest.raises(mdp.UnsupportedQueryError):
         alone.mean("hours")
 
@@ -98,7 +103,7 @@ def test_selection_makes_the_error_of_what_is_asked_for_least() -> None:
     """A mean by itself has less noise than beside all cells, and than where these alone are asked for."""
     by_sex = mdp.ask.mean("age", by=["sex"])
     alone, cells = released(by_sex), released(mdp.marginals([["sex", "age"]]))
-    own = alone.statistics[by_sex.label]["stddev"].to_numpy()
+    own = alone.statistics[by_sex.called(DOMAIN, title)]["stddev"].to_numpy()
     other = cells.mean("age", by=["sex"])["stddev"].to_numpy()
     assert (own < 0.7 * other).all()
 

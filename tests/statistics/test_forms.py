@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers.titles import title as group_title
 from matrixdp.language import read_entry
 from matrixdp.specification import entry_from_spec, json_schema
 from matrixdp.statistics import StatisticEntry, ask, statistics
@@ -63,19 +64,19 @@ WRITTEN: list[tuple[dict[str, Any], StatisticEntry, str, list[str]]] = [
     (
         {"share": {"marginals": [["sex", "hours"]]}, "of": ["sex"]},
         ask.share({"marginals": [["sex", "hours"]]}, of=["sex"]),
-        "share: marginals [[sex, hours]] of sex",
+        "share of sex by hours within sex",
         ["sex, hours", "sex"],
     ),
     (
         {"ratio": {"numerator": WOMEN, "denominator": MEN}},
         ask.ratio(WOMEN, mdp.product(sex={"sets": [["male"]]})),
-        "ratio: product {sex: {sets: [[female]]}} over product {sex: {sets: [[male]]}}",
+        "ratio of sex in 1 group to sex in 1 group",
         ["sex: sets", "sex: sets"],
     ),
     (
         {"difference": {"left": WOMEN | {"name": "women"}, "right": MEN}},
         ask.difference(WOMEN | {"name": "women"}, MEN),
-        "difference: women less product {sex: {sets: [[male]]}}",
+        "women less sex in 1 group",
         ["women", "sex: sets"],
     ),
     (
@@ -87,13 +88,13 @@ WRITTEN: list[tuple[dict[str, Any], StatisticEntry, str, list[str]]] = [
     (
         {"combination": [[2.0, {"marginals": [0]}], [[1.0, -1.0], SEXES]]},
         ask.combination([(2, {"marginals": 0}), (np.array([1.0, -1.0]), SEXES)]),
-        "combination: 2 marginals [0] + (2 coefficients) marginals [[sex]]",
+        "combination of total and sex",
         ["total", "sex"],
     ),
     (
         {"simultaneous": {"marginals": [0, 1], "attributes": ["sex"]}},
         ask.simultaneous({"marginals": [0, 1], "attributes": ["sex"]}),
-        "simultaneous: marginals [0, 1]",
+        "total and sex, all intervals together",
         ["total", "sex"],
     ),
 ]
@@ -111,7 +112,7 @@ def test_every_statistic_is_tried() -> None:
 def test_statistics_are_read_written_and_expanded(written, made, title, names) -> None:
     entry = read_entry(written)
     assert isinstance(entry, StatisticEntry)
-    assert (entry.kind, entry.label) == (next(iter(written)), title)
+    assert (entry.kind, entry.called(DOMAIN, group_title)) == (next(iter(written)), title)
     assert [group.name for group in entry.expand(DOMAIN)] == names
     assert read_entry(entry.to_spec()).to_spec() == entry.to_spec() == made.to_spec()
     specification = {"domain": {"sex": ["female", "male"]}, "workload": [written, entry.to_spec()]}
@@ -167,8 +168,9 @@ def test_shares_need_what_they_are_divided_by() -> None:
     assert [g.attributes for g in groups({"share": cells, "of": WOMEN})] == [("sex", "hours"), ("sex",)]
     boxes = {"cells": [{"sex": "male", "hours": 0}]}
     assert [group.attributes for group in groups({"share": boxes})] == [("sex", "hours"), ()]
-    assert ask.share(cells).label == "share: product {sex: identity, hours: prefix}"
-    assert ask.share(cells, of=WOMEN | {"name": "women"}).label.endswith(" of women")
+    assert ask.share(cells).called(DOMAIN, group_title) == "share of hours CDF by sex"
+    named = ask.share(cells, of=WOMEN | {"name": "women"})
+    assert named.called(DOMAIN, group_title) == "share of hours CDF by sex within women"
 
 
 def test_coefficients_are_rows_or_come_from_files(tmp_path: Path) -> None:

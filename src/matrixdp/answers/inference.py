@@ -23,11 +23,12 @@ from matrixdp.answers.table import (
     OF,
     PUBLISHED,
     AnswerColumns,
+    heading,
     is_key,
     joined,
     row_in_words,
 )
-from matrixdp.answers.titles import unique
+from matrixdp.answers.titles import title, unique
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError
 from matrixdp.exact.resources import one_blas_thread
@@ -40,6 +41,7 @@ from matrixdp.queries import Entry, Group, Workload
 from matrixdp.statistics import Column, StatisticEntry, statistic_of
 from matrixdp.statistics.intervals import largest_of_normals
 from matrixdp.statistics.statistic import METADATA as METADATA
+from matrixdp.texts import ENGLISH, words_in
 
 Array = NDArray[np.float64]
 
@@ -196,10 +198,13 @@ class Inference:
 
     def words(self, group: Group) -> list[str]:
         """Return what the queries of a group ask, in words."""
-        labels, words = self.labels([group]), []
-        for row in labels.select([own.name for own in labels.schema if is_key(own)]).to_pylist() or [{}]:
-            asked = [(title, value) for title, value in row.items() if value is not None]
-            words.append(row_in_words(asked, "total"))
+        language, labels, words = self.domain.language, self.labels([group]), []
+        say = ENGLISH if language is None else words_in(language)
+        keys = [own for own in labels.schema if is_key(own)]
+        heads = [own.name if language is None else heading(own, say) for own in keys]
+        for row in labels.select([own.name for own in keys]).to_pylist() or [{}]:
+            asked = zip(heads, row.values(), strict=False)
+            words.append(row_in_words([own for own in asked if own[1] is not None], say("title_total")))
         return words
 
     def table(
@@ -323,7 +328,7 @@ def asked_statistics(inference: Inference, entries: Iterable[Entry]) -> tuple[As
     Of a series, those of which a row is known; their names are what they are when it ends.
     """
     asked = [(place, own) for place, entry in enumerate(entries) if (own := statistic_of(entry)) is not None]
-    names = unique(own.label for _, own in asked)
+    names = unique(own.called(inference.domain, title) for _, own in asked)
     found = []
     for name, (place, own) in zip(names, asked, strict=True):
         if _any_known(own, inference):

@@ -79,10 +79,10 @@ def published_tables(
         if (statistic := statistic_of(entry)) is not None:
             if number not in statistics:
                 continue  # of a series, nothing of it is known yet
-            measured, label = statistic.measures, statistic.label
+            measured, one = statistic.measures, statistics[number]
             unit = told.get("unit") or _unit(domain, measured, records, say)
-            own = called or statistic.spoken(domain, say)
-            made = PublishedTable(label, own, measured, unit, *words, statistic=statistics[number])
+            own = called or statistic.spoken(domain, say, lambda group: title(group, domain, say))
+            made = PublishedTable(one.name, own, measured, unit, *words, statistic=one)
             found.append(made)
             continue
         for place in places:
@@ -106,7 +106,7 @@ def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:
         records_of = measured in ("records", DIFFERENCE)
         if measured == PERCENT_CHANGE:
             return "%"
-        return records if records_of else say("share") if measured == "share" else measured
+        return records if records_of else say.texts.get(measured, measured)
     attribute = domain[name]
     return attribute.told.get("unit", attribute.title) + measured.removeprefix(name)
 

@@ -53,6 +53,8 @@ REMARKS = {
 }
 """Columns of statistics that hold neither figures nor what a row is of, and what they say."""
 
+#: Columns of statistics that say what a row is of, besides attributes.
+_KEYS = ("quantile", "rank", "numerator", "denominator", "left", "right", "combination")
 #: What spreadsheets take for formulas, and what are numbers and ranges of them.
 _FORMULA, _NUMBERS = re.compile(r"[=+@\t\r-]"), re.compile(r"[-+]?[\d.,]+( ?- ?-?[\d.,]+)?")
 _NAME = pa.dictionary(pa.int32(), pa.utf8())
@@ -121,7 +123,7 @@ def heading(field: pa.Field, say: Words, confidence: str = "") -> str:
         word = say("lower" if end == "from" else "upper")
         return f"{title.decode().removesuffix(f' ({end})')} ({word})"
     if not figure:
-        known = field.name in (*REMARKS, "quantile", "rank")
+        known = field.name in (*REMARKS, *_KEYS)
         return title.decode() if title else say(field.name) if known else field.name
     word = say("level_from", confidence=confidence) if confidence and figure == "lower" else say(figure)
     return f"{_subject(subject_of(field), say)} {word}".strip()

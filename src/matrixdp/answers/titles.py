@@ -58,6 +58,8 @@ def title(group: Group, domain: Domain | None = None, say: Words = ENGLISH) -> s
         kind = predicates.title(size, say) if name == attribute else ""  # else the values of a level
         if kind is None:
             continue
+        if kind.startswith(" ") and domain is not None and predicates.count(size) == 1:
+            kind = f" {predicates.describe(domain[attribute])[0]}"
         if not kind or kind.startswith(" "):
             by.append(f"{shown}{kind}")
         else:

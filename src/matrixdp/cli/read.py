@@ -12,6 +12,7 @@ import typer
 from typer import Argument, Option
 
 import matrixdp as mdp
+from matrixdp.answers.titles import title as group_title
 from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, say
 from matrixdp.cli.options import (
@@ -26,9 +27,11 @@ from matrixdp.cli.options import (
     warn,
 )
 from matrixdp.display import counted, printable
+from matrixdp.domain import Domain
 from matrixdp.errors import within
 from matrixdp.exports import EXPORTS
 from matrixdp.queries.groups import subtracts
+from matrixdp.statements import SqlEntry, SqlFileEntry
 from matrixdp.statistics import StatisticEntry, in_words
 from matrixdp.statistics.statistic import DIFFERENCE
 from matrixdp.storage.archive import write_whole
@@ -223,8 +226,8 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
     warn(release.warnings)
 
 
-Answered = Sequence[tuple[Any, mdp.ResultTable]]
-"""Entries, None for a SQL statement, each with the table of its answers."""
+Answered = Sequence[tuple[str, str, mdp.ResultTable]]
+"""What questions are called, what their figures measure where no table says so, and their answers."""
 
 
 @guarded
@@ -276,10 +279,12 @@ def answer(
     release = mdp.load_release(folder, confidence=confidence)
     if not (as_json or as_csv or out is not None):
         release = release.for_readers()
-    tables: list[tuple[Any, mdp.ResultTable]] = [] if statement is None else [(None, release.sql(statement))]
+    tables: list[tuple[str, str, mdp.ResultTable]] = []
+    if statement is not None:
+        tables.append(("", "", release.sql(statement)))
     for place, entry in entries:
         with within(*place):
-            tables.append((entry, release.answer(entry)))
+            tables.append((*_called(entry, release.domain), release.answer(entry)))
     if out is not None:
         _write(out, release, tables)
     if as_json:
@@ -288,7 +293,7 @@ def answer(
         _show(release, tables, every)
     else:
         _warn(release)
-        rows = sum(table.num_rows for _, table in tables)
+        rows = sum(table.num_rows for *_, table in tables)
         typer.echo(_one(tables).to_csv() if as_csv else f"{rows:,} answers written to {out}.", nl=not as_csv)
 
 
@@ -302,29 +307,29 @@ def _statement(sql: str) -> str:
 
 
 def _show(release: mdp.Release, tables: Answered, every: bool) -> None:
-    from matrixdp.answers.inference import METADATA
     from matrixdp.answers.shown import Shown
     from matrixdp.cli.tables import console, print_table
 
     if not release.private:
         typer.secho(NOT_PRIVATE, bold=True, fg="red")
-    for entry, table in tables:
-        if len(tables) > 1 or isinstance(entry, StatisticEntry):
-            say(_title(entry), bold=True)
-        measures, counts = "records", METADATA not in (table.schema.metadata or {})
-        if counts and any(map(subtracts, entry.expand(release.domain))):
-            measures = DIFFERENCE
+    for title, measures, table in tables:
+        if len(tables) > 1 or (title and not measures):
+            say(title, bold=True)
         shown = Shown(table.to_arrow(), measures, release.presentation, None if every else _SHOWN)
         print_table(console(), shown, release.confidence)
     if release.series is not None and not release.measurement.whole:
         name, published = release.series
         say(f"Known through {release.domain[name].label(published[-1] - 1)}: rows of later periods follow.")
-    if not every and any(table.num_rows > _SHOWN for _, table in tables):
+    if not every and any(table.num_rows > _SHOWN for *_, table in tables):
         typer.echo("--all shows every one; --json and --csv print them.")
 
 
-def _title(entry: Any) -> str:
-    return entry.label if isinstance(entry, StatisticEntry) else in_words(entry)
+def _called(entry: Any, domain: Domain) -> tuple[str, str]:
+    """Return what a question is called, and what its counts measure; tables of statistics say it."""
+    if isinstance(entry, StatisticEntry):
+        return entry.called(domain, group_title), ""
+    counts = not isinstance(entry, SqlEntry | SqlFileEntry) and entry.expand(domain)
+    return in_words(entry), DIFFERENCE if counts and any(map(subtracts, counts)) else "records"
 
 
 def _write(out: Path, release: mdp.Release, tables: Answered) -> None:
@@ -352,9 +357,9 @@ def _json(release: mdp.Release, tables: Answered) -> str:
     """Return answers as one JSON object: under ``answers``, or under ``tables`` where there are several."""
     written: dict[str, object] = {"private": release.private, "confidence": release.confidence}
     if len(tables) == 1:
-        written |= tables[0][1].as_dict()
+        written |= tables[0][-1].as_dict()
     else:
-        written["tables"] = [{"name": _title(entry), **table.as_dict()} for entry, table in tables]
+        written["tables"] = [{"name": name, **table.as_dict()} for name, _, table in tables]
     return _dumped(written)
 
 
@@ -367,8 +372,8 @@ def _one(tables: Answered) -> mdp.ResultTable:
     from matrixdp.answers.table import joined
 
     if len(tables) == 1:
-        return tables[0][1]
-    return mdp.ResultTable(joined([(_title(entry), table) for entry, table in tables], "table"))
+        return tables[0][-1]
+    return mdp.ResultTable(joined([(name, table) for name, _, table in tables], "table"))
 
 
 @guarded

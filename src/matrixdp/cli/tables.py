@@ -205,6 +205,7 @@ def print_few(screen: Console, release: Release, most: int, largest: int) -> Non
         columns = zip(map(say_in, heads), zip(*rows, strict=True), strict=True)
         print_columns(screen, [Column(head, own, place > 1) for place, (head, own) in enumerate(columns)])
         print_rest(len(rows), release.workload.queries, say_in)
+        say(say_in("half", interval=interval_of(release.confidence, say_in)))
 
 
 def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
@@ -38,7 +38,7 @@ from matrixdp.forms import (
     record,
     unknown_name,
 )
-from matrixdp.texts import TEXT, Described, Text, texts_of
+from matrixdp.texts import ENGLISH, TEXT, Described, Text, Words, texts_of, words_in
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
 
@@ -156,7 +156,11 @@ class Level:
         own = {attribute.label(code): code for code in attribute.all_codes}
         language = attribute.codebook.language
         title = self.name if language is None else self.called(attribute)
-        texts = [self.texts.labels.get(value, Text(value)).within(language) for value, _ in self.groups]
+        known = self.texts.labels
+        texts = [
+            known[value].within(language) if value in known else attribute.spoken(value)
+            for value, _ in self.groups
+        ]
         return tuple(
             text if own.get(text) in (None, *(codes if len(codes) == 1 else ())) else f"{text} ({title})"
             for text, (_, codes) in zip(texts, self.groups, strict=True)
@@ -165,7 +169,7 @@ class Level:
     def called(self, attribute: Attribute) -> str:
         """Return the title of the level, in the attribute's language."""
         title = self.texts.title
-        return self.name if title is None else title.within(attribute.codebook.language)
+        return attribute.spoken(self.name) if title is None else title.within(attribute.codebook.language)
 
     def to_spec(self, attribute: Attribute) -> dict[str, object]:
         """Return the level as a specification writes it: its values with those of the attribute."""
@@ -364,14 +368,22 @@ class Codebook:
         spec |= {"sha256": dict(self.sha256)} | self.described.to_spec()
         return {name: said for name, said in spec.items() if said}
 
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Yield the texts for readers with their places."""
+        yield from texts_of(self.described)
+        if self.null is not None:
+            yield "null", self.null
+        yield from ((f"labels.{value}", label) for value, label in self.labels)
+        for level in self.levels:
+            place = f"level_texts.{level.name}"
+            yield from ((f"{place}.{key}", text) for key, text in texts_of(level.texts))
+            yield from ((f"{place}.labels.{own}", text) for own, text in level.texts.labels.items())
+
     @property
     def languages(self) -> dict[str, None]:
         """The languages that its texts are written in."""
-        levels = [level.texts for level in self.levels]
-        texts = [self.null, *(label for _, label in self.labels)]
-        texts += [text for told in (self.described, *levels) for _, text in texts_of(told)]
-        texts += [label for told in levels for label in told.labels.values()]
-        return {name: None for text in texts if isinstance(text, Text) for name in text.languages}
+        texts = (text for _, text in self.texts() if isinstance(text, Text))
+        return {name: None for text in texts for name in text.languages}
 
 
 def _labels(given: object) -> Iterable[tuple[str, str]]:
@@ -505,6 +517,12 @@ class Attribute(ABC):
         """How numbers and times count, in sentences."""
         return ""
 
+    @property
+    def say(self) -> Words:
+        """The words of the attribute's language."""
+        language = self.codebook.language
+        return ENGLISH if language is None else words_in(language)
+
     def in_language(self, language: str | None) -> Self:
         """Return the attribute with texts in a language; None for the first of each."""
         return replace(self, codebook=replace(self.codebook, language=language))
@@ -601,7 +619,7 @@ class Attribute(ABC):
     def label(self, code: int) -> str:
         """Return the text of one value."""
         self._check_codes(code, code)
-        return self._labels.get(int(code)) or self._label(int(code))
+        return self._labels.get(int(code)) or self._written(int(code), int(code))
 
     def range_label(self, first: int, last: int) -> str:
         """Return the text of the values from one code to another, both inclusive."""
@@ -612,7 +630,20 @@ class Attribute(ABC):
             return f"{self.range_label(first, last - 1)} | {self.label(last)}"
         if first in self._labels or last in self._labels:
             return f"{self.label(first)}..{self.label(last)}"
-        return self._range_label(int(first), int(last))
+        return self._written(int(first), int(last))
+
+    def _written(self, first: int, last: int) -> str:
+        if self.codebook.language is not None and (spoken := self._spoken(first, last)):
+            return spoken
+        return self._label(first) if first == last else self._range_label(first, last)
+
+    def _spoken(self, first: int, last: int) -> str:
+        """Return values as people write them in the attribute's language; empty where files write them so."""
+        return ""
+
+    def spoken(self, text: str) -> str:
+        """Return a value of a level, or its name, as people write it in the attribute's language."""
+        return text
 
     def with_levels(self, levels: Mapping[str, object]) -> Self:
         """Return the attribute with levels besides its own, each as `Level.of` takes it.

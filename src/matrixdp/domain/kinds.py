@@ -319,6 +319,16 @@ class Bins(Attribute):
         end = "]" if self.closed and last == self._last and math.isfinite(high) else ")"
         return f"{start}{number_text(low)}, {number_text(high)}{end}"
 
+    def _spoken(self, first: int, last: int) -> str:
+        low, high = self.edges[first], self.edges[last + 1]
+        below = first == 0 and (self.clip or not math.isfinite(low))
+        above = last == self._last and (self.clip or not math.isfinite(high))
+        name = "below" if below else "or_more" if above else "bin"
+        name = "range" if name == "bin" and self.closed and last == self._last else name
+        told = {"low": low, "high": high, "value": high if below else low}
+        said = {key: self.say.plain(own) for key, own in told.items() if math.isfinite(own)}
+        return "" if below and above else self.say(name, **said)
+
     def _code_of(self, value: object) -> int:
         """Return the code of the bin that starts at an edge."""
         position = self._edge(value)
@@ -596,6 +606,15 @@ class Dates(Attribute):
             raise wrong_value(value, expected, code="unknown-name")
         raise DomainError(unknown_name((), text, expected, self._places, describe_value(value)))
 
+    def _spoken(self, first: int, last: int) -> str:
+        low, high = (self.spoken(self._label(code)) for code in (first, last))
+        return low if first == last else self.say("range", low=low, high=high)
+
+    def spoken(self, text: str) -> str:
+        if self.codebook.language is None:
+            return text
+        return self.say(f"unit_{text}") if text in _CALENDAR else self.say.period(text)
+
     def _range_label(self, first: int, last: int) -> str:
         if self.by in ("year", "hour"):
             return super()._range_label(first, last)
@@ -705,6 +724,14 @@ class Integers(_ConsecutiveIntegers):
         self._set(minimum=minimum, maximum=maximum)
         common = self._common(maximum - minimum + 1)
         return rules.IntegerRange(minimum, maximum, self.round, self.clip, **common)
+
+    def _spoken(self, first: int, last: int) -> str:
+        low, high = self._value(first), self._value(last)
+        if self.clip and high == self.maximum and low > self.minimum:
+            return self.say("or_more", value=self.say.plain(low))
+        if self.clip and low == self.minimum != 0 and high < self.maximum:  # few things are below 0
+            return self.say("or_less", value=self.say.plain(high))
+        return self.say.plain(low) if first == last else ""
 
     def _mapping(self) -> dict[str, object]:
         """Return the two ends, how numbers are rounded, and whether those beyond the ends are clipped."""

@@ -675,7 +675,8 @@ class Changes(Predicates):
         return Spans(earlier, later, np.zeros(len(self.pairs), dtype=bool))
 
     def describe(self, attribute: Attribute) -> list[str]:
-        return [f"{attribute.label(later)} less {attribute.label(earlier)}" for earlier, later in self.pairs]
+        pairs = [(attribute.label(earlier), attribute.label(later)) for earlier, later in self.pairs]
+        return [attribute.say("less", later=later, earlier=earlier) for earlier, later in pairs]
 
     def check(self, size: int) -> None:
         for earlier, later in self.pairs:

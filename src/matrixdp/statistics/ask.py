@@ -317,7 +317,7 @@ def simultaneous(entry: Question, **options: Unpack[Options]) -> SimultaneousEnt
 
     Examples
     --------
-    >>> simultaneous({"marginals": [["sex"]]}).label
-    'simultaneous: marginals [[sex]]'
+    >>> simultaneous({"marginals": [["sex"]]}).kind
+    'simultaneous'
     """
     return SimultaneousEntry.read({"simultaneous": entry} | options)

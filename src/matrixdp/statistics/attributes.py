@@ -80,7 +80,7 @@ class QuantileEntry(OfAttribute):
     def measures(self) -> str:
         return self.attribute
 
-    def called(self, attribute: str, say: Words) -> str:
+    def headed(self, attribute: str, say: Words) -> str:
         shares = self.asked[self.attribute]
         kind = {(0.5,): "median", QUARTILES: "quartiles"}.get(shares, "quantiles")
         listed = "" if kind != "quantiles" else f" ({', '.join(f'{share:g}' for share in shares)})"
@@ -184,7 +184,7 @@ class CdfEntry(OfAttribute):
 
     attribute: str = key(ATTRIBUTE, name="cdf")
 
-    def called(self, attribute: str, say: Words) -> str:
+    def headed(self, attribute: str, say: Words) -> str:
         return say("statistic_of", statistic=say("cdf"), attribute=attribute)
 
     def rows_of_each(self, strata: Strata) -> int:
@@ -488,7 +488,7 @@ class TopEntry(OfAttribute):
     def attribute(self) -> str:
         return next(iter(self.top))
 
-    def called(self, attribute: str, say: Words) -> str:
+    def headed(self, attribute: str, say: Words) -> str:
         kind = f"{say('top')} {self.top[self.attribute]}"
         return say("statistic_of", statistic=kind, attribute=attribute)
 

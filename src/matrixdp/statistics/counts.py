@@ -30,12 +30,13 @@ from matrixdp.statistics.statistic import (
     PERCENT_CHANGE,
     POINTWISE,
     Column,
+    Named,
     OfEntries,
     Table,
     figures,
-    in_words,
     symmetric,
 )
+from matrixdp.texts import Words
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -74,12 +75,10 @@ class ShareEntry(OfEntries):
     def measures(self) -> str:
         return "share"
 
-    @property
-    def text(self) -> str:
-        if not self.of:
-            return f"share: {in_words(self.share)}"
-        of = in_words(self.of) if isinstance(self.of, Entry) else ", ".join(self.of)
-        return f"share: {in_words(self.share)} of {of}"
+    def spoken(self, domain: Domain, say: Words, named: Named) -> str:
+        if self.name is not None or self.of:
+            return super().spoken(domain, say, named)
+        return say("share_of_all", of=named(self.asked(domain)[0]))
 
     def parts(self) -> list[tuple[Path, Entry]]:
         divided: list[tuple[Path, Entry]] = [(("share",), self.share)]
@@ -185,17 +184,11 @@ class DifferenceParts(forms.Record):
 class _OfTwo(OfEntries):
     """A statistic of the counts of an entry and of those of another, query by query."""
 
-    joined: ClassVar[str]
     intervals: ClassVar[str]
 
     @abstractmethod
     def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
         """Return the figures."""
-
-    @property
-    def text(self) -> str:
-        left, right = (in_words(entry) for _, entry in self.parts())
-        return f"{self.kind}: {left} {self.joined} {right}"
 
     def parts(self) -> list[tuple[Path, Entry]]:
         both: forms.Record = getattr(self, self.kind)
@@ -223,7 +216,7 @@ class RatioEntry(_OfTwo):
 
     ratio: RatioParts = key(forms.RecordForm(RatioParts))
 
-    joined, intervals = "over", _FIELLER
+    intervals = _FIELLER
 
     @property
     def measures(self) -> str:
@@ -244,7 +237,7 @@ class DifferenceEntry(_OfTwo):
 
     difference: DifferenceParts = key(forms.RecordForm(DifferenceParts))
 
-    joined, intervals = "less", POINTWISE
+    intervals = POINTWISE
 
     @property
     def measures(self) -> str:
@@ -277,8 +270,12 @@ class PercentChangeEntry(OfEntries):
 
     @property
     def text(self) -> str:
-        on = "a year before" if self.over == "year" else "the period before"
-        return f"per cent change on {on}: {in_words(self.percent_change)}"
+        return "per cent change on " + ("a year before" if self.over == "year" else "the period before")
+
+    def spoken(self, domain: Domain, say: Words, named: Named) -> str:
+        if self.name is not None:
+            return self.name
+        return say(f"percent_change_{self.over}", of=named(self.asked(domain)[0]))
 
     def parts(self) -> list[tuple[Path, Entry]]:
         return [(("percent_change",), self.percent_change)]
@@ -380,14 +377,6 @@ class CombinationEntry(OfEntries):
             return "values"
         return DIFFERENCE if any((rows < 0).any() for rows in self._rows) else "records"
 
-    @property
-    def text(self) -> str:
-        terms = []
-        for factor, entry in self.combination:
-            size = f"{factor:g}" if isinstance(factor, float) else f"({np.size(factor)} coefficients)"
-            terms.append(f"{size} {in_words(entry)}")
-        return f"combination: {' + '.join(terms)}"
-
     def parts(self) -> list[tuple[Path, Entry]]:
         return [(("combination", place, 1), entry) for place, (_, entry) in enumerate(self.combination)]
 
@@ -462,10 +451,6 @@ class SimultaneousEntry(OfEntries):
     direct = True
 
     simultaneous: Entry = key(ENTRY)
-
-    @property
-    def text(self) -> str:
-        return f"simultaneous: {in_words(self.simultaneous)}"
 
     def parts(self) -> list[tuple[Path, Entry]]:
         return [(("simultaneous",), self.simultaneous)]

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
@@ -40,6 +40,8 @@ Table = Any
 """A PyArrow table; PyArrow says nothing of its types."""
 By = tuple[str, ...] | Mapping[str, PredicateForm]
 Codes = tuple[int, ...]
+Named = Callable[[Group], str]
+"""What a query group is called."""
 
 METADATA = b"matrixdp"
 """The key of a schema's metadata: a JSON object that says how the figures were made."""
@@ -91,8 +93,12 @@ class StatisticEntry(Entry):
         """The name of the statistic: the user's, else its question in words."""
         return self.text if self.name is None else self.name
 
-    def spoken(self, domain: Domain, say: Words) -> str:
-        """Return its title for readers, with the titles of attributes, in a language."""
+    def spoken(self, domain: Domain, say: Words, named: Named) -> str:
+        """Return what readers call it: by the titles of attributes and groups, in the words of a language."""
+        return self.label
+
+    def called(self, domain: Domain, named: Named) -> str:
+        """Return what programs call it: by the names of attributes and groups."""
         return self.label
 
     @property
@@ -221,6 +227,19 @@ def _flow(value: object) -> str:
 class OfEntries(StatisticEntry):
     """A statistic of the answers to entries of counts."""
 
+    @property
+    def text(self) -> str:
+        return self.kind
+
+    def spoken(self, domain: Domain, say: Words, named: Named) -> str:
+        if self.name is not None:
+            return self.name
+        every = [named(group) for group in self.asked(domain)]
+        return say(f"{self.kind}_of", of=every[0], other=every[-1], every=f" {say('and')} ".join(every))
+
+    def called(self, domain: Domain, named: Named) -> str:
+        return self.spoken(domain, ENGLISH, named)
+
     @abstractmethod
     def parts(self) -> list[tuple[Path, Entry]]:
         """Return the entries with their places."""
@@ -331,7 +350,7 @@ class OfAttribute(StatisticEntry):
     def attribute(self) -> str:
         """The attribute."""
 
-    def called(self, attribute: str, say: Words) -> str:
+    def headed(self, attribute: str, say: Words) -> str:
         """Return the question about an attribute in words."""
         return say("statistic_of", statistic=say.texts.get(self.kind, self.kind), attribute=attribute)
 
@@ -339,13 +358,13 @@ class OfAttribute(StatisticEntry):
     def text(self) -> str:
         return self._asked({}, ENGLISH)
 
-    def spoken(self, domain: Domain, say: Words) -> str:
+    def spoken(self, domain: Domain, say: Words, named: Named) -> str:
         titles = {own.name: own.title for own in domain}
         return self._asked(titles, say) if self.name is None else self.name
 
     def _asked(self, titles: Mapping[str, str], say: Words) -> str:
         where = [f"{titles.get(name, name)} {_said(said)}" for name, said in self.where.items()]
-        called = self.called(titles.get(self.attribute, self.attribute), say)
+        called = self.headed(titles.get(self.attribute, self.attribute), say)
         return self._words(called, where, [titles.get(name, name) for name in self.by], say)
 
     def _words(
