@@ -52,6 +52,7 @@ SQL: dict[str, tuple[str, tuple[float, float]]] = {
     "more": ("AVG(x) + 1", (-math.inf, math.inf)),
     "whole": ("ROUND(AVG(x))", (-math.inf, math.inf)),
     "tens": ("ROUND(COUNT(*), -1)", (-math.inf, math.inf)),
+    "tenfold": ("ROUND(AVG(x) * 10) / 10", (-math.inf, math.inf)),
 }
 ASKED |= {
     name: (f'{{sql: "SELECT g, {text} AS a FROM t GROUP BY g"}}', limits)  # noqa: S608

@@ -239,6 +239,26 @@ def test_rounded_figures_have_the_errors_and_the_rounded_ends_of_what_is_rounded
                 assert own[name] == np.round(exact[name] / step) * step
 
 
+def test_numbers_around_rounded_figures_carry_the_interval_and_the_error_of_what_is_rounded() -> None:
+    """Rounding to tens as offices write it: no figure is exact because it was rounded."""
+    release = released(mdp.Workload(DOMAIN, mdp.marginals([["sex", "level"]])), mu=0.1)
+    plain = by_sex(release, "COUNT(*)")
+    for asked, function, factor in (
+        ("ROUND(COUNT(*) / 10) * 10", lambda x: np.round(x / 10) * 10, 1.0),
+        ("100 * ROUND(COUNT(*) / 100.0)", lambda x: np.round(x / 100) * 100, 1.0),
+        ("1 - FLOOR(COUNT(*))", lambda x: 1 - np.floor(x), 1.0),
+        ("-CEIL(COUNT(*) * 2)", lambda x: -np.ceil(x * 2), 2.0),
+        ("ROUND(CAST(COUNT(*) AS INTEGER) / 2.0)", lambda x: np.round(np.round(x) / 2), 0.5),
+        ("COALESCE(ROUND(COUNT(*)), 0) * -3", lambda x: np.round(x) * -3, 3.0),
+    ):
+        for own, exact in zip(by_sex(release, asked), plain, strict=True):
+            assert own["stddev"] == pytest.approx(factor * exact["stddev"], rel=1e-9)
+            ends = sorted(function(exact[name]) for name in ("lower", "upper"))
+            assert [own["n"], own["lower"], own["upper"]] == pytest.approx([function(exact["n"]), *ends])
+    root = by_sex(release, "SQRT(ROUND(COUNT(*)))")
+    assert all(row["stddev"] > 0 and row["lower"] < row["n"] < row["upper"] for row in root)
+
+
 def test_roots_beside_0_have_intervals_that_hold_or_none() -> None:
     """Of 2,000 counts of 0, as many are missed as a confidence of 95% allows, however a root is written."""
     strategy = mdp.select(mdp.Workload(mdp.Domain({"a": range(2000)}), mdp.marginals(1)))

@@ -106,6 +106,33 @@ def increasing(node: exp.Expr) -> Function | None:
     return None if beside else (_SMOOTH | _STEPS).get(type(node))
 
 
+def monotone(node: exp.Expr) -> tuple[Function, exp.Expr, float | None] | None:
+    """Return a function that never turns, what it is applied to, and by how much it multiplies errors.
+
+    One that never decreases, or arithmetic with one number; None for anything else. The factor is None of
+    smooth functions, whose errors follow from the ends of intervals.
+    """
+    if (function := increasing(node)) is not None:
+        return function, node.this, None if function in _SMOOTH.values() else 1.0
+    if isinstance(node, exp.Neg):
+        return operator.neg, node.this, 1.0
+    if type(node) not in OPERATORS or isinstance(node, exp.Pow):
+        return None
+    parts, made = (node.this, node.expression), OPERATORS[type(node)]
+    numbers = [part for part in parts if not part.find(exp.Column, exp.AggFunc, exp.Anonymous)]
+    if len(numbers) != 1:
+        return None
+    [known], [other] = numbers, [part for part in parts if part is not numbers[0]]
+    with np.errstate(all="ignore"):
+        number = evaluated(known, {}, np.float64(1.0))
+        factor = abs(made(np.float64(1.0), number)) if isinstance(node, exp.Mul | exp.Div) else 1.0
+    if not np.isfinite([number, factor]).all() or (isinstance(node, exp.Div) and known is node.this):
+        return None
+    if known is node.this:
+        return lambda values: made(number, values), other, factor
+    return lambda values: made(values, number), other, factor
+
+
 def evaluated(node: exp.Expr, known: Mapping[str, Any], one: Any) -> Any:
     """Return an expression over quantities by their names, which are arrays, or each a `Quotient`."""
     node = unwrapped(node)
@@ -241,29 +268,32 @@ class Expression:
         """Return the estimates with their errors, as they follow from a measurement.
 
         A linear combination has a symmetric interval, a quotient of two that of Fieller, anything else that
-        of the delta method. Functions that never decrease and are around it all are applied to both ends.
+        of the delta method. Functions that never turn and are around it all are applied to both ends.
         Where an end does not exist, or none of the noise is left, as in the root of a negative interval,
         neither do the interval and the standard error.
         """
         outer, inside = [], unwrapped(self.tree)
-        while (function := increasing(inside)) is not None:
-            outer.append(function)
-            inside = unwrapped(inside.this)
+        while (found := monotone(inside)) is not None:
+            function, inside, factor = found
+            outer.append((function, factor))
+            inside = unwrapped(inside)
         with np.errstate(all="ignore"):
             values, covariances = self._moments(inference)
             try:
-                found = self._quotient(inside, inference, values, covariances)
+                known = self._quotient(inside, inference, values, covariances)
             except Open:
-                found = self._smooth(inside, inference, values, covariances)
-            estimates, deviations, *ends = found.figures
-            for function in reversed(outer):
-                estimates, *ends = map(function, (estimates, *ends))
-                if function in _SMOOTH.values():  # those of rounded estimates stay what they were
-                    deviations = (ends[1] - ends[0]) / (2.0 * inference.multiplier)
-        note = f"{found.note}; {self.note}" if self.note else found.note
-        told = np.isfinite(ends).all(axis=0) & ((deviations > 0) | (found.figures[1] <= 0))
-        errors = np.where(told, [deviations, *ends], np.nan)
-        return Known(np.array([estimates, *errors]), note, found.warnings)
+                known = self._smooth(inside, inference, values, covariances)
+            estimates, deviations, low, high = known.figures
+            for function, factor in reversed(outer):
+                estimates, *ends = map(function, (estimates, low, high))
+                low, high = np.minimum(*ends), np.maximum(*ends)
+                # those of rounded estimates stay what they were
+                reach = 2.0 * inference.multiplier
+                deviations = (high - low) / reach if factor is None else factor * deviations
+        note = f"{known.note}; {self.note}" if self.note else known.note
+        told = np.isfinite(low) & np.isfinite(high) & ((deviations > 0) | (known.figures[1] <= 0))
+        errors = np.where(told, [deviations, low, high], np.nan)
+        return Known(np.array([estimates, *errors]), note, known.warnings)
 
     def _moments(self, inference: Inference) -> tuple[Array, Array]:
         """Return the quantities of each query, shape (quantities, queries), and their covariances."""

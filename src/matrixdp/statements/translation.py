@@ -27,6 +27,7 @@ from matrixdp.statements.aggregates import (
     is_aggregate,
     is_step,
     kind_of,
+    monotone,
 )
 from matrixdp.statements.clauses import Groups, Item, items_of, table_name
 from matrixdp.statements.evaluation import (
@@ -99,8 +100,8 @@ _ARITHMETIC = (
     "COALESCE or NULLIF with a number"
 )
 _OUTERMOST = (
-    "ROUND, FLOOR, CEIL or a CAST to integers as the outermost step, since no standard error follows from a "
-    "rounded figure: `ROUND(AVG(x) + 1)`; `ROUND(COUNT(*), -1)` rounds to tens"
+    "ROUND, FLOOR, CEIL or a CAST to integers around all arithmetic of several figures, as its steps leave "
+    "no error to compute with: `ROUND(AVG(x) + AVG(y))`; numbers may follow: `ROUND(COUNT(*) / 10) * 10`"
 )
 
 
@@ -268,7 +269,7 @@ class _Translation:
                 raise self.statement.unfit(plain, _ARITHMETIC)
             if inner and is_step(function) and any(aggregates(plain)):
                 raise self.statement.unfit(plain, _OUTERMOST)
-            inner = inner or not (is_step(function) or function is np.positive)
+            inner = inner or monotone(plain) is None
             for operand in ("this", "expression") if binary else ("this",):
                 made.set(operand, over_quantities(plain.args[operand], inner))
             return made
