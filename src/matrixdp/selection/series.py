@@ -107,7 +107,7 @@ def _decomposed(workload: Workload, name: str, noise: Noise, gap: float, progres
     split = split_workload(workload, undivided=name)
     solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
     solved = solve_classes(split, solver, progress)
-    certificate = certify_decomposition(split, solver, solved, gap)
+    certificate = certify_decomposition(split, solver, solved)
     return staircase(assemble(workload.domain, split, solver, solved), name), certificate
 
 

@@ -130,7 +130,7 @@ def _gaussian_bound(
 
 
 def certify_decomposition(
-    split: Split, solver: SubSolver, solved: Solved, gap: float, bound_of: BoundOf | None = None
+    split: Split, solver: SubSolver, solved: Solved, bound_of: BoundOf | None = None
 ) -> Certificate:
     """Return the loss of solved sub-workloads under the best split of the budget, and a bound if known.
 
@@ -140,27 +140,15 @@ def certify_decomposition(
     noise = solver.noise
     counts = [len(sub.marginals) for sub, _ in solved]
     loss = noise.variance_factor * noise.total_loss([solution.loss for _, solution in solved], counts)
-    if noise.norm == 2:
-        bound = _gaussian_bound(split, solver, solved)
-    else:
-        pieces = Pieces(split, uniform_weights(split))
-        limits = replace(LIMITS, joint_cells=LIMITS.searched_cells, row_cells=0)
-        gaussian = SubSolver(pieces, GAUSSIAN, ConvexSolver(gap), limits)
-        bound = None
-        if not split.explicit:
-            bound = _gaussian_bound(split, gaussian, solve_classes(split, gaussian))
+    bound = _gaussian_bound(split, solver, solved) if noise.norm == 2 else None
     if bound is None and noise.norm == 2 and bound_of is not None:
         bound = bound_of(split, solver, solved)
         if bound is not None:
             return Certificate(loss, bound, f"every {noise.title} strategy{methods}")
     if bound is None:
         return Certificate(loss, None, f"no bound for the decomposition at this size{methods}")
-    reason = "the sub-workloads are orthogonal"
-    if noise.norm == 1:
-        reason += "; an L1 norm is at least the L2 norm"
-    return Certificate(
-        loss, noise.variance_factor * bound, f"every {noise.title} strategy ({reason}){methods}"
-    )
+    scope = f"every {noise.title} strategy (the sub-workloads are orthogonal){methods}"
+    return Certificate(loss, noise.variance_factor * bound, scope)
 
 
 def select_by_decomposition(
@@ -207,7 +195,7 @@ def select_by_decomposition(
     solver = sub_solver_for(Pieces(split, weights), noise, gap, sub_solver, seed, construction)
     solver.starts.update(starts)
     solved = solve_classes(split, solver, progress)
-    certificate = certify_decomposition(split, solver, solved, gap, bound_of)
+    certificate = certify_decomposition(split, solver, solved, bound_of)
     return assemble(workload.domain, split, solver, solved), certificate
 
 
