@@ -111,7 +111,8 @@ class Share:
     def slopes(self, q: Sequence[Array]) -> Iterator[tuple[int, Array]]:
         """Yield types with the derivatives by their q, those of each axis on their own."""
         for axis, own in enumerate(self.types):
-            found = np.moveaxis(self.tensor, axis, 0)
+            others = [place for place in range(len(self.types)) if place != axis]
+            found = self.tensor.transpose(axis, *others)  # there may be millions: `moveaxis` is slow
             for type_ in reversed(self.types[:axis] + self.types[axis + 1 :]):
                 found = found @ q[type_]
             yield own, found
