@@ -241,7 +241,9 @@ def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
                 say(f"not computed: {one.statistic.refusal}")
                 continue
             shown = Shown(one.statistic.table, one.measures, spoken.presentation, _SHOWN)
-            print_table(screen, shown, result.confidence)
+            print_table(screen, shown, result.confidence, rules=False)
+    for words in spoken.presentation.words:
+        say(words)
     say("Privacy", bold=True)
     say(result.statement.text)
     facts = {

@@ -146,8 +146,8 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
     print_columns(screen, [names, *(Column(head, texts, number=True) for head, texts in found.items())])
 
 
-def print_table(screen: Console, shown: Shown, confidence: float) -> None:
-    """Print a table as readers see it, and what is to be known of it."""
+def print_table(screen: Console, shown: Shown, confidence: float, *, rules: bool = True) -> None:
+    """Print a table as readers see it, and what is to be known of it; the rules unless told otherwise."""
     say_in, counts = shown.say, METADATA not in (shown.table.schema.metadata or {})
     interval = interval_of(confidence, say_in)
     columns: list[Column] = []
@@ -184,7 +184,7 @@ def print_table(screen: Console, shown: Shown, confidence: float) -> None:
     print_rest(len(shown.table), shown.total, say_in)
     if counts:
         say(say_in("half_file", interval=interval))
-    for words in shown.rules.rules(shown.measures) if shown.letters or shown.main is None else ():
+    for words in shown.rules.rules(shown.measures) if rules and (shown.letters or not shown.main) else ():
         say(words)
 
 
