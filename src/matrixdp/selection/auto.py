@@ -275,7 +275,7 @@ def _reason(candidates: tuple[Candidate, ...], gap: float | None, facts: Facts) 
     passed = sorted(one.mechanism for one in candidates if one.status == "passed")
     if passed:
         told.append(f"a fast trial of {' and '.join(passed)} had more")
-    if gap is None or gap > LIMITS.far:
+    if gap is None or gap > LIMITS.rules_worthwhile:
         large = [one for one in candidates if one.status == "too large"]
         told += [f"{one.mechanism} does not fit: {one.reason}" for one in large]
         whole = facts.beyond({"strategy": "axis_cells"}) if facts.noise.norm == 1 else ""
