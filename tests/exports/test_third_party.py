@@ -1,6 +1,7 @@
 """An installed package adds an export, a file format, an engine and a language, by its entry points alone."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,7 @@ from matrixdp.cli.app import app
 
 def run(*arguments):
     ran = CliRunner().invoke(app, arguments)
-    print(ran.exit_code, ran.stderr.strip() or ran.stdout.strip())
+    print("status", ran.exit_code, ran.stderr.strip() or ran.stdout.strip())
 
 orc.write_table(pa.table({"sex": ["f"] * 40}), "table.orc")
 for data in "table.orc", "ones://40":
@@ -105,7 +106,7 @@ run("show", "--help")
     assert "ORC" in told
     assert "format: found 'liness'; expected a format of tables; did you mean 'lines'? [unknown-name]" in told
     assert "theirs.broken, which an installed package offers, fails when it is imported: " in told
-    assert [line[0] for line in told.splitlines() if line[:2] in ("0 ", "1 ", "2 ")] == list("00022000")
+    assert re.findall(r"^status (\d)", told, re.MULTILINE) == list("00022000")
     assert (package / "lines" / "lines.txt").read_text() == "publisher The Office; sex: 2"
     assert not (package / "no").exists()
     assert "<dt>Editore</dt><dd>The Office</dd>" in (package / "page.html").read_text(encoding="utf-8")

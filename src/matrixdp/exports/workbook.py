@@ -51,8 +51,9 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], folder
         if one.rows > MAX_ROWS:
             expected = f"at most {MAX_ROWS:,}, which fit on a sheet; csv and parquet have no such limit"
             raise TooLargeError.at(("tables", one.title), f"{one.rows:,} rows", expected)
-    names, release = {one.name for one in published}, release.for_readers(release.domain.language)
-    published = [one for one in (*release.tables, *release.helpers) if one.name in names]
+    spoken = release.for_readers(release.domain.language)
+    every = zip((*release.tables, *release.helpers), (*spoken.tables, *spoken.helpers), strict=True)
+    release, published = spoken, [own for one, own in every if one in published]
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:

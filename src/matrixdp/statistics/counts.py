@@ -272,6 +272,9 @@ class PercentChangeEntry(OfEntries):
     def text(self) -> str:
         return "per cent change on " + ("a year before" if self.over == "year" else "the period before")
 
+    def limits(self, domain: Domain) -> tuple[float, float]:
+        return -100.0, math.inf
+
     def spoken(self, domain: Domain, say: Words, named: Named) -> str:
         if self.name is not None:
             return self.name
