@@ -111,5 +111,8 @@ def test_letters_of_a_release_see_the_error_of_binning(binned: bool) -> None:
      {"round_to": 2.5}, {"round_to": True}],
 )  # fmt: skip
 def test_rules_that_say_nothing_are_refused(wrong) -> None:
+    release = mdp.select(mdp.Workload(mdp.Domain({"a": 2}), mdp.marginals(1))).measure(
+        {"a": [0]}, mdp.Budget(mu=1)
+    )
     with pytest.raises(mdp.SpecificationError):
-        Presentation(**wrong)
+        release.reconstruct().presented(**wrong)

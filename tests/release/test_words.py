@@ -153,11 +153,12 @@ def test_an_office_hands_over_its_own_words(folder: Path, tmp_path: Path, regist
     told = CliRunner().invoke(app, ["show", str(folder), "age", "--language", "it"])
     assert told.exit_code == 0
     assert told.stderr.count("no catalog has the language it") == 1
+    assert "1 text without it: domain.age.title" in " ".join(told.stderr.split())
     catalog, out = tmp_path / "it.toml", tmp_path / "page.html"
     catalog.write_text(ITALIAN, encoding="utf-8")
     asked = ["report", str(folder), "--language", "it", "--words", str(catalog), "--out", str(out)]
     found = CliRunner().invoke(app, asked)
-    assert (found.exit_code, found.stderr) == (0, "")
+    assert (found.exit_code, found.stderr) == (0, "Warning: 1 text without it: domain.age.title.\n")
     page = out.read_text(encoding="utf-8")
     assert '<html lang="it">' in page
     assert "X per age" in page
@@ -209,6 +210,45 @@ def test_nothing_but_names_is_evaluated(folder: Path, registry: None) -> None:
     page = report_release(folder, language="it")
     assert "{unit:^9} {unit.__class__} {unit!r} records" in page
     assert "{skip.__class__:&gt;30}" in page
+
+
+@pytest.mark.parametrize(
+    ("language", "written"), [("de", "1.234,5"), ("en", "1,234.5"), ("es", "1.234,5"), ("fr", "1\u202f234,5")]
+)
+def test_numbers_have_the_marks_of_the_language_on_every_face(
+    tmp_path: Path, language: str, written: str, registry: None
+) -> None:
+    domain = {"g": ["a", "b"], "h": ["x", "y"], "pay": {"min": 1230, "max": 1239}}
+    workload = [{"mean": "pay", "by": ["g", "h"]}, {"marginals": 0}, {"share": {"marginals": [["g"]]}}]
+    publication = {"language": language}
+    spec = {"domain": domain, "workload": workload, "privacy": {"rho": 5000}, "publication": publication}
+    rows = 1000
+    table = {
+        "g": ["a", "b"] * rows,
+        "h": ["x"] * rows + ["y"] * rows,
+        "pay": [1234, 1234, 1235, 1235] * (rows // 2),
+    }
+    release = mdp.release(spec, tmp_path / "out", table=table, accept_weak_privacy=True).for_readers()
+    mean = release.tables[0].name
+    thousands = written[1]
+    total, share = f"2{thousands}000", release.presentation.say.percent(0.5, 2)
+    faces = {
+        "show": run("show", tmp_path / "out", mean).output,
+        "cross": run("show", tmp_path / "out", mean, "--cross", "auto").output,
+        "answer": run("answer", tmp_path / "out", "mean: pay, by: [g]").output,
+        "sql": run("answer", tmp_path / "out", "--sql", "SELECT g, AVG(pay) AS n FROM t GROUP BY g").output,
+        "notebook": str(release.glance()) + release._repr_html_(),
+        "page": report_release(tmp_path / "out"),
+    }
+    for face, text in faces.items():
+        assert written in text, face
+        assert "\ufffd" not in text, face
+    for face in ("page", "notebook"):
+        assert total in faces[face], face
+        assert share[:2] in faces[face], face
+    axes = release.plot(mean).axes[0]
+    marks = [axes.xaxis.get_major_formatter()(value) for value in (1234.5, 2000.0)]
+    assert marks == [written, total]
 
 
 def test_what_is_put_into_words_is_escaped(tmp_path: Path) -> None:

@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.inference import METADATA
 from matrixdp.answers.table import BOUND, FIGURES, REMARKS, figure_of, subject_of
-from matrixdp.errors import SpecificationError
-from matrixdp.forms import describe_value
 from matrixdp.selection.rounds import CV
 from matrixdp.statistics.attributes import ALL_VALUES
 from matrixdp.statistics.statistic import DIFFERENCE
-from matrixdp.texts import LARGEST_BASE, Publication, Words, words_in
+from matrixdp.texts import Publication, Words, words_in
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -60,11 +58,6 @@ class Presentation:
     language : str
         Of the words around figures.
 
-    Raises
-    ------
-    SpecificationError
-        If the coefficient of variation is no number above 0, or the base no integer from 1 to 10^9.
-
     Examples
     --------
     >>> len(Presentation(suppress_above=0.33, round_to=5).rules("records"))
@@ -75,17 +68,6 @@ class Presentation:
     within_range: bool = False
     round_to: int | None = None
     language: str = "en"
-
-    def __post_init__(self) -> None:
-        most, base = self.suppress_above, self.round_to
-        if most is not None and (
-            isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < math.inf
-        ):
-            expected = "a coefficient of variation above 0, such as 0.33"
-            raise SpecificationError.at(("suppress_above",), describe_value(most), expected)
-        if base is not None and (type(base) is not int or not 1 <= base <= LARGEST_BASE):
-            expected = f"an integer from 1 to {LARGEST_BASE}, such as 5"
-            raise SpecificationError.at(("round_to",), describe_value(base), expected)
 
     @classmethod
     def of(cls, publication: Publication, language: str | None = None) -> Self:

@@ -26,7 +26,7 @@ from matrixdp.cli.options import (
     text_of,
     warn,
 )
-from matrixdp.display import counted, printable
+from matrixdp.display import counted, listed, printable
 from matrixdp.domain import Domain
 from matrixdp.errors import within
 from matrixdp.exports import EXPORTS
@@ -42,6 +42,17 @@ _SHOWN = 50
 def _warn(release: mdp.Release) -> None:
     if not release.private:
         typer.echo(NOT_PRIVATE, err=True)
+
+
+def _warn_of_texts(release: mdp.Release, language: str | None) -> None:
+    if language is not None and (missing := release.untranslated(language)):
+        warn(
+            [
+                printable(
+                    f"{counted(len(missing), 'text')} without {language}: {listed(missing, len(missing))}"
+                )
+            ]
+        )
 
 
 _Language = Annotated[
@@ -125,6 +136,7 @@ def show(
     )  # the names that the specification has, unless a language is asked
     release = release.in_language(language) if programs else release.for_readers(language)
     _warn(release)
+    _warn_of_texts(release, language)
     if export is not None:
         out = release.save_tables(export, format=format, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
@@ -501,6 +513,7 @@ def report(
             exported=files,
         )
     write_whole(path, page)
+    _warn_of_texts(mdp.load_release(folder), language)
     size = len(page.encode())
     typer.echo(
         json.dumps({"file": str(path), "bytes": size}) if as_json else f"{path}: {size / 1000:,.0f} KB."

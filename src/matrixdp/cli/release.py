@@ -225,25 +225,20 @@ def _judge(result: mdp.Release) -> None:
 
 def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
     # Neither time nor memory is printed: both grow with the number of records.
-    from matrixdp.answers.shown import Shown
-    from matrixdp.cli.tables import console, print_few, print_table
+    from matrixdp.cli.tables import console, print_preview, print_rest
 
-    screen, spoken = console(), result.for_readers()
+    spoken, queries = result.for_readers(), result.workload.queries
     if not result.private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
-    queries = result.workload.queries
     if queries <= max_answers:
-        print_few(screen, spoken, _SHOWN, _SMALL)
+        few = spoken.glance()
+        print_preview(console(), few)
+        print_rest(len(few.rows), few.total, spoken.presentation.say)
+        for words in spoken.presentation.words:
+            say(words)
     for one in spoken.tables:
-        if one.statistic is not None:
-            say(one.title, bold=True)
-            if one.statistic.refusal is not None:
-                say(f"not computed: {one.statistic.refusal}")
-                continue
-            shown = Shown(one.statistic.table, one.measures, spoken.presentation, _SHOWN)
-            print_table(screen, shown, result.confidence, rules=False)
-    for words in spoken.presentation.words:
-        say(words)
+        if one.statistic is not None and one.statistic.refusal is not None:
+            say(f"{one.title}: not computed: {one.statistic.refusal}")
     say("Privacy", bold=True)
     say(result.statement.text)
     facts = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import pyarrow as pa
 import typer
@@ -18,13 +18,10 @@ from matrixdp.answers.cross_table import CrossTable
 from matrixdp.answers.figures import MISSING, UNRELIABLE
 from matrixdp.answers.inference import METADATA
 from matrixdp.answers.shown import QUALITY, Shown
-from matrixdp.answers.table import figure_of, row_in_words, subject_of
+from matrixdp.answers.table import figure_of, subject_of
 from matrixdp.cli.console import Row, say
-from matrixdp.display import figure, printable
+from matrixdp.display import Preview, figure, printable
 from matrixdp.texts import Words
-
-if TYPE_CHECKING:
-    from matrixdp.releases.release import Release
 
 _LONGEST_KEY = 20
 #: Columns of a screen without an end.
@@ -146,8 +143,8 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
     print_columns(screen, [names, *(Column(head, texts, number=True) for head, texts in found.items())])
 
 
-def print_table(screen: Console, shown: Shown, confidence: float, *, rules: bool = True) -> None:
-    """Print a table as readers see it, and what is to be known of it; the rules unless told otherwise."""
+def print_table(screen: Console, shown: Shown, confidence: float) -> None:
+    """Print a table as readers see it, and what is to be known of it."""
     say_in, counts = shown.say, METADATA not in (shown.table.schema.metadata or {})
     interval = interval_of(confidence, say_in)
     columns: list[Column] = []
@@ -184,28 +181,20 @@ def print_table(screen: Console, shown: Shown, confidence: float, *, rules: bool
     print_rest(len(shown.table), shown.total, say_in)
     if counts:
         say(say_in("half_file", interval=interval))
-    for words in shown.rules.rules(shown.measures) if rules and (shown.letters or not shown.main) else ():
+    for words in shown.rules.rules(shown.measures) if shown.letters or not shown.main else ():
         say(words)
 
 
-def print_few(screen: Console, release: Release, most: int, largest: int) -> None:
-    """Print one answer of each of some tables of counts, so that more than one kind is seen."""
-    own = [one for one in release.tables if one.group is not None and one.rows <= largest]
-    rows = []
-    for one in own[:: -(-len(own) // most)] if own else []:
-        table = release.table(one).to_arrow()
-        shown = Shown(table.slice(len(table) // 2, 1), one.measures, release.presentation)
-        assert shown.main is not None
-        [of], [margin], [letter] = shown.rows(), shown.main.margins(), shown.main.letters
-        figure = f"{shown.texts('estimate')[0]} {margin}".rstrip()
-        rows.append((printable(one.title), row_in_words(of, shown.say("all")), figure, letter))
-    if rows:
-        say_in = release.presentation.say
-        heads = "head_table", "records_with", "estimate", QUALITY
-        columns = zip(map(say_in, heads), zip(*rows, strict=True), strict=True)
-        print_columns(screen, [Column(head, own, place > 1) for place, (head, own) in enumerate(columns)])
-        print_rest(len(rows), release.workload.queries, say_in)
-        say(say_in("half", interval=interval_of(release.confidence, say_in)))
+def print_preview(screen: Console, shown: Preview) -> None:
+    """Print the small table that a value shows in a notebook."""
+    columns = zip(shown.columns, zip(*shown.rows, strict=True), strict=True)
+    print_columns(
+        screen,
+        [
+            Column(printable(head), list(map(printable, texts)), number=place in shown.numeric)
+            for place, (head, texts) in enumerate(columns)
+        ],
+    )
 
 
 def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins: bool = False) -> None:

@@ -32,7 +32,7 @@ from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
-from matrixdp.answers.shown import Shown
+from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, row_in_words
 from matrixdp.answers.titles import find_group
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
@@ -1454,6 +1454,31 @@ class Release(Displayed):
         """Return the same release as people read it: in a language, or else in that of the publication."""
         return self.in_language(language or self.publication.language)
 
+    def untranslated(self, language: str) -> list[str]:
+        """Return the places of the specification whose texts do not exist in a language.
+
+        Examples
+        --------
+        >>> import matrixdp as mdp
+        >>> sex = {"categories": ["f", "m"], "title": {"en": "Sex", "fr": "Sexe"}, "note": "As registered"}
+        >>> workload = mdp.Workload(mdp.Domain({"sex": sex, "age": 3}), mdp.marginals(1, title="Persons"))
+        >>> release = mdp.select(workload).measure({"sex": ["f"], "age": [1]}, mdp.Budget(mu=1)).reconstruct()
+        >>> release.untranslated("fr")
+        ['workload.0.title', 'domain.sex.note', 'domain.age.title']
+        """
+        texts: list[tuple[str, str]] = []
+        texts += [(f"publication.{key}", text) for key, text in texts_of(self.publication)]
+        for place, entry in enumerate(self.workload.entries):
+            told = entry.texts() if isinstance(entry, Described) else ()
+            texts += [(f"workload.{place}.{key}", text) for key, text in told]
+        for own in self.domain:
+            known = {"title": own.name, **dict(own.codebook.texts())}
+            texts += [(f"domain.{own.name}.{key}", text) for key, text in known.items()]
+        plain = {self.publication.language: ""}
+        spoken = ((place, getattr(text, "languages", None) or plain) for place, text in texts)
+        asked = language.partition("-")[0]
+        return [place for place, own in spoken if asked not in {name.partition("-")[0] for name in own}]
+
     def batches(
         self, groups: Sequence[Group], columns: AnswerColumns, seen: Callable[[Array], None] | None = None
     ) -> Iterator[pa.RecordBatch]:
@@ -1525,13 +1550,16 @@ class Release(Displayed):
         second = f"within {budget!r}" if self.measurement.private else NOT_PRIVATE
         return f"Release of {answers} in {groups}, {noise} noise", second
 
-    def _preview(self) -> Preview:
-        tables = self.tables[:MAX_ROWS]
-        each = max(1, MAX_ROWS // len(tables))
-        rows = [row for one in tables for row in self._first(one, each)]
-        ends = f"{100 * self.confidence:g}% interval"
-        columns = ("table", "of", "estimate", "stddev", ends)
+    def glance(self, most: int = MAX_ROWS) -> Preview:
+        """Return the first rows of the first tables as readers see them, so many at most."""
+        tables, say = self.tables[:most], self.presentation.say
+        rows = [row for one in tables for row in self._first(one, max(1, most // len(tables)))]
+        heads = ("head_table", "records_with", "estimate")
+        interval = say("interval", confidence=say.number(100 * self.confidence))
+        columns = (*map(say, heads), interval, say(QUALITY))
         return Preview(columns, rows, sum(one.rows for one in self.tables), frozenset((2, 3, 4)))
+
+    _preview = glance
 
     def _first(self, one: PublishedTable, number: int) -> Iterator[tuple[str, ...]]:
         """Yield the first rows of a table as readers see them; of a long or unknown one its title alone."""
@@ -1542,13 +1570,13 @@ class Release(Displayed):
             table = None  # `answers` and `statistics` say why
         if table is None:
             words = counted(one.rows, "query", "queries") if counts else "not determined by the measurement"
-            yield one.title, words, "-", "-", "-"
+            yield one.title, words, "-", "-", ""
             return
         shown = Shown(table, one.measures, self.presentation, number)
         assert shown.main is not None
-        texts = shown.texts("estimate"), shown.texts("stddev"), shown.main.intervals()
-        for of, *figures in zip(shown.rows(), *texts, strict=True):
-            yield one.title, row_in_words(of, "(all)"), *figures
+        figures = shown.texts("estimate"), shown.main.intervals(), shown.main.letters
+        for of, *texts in zip(shown.rows(), *figures, strict=True):
+            yield one.title, row_in_words(of, shown.say("all")), *texts
 
 
 # The folders of releases, as functions.
