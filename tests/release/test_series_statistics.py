@@ -148,7 +148,7 @@ def test_the_command_says_what_its_answers_are_through(release: mdp.Release, tmp
     told = run("answer", release.save(tmp_path / "out"), "marginals: [[year]]")
     assert "2024 " in told.stdout
     assert "2025 " not in told.stdout
-    assert "Known through 2025-02" in told.stdout
+    assert "Known through February 2025" in told.stdout
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,8 @@ class PercentChangeEntry(OfEntries):
     def spoken(self, domain: Domain, say: Words, named: Named) -> str:
         if self.name is not None:
             return self.name
-        return say(f"percent_change_{self.over}", of=named(self.asked(domain)[0]))
+        words = "percent_change_year" if self.over == "year" else "percent_change_period"
+        return say(words, of=named(self.asked(domain)[0]))
 
     def parts(self) -> list[tuple[Path, Entry]]:
         return [(("percent_change",), self.percent_change)]
