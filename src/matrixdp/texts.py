@@ -208,7 +208,9 @@ class Publication(Record):
         forms.RecordForm(Suppression), default=None, about="readers see F in place of unreliable figures"
     )
     within_range: bool = key(
-        forms.flag(), default=False, about="readers see counts below 0 as 0, shares outside 0 to 1 as the end"
+        forms.flag(),
+        default=False,
+        about="readers see what is beyond its range, such as counts below 0, as its end",
     )
 
     def told(self, language: str | None) -> dict[str, str]:

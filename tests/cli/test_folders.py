@@ -80,10 +80,10 @@ def test_at_a_terminal_it_is_set(
 def test_a_page_lies_beside_the_folder_and_replaces_nothing_by_itself(released: Path):
     page = released.parent / f"{released.name}.html"
     assert run("report", released, "--title", "People of 2026").stdout.startswith(f"{page}: ")
-    assert "<h1>People of 2026</h1>" in page.read_text(encoding="utf-8")
+    assert '<h1 dir="auto">People of 2026</h1>' in page.read_text(encoding="utf-8")
     assert "or --force" in run("report", released, status=2).stderr
     run("report", released, "--force")
-    assert f"<h1>{released.name}</h1>" in page.read_text(encoding="utf-8")
+    assert f'<h1 dir="auto">{released.name}</h1>' in page.read_text(encoding="utf-8")
     assert mdp.verify_release(released).holds
 
 

@@ -331,8 +331,8 @@ def test_a_measurement_alone_gets_the_same_tables(release: mdp.Release, page: st
     assert not (bare / "answers.parquet").exists()
     other = report_release(bare, title="A & B")
     assert Page(other).tables == Page(page).tables
-    assert "<h1>people</h1>" in page
-    assert "<h1>A &amp; B</h1>" in other
+    assert '<h1 dir="auto">people</h1>' in page
+    assert '<h1 dir="auto">A &amp; B</h1>' in other
 
 
 def test_what_is_left_out_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -153,6 +153,12 @@ class Figures:
         return np.asarray(np.isnan(self.values[0]))
 
     @property
+    def outside(self) -> Mask:
+        """Which estimates are beyond what is possible."""
+        least, most = _LIMITS.get(self.measures, self.limits)
+        return np.asarray((self.values[0] < least) | (self.values[0] > most))
+
+    @property
     def variation(self) -> Array:
         """The coefficients of variation; NaN where a figure has no error, or none that tells its quality.
 

@@ -102,7 +102,7 @@ SuppressAbove = Annotated[
     ),
 ]
 WithinRange = Annotated[
-    bool, Option("--within-range", help="Show counts below 0 as 0, and shares outside 0 to 1 as the end.")
+    bool, Option("--within-range", help="Show what is beyond its range, as counts below 0, as the end.")
 ]
 RoundTo = Annotated[
     int | None, Option(min=1, metavar="N", help="Show counts as multiples of a number, such as 5.")

@@ -90,7 +90,6 @@ def sign(
 #: The exit status of a release whose total is not the number of records that was expected.
 UNEXPECTED = 3
 
-_SHOWN = 8
 _SMALL = 100_000
 
 

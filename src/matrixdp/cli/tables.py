@@ -203,13 +203,8 @@ def print_cross_table(screen: Console, cross: CrossTable, limit: int, *, margins
     for panel in cross.panels:
         if panel.label:
             say(panel.label, bold=True)
-        texts = zip(*cross.lines(panel, margins=margins)[:limit], strict=True)
-        heads = (cross.corner, *cross.columns)
-        columns = [
-            Column(printable(head), list(map(printable, own)), number=place > 0)
-            for place, (head, own) in enumerate(zip(heads, texts, strict=True))
-        ]
-        print_columns(screen, columns)
+        heads, numbers = (cross.corner, *cross.columns), frozenset(range(1, len(cross.columns) + 1))
+        print_preview(screen, Preview(heads, cross.lines(panel, margins=margins)[:limit], 0, numbers))
         print_rest(limit, len(panel.rows), say_in)
     say(say_in("unit", unit=cross.unit))
     if margins:

@@ -443,7 +443,7 @@ def statement(
     >>> from matrixdp.noise import GAUSSIAN
     >>> promise = statement(Cost(Fraction(1), GAUSSIAN), Budget(mu=1), private=False)
     >>> promise.text[:46]
-    'SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Whoe'
+    'SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Anyo'
     >>> promise.rho
     0.5
     """

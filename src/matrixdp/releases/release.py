@@ -642,7 +642,7 @@ class Release(Displayed):
         suppress_above : float, optional
             ``F`` takes the place of figures whose coefficient of variation is larger, such as 0.33.
         within_range : bool, optional
-            Whether counts below 0 are shown as 0, and shares outside 0 to 1 as the nearer end.
+            Whether what is beyond its range is shown as the nearer end, such as counts below 0.
         round_to : int, optional
             Counts are shown as multiples of it.
 

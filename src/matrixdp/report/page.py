@@ -95,7 +95,7 @@ def report_release(
         Show ``F`` in place of figures whose coefficient of variation (standard error over estimate) is
         larger, such as 0.33. Pictures and files in the page leave them out, too.
     within_range : bool, optional
-        Show counts below 0 as 0, and shares outside 0 to 1 as the nearer end.
+        Show what is beyond its range as the nearer end, such as counts below 0.
     round_to : int, optional
         Show counts as multiples of it. What is left out is as the specification declared.
     language : str, optional
@@ -125,7 +125,7 @@ def report_release(
     >>> release = mdp.select(workload).measure({"sex": ["male"]}, mdp.Budget(rho=0.5)).reconstruct()
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     page = report_release(mdp.save_release(release, f"{parent}/out"), title="Survey")
-    >>> page[:15], "<h1>Survey</h1>" in page
+    >>> page[:15], ">Survey</h1>" in page
     ('<!doctype html>', True)
     """
     folder = Path(out)

@@ -198,14 +198,14 @@ def key_figures(shown: Sequence[PageTable]) -> list[KeyFigure]:
 
 
 def _figures(one: PageTable, places: Iterable[int], remark: str = "") -> list[KeyFigure]:
-    """Return the figures of some rows but those that are unreliable, or do not exist."""
+    """Return the figures of some rows but those that are unreliable, impossible, or do not exist."""
     assert one.shown is not None
     assert one.shown.main is not None
     figures, rows = one.shown.main, one.shown.rows()
     texts, letters, intervals = figures.texts("estimate"), figures.letters, figures.intervals()
     found = []
     for place in places:
-        if letters[place] != UNRELIABLE and not figures.absent[place]:
+        if letters[place] != UNRELIABLE and not (figures.absent | figures.outside)[place]:
             of = [text for _, text in rows[place]]
             label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
             spread = "" if intervals[place] == MISSING else intervals[place]

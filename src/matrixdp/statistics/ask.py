@@ -282,7 +282,7 @@ def percent_change(entry: Question, over: str = "period", **options: Unpack[Opti
     >>> domain = Domain({"month": {"from": "2024-01-01", "to": "2025-12-31", "by": "month"}})
     >>> entry = percent_change({"marginals": [["month"]]}, over="year")
     >>> entry.label, [group.name for group in entry.expand(domain)]
-    ('per cent change on a year before: marginals [[month]]', ['month'])
+    ('per cent change on a year before', ['month'])
     """
     return PercentChangeEntry.read({"percent_change": entry, "over": over} | options)
 

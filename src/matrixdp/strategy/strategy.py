@@ -939,7 +939,7 @@ def explain_choice(
     >>> [(one.mechanism, one.status) for one in found.candidates[:2]]
     [('residual', 'tried'), ('weighted-product', 'tried if needed')]
     >>> [one.reason for one in found.candidates if one.mechanism == "dense"]
-    ['8,000 cells that do not factor; the limit is 1,100']
+    ['8,000 cells that do not factor; the limit is 2,500']
     """
     _check(workload, budget)
     check_mechanism(mechanism, options)

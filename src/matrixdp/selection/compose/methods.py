@@ -95,6 +95,9 @@ def _excess_of_queries(shape: ProblemShape, limits: Limits) -> str:
 def _excess_of_cells(shape: ProblemShape, limits: Limits) -> str:
     if shape.cells > limits.joint_cells:
         return f"{shape.cells:,} cells; the limit is {limits.joint_cells:,}"
+    # a product over as many values is found much sooner, with hardly more error
+    if not shape.queries and shape.values is not None and shape.values > limits.joint_cells:
+        return f"{shape.values:,} cells of all values; the limit is {limits.joint_cells:,}"
     return _unmeasurable(shape)
 
 

@@ -136,7 +136,7 @@ def over_every_value(
     real = shared[between]
     if multipliers is None and len(real) > len(counts):
         real = np.linalg.qr(real).R
-    made = _rounded(real, _rank(real), scale, noise)
+    made = _rounded(_lengthened(real, scale), _rank(real), scale, noise)
     weights = told * np.maximum(np.rint(scale * np.sqrt(squares) / counts), 1.0)
     merged = MergedMatrix(made, (own,), weights.astype(np.int64))
     if multipliers is None:
@@ -184,7 +184,14 @@ def _joint_values(
         sizes = tensor.shape[1:]
         rows = tensor.reshape(len(tensor), -1)
     check_measurable(rows)
-    return _rounded(rows, len(rows), 2.0**BITS, noise)
+    return _rounded(_lengthened(rows, 2.0**BITS), len(rows), 2.0**BITS, noise)
+
+
+def _lengthened(rows: Array, scale: float) -> Array:
+    """Return rows of which none vanishes in rounding: what is measured weakly is measured a little better."""
+    least = 2.0 * math.sqrt(rows.shape[1]) / scale
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows * np.maximum(1.0, least / lengths))
 
 
 def _compact(rows: Array) -> Array:
