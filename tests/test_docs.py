@@ -87,7 +87,7 @@ def test_a_page_lacks_what_it_does_not_say(said: str, runs: bool, tmp_path: Path
 def settled(text: str) -> list[str]:
     """Return lines without what noise decides, estimates and intervals, or the processor: gaps."""
     noisy = r"-?[\d.,]+"
-    quantile = rf"(?P<share>0\.\d+) {noisy} {noisy} {noisy}$"
+    quantile = rf"(?P<share>\d+%) {noisy} {noisy} {noisy}$"
     answer = rf"{noisy} (?P<stddev>[\d.]+) {noisy} {noisy}$"
     figures = re.compile(rf"{quantile}|{answer}|(?:, gap|; at most) .*")
     return [
@@ -244,10 +244,11 @@ def test_the_readme_shows_what_its_commands_print(tmp_path: Path, monkeypatch: p
     printed = [CliRunner(env={"COLUMNS": "88"}).invoke(app, words) for words in commands(ROOT / "README.md")]
     assert [done.exit_code for done in printed] == [0, 0, 0], printed
     [shown] = re.findall(r"^\$ matrixdp answer .*\n((?:[^`].*\n)+)", text, re.MULTILINE)
-    numbers = r"-?[\d,]+\.\d(?![\d])"  # of one decimal: estimates and ends of intervals
 
     def words(table: str) -> list[str]:
-        return re.sub(numbers, "N", re.sub(r"[━┏┓┡┩└┘┳╇┴─│┃]", " ", table)).split()
+        lines = [line for line in table.splitlines() if re.match("[┃│]", line)]
+        rows = re.sub(r"\d+ ± \d+ *│ *[ABCF]", "N", "\n".join(lines))
+        return re.sub("[│┃]", " ", rows).split()
 
     assert words(shown) == words(printed[-1].stdout)
 
