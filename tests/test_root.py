@@ -12,10 +12,9 @@ from matrixdp import __version__
 
 ROOT = Path(__file__).parents[1]
 NAMES = {
-    ".ci", ".dockerignore", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md",
-    "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "README.md",
-    "SECURITY.md", "benchmarks", "conda", "constraints.txt", "docs", "examples", "pyproject.toml", "src",
-    "tests", "verifier",
+    ".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff",
+    "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "Dockerfile", "LICENSE", "Makefile", "README.md", "SECURITY.md",
+    "benchmarks", "constraints.txt", "docs", "examples", "pyproject.toml", "src", "tests", "verifier",
 }  # fmt: skip
 
 
@@ -43,7 +42,8 @@ def test_the_conda_recipe_needs_what_the_package_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = [re.fullmatch(r"([\w-]+)(.*)", one).groups() for one in project["dependencies"]]
     expected = {f"python {project['requires-python']}", *(f"{CONDA.get(n, n)} {v}" for n, v in needed)}
-    run = (ROOT / "conda" / "meta.yaml").read_text("utf-8").partition("  run:\n")[2].partition("\n\n")[0]
+    recipe = (ROOT / ".ci" / "conda" / "meta.yaml").read_text("utf-8")
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
     assert set(re.findall(r"- (.*)", run)) == expected
 
 

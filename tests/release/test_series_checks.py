@@ -117,6 +117,7 @@ def test_a_count_needs_what_keeps_account_of_it(home: Path):
     assert alone.count(TABLE, "2025-01", SMALL, ledger=home / "ledger").total is not None
     rejected("budget-exceeded", series.count, TABLE, "2025-01", mdp.Budget(rho=0.6), ledger=home / "ledger")
     rejected("conflict", series.count, TABLE, "2025-01", SMALL, ledger=home / "ledger", seed_not_private=1)
+    rejected("out-of-range", series.count, TABLE, "2025-01", mdp.Budget(mu=4), ledger=home / "ledger")
 
 
 def test_a_count_is_for_the_unit_of_the_series(tmp_path: Path):

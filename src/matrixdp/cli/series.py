@@ -212,6 +212,7 @@ def count(
         Path | None, Option(metavar="LEDGER", help="The ledger of the series, which is debited once more.")
     ] = None,
     expect: _Expect = None,
+    accept_weak_privacy: options.AcceptWeak = False,
     seed_not_private: _Seed = None,
 ) -> None:
     """Count the records that a publication would measure, with noise, before it does.
@@ -229,6 +230,7 @@ def count(
         table_name=table,
         ledger=ledger,
         seed_not_private=seed_not_private,
+        accept_weak_privacy=accept_weak_privacy,
     )
     if seed_not_private is not None:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)

@@ -469,6 +469,7 @@ class Series:
         table_name: str | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         seed_not_private: int | None = None,
+        accept_weak_privacy: bool = False,
     ) -> SizeCheck:
         """Count the records of the periods that a publication would measure, with noise, before it does.
 
@@ -488,6 +489,8 @@ class Series:
             Is debited: that of the series, where there was one, else any of the same people.
         seed_not_private : int, optional
             Where the series began without privacy: the seed of this count.
+        accept_weak_privacy : bool
+            Whether a budget above epsilon 10 or mu 3 may be spent.
 
         Returns
         -------
@@ -500,8 +503,8 @@ class Series:
         SpecificationError
             If these periods were published before, or no ledger is named.
         PrivacyError
-            If the ledger has less left, or the series began with seeds and there is none, or the other way
-            round.
+            If the ledger has less left, the budget is above epsilon 10 or mu 3 and that was not
+            accepted, or the series began with seeds and there is none, or the other way round.
         SourceError
             If the table cannot be read.
 
@@ -542,6 +545,7 @@ class Series:
             raise SpecificationError.at(("ledger",), "nothing", expected, code="missing-key")
         own = earlier.authorization.budget
         spent = Budget(**budget.given, neighbours=own.neighbours, unit=own.unit)
+        check_strong(spent, accepted=accept_weak_privacy or not earlier.private)
         domain, name = self.workload.domain, self.attribute.name
         asked = Workload(domain, records_in(domain, name, codes))
         measured = select(asked, budget=spent).measure(
