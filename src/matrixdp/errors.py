@@ -337,7 +337,7 @@ class SafeNote(str):
 
 
 def explained(error: BaseException) -> str:
-    """Return what is told of an error, which is never what a table says."""
+    """Return what may be shown of an error: nothing that quotes a table."""
     if isinstance(error, MatrixDPError):
         return str(error)
     if isinstance(error, MemoryError):

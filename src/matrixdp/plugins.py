@@ -2,26 +2,35 @@
 
 A package offers something by an entry point. Its group says what that is (``matrixdp.mechanisms``,
 ``matrixdp.exports``, ``matrixdp.formats``, ``matrixdp.sources``, ``matrixdp.words``), its name how it is
-called, and its value is the module that registers it, which is imported once it is needed.
+called, and its value is the module that registers it, which is imported once it is needed. In the group
+``matrixdp.candidates`` the value is an object of a module, a `matrixdp.selection.rules.Rule`.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Generic, TypeVar, final
+from typing import TYPE_CHECKING, Generic, TypeVar, final
 
 from matrixdp.errors import MatrixDPError, SpecificationError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 T = TypeVar("T")
 
 
 def offered(group: str) -> dict[str, str]:
     """Return the modules that installed packages offer in a group of entry points, by name."""
+    return {point.name: point.module for point in _points(group)}
+
+
+def _points(group: str) -> EntryPoints:
     from importlib.metadata import entry_points
 
-    return {point.name: point.module for point in entry_points(group=group)}
+    return entry_points(group=group)
 
 
 def load_offered(group: str, *names: str) -> bool:
@@ -35,14 +44,36 @@ def load_offered(group: str, *names: str) -> bool:
     modules = {module for name, module in offered(group).items() if not names or name in names}
     new = sorted(modules - sys.modules.keys())
     for module in new:
-        try:
+        with _importing(group, module):
             import_module(module)
-        except MatrixDPError:
-            raise
-        except Exception as error:
-            found = f"{module}, which an installed package offers, fails when it is imported: {error!r:.200}"
-            raise SpecificationError(f"{group}: {found}", code="missing-library") from error
     return bool(new)
+
+
+def values_offered(group: str) -> dict[str, object]:
+    """Return what installed packages offer in a group whose entry points are objects, by their addresses.
+
+    Raises
+    ------
+    SpecificationError
+        If a module cannot be imported.
+    """
+    found: dict[str, object] = {}
+    for point in _points(group):
+        with _importing(group, point.module):
+            found[point.value] = point.load()
+    return found
+
+
+@contextmanager
+def _importing(group: str, module: str) -> Iterator[None]:
+    """Name the module of a package that fails."""
+    try:
+        yield
+    except MatrixDPError:
+        raise
+    except Exception as error:
+        found = f"{module}, which an installed package offers, fails when it is imported: {error!r:.200}"
+        raise SpecificationError(f"{group}: {found}", code="missing-library") from error
 
 
 @final

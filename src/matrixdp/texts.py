@@ -19,7 +19,7 @@ from matrixdp import forms
 from matrixdp.display import figure, rounded, size_in_words
 from matrixdp.errors import SpecificationError, file_problem
 from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record, unknown_name
-from matrixdp.plugins import load_offered
+from matrixdp.plugins import load_offered, offered
 
 #: A language as BCP 47 writes it: fr, fr-CA, zh-Hant.
 _LANGUAGE = r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*"
@@ -267,7 +267,7 @@ class Words:
     def number(self, value: float, decimals: int | None = None, *, digits: int = 4) -> str:
         """Return a number as people write it: the only thing that makes text of a figure for readers.
 
-        With so many digits behind the point, or 0 of those before it where negative; whole numbers as they
+        With this many digits behind the point, or 0 for those before it where negative; whole numbers as they
         are, and others with a few significant digits where it is left out.
 
         Examples
@@ -359,7 +359,8 @@ def _catalog(language: str) -> Mapping[str, str]:
 def catalogs() -> tuple[str, ...]:
     """Return the languages that there are words in."""
     files = sorted(file.name for file in _FOLDER.iterdir())
-    return tuple(dict.fromkeys([*(name.removesuffix(".toml") for name in files), *_REGISTERED]))
+    names = (name.removesuffix(".toml") for name in files)
+    return tuple(dict.fromkeys([*names, *_REGISTERED, *offered(_GROUP)]))
 
 
 ENGLISH = Words("en", _catalog("en"))

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import duckdb
 import numpy as np
 import pytest
 from rich.console import Console
@@ -221,3 +222,16 @@ def test_the_picture_says_which_error_it_shows(tmp_path: Path):
         assert f"<!-- {text}" in path.read_text()
     draw_comparison(ratios([EVEN]), "title").savefig(path)
     assert "weighted" not in path.read_text()
+
+
+def test_arguments_of_python_are_rejected_by_their_names():
+    workload = mdp.Workload(mdp.Domain({"age": 4}), mdp.marginals(1))
+    table = duckdb.sql("SELECT 1 AS age")
+    for given in (
+        {"noise": "foo"},
+        {"mechanisms": "identity"},
+        {"mechanisms": ["dawa"], "public_table": table},
+    ):
+        with pytest.raises(mdp.MatrixDPError) as caught:
+            mdp.compare(workload, mdp.Budget(epsilon=1), **given)
+        assert caught.value.path[0] == [*given][-1]

@@ -60,6 +60,12 @@ workload: [marginals: [1]]
 privacy: {mu: 1}
 publication: {language: it, publisher: The Office}
 """,
+    "plain.yaml": """
+domain: {sex: [f, m]}
+workload: [marginals: [1]]
+privacy: {mu: 1}
+publication: {publisher: The Office}
+""",
 }
 
 
@@ -98,6 +104,8 @@ run("show", "out", "--export", "lines", "--format", "lines")
 run("show", "out", "--export", "no", "--format", "liness")
 run("show", "out", "--export", "no", "--format", "broken")
 run("report", "out", "--out", "page.html")
+run("release", "plain.yaml", "--out", "plain", "--data", "table.orc")
+run("report", "plain", "--language", "it", "--out", "asked.html")
 run("draft", "--help")
 run("show", "--help")
 """
@@ -106,8 +114,9 @@ run("show", "--help")
     assert "ORC" in told
     assert "format: found 'liness'; expected a format of tables; did you mean 'lines'? [unknown-name]" in told
     assert "theirs.broken, which an installed package offers, fails when it is imported: " in told
-    assert re.findall(r"^status (\d)", told, re.MULTILINE) == list("00022000")
+    assert re.findall(r"^status (\d)", told, re.MULTILINE) == list("0002200000")
     assert (package / "lines" / "lines.txt").read_text() == "publisher The Office; sex: 2"
     assert not (package / "no").exists()
-    page = (package / "page.html").read_text(encoding="utf-8")
-    assert '<dt>Editore</dt><dd dir="auto">The Office</dd>' in page
+    for name in ("page.html", "asked.html"):
+        page = (package / name).read_text(encoding="utf-8")
+        assert '<dt>Editore</dt><dd dir="auto">The Office</dd>' in page

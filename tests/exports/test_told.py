@@ -1,5 +1,6 @@
 """Every text of a publication reaches readers by every way that a release takes."""
 
+import re
 import zipfile
 from pathlib import Path
 
@@ -63,3 +64,18 @@ def test_the_page_has_every_text(release: mdp.Release, tmp_path: Path) -> None:
 
 def test_every_text_has_a_name_in_english() -> None:
     assert all(f"told_{key}" in words_in("en").texts for key in KEYS)
+
+
+def test_tables_keep_their_titles_whatever_others_are_called(tmp_path: Path) -> None:
+    """One is titled as another is named, and what serves a statistic is named as the statistic."""
+    domain = mdp.Domain({"sex": ["f", "m"], "age": 3})
+    asked = mdp.marginals([["sex"]], title="Sexes"), mdp.marginals([["age"]], title="sex")
+    workload = mdp.Workload(domain, *asked, mdp.ask.sum("age", name="total age"))
+    measured = mdp.select(workload).measure({"sex": ["m"], "age": [1]}, mdp.Budget(mu=1))
+    release = measured.reconstruct()
+    titles = [one.title for one in (*release.tables, *release.helpers)]
+    for kind, name in (("ddi", "codebook.xml"), ("sdmx", "structure.xml"), ("xlsx", "tables.xlsx")):
+        text = texts_in(release.save_tables(tmp_path / kind, format=kind, helpers=True) / name)
+        assert [title for title in titles if title not in text] == [], kind
+    book = texts_in(tmp_path / "ddi" / "codebook.xml")
+    assert re.findall(r"<otherMat[^>]*>\s*<labl[^>]*>([^<]*)<", book) == titles

@@ -176,3 +176,23 @@ def test_costs_are_those_of_the_dense_matrices(kind):
     assert laplace.cost == pytest.approx(1.0)
     louder = tuple(replace(part, variance=4.0 * part.variance) for part in laplace.parts)
     assert replace(laplace, parts=louder).cost == pytest.approx(0.25)
+
+
+def test_marginals_whose_parts_list_their_attributes_otherwise_have_their_own_errors():
+    domain, centered = mdp.Domain(dict.fromkeys("bcdef", 3)), CenteredMatrix(3)
+    joint = IntegerMatrix(
+        np.vstack([np.kron([[1, -1, 0], [0, 5, -5]], [[3, -3, 0], [0, 1, -1]]), np.eye(9)]).astype(int)
+    )
+    parts = [
+        Part(("b", "c", "d"), (Block(("d",), centered), Block(("b", "c"), joint)), 1e5),
+        Part(("d", "e", "f"), (Block(("d",), centered), Block(("e", "f"), joint)), 1e5),
+    ]
+    weights = {name: np.full(3, 1 / 3) for name in domain.names}
+    for order in (parts, parts[::-1]):
+        analysis = Split(domain, tuple(order), GAUSSIAN, weights).analysis
+        for names in ("bcd", "def"):
+            sets = (np.array([[1.0, -1.0, 0.0]]), np.array([[0.0, 1.0, -1.0]]), np.array([[1.0, 0.0, -1.0]]))
+            group = mdp.queries.ProductGroup(
+                "x", tuple(names), tuple(map(mdp.queries.Matrix, sets)), (3, 3, 3)
+            )
+            assert analysis.group(group).weighted == pytest.approx(analysis.variances(group).sum(), rel=1e-9)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -55,7 +56,9 @@ def test_a_rehearsal_spends_and_writes_nothing(home: Path, monkeypatch):
     monkeypatch.undo()
     release = series.publish(home / "people.csv", "2025-03", ledger=ledger)
     assert sum(one.rows for one in release.tables) == found.figures
+    # as `publish` does, without a look at the table
     assert series.check(home / "people.csv", "2025-02", ledger=ledger) == ((), 0, False)
+    assert series.check(home / "absent.csv", "2025-02", ledger=ledger) == ((), 0, False)
 
 
 def test_a_rehearsal_finds_what_needs_no_record(home: Path):
@@ -146,7 +149,7 @@ def test_what_is_expected_is_compared_with_what_was_measured_last(home: Path, mo
             patch.setattr("matrixdp.releases.transaction.complete_release", fail)
             with pytest.raises(OSError, match="No space left"):
                 series.publish(TABLE, "2025-02", expect=4000, ledger=ledger)
-    release = series.publish(TABLE, "2025-02", expect=4000, ledger=ledger)
+    release = series.publish(TABLE, "2025-02", expect=np.int64(4000), ledger=ledger)
     assert release.size.agrees is False
     record = json.loads((series.folder / "release.json").read_text())
     jsonschema.Draft202012Validator(release_schema()).validate(record)
@@ -174,5 +177,12 @@ def test_a_misread_month_is_told_among_good_ones(home: Path):
     assert "2025-04" in counted.stderr
     told = run("series", "publish", home / "series", *words, *bad)
     assert told.exit_code == 3
+    assert run("series", "publish", home / "series", *words, *bad).exit_code == 3
     assert "2025-04" in told.stderr
     assert mdp.Series.open(home / "series").published == ("2025-03", "2025-04")
+
+
+def test_a_series_of_another_version_is_called_that(home: Path):
+    path = home / "series" / "series.json"
+    path.write_text(path.read_text().replace('"format_version": ', '"format_version": 9'))
+    rejected("other-version", mdp.Series.open, home / "series")

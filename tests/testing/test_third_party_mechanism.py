@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.selection.registry import MECHANISMS, Mechanism, register
+from matrixdp.selection.rules import offered_rules
 from matrixdp.testing import check_mechanism, dense_error, dense_gram, dense_measurement
 
 FILE = '''
@@ -79,6 +80,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     yield tmp_path
     # what an uninstalled package leaves behind must not be seen by other tests
     sys.modules.pop("their_mechanisms", None)
+    offered_rules.cache_clear()
     for name in ("cells-and-totals", "guess"):
         MECHANISMS.registered.pop(name, None)
 
@@ -89,6 +91,7 @@ CANDIDATE = "\n[matrixdp.candidates]\ncells-and-totals = their_mechanisms:{}\n"
 def offer(package: Path, rule: str) -> None:
     about = package / "theirs-1.0.dist-info" / "entry_points.txt"
     about.write_text(ENTRY_POINTS + CANDIDATE.format(rule))
+    offered_rules.cache_clear()
 
 
 def run(*arguments: object):

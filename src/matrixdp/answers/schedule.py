@@ -59,7 +59,7 @@ def tables_to_come(workload: Workload, attribute: Attribute) -> Iterator[Coming]
 
 
 def figures_known(workload: Workload, attribute: Attribute, periods: int) -> int:
-    """Return how many rows of the tables of a series are known when so many periods are over.
+    """Return how many rows of the tables of a series are known when the first `periods` periods are over.
 
     Examples
     --------

@@ -19,6 +19,7 @@ from matrixdp.errors import Problem, SpecificationError, WorkloadError
 from matrixdp.forms import describe_value, nearest
 from matrixdp.noise import NOISES
 from matrixdp.privacy import Budget
+from matrixdp.privacy.budget import MOST_RECORDS
 from matrixdp.queries import Entry
 from matrixdp.selection.registry import IN_WORDS, MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
@@ -28,6 +29,15 @@ PictureOption = Annotated[
     Path | None, Option(metavar="FILE", help="Draw a picture: PNG, SVG or PDF by its ending.")
 ]
 DatabaseTable = Annotated[str | None, Option(help="The table of a database.")]
+
+
+def expected(where: str = "") -> Any:
+    """Return the option of how many records a table should have somewhere."""
+    told = (
+        f"The number of records that the table should have{where}, a public figure: the exit status is 3 if "
+        "the noisy one differs from it by more than noise."
+    )
+    return Option(min=1, max=MOST_RECORDS, metavar="N", help=told)
 
 
 def noise_name(words: tuple[str, ...], value: str) -> str:

@@ -44,15 +44,10 @@ def _warn(release: mdp.Release) -> None:
         typer.echo(NOT_PRIVATE, err=True)
 
 
-def _warn_of_texts(release: mdp.Release, language: str | None) -> None:
-    if language is not None and (missing := release.untranslated(language)):
-        warn(
-            [
-                printable(
-                    f"{counted(len(missing), 'text')} without {language}: {listed(missing, len(missing))}"
-                )
-            ]
-        )
+def _warn_of_texts(release: mdp.Release, language: str) -> None:
+    if missing := release.untranslated(language):
+        names = listed(missing, len(missing))
+        warn([printable(f"{counted(len(missing), 'text')} without {language}: {names}")])
 
 
 _Language = Annotated[
@@ -131,12 +126,12 @@ def show(
     release = mdp.load_release(folder, confidence=confidence).presented(
         suppress_above=suppress_above, within_range=within_range or None, round_to=round_to
     )
-    programs = (
-        as_csv or export is not None
-    )  # the names that the specification has, unless a language is asked
+    # programs get the names that the specification has, unless they ask for a language
+    programs = as_csv or export is not None
     release = release.in_language(language) if programs else release.for_readers(language)
     _warn(release)
-    _warn_of_texts(release, language)
+    if language is not None:
+        _warn_of_texts(release, language)
     if export is not None:
         out = release.save_tables(export, format=format, helpers=helpers)
         published = (*release.tables, *(release.helpers if helpers else ()))
@@ -197,36 +192,36 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
     from matrixdp.cli.tables import Column, console, print_columns
 
     whole, say_in = (*release.tables, *(release.helpers if helpers else ())), release.presentation.say
-    listed = whole if every else whole[:_SHOWN]
-    errors = [table_errors(one, release.analysis) or (None, None) for one in listed]
-    counted = [reliable_rows(release, one) for one in listed]
+    shown = whole if every else whole[:_SHOWN]
+    errors = [table_errors(one, release.analysis) or (None, None) for one in shown]
+    reliable = [reliable_rows(release, one) for one in shown]
     if as_json:
         tables = [
             {"name": one.name, "title": one.title, "unit": one.unit, "rows": one.rows, "rmse": rmse,
-             "max_stddev": largest, "reliable": reliable}
-            for one, (rmse, largest), reliable in zip(listed, errors, counted, strict=True)
+             "max_stddev": largest, "reliable": own}
+            for one, (rmse, largest), own in zip(shown, errors, reliable, strict=True)
         ]  # fmt: skip
         print_release(release, folder, tables=tables)
         return
     figures: dict[str, list[float | None]] = {
-        "rows": [one.rows for one in listed],
+        "rows": [one.rows for one in shown],
         "rmse": [rmse for rmse, _ in errors],
         "largest": [largest for _, largest in errors],
-        "reliable": list(counted),
+        "reliable": [*reliable],
     }
-    columns = [Column(say_in("head_table"), [printable(one.title) for one in listed])]
+    columns = [Column(say_in("head_table"), [printable(one.title) for one in shown])]
     for head, values in figures.items():
         texts = ["-" if own is None else say_in.number(own) for own in values]
         columns.append(Column(say_in(f"head_{head}"), texts, number=True, whole=True))
-    columns.append(Column(say_in("head_unit"), [printable(one.unit) for one in listed]))
+    columns.append(Column(say_in("head_unit"), [printable(one.unit) for one in shown]))
     print_columns(console(), columns)
-    if len(listed) < len(whole):
-        told = {"shown": say_in.number(len(listed)), "number": say_in.number(len(whole))}
+    if len(shown) < len(whole):
+        told = {"shown": say_in.number(len(shown)), "number": say_in.number(len(whole))}
         typer.echo(say_in("tables_shown", **told))
-    for one in listed:
+    for one in shown:
         if one.statistic is not None and one.statistic.refusal is not None:
             typer.echo(f"{printable(one.title)}: {printable(str(one.statistic.refusal))}", err=True)
-    if any(own is not None for own in counted):
+    if any(own is not None for own in reliable):
         say(say_in("reliable_rows"))
     say(release.statement.text)
     if release.size.total is not None:
@@ -513,7 +508,8 @@ def report(
             exported=files,
         )
     write_whole(path, page)
-    _warn_of_texts(mdp.load_release(folder), language)
+    if language is not None:
+        _warn_of_texts(mdp.load_release(folder), language)
     size = len(page.encode())
     typer.echo(
         json.dumps({"file": str(path), "bytes": size}) if as_json else f"{path}: {size / 1000:,.0f} KB."

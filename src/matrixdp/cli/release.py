@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -16,6 +16,9 @@ from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_relea
 from matrixdp.errors import SafeNote
 from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import MAX_ANSWERS
+
+if TYPE_CHECKING:
+    from matrixdp.releases import SizeCheck
 
 PassphraseFile = Annotated[
     Path | None, Option(metavar="FILE", help="A file whose first line is the passphrase of the private key.")
@@ -38,7 +41,7 @@ def recover(
         place = mdp.recover_release(folder, force=force, progress=reporter.counter("writing answers"))
     typer.echo(f"{place}: the release is complete ({_files(place)}); nothing more was spent.")
     typer.echo(f"It is not signed: `matrixdp sign {shlex.quote(str(place))} --key KEY` signs it.")
-    _judge(mdp.load_release(place))
+    judge(mdp.load_release(place).size)
 
 
 def _files(folder: Path) -> str:
@@ -129,16 +132,7 @@ def release(
         Option(metavar="KEY", help="Sign the release with a private key that `matrixdp keys` made."),
     ] = None,
     passphrase_file: PassphraseFile = None,
-    expect: Annotated[
-        int | None,
-        Option(
-            min=1,
-            max=2**53 - 1,
-            metavar="N",
-            help="The number of records the table should have, a public figure: the exit status is 3 if the "
-            "released total differs from it by more than noise.",
-        ),
-    ] = None,
+    expect: Annotated[int | None, options.expected()] = None,
     seed_not_private: Annotated[
         int | None,
         Option(
@@ -212,13 +206,13 @@ def release(
         told = spent if result.private else "Seeded noise"
         error.add_note(SafeNote(f"{told}. The release is whole in {out}"))
         raise
-    _judge(result)
+    judge(result.size)
 
 
-def _judge(result: mdp.Release) -> None:
-    """Print what looks wrong with a release, and end with another status where its size does."""
-    options.warn(result.size.warnings)
-    if result.size.agrees is False:
+def judge(size: SizeCheck) -> None:
+    """Print what looks wrong with the number of records, and end with another status if it is unexpected."""
+    options.warn(size.warnings)
+    if size.agrees is False:
         raise typer.Exit(UNEXPECTED)
 
 

@@ -11,14 +11,14 @@ import typer
 from typer import Argument, Option
 
 import matrixdp as mdp
+from matrixdp.answers.schedule import figures_known
 from matrixdp.cli import options
 from matrixdp.cli.app import JsonOption, guarded
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_release, say
 from matrixdp.cli.ledger import BUDGETS, budget_in
-from matrixdp.cli.release import UNEXPECTED, PassphraseFile, passphrase
+from matrixdp.cli.release import PassphraseFile, judge, passphrase
 from matrixdp.cli.tables import Column, console, print_columns
 from matrixdp.display import counted
-from matrixdp.language.periods import queries_known
 from matrixdp.privacy.budget import weak_privacy
 
 if TYPE_CHECKING:
@@ -41,16 +41,7 @@ _Data = Annotated[
     str, Option(help="All records so far: a path, or an address such as postgresql://host/base.")
 ]
 _Through = Annotated[str, Option(metavar="PERIOD", help="The last period that is over, such as 2026-03.")]
-_Expect = Annotated[
-    int | None,
-    Option(
-        min=1,
-        max=2**53 - 1,
-        metavar="N",
-        help="The number of records that the table should have in the periods that are not yet measured, a "
-        "public figure: the exit status is 3 if the noisy one differs from it by more than noise.",
-    ),
-]
+_Expect = Annotated[int | None, options.expected(" in the periods that are not yet measured")]
 _Seed = Annotated[
     int | None,
     Option(min=0, metavar="N", help="The seed, where the series began with --seeds-not-private."),
@@ -97,8 +88,10 @@ def start(
     _print_schedule(made)
     say("Privacy", bold=True)
     say(made.begun.statement.text)
-    first = made.attribute.label(0)
-    print_facts({"folder": str(out), "next": f"matrixdp series publish {out} --data TABLE --through {first}"})
+    first, named = made.attribute.label(0), shlex.quote(str(out))
+    print_facts(
+        {"folder": str(out), "next": f"matrixdp series publish {named} --data TABLE --through {first}"}
+    )
 
 
 @series.command()
@@ -134,7 +127,6 @@ def publish(
     """
     key = None if sign is None else mdp.SigningKey.load(sign, passphrase(passphrase_file))
     found = mdp.Series.open(folder)
-    before = found.published
     if check:
         rehearsal = found.check(data, through, table_name=table, ledger=ledger)
         if as_json:
@@ -142,6 +134,7 @@ def publish(
         else:
             _print_rehearsal(rehearsal, through)
         return
+    published = found.published
     with Reporter(elapsed=False) as reporter:
         release = found.publish(
             data,
@@ -154,31 +147,29 @@ def publish(
             progress=reporter.stage,
         )
     assert release.series is not None
-    answers, (_, numbers) = release.workload.queries, release.series
-    earlier = numbers[-2] if numbers[1:] else 0
-    known = sum(queries_known(group, found.attribute, earlier) for group in release.workload)
-    new = 0 if found.published == before else answers - known
-    options.warn(release.size.warnings)
+    _, numbers = release.series
+    earlier, now = ([0, *numbers][-2], numbers[-1])
+    before, then = (figures_known(found.workload, found.attribute, own) for own in (earlier, now))
+    measured = found.published != published
+    new = then - before if measured else 0
     if as_json:
         print_release(release, folder, published=list(found.published), new=new)
     elif not release.private:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
-    if found.published == before:
-        if not as_json:
-            say(f"{through} was published before; nothing was measured.")
-        return
-    if not as_json:
+    if not (as_json or measured):
+        say(f"{through} was published before; nothing was measured.")
+    elif not as_json:
         named = shlex.quote(str(folder))
         print_facts(
             {
                 "published": f"through {found.published[-1]}",
                 **({} if release.size.total is None else {"records": _records(release.size)}),
-                "answers": f"{answers:,}, of which {new:,} are new: {folder / 'new.csv'}",
+                "figures": f"{then:,}, of which {new:,} are new",
+                "new counts": str(folder / "new.csv"),
                 "more": f"matrixdp show {named}; matrixdp report {named}",
             }
         )
-    if release.size.agrees is False:
-        raise typer.Exit(UNEXPECTED)
+    judge(release.size)
 
 
 def _records(size: SizeCheck) -> str:
@@ -194,7 +185,7 @@ def _print_rehearsal(found: Rehearsal, through: str) -> None:
         say("A publication that was stopped would be completed, or made again, first.")
     periods = " to ".join(dict.fromkeys((found.periods[0], found.periods[-1])))
     say(f"All that can be checked without a record is well; {periods} can be measured.")
-    print_facts({"would be new": f"{counted(found.figures, 'figure')}"})
+    print_facts({"would be new": counted(found.figures, "figure")})
     say("Nothing was spent or written. `matrixdp series count` looks at the records, too.")
 
 
@@ -217,9 +208,9 @@ def count(
 ) -> None:
     """Count the records that a publication would measure, with noise, before it does.
 
-    What a publication measures is final, so that a table which is empty, or of which dates are misread, costs
-    its periods. This counts the records of these periods, and those of the whole table that are out of
-    domain, with a small budget of its own. Nothing else is measured.
+    What a publication measures is final, so an empty table, or one with misread dates, uses up its periods.
+    This counts the records of these periods, and those of the whole table that are out of domain, with a
+    small budget of its own. Nothing else is measured.
     """
     found = mdp.Series.open(folder)
     size = found.count(
@@ -234,11 +225,9 @@ def count(
     )
     if seed_not_private is not None:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
-    options.warn(size.warnings)
     outside = f"{size.out_of_domain} in the whole table (with noise)"
     print_facts({"records": _records(size), "out of domain": outside})
-    if size.agrees is False:
-        raise typer.Exit(UNEXPECTED)
+    judge(size)
 
 
 @series.command()

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 from matrixdp.answers.publication import PublishedTable
 from matrixdp.domain import Attribute
-from matrixdp.exports.registry import register_export
+from matrixdp.exports.registry import register_export, same_tables
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -59,12 +59,13 @@ def write_codebook(release: Release, published: Sequence[PublishedTable], folder
     for number, attribute in enumerate(release.in_language(None).domain, start=1):
         domains = {own: one.domain[attribute.name] for own, one in speakers.items()}
         _variable(data, f"V{number}", attribute, domains)
-    for number, one in enumerate(published, start=1):
-        told = [(own, speaker.find(one.name)) for own, speaker in speakers.items()]
+    every = zip(*(same_tables(published, release, one) for one in speakers.values()), strict=True)
+    for number, named in enumerate(every, start=1):
+        told = list(zip(speakers, named, strict=True))
         table = ET.SubElement(book, "otherMat", {"ID": f"T{number}", "type": "table"})
-        _tell(table, "labl", {own: named.title for own, named in told})
+        _tell(table, "labl", {own: one.title for own, one in told})
         for key in ("note", "source"):
-            _tell(table, "notes", {own: getattr(named, key) for own, named in told})
+            _tell(table, "notes", {own: getattr(one, key) for own, one in told})
     ET.indent(book)
     ET.ElementTree(book).write(folder / FILE, encoding="utf-8", xml_declaration=True)
 

@@ -74,12 +74,12 @@ def _written(
         else:
             columns = AnswerColumns(release.domain, (group,), levels=True)
             tables = _tables(release, group, columns, format)
-        rows, schema, headers = _write(path, tables, one, release)
+        schema, headers = _write(path, tables, one, release)
         if group is not None:
             categories = _categories(columns, schema)
         said = entry(path)
         yield TableFile(
-            path.name, name, one, rows, schema, headers, categories,
+            path.name, name, one, schema, headers, categories,
             said["bytes"], said["sha256"], _TYPES[format],
         )  # fmt: skip
 
@@ -108,10 +108,10 @@ def _tables(
 
 def _write(
     path: Path, tables: Iterator[pa.Table], one: PublishedTable, release: Release
-) -> tuple[int, pa.Schema, tuple[str, ...]]:
-    """Write the pieces of a table; return the number of rows, the columns, and what the file calls them."""
+) -> tuple[pa.Schema, tuple[str, ...]]:
+    """Write the pieces of a table; return the columns, and what the file calls them."""
     first = next(tables)
-    schema, rows, plain = first.schema, 0, path.suffix == ".csv"
+    schema, plain = first.schema, path.suffix == ".csv"
     if not plain:
         described = [
             field.with_metadata({**(field.metadata or {}), b"description": field_description(field)})
@@ -138,8 +138,7 @@ def _write(
             named = table.rename_columns(list(headers)).replace_schema_metadata()
             named = without_formulas(named) if spoken else named
             writer.write_table(named if plain else table.cast(schema))
-            rows += table.num_rows
-    return rows, schema, headers
+    return schema, headers
 
 
 def _categories(columns: AnswerColumns, schema: pa.Schema) -> dict[str, list[str]]:
@@ -168,7 +167,6 @@ class TableFile:
     path: str
     name: str
     table: PublishedTable
-    rows: int
     schema: pa.Schema
     headers: Sequence[str]
     categories: Mapping[str, Sequence[str]]

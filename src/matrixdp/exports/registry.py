@@ -50,9 +50,9 @@ def register_export(name: str, write: Write) -> None:
         The name of the format.
     write : callable
         Takes the `Release`, a sequence of its tables (`Release.tables`) and the path of an empty folder, and
-        writes files into it; if it fails, the folder goes. ``release.table(one)`` has the figures of a table,
-        ``release.told`` the texts of the publication. Names of files should begin with what `file_mark`
-        returns: a warning where nothing is protected.
+        writes files into it; if it fails, the folder is removed. ``release.table(one)`` has the figures of a
+        table, ``release.told`` the texts of the publication. Names of files should begin with what
+        `file_mark` returns: a warning where nothing is protected.
 
     Raises
     ------
@@ -69,6 +69,15 @@ def register_export(name: str, write: Write) -> None:
     True
     """
     EXPORTS.register(name, write)
+
+
+def same_tables(
+    published: Sequence[PublishedTable], release: Release, other: Release
+) -> list[PublishedTable]:
+    """Return tables of a release as the same release in another language has them."""
+    pairs = zip((*release.tables, *release.helpers), (*other.tables, *other.helpers), strict=True)
+    wanted = set(published)
+    return [theirs for own, theirs in pairs if own in wanted]
 
 
 def file_mark(release: Release) -> str:

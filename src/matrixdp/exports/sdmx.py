@@ -18,7 +18,7 @@ from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.table import BOUND, FIGURES, figure_of, heading, is_key, subject_of
 from matrixdp.answers.titles import file_name, unique
 from matrixdp.errors import needing
-from matrixdp.exports.registry import file_mark, register_export
+from matrixdp.exports.registry import file_mark, register_export, same_tables
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -114,16 +114,17 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
     with needing("pysdmx", "sdmx", "format"):
         from pysdmx.io.xml.sdmx30.writer.structure import write as write_structure
     kept = [one for one in published if one.statistic is None or one.statistic.table is not None]
-    places = [[*release.tables, *release.helpers].index(one) for one in kept]
-    flows = _flows(*_spoken(release.in_language(None), places))
+    plain = release.in_language(None)
+    flows = _flows(*_spoken(plain, same_tables(kept, release, plain)))
     codes = _codes(flows)
-    publisher = release.in_language(None).told.get("publisher", _NOBODY)
+    publisher = plain.told.get("publisher", _NOBODY)
     agency = identifiers([publisher], named="A")[publisher]
     language = release.domain.language
     messages = []
     for own in release.languages if language is None else (language,):
         speaker = release.in_language(own)
-        made = _structures(speaker, *_spoken(speaker, places), flows, codes, agency)
+        spoken = _spoken(speaker, same_tables(kept, release, speaker))
+        made = _structures(speaker, *spoken, flows, codes, agency)
         message = write_structure(made, header=_header(release, agency)) or ""
         messages.append((own, legal_xml(message)))
     (folder / STRUCTURE).write_bytes(_joined(messages))
@@ -134,10 +135,10 @@ def write_sdmx(release: Release, published: Sequence[PublishedTable], folder: Pa
             csv.writer(file, lineterminator="\n").writerows(_rows(release, flow, one.unit, codes, agency))
 
 
-def _spoken(release: Release, places: Sequence[int]) -> tuple[list[PublishedTable], list[pa.Table]]:
-    """Return tables by their places, as the release calls them, with their contents."""
-    every = [*release.tables, *release.helpers]
-    chosen = [every[place] for place in places]
+def _spoken(
+    release: Release, chosen: Sequence[PublishedTable]
+) -> tuple[Sequence[PublishedTable], list[pa.Table]]:
+    """Return tables with their contents, each with a column that says what a row is of."""
     tables = [release.table(one).to_arrow() for one in chosen]
     return chosen, [
         table

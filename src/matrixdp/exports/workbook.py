@@ -17,7 +17,7 @@ from matrixdp.answers.shown import Shown
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.display import harmless
 from matrixdp.errors import TooLargeError, needing
-from matrixdp.exports.registry import file_mark, register_export
+from matrixdp.exports.registry import file_mark, register_export, same_tables
 from matrixdp.texts import legal_xml
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], folder
             expected = f"at most {MAX_ROWS:,}, which fit on a sheet; csv and parquet have no such limit"
             raise TooLargeError.at(("tables", one.title), f"{one.rows:,} rows", expected)
     spoken = release.for_readers(release.domain.language)
-    every = zip((*release.tables, *release.helpers), (*spoken.tables, *spoken.helpers), strict=True)
-    release, published = spoken, [own for one, own in every if one in published]
+    release, published = spoken, same_tables(published, release, spoken)
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:

@@ -84,21 +84,6 @@ def each_known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp
     return np.broadcast_to(known, group.queries)
 
 
-def queries_known(group: Group, attribute: Attribute, periods: int) -> int:
-    """Return how many queries of a group are known when the first `periods` periods are over.
-
-    Examples
-    --------
-    >>> from matrixdp.language import product
-    >>> domain = Domain({"sex": 2, "month": {"from": "2025-01-01", "to": "2025-06-30", "by": "month"}})
-    >>> [group] = product(sex="identity", month={"sliding": 3}).expand(domain)
-    >>> [queries_known(group, domain["month"], periods) for periods in (2, 3, 6)]
-    [0, 2, 8]
-    """
-    known = known_after(group, attribute.name, attribute.size)
-    return group.queries // len(known) * int((known < periods).sum())
-
-
 def schedule_in_words(periods: Iterable[int], attribute: Attribute) -> str:
     """Return when answers come, given the periods after which some do.
 
@@ -124,9 +109,9 @@ def schedule_in_words(periods: Iterable[int], attribute: Attribute) -> str:
 
 
 def group_through(group: Group, attribute: str, periods: int, size: int, after: int = -1) -> list[Group]:
-    """Return the queries of a group that are known when so many periods are over, as a group of its name.
+    """Return the queries of a group that are known after some periods, as a group of its name.
 
-    None where there are none; with `after` those that were not known after so many periods.
+    None where there are none; with `after` those that were not known after the first `after` periods.
     """
     known = known_after(group, attribute, size)
     kept = (known >= after) & (known < periods)

@@ -116,14 +116,13 @@ class Part:
 
     def key(self, attributes: tuple[str, ...]) -> Hashable:
         """Return a value equal for parts with equal matrices that lie alike to given attributes."""
-        multipliers = None if self.multipliers is None else self._multipliers
         blocks = tuple([(block.matrix.digest(), len(block.attributes)) for block in self.blocks])
         places = tuple([attributes.index(n) if n in attributes else -1 for n in self.listed])
-        return multipliers, blocks, places
+        return self._multipliers, blocks, places
 
     @cached_property
-    def _multipliers(self) -> bytes:
-        return b"" if self.multipliers is None else self.multipliers.tobytes()
+    def _multipliers(self) -> bytes | None:
+        return None if self.multipliers is None else self.multipliers.tobytes()
 
     def answers(self, marginal: NDArray[Any], max_records: int) -> IntegerTensor:
         """Return the exact answers on a marginal of integers, shape (sizes of ``attributes``)."""

@@ -171,7 +171,7 @@ class SplitAnalysis(PieceAnalysis):
 
     def asked(self, group: Group) -> Group:
         """Return a group that asks for the total of every undivided attribute that it does not name."""
-        missing = self.undivided.difference(group.attributes) if self.undivided else ()
+        missing = self.undivided.difference(group.attributes)
         if not missing:
             return group
         names = self.domain.sort([*group.attributes, *missing])
@@ -195,10 +195,11 @@ class SplitAnalysis(PieceAnalysis):
         known: dict[Hashable, int] = {}
         kinds = {}
         for part, noise in zip(self.parts, self.noise, strict=True):
-            # of many parts most have the same matrices
+            # of many parts most have the same matrices, and most list their attributes in order
             blocks = [(id(block.matrix), len(block.attributes)) for block in part.blocks]
-            own = noise, id(part.multipliers), *blocks
-            if own not in known or part.listed != part.attributes:
+            order = () if part.listed == part.attributes else tuple(map(part.attributes.index, part.listed))
+            own = noise, id(part.multipliers), order, *blocks
+            if own not in known:
                 key = noise, part.key(part.attributes)
                 known[own] = numbers.setdefault(key, len(numbers))
             kinds[part.attributes] = known[own]

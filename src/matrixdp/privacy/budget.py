@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any, Literal, Self, final
 
-from matrixdp.errors import PrivacyError
+from matrixdp.errors import Path, PrivacyError
 from matrixdp.forms import describe_value, is_unicode
 from matrixdp.privacy.conversions import (
     Number,
@@ -37,7 +37,7 @@ def _refusal(found: str, expected: str, code: str, *steps: str) -> PrivacyError:
 
 @dataclass(frozen=True, repr=False)
 class Unit:
-    """What is protected as one: a person, of whose records at most so many are counted.
+    """What is protected as one: a person, of whose records at most this many are counted.
 
     Without `id` that is a fact about the table which the promise assumes. With it, it is made true: a column
     names the person, and of the records of one person at most `records` are counted, chosen by a public rule
@@ -364,7 +364,7 @@ class Clause(str):
 #: The parameter that is made least; epsilon with a delta, or alone.
 BUDGET_KINDS = ("rho", "mu", "epsilon")
 
-#: A budget is rounded up to so many significant digits.
+#: A budget is rounded up to this many significant digits.
 _DIGITS = Context(prec=6, rounding=ROUND_CEILING)
 _LARGEST = 2.0**100
 
@@ -516,8 +516,8 @@ def weak_privacy(budget: Budget) -> tuple[str, ...]:
     return (f"{budget.words}: {told}; at most epsilon {_WEAK_EPSILON} or mu {_WEAK_MU} is usual",)
 
 
-def check_strong(budget: Budget, *, accepted: bool) -> None:
-    """Reject a budget above epsilon 10 or mu 3, unless it was accepted.
+def check_strong(budget: Budget, *, accepted: bool, place: Path = ("privacy",)) -> None:
+    """Reject a budget above epsilon 10 or mu 3 that stands at a place, unless it was accepted.
 
     Raises
     ------
@@ -526,7 +526,7 @@ def check_strong(budget: Budget, *, accepted: bool) -> None:
     """
     if not accepted and (told := weak_privacy(budget)):
         expected = "a smaller budget, or --accept-weak-privacy (accept_weak_privacy=True in Python)"
-        raise PrivacyError.at(("privacy",), told[0], expected, code="out-of-range")
+        raise PrivacyError.at(place, told[0], expected, code="out-of-range")
 
 
 # Budgets as exact text: what is read back is the same budget to the last digit.

@@ -189,7 +189,7 @@ class SizeCheck:
     def subject(self) -> str:
         """What the total is of, in words."""
         named = " to ".join(dict.fromkeys(self.periods))
-        return f"what is new, {named}," if named else "the whole table"
+        return f"the table for {named}" if named else "the whole table"
 
     @property
     def agrees(self) -> bool | None:

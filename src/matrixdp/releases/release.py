@@ -43,8 +43,10 @@ from matrixdp.errors import (
     StorageError,
     TooLargeError,
     WorkloadError,
+    format_place,
     within,
 )
+from matrixdp.errors import Path as Place
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.exports import export_tables
 from matrixdp.forms import describe_value, unknown_name
@@ -194,12 +196,14 @@ def _new(name: str, names: list[str]) -> str:
 MAX_TABLE_ROWS = 50_000_000
 
 
-def check_expect(expect: object) -> None:
-    """Reject what is no expected number of records."""
-    if expect is not None and not (type(expect) is int and 1 <= expect <= MOST_RECORDS):
-        expected = "a number of records, from 1 to 2^53 - 1"
-        code = "out-of-range" if type(expect) is int else "wrong-type"
-        raise SpecificationError.at(("expect",), describe_value(expect), expected, code=code)
+def check_expect(expect: object) -> int | None:
+    """Return an expected number of records, or None for none; reject what is neither."""
+    number = int(expect) if isinstance(expect, np.integer) else expect
+    if number is None or (type(number) is int and 1 <= number <= MOST_RECORDS):
+        return number
+    expected = "a number of records, from 1 to 2^53 - 1"
+    code = "out-of-range" if type(number) is int else "wrong-type"
+    raise SpecificationError.at(("expect",), describe_value(expect), expected, code=code)
 
 
 @final
@@ -260,7 +264,7 @@ class Release(Displayed):
 
     def __post_init__(self) -> None:
         check_confidence(self.confidence)
-        check_expect(self.expect)
+        object.__setattr__(self, "expect", check_expect(self.expect))
         object.__setattr__(self, "origin", checked_origin(self.origin))
         if not isinstance(self.workload, Workload):
             expected = "a Workload; `answer` takes single entries"
@@ -1036,7 +1040,7 @@ class Release(Displayed):
         ----------
         entry : Entry or mapping
             Of one group with a row for each day, week, month, quarter or year, a level of them, the year to
-            date, or so many periods up to each.
+            date, or a number of periods up to each.
         over : {"period", "year"}
             Whether each is compared with what lies just before it, or with the same of the year before (the
             week with that 52 weeks before). What has no such is left out.
@@ -1444,10 +1448,12 @@ class Release(Displayed):
         >>> french.tables[0].title, french.table("Personnes")["sex"].to_pylist()
         ('Personnes', ['femme', 'homme'])
         """
-        known = tuple(dict.fromkeys((*self.languages, *catalogs())))
-        if language is not None and language not in known and language.partition("-")[0] not in catalogs():
-            expected = "a language of its texts, or of a catalog of words"
-            raise SpecificationError(unknown_name(("language",), str(language), expected, known))
+        if language is not None:
+            words = catalogs()
+            known = tuple(dict.fromkeys((*self.languages, *words)))
+            if language not in known and language.partition("-")[0] not in words:
+                expected = "a language of its texts, or of a catalog of words"
+                raise SpecificationError(unknown_name(("language",), str(language), expected, known))
         return replace(self, workload=self.workload.in_language(language))
 
     def for_readers(self, language: str | None = None) -> Self:
@@ -1464,20 +1470,21 @@ class Release(Displayed):
         >>> workload = mdp.Workload(mdp.Domain({"sex": sex, "age": 3}), mdp.marginals(1, title="Persons"))
         >>> release = mdp.select(workload).measure({"sex": ["f"], "age": [1]}, mdp.Budget(mu=1)).reconstruct()
         >>> release.untranslated("fr")
-        ['workload.0.title', 'domain.sex.note', 'domain.age.title']
+        ['workload[0].title', 'domain.sex.note', 'domain.age.title']
         """
-        texts: list[tuple[str, str]] = []
-        texts += [(f"publication.{key}", text) for key, text in texts_of(self.publication)]
+        texts: list[tuple[Place, str]] = []
+        texts += [(("publication", key), text) for key, text in texts_of(self.publication)]
         for place, entry in enumerate(self.workload.entries):
             told = entry.texts() if isinstance(entry, Described) else ()
-            texts += [(f"workload.{place}.{key}", text) for key, text in told]
+            texts += [(("workload", place, key), text) for key, text in told]
         for own in self.domain:
             known = {"title": own.name, **dict(own.codebook.texts())}
-            texts += [(f"domain.{own.name}.{key}", text) for key, text in known.items()]
+            texts += [(("domain", own.name, key), text) for key, text in known.items()]
         plain = {self.publication.language: ""}
         spoken = ((place, getattr(text, "languages", None) or plain) for place, text in texts)
         asked = language.partition("-")[0]
-        return [place for place, own in spoken if asked not in {name.partition("-")[0] for name in own}]
+        lacking = (p for p, own in spoken if asked not in {name.partition("-")[0] for name in own})
+        return [format_place(place) for place in lacking]
 
     def batches(
         self, groups: Sequence[Group], columns: AnswerColumns, seen: Callable[[Array], None] | None = None
@@ -1551,7 +1558,7 @@ class Release(Displayed):
         return f"Release of {answers} in {groups}, {noise} noise", second
 
     def glance(self, most: int = MAX_ROWS) -> Preview:
-        """Return the first rows of the first tables as readers see them, so many at most."""
+        """Return the first rows of the first tables as readers see them, at most `most` of them."""
         tables, say = self.tables[:most], self.presentation.say
         rows = [row for one in tables for row in self._first(one, max(1, most // len(tables)))]
         heads = ("head_table", "records_with", "estimate")

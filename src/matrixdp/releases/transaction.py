@@ -219,7 +219,7 @@ def save_release(
     csv : bool
         Whether to write the answers as CSV too.
     max_answers : int
-        Above so many queries only the measurement is written, which `load_release` answers from.
+        Above this many queries only the measurement is written, which `load_release` answers from.
     force : bool
         Whether to replace an earlier release.
     key : SigningKey, optional

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 from matrixdp.display import size_in_words
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
+from matrixdp.plugins import values_offered
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.selection.compose.whole_table import few_products
 from matrixdp.selection.limits import LIMITS
@@ -330,13 +331,16 @@ def rules_for(noise: Noise) -> tuple[Rule, ...]:
 
     Raises WorkloadError if an entry point in the group ``matrixdp.candidates`` is no `Rule`.
     """
-    from importlib.metadata import entry_points
+    theirs = (rule for rule in offered_rules() if noise.norm in mechanism_named(rule.mechanism).norms)
+    return (*RULES[noise.norm], *theirs)
 
-    offered = []
-    for point in entry_points(group=CANDIDATES):
-        rule = point.load()
+
+@cache
+def offered_rules() -> tuple[Rule, ...]:
+    """Return the rules of installed packages, which are looked for once in a process."""
+    found = []
+    for address, rule in values_offered(CANDIDATES).items():
         if not isinstance(rule, Rule):
-            raise WorkloadError(f"{CANDIDATES}: {point.value} is no Rule of the candidate {point.name!r}")
-        if noise.norm in mechanism_named(rule.mechanism).norms:
-            offered.append(rule)
-    return (*RULES[noise.norm], *offered)
+            raise WorkloadError(f"{CANDIDATES}: {address} is no Rule of a candidate")
+        found.append(rule)
+    return tuple(found)

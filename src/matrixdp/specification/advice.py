@@ -13,7 +13,7 @@ from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.specification.load import Specification
 from matrixdp.statistics.attributes import MeanEntry, SumEntry
 
-#: From so many values on, an attribute of which a sum or a mean is asked should be an amount.
+#: From this many values on, an attribute with a sum or a mean should be an amount.
 _MANY_VALUES = 1_000
 
 

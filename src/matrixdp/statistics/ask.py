@@ -270,7 +270,7 @@ def percent_change(entry: Question, over: str = "period", **options: Unpack[Opti
     ----------
     entry : Entry or mapping
         Counts by day, week, month, quarter or year: of single periods, a level of them, the year to date, or
-        so many up to each.
+        a number of periods up to each.
     over : {"period", "year"}
         Whether each is compared with what lies just before it, or with the same of the year before.
     **options : Options

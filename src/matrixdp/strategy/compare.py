@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.display import Displayed, Preview, counted, figure
 from matrixdp.domain import OutOfDomain
-from matrixdp.errors import SpecificationError, explained, within
+from matrixdp.errors import SourceError, SpecificationError, explained, within
 from matrixdp.exact.resources import peak_memory_mb
-from matrixdp.forms import unknown_name
+from matrixdp.forms import describe_value, unknown_name
 from matrixdp.noise import NOISES, natural_noise, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -171,8 +172,8 @@ def compare(
         In seconds: for all mechanisms together, half of it for ``auto`` and the rest for the others, the
         quickest first; and for each one.
     public_table : object, optional
-        A table that is PUBLIC, as `Strategy.measure` takes it: mechanisms whose error depends on the data are
-        simulated on it. Its EXACT ANSWERS ARE COMPUTED: never give a confidential table.
+        A table that is PUBLIC, a path, an address or in memory: mechanisms whose error depends on the data
+        are simulated on it. Its EXACT ANSWERS ARE COMPUTED: never give a confidential table.
     simulations : int
         How often.
     out_of_domain : OutOfDomain, or what a specification says, optional
@@ -189,7 +190,7 @@ def compare(
     SpecificationError
         If there is no such mechanism or noise.
     SourceError
-        If the public table cannot be read.
+        If the public table cannot be read, or not by other processes.
 
     Examples
     --------
@@ -200,19 +201,33 @@ def compare(
     (['auto', 'identity'], True)
     """
     with within("mechanisms"):
-        pairs = [(name, own) for name in named(mechanisms) for own in _noises(noise, budget)]
+        names = named(mechanisms)
+    pairs = [(name, own) for name in names for own in _noises(noise, budget)]
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(workload.domain, out_of_domain)
     if public_table is not None:
         open_source(public_table)
+        _check_handed_over(public_table)
     contest = _Contest(workload, budget, time_limit, time_limit_each, public_table, simulations, rule)
     limited(dict, time_limit_each, "")  # what starts processes has imported everything when time begins
     rows = contest.run(pairs, progress or (lambda _what, _rows: None))
     return Comparison(workload, budget, tuple(rows))
 
 
+def _check_handed_over(table: object) -> None:
+    """Reject a table that no other process can get, such as a query of a database."""
+    try:
+        pickle.dumps(table)
+    except Exception:  # noqa: BLE001 - each kind of table fails in its own way
+        found = f"a {type(table).__name__}, which no other process can read"
+        expected = "a path, an address or a table in memory"
+        raise SourceError.at(("public_table",), found, expected, code="wrong-type") from None
+
+
 def named(mechanisms: Iterable[str] | None) -> list[str]:
     """Return the mechanisms that are asked for, in the order in which they are tried."""
+    if isinstance(mechanisms, str):
+        raise SpecificationError.at((), describe_value(mechanisms), "a list of names", code="wrong-type")
     names = {*MECHANISMS, "auto"} if mechanisms is None else set(mechanisms)
     for name in names - {"auto", *MECHANISMS}:
         raise SpecificationError(unknown_name((), name, "a mechanism", MECHANISMS))
@@ -303,7 +318,9 @@ class _Contest:
             if noise_named(noise) not in listed.noises:
                 return replace(nothing, note=f"adds {own.title} noise alone")
             if self.public_table is None:
-                return replace(nothing, note="its error depends on the table: needs a public one")
+                return replace(
+                    nothing, note="its error depends on the table: needs a public one (--public-table)"
+                )
             given = self.budget, self.simulations, self.out_of_domain
             task = partial(_simulated, mechanism, self.workload, self.public_table, *given)
         note = f"not within {self.each:g} s"
@@ -321,9 +338,9 @@ def limited(task: Callable[[], dict[str, Any]], seconds: float, note: str) -> di
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_answered, args=(theirs, task))
     started = time.perf_counter()
-    try:
+    with theirs:
         process.start()
-        theirs.close()
+    try:
         if not ours.poll(seconds):
             return {"seconds": time.perf_counter() - started, "note": note, "unfinished": True}
         with suppress(EOFError):

@@ -146,8 +146,10 @@ def release(
     if out is None and (csv or force or key is not None):
         given = f"none beside {'csv' if csv else 'force' if force else 'key'}"
         raise SpecificationError.at(("out",), given, "a folder, which these are about", code="conflict")
-    csv, expect, max_answers = bool(csv), _python_integer(expect), _python_integer(max_answers)
-    _check_results(expect, max_answers, key)
+    csv, expect = bool(csv), check_expect(expect)
+    if isinstance(max_answers, np.integer):
+        max_answers = int(max_answers)
+    _check_results(max_answers, key)
     reference = specification.reference_budget
     if reference is None:
         raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
@@ -234,9 +236,8 @@ def release(
     return found
 
 
-def _check_results(expect: object, max_answers: object, key: object) -> None:
+def _check_results(max_answers: object, key: object) -> None:
     """Check what is used only after noise was drawn, when an error would lose a spent budget."""
-    check_expect(expect)
     if type(max_answers) is not int or max_answers < 0:
         code = "out-of-range" if type(max_answers) is int else "wrong-type"
         found, expected = describe_value(max_answers), "an integer of at least 0"
@@ -245,11 +246,6 @@ def _check_results(expect: object, max_answers: object, key: object) -> None:
         # what was given may be a secret
         found = f"a {type(key).__name__}"
         raise SpecificationError.at(("key",), found, "a SigningKey", code="wrong-type")
-
-
-def _python_integer(number: Any) -> Any:
-    """Return an integer of NumPy as one of Python's, which JSON can hold; anything else as it is."""
-    return int(number) if isinstance(number, np.integer) else number
 
 
 def _check_questions(strategy: Strategy, specification: Specification, expect: int | None) -> None:

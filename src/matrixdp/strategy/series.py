@@ -237,7 +237,7 @@ class Series:
         Raises
         ------
         StorageError
-            If it holds none, or its files are damaged.
+            If it holds none, or its files are damaged or of another version.
         """
         place = whole_path(folder)
         if not is_series(place):
@@ -246,7 +246,11 @@ class Series:
         begun, workload = load_measurement(place / SERIES)
         try:
             written = json.loads((place / SERIES_RECORD).read_bytes())
-            known = (written["format"], written["format_version"]) == (_FORMAT, _VERSION)
+            known = written["format"] == _FORMAT
+            if known and written["format_version"] != _VERSION:
+                found = f"format version {written['format_version']!r:.80}; expected {_VERSION}"
+                told = f"{place / SERIES_RECORD}: found {found}, which this matrixdp reads"
+                raise StorageError(told, "other-version")
             request = Request.model_validate(written["request"])
             checked_origin(request.origin)
             Publication.read(request.publication)
@@ -347,7 +351,7 @@ class Series:
         SourceError
             If the table cannot be read.
         """
-        check_expect(expect)
+        expect = check_expect(expect)
         number = self._number(through)
         book = self._ledger(ledger)
         self._settle(book)
@@ -444,20 +448,20 @@ class Series:
         stopped = unfinished(self.folder)
         for folder in stopped:
             if Lock.is_held(folder / RUNNING):
-                told = "another publication still runs; nothing was changed"
-                raise StorageError(f"{folder}: {told}", "already-spent")
+                raise _runs(folder)
         if book is not None and not stopped:  # what is unfinished may have claimed the period
             self._check_ledger(book, digest(last))
         over = earlier.periods.through
         periods = tuple(self.attribute.label(code) for code in range(over, number))
-        known = [figures_known(self.workload, self.attribute, known) for known in (over, max(over, number))]
-        if periods:
-            self._known(number)
+        if not periods:
+            return Rehearsal((), 0, bool(stopped))
+        self._known(number)
         self._source(table, table_name, earlier)
         for place in (self.folder, self.folder.parent):
             if not os.access(place, os.W_OK | os.X_OK):
                 raise StorageError(f"{place}: cannot be written to", "no-place")
-        return Rehearsal(periods, known[1] - known[0], bool(stopped))
+        before, then = (figures_known(self.workload, self.attribute, own) for own in (over, number))
+        return Rehearsal(periods, then - before, bool(stopped))
 
     def count(
         self,
@@ -526,7 +530,7 @@ class Series:
         >>> found.agrees, found.out_of_domain.estimate > 700
         (False, True)
         """
-        check_expect(expect)
+        expect = check_expect(expect)
         number = self._number(through)
         earlier = load_measurement(last_measured(self.folder))[0]
         assert earlier.periods is not None
@@ -545,7 +549,7 @@ class Series:
             raise SpecificationError.at(("ledger",), "nothing", expected, code="missing-key")
         own = earlier.authorization.budget
         spent = Budget(**budget.given, neighbours=own.neighbours, unit=own.unit)
-        check_strong(spent, accepted=accept_weak_privacy or not earlier.private)
+        check_strong(spent, accepted=accept_weak_privacy or not earlier.private, place=("budget",))
         domain, name = self.workload.domain, self.attribute.name
         asked = Workload(domain, records_in(domain, name, codes))
         measured = select(asked, budget=spent).measure(
@@ -700,6 +704,8 @@ def _locked(folder: Path) -> Lock:
     try:
         return Lock(folder / RUNNING)
     except StorageError:
-        raise StorageError(
-            f"{folder}: another publication still runs; nothing was changed", "already-spent"
-        ) from None
+        raise _runs(folder) from None
+
+
+def _runs(folder: Path) -> StorageError:
+    return StorageError(f"{folder}: another publication still runs; nothing was changed", "already-spent")
