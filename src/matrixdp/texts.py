@@ -267,8 +267,8 @@ class Words:
     def number(self, value: float, decimals: int | None = None, *, digits: int = 4) -> str:
         """Return a number as people write it: the only thing that makes text of a figure for readers.
 
-        With this many digits behind the point, or 0 for those before it where negative; whole numbers as they
-        are, and others with a few significant digits where it is left out.
+        Rounded to `decimals` digits after the point, or before it if negative. Without `decimals`, integers
+        are written in full, other numbers with `digits` significant digits.
 
         Examples
         --------
@@ -300,8 +300,9 @@ class Words:
         ['1968', '25,000', '0.5']
         """
         digits = f"{value:.10f}".rstrip("0").partition(".")[2]
-        text = self.number(value, len(digits))
-        return text if abs(value) >= 10_000 else text.replace(self("thousands") or ",", "", 1)
+        if abs(value) >= 10_000:
+            return self.number(value, len(digits))
+        return f"{value:.{len(digits)}f}".translate(self._marks)
 
     def period(self, text: str) -> str:
         """Return a day, a week, a month, a quarter or a day of the week as people write it.
@@ -316,11 +317,13 @@ class Words:
         if (found := _PERIOD.fullmatch(text)) is None:
             return text
         year, kind, number, day = int(found[1]), found[2], int(found[3]), found[4]
-        if day:
-            return self.day(dt.date(year, number, int(day)))
         if kind:
             return self("quarter_of" if kind == "Q" else "week_of", number=number, year=year)
-        return self("month_of", month=self("months").split()[number - 1], year=year)
+        try:
+            first = dt.date(year, number, int(day or 1))
+        except ValueError:  # such as the school year 2016-17
+            return text
+        return self.day(first) if day else self("month_of", month=self._month(first), year=year)
 
     def counted(self, name: str, number: int) -> str:
         """Return a text about a number of things."""
@@ -333,11 +336,18 @@ class Words:
 
     def day(self, day: dt.date) -> str:
         """Return a day as people write it."""
-        return self("day", day=day.day, month=self("months").split()[day.month - 1], year=day.year)
+        return self("day", day=day.day, month=self._month(day), year=day.year)
+
+    def _month(self, day: dt.date) -> str:
+        return self("months").split()[day.month - 1]
 
 
 _PERIOD = re.compile(r"(\d{4})-([QW]?)(\d{1,2})(?:-(\d\d))?")
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+
+#: Words that are lists, one for each month or day of the week.
+_LISTS = ("months", "months_short", "weekdays")
 
 
 def filled(text: str, values: Mapping[str, object], written: Callable[[object], str] = str) -> str:
@@ -434,5 +444,9 @@ def register_words(path: str | os.PathLike[str]) -> None:
                 f"at most {_LONGEST_WORDS:,} characters, no $, and these names in braces alone: {names}"
             )
             raise SpecificationError.at(own, forms.describe_value(text), expected)
+        number = len(english[name].split())
+        if name in _LISTS and len(text.split()) != number:
+            expected = f"{number} words with spaces between them"
+            raise SpecificationError.at(own, forms.describe_value(text), expected, code="wrong-size")
     _REGISTERED[file.stem] = found
     words_in.cache_clear()

@@ -267,3 +267,45 @@ def test_each_figure_of_a_sql_result_is_judged_by_itself(
         assert hidden or math.isclose(number(row["mean"].split(" ")[0]), own["mean"], rel_tol=0.02)
         assert (row["n"] == "F") == (hidden and own["n_stddev"] > 0.33 * abs(own["n"]))
     assert re.findall("<td[^>]*>-", release.sql(asked)._repr_html_())
+
+
+def test_attributes_may_be_called_as_figures_and_their_columns_are(tmp_path: Path) -> None:
+    """What is a kind, or a word of ours, is no attribute's name."""
+    domain = {"share": {"min": 0, "max": 4}, "records": {"min": 0, "max": 4}, "left": ["a", "b"], "rank": 2}
+    means = [{"mean": "share"}, {"mean": "records"}]
+    spec = {
+        "domain": domain,
+        "workload": [*means, {"marginals": [["left", "rank"]]}],
+        "privacy": {"rho": 500},
+    }
+    table = {"share": [2, 3] * 500, "records": [1, 2] * 500, "left": ["a"] * 1000, "rank": [0] * 1000}
+    mdp.release(
+        {**spec, "publication": {"within_range": True}},
+        tmp_path / "out",
+        table=table,
+        accept_weak_privacy=True,
+    )
+    shares, records, heads = (
+        run("show", tmp_path / "out", own).stdout
+        for own in ("mean of share", "mean of records", "left, rank")
+    )
+    assert re.search(r"│ +2\.[45]\d", shares)
+    assert re.search(r"│ +1\.[45]\d", records)
+    assert re.search(r"┃ left ┃ rank ┃", heads)
+    assert [one.unit for one in mdp.load_release(tmp_path / "out").tables] == ["share", "records", "records"]
+
+
+def test_rules_that_answers_tell_are_those_of_their_figures(home: Path) -> None:
+    told = run("answer", home / "all", f"difference: {{left: {COUNTS}, right: {{marginals: 0}}}}").stdout
+    shown = run("show", home / "all", "difference").stdout
+    for words in ("multiples of 5", "below 0"):
+        assert (words in told) == (words in shown)
+
+
+def test_a_map_of_cells_tells_estimates_with_half_their_intervals() -> None:
+    domain = mdp.Domain({"a": 6, "b": 5})
+    workload = mdp.Workload(domain, mdp.marginals([["a", "b"]]))
+    table = {"a": [*range(6)] * 100, "b": [place % 5 for place in range(600)]}
+    release = mdp.select(workload).measure(table, mdp.Budget(rho=0.05)).reconstruct()
+    [shown] = [one for one in shown_tables(release) if one.picture is not None]
+    assert all(text.startswith("± ") for text in shown.picture.figures.margins())

@@ -62,7 +62,7 @@ def test_every_language_has_every_word(language: str) -> None:
     own = tomllib.loads((FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
     assert own.keys() == ENGLISH.keys()
     assert {name for name in own if named(own[name]) != named(ENGLISH[name])} == set()
-    assert len(own["months"].split()) == 12
+    assert [len(own[name].split()) for name in ("months", "months_short", "weekdays")] == [12, 12, 7]
 
 
 def test_every_word_is_said_somewhere() -> None:
@@ -304,3 +304,38 @@ def test_the_terminal_says_what_a_confidence_is_and_leaves_out_what_says_nothing
     page = report_release(folder)
     assert page.count("The confidence is that with which") == 1
     assert "binning" not in page
+
+
+@pytest.mark.parametrize("text", ['months = "a b"', 'months_short = "a"', 'weekdays = "x"'])
+def test_lists_of_names_are_whole(text: str, tmp_path: Path) -> None:
+    (tmp_path / "xx.toml").write_text(text)
+    with pytest.raises(mdp.SpecificationError) as caught:
+        mdp.register_words(tmp_path / "xx.toml")
+    assert caught.value.code == "wrong-size"
+
+
+def test_marks_may_be_none(tmp_path: Path) -> None:
+    (tmp_path / "yy.toml").write_text('thousands = ""\ndecimal = ","')
+    mdp.register_words(tmp_path / "yy.toml")
+    assert [texts.words_in("yy").plain(own) for own in (0.5, 1968.25, 25000.0)] == ["0,5", "1968,25", "25000"]
+
+
+def test_a_users_level_of_dates_keeps_its_values(tmp_path: Path) -> None:
+    years = {"2016-17": ["2016-06", "2016-07"], "2016-00": ["2016-08"], "2011-12": ["2016-09"]}
+    months = {"from": "2016-06-01", "to": "2016-09-30", "by": "month", "levels": {"school_year": years}}
+    spec = {
+        "domain": {"month": months, "sex": {"labels": {"f": {"en": "female", "fr": "femme"}, "m": "m"}}},
+        "workload": [{"marginals": [["school_year"], ["month", "sex"]]}],
+        "privacy": {"rho": 4},
+    }
+    table = {"month": ["2016-06-01", "2016-08-02"], "sex": ["f", "m"]}
+    mdp.release(spec, tmp_path / "out", table=table)
+    told = run("show", tmp_path / "out", "school_year").output
+    assert all(value in told for value in years)
+    # statements are read in the words of the specification, whatever readers see
+    for condition in ("month >= '2016-07'", "sex = 'female'"):
+        asked = f"SELECT month, COUNT(*) AS n FROM t WHERE {condition} GROUP BY month"  # noqa: S608
+        for more in ((), ("--json",)):
+            assert run("answer", tmp_path / "out", "--sql", asked, *more).exit_code == 0
+    shown = json.loads(run("show", tmp_path / "out", "month, sex", "--json").stdout)
+    assert {row["month"] for row in shown["answers"]} == {"2016-06", "2016-07", "2016-08", "2016-09"}

@@ -21,6 +21,7 @@ from matrixdp.answers.table import (
     FIGURE,
     FIGURES,
     OF,
+    OWN,
     PUBLISHED,
     AnswerColumns,
     heading,
@@ -226,7 +227,8 @@ class Inference:
             What the metadata says besides, under the key `METADATA`.
         """
         if not isinstance(labels, pa.Table):
-            labels = pa.table(labels)
+            told = pa.table(labels)
+            labels = told.cast(pa.schema([field.with_metadata({OWN: b"1"}) for field in told.schema]))
         fields, arrays = [], list(labels.columns)
         figures = {column.name for column in columns}
         for field in labels.schema:
@@ -239,10 +241,10 @@ class Inference:
                 arrays.append(pa.array(values, pa.utf8()))
             else:
                 arrays.append(pa.array(values, mask=~np.isfinite(values)))
-            metadata = {FIGURE: figure.encode(), OF: of.encode()} if figure else None
+            metadata = {FIGURE: figure.encode(), OF: of.encode()} if figure else {OWN: b"1"}
             fields.append(pa.field(name, arrays[-1].type, metadata=metadata))
-        told = {"multiplier": self.multiplier, **said, "confidence": self.confidence, "intervals": intervals}
-        return self.telling(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), **told)
+        made = {"multiplier": self.multiplier, **said, "confidence": self.confidence, "intervals": intervals}
+        return self.telling(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), **made)
 
     def telling(self, table: pa.Table, **said: object) -> pa.Table:
         """Return a table whose metadata says something more under the key `METADATA`."""

@@ -16,7 +16,7 @@ from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.queries.groups import subtracts
 from matrixdp.statistics import statistic_of
-from matrixdp.statistics.statistic import DIFFERENCE, PERCENT_CHANGE, SQUARED
+from matrixdp.statistics.statistic import DIFFERENCE, KINDS, PERCENT_CHANGE, SQUARED, attribute_of
 from matrixdp.texts import ENGLISH, Described, Words
 
 
@@ -101,14 +101,14 @@ def published_tables(
 
 def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:
     """Return what figures are in the words of readers: in the unit of the attribute that they are of."""
-    name = measured if measured in domain else measured.removesuffix(SQUARED)
-    if name not in domain:
-        records_of = measured in ("records", DIFFERENCE)
-        if measured == PERCENT_CHANGE:
-            return "%"
-        return records if records_of else say.texts.get(measured, measured)
+    if measured == PERCENT_CHANGE:
+        return "%"
+    own = attribute_of(measured)
+    name = own if own in domain else own.removesuffix(SQUARED)
+    if measured in KINDS or name not in domain:
+        return records if measured in ("records", DIFFERENCE) else say.texts.get(measured, measured)
     attribute = domain[name]
-    return attribute.told.get("unit", attribute.title) + measured.removeprefix(name)
+    return attribute.told.get("unit", attribute.title) + own.removeprefix(name)
 
 
 def attribute_notes(domain: Domain, say: Words) -> list[tuple[str, str]]:

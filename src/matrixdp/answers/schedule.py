@@ -9,8 +9,9 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.answers.titles import title, unique
 from matrixdp.domain import Attribute
-from matrixdp.language.periods import each_known_after, schedule_in_words
+from matrixdp.language.periods import known_after, schedule_in_words
 from matrixdp.queries import Group, Workload
 from matrixdp.statistics import statistic_of
 
@@ -25,18 +26,30 @@ class Coming:
     name : str
         What the table is called.
     known_after : ndarray of int
-        The code of the period after which each row comes.
+        The codes of periods after which rows come.
+    times : int
+        The number of rows for each of them.
     group : Group or None
         The query group; None for a statistic.
     """
 
     name: str
     known_after: NDArray[np.intp]
+    times: int = 1
     group: Group | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table has when the series ends."""
+        return self.times * len(self.known_after)
+
+    def known(self, periods: int) -> int:
+        """Return how many rows are known when the first `periods` periods are over."""
+        return self.times * int((self.known_after < periods).sum())
 
     def words(self, attribute: Attribute) -> str:
         """Return when the rows come, in words."""
-        return schedule_in_words(self.known_after.tolist(), attribute)
+        return schedule_in_words(np.unique(self.known_after).tolist(), attribute)
 
 
 def tables_to_come(workload: Workload, attribute: Attribute) -> Iterator[Coming]:
@@ -48,14 +61,16 @@ def tables_to_come(workload: Workload, attribute: Attribute) -> Iterator[Coming]
     attribute : Attribute
         The one whose values are the periods.
     """
+    domain = workload.domain
+    asked = (own for entry in workload.entries if (own := statistic_of(entry)) is not None)
+    names = iter(unique(own.called(domain, title) for own in asked))
     for entry, places in zip(workload.entries, workload.places, strict=True):
-        statistic = statistic_of(entry)
-        if statistic is not None:
-            known = statistic.known_after(workload.domain, attribute)
-            yield Coming(statistic.label, known)
+        if (statistic := statistic_of(entry)) is not None:
+            yield Coming(next(names), statistic.known_after(domain, attribute))
             continue
         for group in workload.groups[places.start : places.stop]:
-            yield Coming(group.name, each_known_after(group, attribute.name, attribute.size), group)
+            known = known_after(group, attribute.name, attribute.size)
+            yield Coming(group.name, known, group.queries // len(known), group)
 
 
 def figures_known(workload: Workload, attribute: Attribute, periods: int) -> int:
@@ -71,7 +86,7 @@ def figures_known(workload: Workload, attribute: Attribute, periods: int) -> int
     >>> [figures_known(workload, domain["month"], periods) for periods in (2, 3, 6)]
     [2, 4, 10]
     """
-    return sum(int((one.known_after < periods).sum()) for one in tables_to_come(workload, attribute))
+    return sum(one.known(periods) for one in tables_to_come(workload, attribute))
 
 
 def schedules(workload: Workload, attribute: str) -> dict[str, list[str]]:

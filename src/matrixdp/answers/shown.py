@@ -14,7 +14,6 @@ from matrixdp.answers.figures import (
     PLAIN,
     Figures,
     Presentation,
-    decimals_by_subject,
     figures_of,
     with_digits,
 )
@@ -74,7 +73,6 @@ class Shown:
         self.table, self.total = table.slice(0, first), table.num_rows
         self.measures, self.rules, self.say = measures, rules, rules.say
         self.figures = figures_of(table, measures, rules, first)
-        self._decimals = decimals_by_subject(table)
 
     @property
     def fields(self) -> list[pa.Field]:
@@ -131,7 +129,7 @@ class Shown:
     @cached_property
     def numbers(self) -> pa.Table:
         """The same with numbers as numbers: what is hidden is null, and letters are the last column."""
-        made = with_digits(self.table, self._decimals)
+        made = with_digits(self.table, {name: own.decimals for name, own in self.figures.items()})
         for place, field in enumerate(self.table.schema):
             if figure := figure_of(field):
                 own: Any = self.figures[subject_of(field)]

@@ -39,6 +39,8 @@ BOUND = b"bound"
 """The key of a field's metadata that tells the columns of where values begin, ``from``, and end, ``to``."""
 FIGURE = b"figure"
 """The key of a field's metadata that says which of `FIGURES` its column holds."""
+OWN = b"own"
+"""The key of a field's metadata that tells the columns of a statistic of its own from those of attributes."""
 TITLE = b"title"
 """The key of a field's metadata that says what readers call its column."""
 OF = b"of"
@@ -53,8 +55,6 @@ REMARKS = {
 }
 """Columns of statistics that hold neither figures nor what a row is of, and what they say."""
 
-#: Columns of statistics that say what a row is of, besides attributes.
-_KEYS = ("quantile", "rank", "numerator", "denominator", "left", "right", "combination")
 #: What spreadsheets take for formulas, and what are numbers and ranges of them.
 _FORMULA, _NUMBERS = re.compile(r"[=+@\t\r-]"), re.compile(r"[-+]?[\d.,]+( ?- ?-?[\d.,]+)?")
 _NAME = pa.dictionary(pa.int32(), pa.utf8())
@@ -123,13 +123,14 @@ def heading(field: pa.Field, say: Words, confidence: str = "") -> str:
         word = say("lower" if end == "from" else "upper")
         return f"{title.decode().removesuffix(f' ({end})')} ({word})"
     if not figure:
-        known = field.name in (*REMARKS, *_KEYS)
+        known = field.name in REMARKS or OWN in (field.metadata or {})
         return title.decode() if title else say(field.name) if known else field.name
     word = say("level_from", confidence=confidence) if confidence and figure == "lower" else say(figure)
-    return f"{_subject(subject_of(field), say)} {word}".strip()
+    return f"{subject_words(subject_of(field), say)} {word}".strip()
 
 
-def _subject(subject: str, say: Words) -> str:
+def subject_words(subject: str, say: Words) -> str:
+    """Return what readers call what figures are of, beside the statistic itself."""
     return say(subject) if subject == "share" else subject
 
 

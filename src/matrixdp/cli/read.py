@@ -127,7 +127,7 @@ def show(
         suppress_above=suppress_above, within_range=within_range or None, round_to=round_to
     )
     # programs get the names that the specification has, unless they ask for a language
-    programs = as_csv or export is not None
+    programs = as_json or as_csv or export is not None
     release = release.in_language(language) if programs else release.for_readers(language)
     _warn(release)
     if language is not None:

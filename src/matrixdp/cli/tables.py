@@ -18,7 +18,7 @@ from matrixdp.answers.cross_table import CrossTable
 from matrixdp.answers.figures import MISSING, UNRELIABLE
 from matrixdp.answers.inference import METADATA
 from matrixdp.answers.shown import QUALITY, Shown
-from matrixdp.answers.table import figure_of, subject_of
+from matrixdp.answers.table import figure_of, subject_of, subject_words
 from matrixdp.cli.console import Row, say
 from matrixdp.display import Preview, figure, printable
 from matrixdp.texts import Words
@@ -165,7 +165,8 @@ def print_table(screen: Console, shown: Shown, confidence: float) -> None:
         elif kind == "stddev" and shown.main is None:
             head = say_in("stddev")
         elif kind == "lower":
-            texts, head = own.intervals(), printable(f"{subject_of(field) if shown.main else ''} {interval}")
+            subject = subject_words(subject_of(field), say_in) if shown.main else ""
+            texts, head = own.intervals(), printable(f"{subject} {interval}")
         if kind != "stddev" or set(texts) != {MISSING}:
             columns.append(Column(head.strip(), texts, number=True))
     if shown.letters:
@@ -181,7 +182,8 @@ def print_table(screen: Console, shown: Shown, confidence: float) -> None:
     print_rest(len(shown.table), shown.total, say_in)
     if counts:
         say(say_in("half_file", interval=interval))
-    for words in shown.rules.rules(shown.measures) if shown.letters or not shown.main else ():
+    measures = shown.measures if shown.main is None else shown.main.measures
+    for words in shown.rules.rules(measures) if shown.letters or not shown.main else ():
         say(words)
 
 

@@ -158,7 +158,7 @@ class Level:
         title = self.name if language is None else self.called(attribute)
         known = self.texts.labels
         texts = [
-            known[value].within(language) if value in known else attribute.spoken(value)
+            known[value].within(language) if value in known else attribute.spoken(value, self.name)
             for value, _ in self.groups
         ]
         return tuple(
@@ -641,8 +641,8 @@ class Attribute(ABC):
         """Return values as people write them in the attribute's language; empty where files write them so."""
         return ""
 
-    def spoken(self, text: str) -> str:
-        """Return a value of a level, or its name, as people write it in the attribute's language."""
+    def spoken(self, text: str, level: str = "") -> str:
+        """Return a value of a level, or a level's name, as people write it in the attribute's language."""
         return text
 
     def with_levels(self, levels: Mapping[str, object]) -> Self:

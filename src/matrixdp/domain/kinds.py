@@ -610,8 +610,8 @@ class Dates(Attribute):
         low, high = (self.spoken(self._label(code)) for code in (first, last))
         return low if first == last else self.say("range", low=low, high=high)
 
-    def spoken(self, text: str) -> str:
-        if self.codebook.language is None:
+    def spoken(self, text: str, level: str = "day") -> str:
+        if self.codebook.language is None or level not in _CALENDAR:
             return text
         return self.say(f"unit_{text}") if text in _CALENDAR else self.say.period(text)
 

@@ -65,7 +65,7 @@ def known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
     return Spans.of_rows((group.rows().reshape(-1, *group.sizes) != 0).any(axis=others)).last
 
 
-def each_known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp]:
+def each_known_after(group: Group, attribute: Attribute) -> NDArray[np.intp]:
     """Return the same for every query, in the order of the answers.
 
     Examples
@@ -73,12 +73,12 @@ def each_known_after(group: Group, attribute: str, size: int) -> NDArray[np.intp
     >>> from matrixdp.language import product
     >>> domain = Domain({"month": {"from": "2025-01-01", "to": "2025-03-31", "by": "month"}, "sex": 2})
     >>> [group] = product(sex="identity", month={"sliding": 2}).expand(domain)
-    >>> each_known_after(group, "month", 3)
+    >>> each_known_after(group, domain["month"])
     array([1, 1, 2, 2])
     """
-    known = known_after(group, attribute, size)
-    if isinstance(group, ProductGroup) and attribute in group.attributes:
-        axis = group.attributes.index(attribute)
+    known = known_after(group, attribute.name, attribute.size)
+    if isinstance(group, ProductGroup) and attribute.name in group.attributes:
+        axis = group.attributes.index(attribute.name)
         known = known.reshape([-1, *[1] * (len(group.counts) - axis - 1)])
         return np.broadcast_to(known, group.counts).ravel()
     return np.broadcast_to(known, group.queries)

@@ -269,6 +269,8 @@ class Answered:
         The words around figures.
     measures : str
         What the figures are of.
+    exact : Figures, optional
+        The same before they were rounded, where the others are, for texts.
     """
 
     axes: tuple[Axis, ...]
@@ -282,6 +284,7 @@ class Answered:
     hidden: NDArray[np.bool_] | None = None
     say: Words = ENGLISH
     measures: str = "records"
+    exact: Figures | None = None
 
     @classmethod
     def of(cls, axes: tuple[Axis, ...], values: Array, **told: Any) -> Answered:
@@ -313,6 +316,8 @@ class Answered:
     @property
     def figures(self) -> Figures:
         """The same with the digits of its errors, for texts."""
+        if self.exact is not None:
+            return replace(self.exact, hiding=self.hidden)
         values = np.array([self.estimates, self.stddevs, self.lower, self.upper])
         least = np.nanmin(np.where(self.stddevs > 0, self.stddevs, np.inf), initial=np.inf)
         none, rules = np.zeros(values.shape[1], dtype=bool), Presentation(language=self.say.language)
@@ -346,7 +351,7 @@ def answered_statistic(shown: Shown, unit: str) -> Answered:
     figures = shown.figures["share" if cumulated else ""]
     axes = tuple(axis for axis in axes if axis.size > 1)
     told = {"unit": say("share") if cumulated else unit, "measures": figures.measures, "say": say}
-    return Answered.of(axes, figures.shown, counts=False, dates=figures.dates, **told)
+    return Answered.of(axes, figures.shown, counts=False, dates=figures.dates, exact=figures, **told)
 
 
 def _axis_of_key(shown: Shown, key: str, cumulated: bool) -> Axis:
@@ -611,8 +616,7 @@ def _panels(answered: Answered, width: float) -> Figure:
 def draw_statistic(shown: Shown, unit: str, title: str = "") -> Figure:
     """Return the picture of a statistic, as `answered_statistic` reads it, without what has no bounds."""
     answered, main = answered_statistic(shown, unit), shown.main
-    bare = main is not None and main.unbounded.any()
-    return draw_answers(answered.without(main.unbounded) if main and bare else answered, title)
+    return draw_answers(answered if main is None else answered.without(main.unbounded), title)
 
 
 # Heat maps of estimates, beside one of their standard errors where these differ.
@@ -623,11 +627,11 @@ def _heat_map(answered: Answered, width: float) -> Figure:
     rows, columns = answered.axes[:-1], answered.axes[-1]
     estimates, stddevs = (own.reshape(-1, columns.size) for own in (answered.estimates, answered.stddevs))
     count, across = estimates.shape
-    written = count * across <= _WRITTEN and across <= (8 if width >= WIDE else 3)
+    texted = count * across <= _WRITTEN and across <= (8 if width >= WIDE else 3)
     panels = [(_title(answered.say, stddevs), estimates)]
     if not alike(stddevs):
         panels.append((answered.say("stddev"), stddevs))
-    below = width < WIDE or across > 12 or (written and across > 3)
+    below = width < WIDE or across > 12 or (texted and across > 3)
     shape = (len(panels), 1) if below else (1, len(panels))
     named = count <= _MOST_NAMED
     each = 0.9 + 0.16 * count if named and count > 2 * _MARKS else min(max(1.1 + 0.26 * count, 1.9), 5.0)
@@ -643,7 +647,7 @@ def _heat_map(answered: Answered, width: float) -> Figure:
         image = _draw_map(axes, own, title, x, y, answered, norm=norm, aspect="auto")
         if count > 2 * _MARKS:
             axes.tick_params(axis="y", labelsize=7)
-        if written:
+        if texted:
             figures = answered.figures
             texts = figures.texts("stddev")
             if place == 0:

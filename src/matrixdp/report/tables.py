@@ -164,7 +164,7 @@ def _picture(release: Release, one: PublishedTable, shown: Shown) -> Answered | 
     if one.group is None:
         return answered_statistic(shown, one.unit).without(hidden)
     axes = axes_of(release.domain, one.group, shown.say)
-    told = {"unit": one.unit, "measures": one.measures, "say": shown.say}
+    told = {"unit": one.unit, "measures": one.measures, "say": shown.say, "exact": shown.main}
     return Answered.of(axes, shown.main.shown, **told).without(hidden)
 
 

@@ -260,7 +260,7 @@ class Expression:
         """Return the last period of a series that each query needs, -1 where it is 0 in any case."""
         known = []
         for quantity in self.quantities.values():
-            each = each_known_after(quantity.group, attribute.name, attribute.size)
+            each = each_known_after(quantity.group, attribute)
             known.append(np.where(quantity.queries < 0, -1, each[quantity.queries]))
         return np.asarray(np.max(known, axis=0))
 

@@ -150,8 +150,9 @@ def column_values(attribute: Attribute) -> pa.Array:
 
 
 def labels(attribute: Attribute) -> pa.Array:
-    """Return the labels of the values."""
-    return pa.array([attribute.label(code) for code in attribute.all_codes], pa.utf8())
+    """Return the labels of the values as they were written: statements have these, whatever readers see."""
+    own = attribute.as_written
+    return pa.array([own.label(code) for code in own.all_codes], pa.utf8())
 
 
 def level_values(level: Level, size: int) -> pa.Array:
@@ -168,7 +169,9 @@ def key_values(attribute: Attribute) -> pa.Array:
 
     Its values; what they are called for bins, and where the domain has names for values or for missing ones.
     """
-    return labels(attribute) if named(attribute) else column_values(attribute)
+    if not named(attribute):
+        return column_values(attribute)
+    return pa.array([attribute.label(code) for code in attribute.all_codes], pa.utf8())
 
 
 def named(attribute: Attribute) -> bool:
@@ -272,7 +275,7 @@ def _by_code(scope: Scope, bins: Attribute, column: exp.Column, within: exp.Expr
         shown = " AND ".join(f"{name} {sign} {edge}" for sign, edge in zip((">=", "<"), finite, strict=False))
         expected = f"{name!r}, which has bins, compared with its edges, `{shown}`, or `GROUP BY {name}`"
     else:
-        shown = bins.label(0)
+        shown = bins.as_written.label(0)
         expected = f"{name!r} compared with one of its values, such as {shown!r}, or the first day of one"
     raise scope.statement.error(column, scope.statement.excerpt(within or column), expected)
 
@@ -329,7 +332,7 @@ def _apart(scope: Scope, attribute: Attribute, kind: type[exp.Expr], other: exp.
     """Say what to compare an attribute with instead of a constant that cuts one of its values."""
     name = attribute.name
     if not isinstance(attribute, Bins):
-        shown = attribute.label(0)
+        shown = attribute.as_written.label(0)
         return f"{name!r} compared with one of its values, such as {shown!r}, or the day on which one begins"
     edges, number = attribute.edges, _number(scope, other)
     if attribute.closed and number == edges[-1]:

@@ -235,7 +235,7 @@ class SqlQuery:
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         """Return the period of a series after which each row is known: the last that an aggregate needs."""
         each = [
-            each_known_after(asked, attribute.name, attribute.size)
+            each_known_after(asked, attribute)
             if isinstance(asked, Group)
             else asked.known_after(domain, attribute)
             if isinstance(asked, StatisticEntry)

@@ -27,6 +27,7 @@ from matrixdp.statistics.statistic import (
     Strata,
     Table,
     figures,
+    values_of,
 )
 from matrixdp.texts import Words
 
@@ -78,7 +79,7 @@ class QuantileEntry(OfAttribute):
 
     @property
     def measures(self) -> str:
-        return self.attribute
+        return values_of(self.attribute)
 
     def headed(self, attribute: str, say: Words) -> str:
         shares = self.asked[self.attribute]
@@ -228,7 +229,7 @@ class _OfNumbers(OfAttribute):
 
     @property
     def measures(self) -> str:
-        return self.attribute
+        return values_of(self.attribute)
 
     def ends(self, domain: Domain) -> tuple[float, float]:
         """Return the least and the largest of the numbers."""
@@ -398,7 +399,7 @@ class VarianceEntry(_OfNumbers):
 
     @property
     def measures(self) -> str:
-        return f"{self.attribute}{SQUARED}"
+        return f"{values_of(self.attribute)}{SQUARED}"
 
     def needs(self, attribute: Attribute, codes: Codes) -> list[Predicates | None]:
         """Return the sums of distances from the middle, and of their squares, and the count."""

@@ -99,8 +99,7 @@ class ShareEntry(OfEntries):
         counts, divisor = self.asked(domain)
         if self.of and not isinstance(self.of, Entry):
             divisor = denominator(counts, self.of, repeated=True)
-        own = attribute.name, attribute.size
-        return np.maximum(each_known_after(counts, *own), each_known_after(divisor, *own))
+        return np.maximum(each_known_after(counts, attribute), each_known_after(divisor, attribute))
 
     def evaluate(self, inference: Inference) -> Table:
         group, divisor = self.asked(inference.domain)
@@ -301,8 +300,7 @@ class PercentChangeEntry(OfEntries):
         return made[0], made[1]
 
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
-        own = attribute.name, attribute.size
-        later, earlier = (each_known_after(group, *own) for group in self.compared(domain))
+        later, earlier = (each_known_after(group, attribute) for group in self.compared(domain))
         return np.maximum(later, earlier)
 
     def evaluate(self, inference: Inference) -> Table:
@@ -406,7 +404,7 @@ class CombinationEntry(OfEntries):
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         known = np.full(len(self._rows[0]), -1)
         for group, factors in zip(self.asked(domain), self._rows, strict=True):
-            each = each_known_after(group, attribute.name, attribute.size)
+            each = each_known_after(group, attribute)
             known = np.maximum(known, np.where(factors != 0, each, -1).max(axis=1))
         return known
 
@@ -465,8 +463,7 @@ class SimultaneousEntry(OfEntries):
             return self.simultaneous.expand(domain)
 
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
-        own = attribute.name, attribute.size
-        return np.concatenate([each_known_after(group, *own) for group in self.asked(domain)])
+        return np.concatenate([each_known_after(group, attribute) for group in self.asked(domain)])
 
     def evaluate(self, inference: Inference) -> Table:
         asked = self.asked(inference.domain)

@@ -257,8 +257,7 @@ class OfEntries(StatisticEntry):
 
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         """Return the last period that each row needs: that of one query of each entry, or of its only one."""
-        own = attribute.name, attribute.size
-        known = [each_known_after(group, *own) for group in self.asked(domain)]
+        known = [each_known_after(group, attribute) for group in self.asked(domain)]
         return np.asarray(np.max(np.broadcast_arrays(*known), axis=0))
 
     def asked(self, domain: Domain) -> list[Group]:
@@ -287,6 +286,26 @@ DIFFERENCE = "difference"
 """What figures measure that are numbers of records less others, and may be below 0."""
 PERCENT_CHANGE = "percent change"
 """What figures measure that are changes of numbers of records, in per cent of the earlier ones."""
+KINDS = ("records", "share", "ratio", "values", DIFFERENCE, PERCENT_CHANGE)
+"""What figures measure besides values of attributes."""
+_VALUE = "value of "
+
+
+def values_of(attribute: str) -> str:
+    """Return what figures measure that are values of an attribute, which may be called as a kind is.
+
+    Examples
+    --------
+    >>> values_of("age"), values_of("share")
+    ('age', 'value of share')
+    """
+    return f"{_VALUE}{attribute}" if attribute in KINDS else attribute
+
+
+def attribute_of(measured: str) -> str:
+    """Return the name of the attribute whose values figures measure, with `SQUARED` behind it or not."""
+    return measured.removeprefix(_VALUE)
+
 
 ATTRIBUTE = forms.text("the name of an attribute")
 #: Of the attribute of a quantile, a CDF or a list of the top: their square is how much is computed.
@@ -550,7 +569,7 @@ class Strata:
         """Return the last period of a series that each stratum is about."""
         if attribute == self.attribute:
             return np.full(self.count, max(self.codes))
-        return each_known_after(self._group(self.where | self.by), attribute.name, attribute.size)
+        return each_known_after(self._group(self.where | self.by), attribute)
 
     def group(self, rows: Array) -> ProductGroup:
         """Return queries on the attribute in every stratum; rows have a column for each code asked about."""

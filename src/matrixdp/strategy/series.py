@@ -596,13 +596,12 @@ class Series:
         through = self._number(published[-1]) if published else 0
         rows = []
         for one in tables_to_come(self.workload, self.attribute):
-            known = one.known_after
-            later = known[known >= through]
+            later = one.known_after[one.known_after >= through]
             rows.append(
                 {
                     "table": one.name,
-                    "queries": len(known),
-                    "published": int((known < through).sum()),
+                    "queries": one.rows,
+                    "published": one.known(through),
                     "next": self.attribute.label(int(later.min())) if later.size else None,
                     "comes": one.words(self.attribute),
                     "stddev": None if one.group is None else analysis.group(one.group).largest ** 0.5,
