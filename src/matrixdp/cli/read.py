@@ -206,7 +206,7 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
     figures: dict[str, list[float | None]] = {
         "rows": [one.rows for one in shown],
         "rmse": [rmse for rmse, _ in errors],
-        "largest": [largest for _, largest in errors],
+        "largest_error": [largest for _, largest in errors],
         "reliable": [*reliable],
     }
     columns = [Column(say_in("head_table"), [printable(one.title) for one in shown])]

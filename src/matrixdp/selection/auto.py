@@ -23,7 +23,6 @@ from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
 from matrixdp.selection.problem.gather_groups import GivenGroups
-from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
@@ -279,7 +278,8 @@ def _reason(candidates: tuple[Candidate, ...], gap: float | None, facts: Facts) 
         large = [one for one in candidates if one.status == "too large"]
         told += [f"{one.mechanism} does not fit: {one.reason}" for one in large]
         whole = facts.beyond({"strategy": "axis_cells"}) if facts.noise.norm == 1 else ""
-        told += [f"measured value by value: {whole}"] * bool(whole)
+        if whole:
+            told.append(f"measured value by value: {whole}")
     if told:
         return "; ".join(told)
     if gap is None:
@@ -511,7 +511,7 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     >>> hope_of(workload, LAPLACE) <= select(workload, noise=LAPLACE).certificate.loss
     True
     """
-    trials = Trials(reduce(workload).workload, noise, {})
+    trials = Trials(reduced_for("auto", workload, noise).workload, noise, {})
     facts = trials.facts
     explicit = any(isinstance(group, DenseGroup) for group in facts.asked)
     if explicit and facts.size("searched") <= LIMITS.searched_cells:

@@ -112,8 +112,10 @@ def _decomposition(name: str, source: str, norms: tuple[int, ...]) -> None:
 
     # uniform weights over groups would be other weights than the paper's
     reduces = "pairs" if name == "residual" else ""
-    about: dict[str, Any] = {"parts": parts, "proof": OF_MARGINALS, "reduces": reduces}
-    register(Mechanism(name, source, norms, DecompositionOptions, select, **about))
+    told = Mechanism(
+        name, source, norms, DecompositionOptions, select, parts=parts, proof=OF_MARGINALS, reduces=reduces
+    )
+    register(told)
 
 
 def _searching(task: Task[PIdentityOptions]) -> dict[str, Any]:

@@ -47,15 +47,15 @@ _WEIGHED, _WEIGHED_TOGETHER = 2.5, 12.0
 _MOST_LISTED, _CHAINED = 1_200, 1.8
 #: A problem of n cells to its optimum, by their square and their cube.
 _SECONDS_A_SQUARE, _SECONDS_A_CUBE = 4e-7, 1.6e-9
-#: While weights are searched, about so often each, in steps: of any size, of n cells by their square, and of
-#: products instead.
+#: While weights are searched: about this many evaluations, in steps of any size, of n cells by their square,
+#: and of products instead.
 _EVALUATIONS, _STEP, _STEP_A_SQUARE, _PRODUCT_STEP = 40, 2e-3, 3e-7, 8e-3
 #: A product with weighted rows, and by its cells; tables of pairs that are designed, by the square of theirs.
 _PRODUCT, _PRODUCT_A_CELL, _TABLE_A_SQUARE = 0.3, 2.5e-4, 6e-7
 #: Rounds of balancing for targets.
 _ROUNDS = 20
 #: Searches under Laplace noise: for a set of attributes, for one attribute, beside others by its size and
-#: always by the square of it, and for two sets of attributes that are tried together, of at most so many.
+#: always by the square of it, and for two sets of attributes that are tried together, of up to this many.
 _COVER_SECONDS, _SEARCHED_A_VALUE, _SEARCHED_A_SQUARE = 1.2e-3, 0.01, 5e-6
 _MERGE_SECONDS, _MOST_MERGED = 8e-4, 40
 
@@ -177,7 +177,8 @@ def forecast(
         select_seconds=selecting,
         release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND,
     )
-    return replace(found, suggestions=tuple(_suggestions(workload, asked, found, laplace)))
+    told = _suggestions(workload, asked, structured, found, laplace)
+    return replace(found, suggestions=tuple(told))
 
 
 def structured_sizes(workload: Workload) -> dict[str, int]:
@@ -275,12 +276,11 @@ def _part_seconds(part: PartMethod) -> float:
 
 def _search_seconds(workload: Workload, structured: Mapping[str, int], plain: bool) -> float:
     """Estimate the searches under Laplace noise: of marginals, of strategies, and of sums of products."""
-    sets = len({asked_attributes(group) for group in workload})
-    asked = {name for group in workload for name in asked_attributes(group)}
-    if len(asked) == 1:
+    sets = {asked_attributes(group) for group in workload}
+    if len({name for names in sets for name in names}) == 1:
         return sum(_axis_seconds(size, True) for size in structured.values())
-    seconds = _COVER_SECONDS * sets + sum(_axis_seconds(size, False) for size in {*structured.values()})
-    return seconds + (0.0 if plain else _MERGE_SECONDS * min(sets, _MOST_MERGED) ** 2)
+    seconds = _COVER_SECONDS * len(sets) + sum(_axis_seconds(size, False) for size in {*structured.values()})
+    return seconds + (0.0 if plain else _MERGE_SECONDS * min(len(sets), _MOST_MERGED) ** 2)
 
 
 # What to change in a specification that would take minutes or hours.
@@ -294,13 +294,16 @@ _STEPS = sorted(unit * 10**power for power, unit in product(range(16), (1, 2, 5,
 """Widths of bins that people choose."""
 
 
-def _suggestions(workload: Workload, asked: Workload, expected: Forecast, searched: bool) -> Iterator[str]:
+def _suggestions(
+    workload: Workload, asked: Workload, structured: Mapping[str, int], expected: Forecast, searched: bool
+) -> Iterator[str]:
     """Yield what would make selection or a release short, where the forecast says that it is long.
 
-    `asked` is the workload over groups of values; `searched` says that there is Laplace noise alone.
+    `asked` is the workload over groups of values, with its `structured` attributes; `searched` says that
+    there is Laplace noise alone.
     """
     long = expected.select_seconds >= _LONG_SECONDS
-    yield from _of_attributes(workload.domain, asked, searched, long)
+    yield from _of_attributes(workload.domain, asked, structured, searched, long)
     if expected.counted_cells > _MANY_CELLS:
         largest = max(workload, key=lambda group: workload.domain.cells(group.attributes))
         yield (
@@ -310,14 +313,16 @@ def _suggestions(workload: Workload, asked: Workload, expected: Forecast, search
         )
 
 
-def _of_attributes(domain: Domain, asked: Workload, searched: bool, long: bool) -> Iterator[str]:
+def _of_attributes(
+    domain: Domain, asked: Workload, structured: Mapping[str, int], searched: bool, long: bool
+) -> Iterator[str]:
     limit = min(LIMITS.max_measured_cells, most_cells())
-    alone = len({name for group in asked for name in group.attributes}) == 1
+    alone = len({name for group in asked for name in asked_attributes(group)}) == 1
 
     def seconds(size: int) -> float:
         return attribute_seconds(size, searched, alone)
 
-    for name, size in structured_sizes(asked).items():
+    for name, size in structured.items():
         attribute, needed = domain[name], seconds(size)
         fits = searched or size <= limit
         if fits and not (long and needed >= _WORTH_SECONDS):

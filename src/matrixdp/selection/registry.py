@@ -243,9 +243,9 @@ class Mechanism(Generic[O]):
     proof : str
         What its own lower bound under Gaussian noise is taken from; empty where it proves none.
     reduces : {"", "groups", "pairs"}
-        What it may be given in the place of all values, as `selection.reduce` makes them: groups of those
+        What it may be given instead of all values, as `selection.reduce` makes them: groups of those
         that no query tells apart; pairs for those that may trade places too, under Gaussian noise. A strategy
-        that a paper defines over all values is given these.
+        that a paper defines over all values is given these. Under ``auto`` all candidates see pairs.
     """
 
     name: str

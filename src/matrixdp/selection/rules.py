@@ -95,7 +95,7 @@ def _largest_attribute(facts: Facts) -> int:
 
 
 def _largest_weighted(facts: Facts) -> int:
-    """Return the most values of an attribute that does not factor out, where none are left out."""
+    """Return the largest width of an attribute that does not factor out: see `Domain.width`."""
     return max((facts.asked.domain.width(name) for name in facts.terms.joint), default=1)
 
 

@@ -91,7 +91,7 @@ class PartMethod:
     attributes : tuple of str
         Of the first in the class.
     sizes : tuple of int
-        Their values, or groups of values that no query tells apart.
+        Their values; or groups of values that no query tells apart, or pairs.
     marginals : int
         How many marginals the class has; where attributes have a strategy each, how many attributes.
     cells : int

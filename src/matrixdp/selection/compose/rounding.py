@@ -99,6 +99,10 @@ def over_every_value(
 ) -> tuple[MeasuredMatrix, NDArray[np.int64] | None]:
     """Return the matrix over all values of one for pairs of them, and the multipliers of its rows.
 
+    What a group has in common is measured as for its pair; the m - 1 contrasts within it have the variance of
+    that of the pair, whose products with all others are left out: the reversal of pairs changes nothing that
+    is asked, so that this costs nothing.
+
     Parameters
     ----------
     matrix : MeasuredMatrix
@@ -109,10 +113,6 @@ def over_every_value(
     noise : Noise
     multipliers : ndarray of int64, optional
         Of the rows of all blocks of a part, of which this is the one at ``place``.
-
-    What a group has in common is measured as for its pair; the m - 1 contrasts within it have the variance of
-    that of the pair, whose products with all others are left out: the reversal of pairs changes nothing that
-    is asked, so that this costs nothing.
     """
     rows = matrix.written() / math.sqrt(matrix.squared_sensitivity)
     lengths = np.linalg.norm(rows, axis=1)

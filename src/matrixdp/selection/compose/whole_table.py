@@ -100,21 +100,18 @@ def select_table(
         progress(f"solving the whole table: {method}", None)
     terms = KronSum.of(workload.domain, workload.groups)
 
-    def choice(names: Sequence[tuple[str, ...]], found: Product) -> tuple[Plan, Certificate]:
-        return product_choice(workload, noise, names, found, _UNBOUNDED)
-
-    if method == "product":
-        found = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
-        return choice([(name,) for name in terms.attributes], found)
-
     def search(gram: Gram, _: Sequence[int]) -> Factor:
         again, p = rows.restarts or None, rows.of(gram.size)
         return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, progress=progress, p=p)
 
-    solve = _optimum(gap, duals) if noise.norm == 2 else search
-    weighted = method == "weighted product" and len(terms.joint) > 1
-    names, found = solve_table(terms, solve, gap if weighted else None)
-    return choice(names, found)
+    names: Sequence[tuple[str, ...]] = [(name,) for name in terms.attributes]
+    if method == "product":
+        found = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows)
+    else:
+        solve = _optimum(gap, duals) if noise.norm == 2 else search
+        weighted = method == "weighted product" and len(terms.joint) > 1
+        names, found = solve_table(terms, solve, gap if weighted else None)
+    return product_choice(workload, noise, names, found, _UNBOUNDED)
 
 
 def solve_table(

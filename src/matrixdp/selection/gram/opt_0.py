@@ -57,7 +57,7 @@ _MOST_PARTS = 32
 #: Bytes of the strategies that are remembered, and of a Gram matrix that is looked up.
 _MOST_BYTES = 64_000_000
 _MOST_GRAM_BYTES = 16_000_000
-#: Those that were found last in this process: mechanisms and noises that are compared meet the same problems.
+#: The strategies found last in this process: compared mechanisms and noises meet the same problems.
 _last_found: dict[Hashable, Factor] = {}
 _LOCK = Lock()
 #: Families of starts that are refined beside a known strategy, and where there are many cells.

@@ -333,10 +333,12 @@ class ConvexSolver:
 
     def gram(self, gram: Gram | Array, sizes: Sequence[int], start: Factor | None = None, /) -> Factor:
         """Solve for a Gram matrix, from the dual point of a similar one."""
-        own = as_gram(gram)
-        row = None if math.isinf(self.power) else own.query if own.query is not None else own.explicit.query
-        if row is not None:
-            return _solve_query(row, self.power)
+        if math.isfinite(self.power):
+            own = as_gram(gram)
+            row = own.query
+            row = own.explicit.query if row is None else row
+            if row is not None:
+                return _solve_query(row, self.power)
         return solve_gram(gram, sizes, self.gap, None if start is None else start.dual)
 
     def queries(self, rows: Array, _: Sequence[int], start: Factor | None = None, /) -> Factor:

@@ -428,19 +428,23 @@ class CentredGram(Gram):
         return ("centred", self.gram.key, content_key(self.weights))
 
     @cached_property
-    def _seen(self) -> Array:
-        return np.asarray(self.gram.matrix() @ self.weights)
+    def _parts(self) -> tuple[Array, float]:
+        """P'VP and w'Vw, from one V."""
+        own, w = self.gram.matrix(), self.weights
+        seen = own @ w
+        square = w @ seen
+        left = own - (seen if self.definite else w @ own)[None, :] - seen[:, None] + square
+        return np.asarray(left), float(square)
 
-    @cached_property
+    @property
     def mean_square(self) -> float:
         """w'Vw: what is left of V where its attribute is contracted."""
-        square = float(self.weights @ self._seen)
+        square = self._parts[1]
         return max(square, 0.0) if self.gram.definite else square
 
     def matrix(self) -> Array:
         """Return P'VP."""
-        own, seen, w = self.gram.matrix(), self._seen, self.weights
-        return np.asarray(own - (seen if self.definite else w @ own)[None, :] - seen[:, None] + w @ seen)
+        return self._parts[0]
 
     def diagonal(self) -> Array:
         """See `Gram`."""

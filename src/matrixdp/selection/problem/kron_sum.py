@@ -172,6 +172,11 @@ class KronSum:
         merged: dict[tuple[tuple[str, Hashable], ...], float] = {}
         written: list[tuple[float, tuple[str, ...], WrittenQueries]] = []
         contents: dict[Hashable, WrittenQueries] = {}
+
+        def add(asked: list[tuple[str, Hashable]], weight: float) -> None:
+            key = tuple(asked)
+            merged[key] = merged.get(key, 0.0) + weight
+
         for group in groups:
             if isinstance(group, ProductGroup) and group.query_weights is None:
                 asked = []  # there may be a million of these: no Gram matrix is made twice
@@ -181,7 +186,7 @@ class KronSum:
                         if key not in known:
                             known[key] = QueryGram(own, size)
                         asked.append((name, key))
-                merged[tuple(asked)] = merged.get(tuple(asked), 0.0) + group.weight
+                add(asked, group.weight)
                 continue
             terms = gram_terms(group)
             if terms is None:
@@ -194,7 +199,7 @@ class KronSum:
                     if not gram.total_only:
                         grams.setdefault(name, {}).setdefault(gram.key, gram)
                         asked.append((name, gram.key))
-                merged[tuple(asked)] = merged.get(tuple(asked), 0.0) + group.weight * coefficient
+                add(asked, group.weight * coefficient)
         attributes = domain.sort({*grams}.union(*(own for _, own, _ in written)))
         place = {name: axis for axis, name in enumerate(attributes)}
         sizes = tuple(domain[name].size for name in attributes)
