@@ -212,7 +212,7 @@ def _list(release: mdp.Release, folder: Path, every: bool, helpers: bool, as_jso
     columns = [Column(say_in("head_table"), [printable(one.title) for one in shown])]
     for head, values in figures.items():
         texts = ["-" if own is None else say_in.number(own) for own in values]
-        columns.append(Column(say_in(f"head_{head}"), texts, number=True, whole=True))
+        columns.append(Column(say_in(f"head_{head}"), texts, number=True))
     columns.append(Column(say_in("head_unit"), [printable(one.unit) for one in shown]))
     print_columns(console(), columns)
     if len(shown) < len(whole):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import pickle
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.display import Displayed, Preview, counted, figure
@@ -217,7 +217,7 @@ def compare(
 def _check_handed_over(table: object) -> None:
     """Reject a table that no other process can get, such as a query of a database."""
     try:
-        pickle.dumps(table)
+        ForkingPickler.dumps(table)
     except Exception:  # noqa: BLE001 - each kind of table fails in its own way
         found = f"a {type(table).__name__}, which no other process can read"
         expected = "a path, an address or a table in memory"
