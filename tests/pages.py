@@ -15,29 +15,37 @@ class Page(html.parser.HTMLParser):
         self.tables: dict[str, list[list[str]]] = {}
         self.words: list[str] = []
         self.rows: list[list[str]] = []
-        self._cell = False
+        #: Of each table, the margin beside each cell.
+        self.margins: dict[str, list[list[str]]] = {}
+        self._beside: list[list[str]] = []
+        self._cell = self._small = False
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         if tag == "table":
-            self.rows = []
+            self.rows, self._beside = [], []
             if (name := dict(attrs).get("data-name")) is not None:
-                self.tables[name] = self.rows
+                self.tables[name], self.margins[name] = self.rows, self._beside
+        self._small = tag == "small"
         self._cell = tag in ("td", "th")
         if tag == "tr":
             self.rows.append([])
+            self._beside.append([])
         if self._cell and self.rows:
             self.rows[-1].append("")
+            self._beside[-1].append("")
 
     def handle_endtag(self, tag):
-        if tag in ("td", "th", "tbody", "table"):
-            self._cell = False
+        if tag in ("td", "th", "tbody", "table", "small"):
+            self._cell = self._small = False
 
     def handle_data(self, data):
         self.words.append(data)
         if self._cell and self.rows:
             self.rows[-1][-1] += data.strip()
+        elif self._small and self.rows and self.rows[-1]:
+            self._beside[-1][-1] += data.strip()
 
     @property
     def text(self) -> str:

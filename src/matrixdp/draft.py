@@ -453,6 +453,7 @@ def _numbers(profile: Profile) -> Proposal:
         return Proposal({"edges": edges}, "far values are in the open bins at the ends")
     width = _width(max(high - low, 1e-6 * max(1.0, abs(low), abs(high))) / _BINS)
     start, end = math.floor(low / width), math.ceil(high / width)
+    start, end = start - (start * width > low), end + (end * width < high)  # the quotient may have rounded
     ends = {"min": plain(round(start * width, 9)), "max": plain(round(max(end, start + 1) * width, 9))}
     return Proposal({**ends, "bins": max(end - start, 1)})
 

@@ -13,12 +13,25 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import final
 
 from matrixdp import forms
 from matrixdp.display import figure, rounded, size_in_words
 from matrixdp.errors import SpecificationError, file_problem
-from matrixdp.forms import Accepted, Form, FormError, MappingOf, Record, Schema, key, record, unknown_name
+from matrixdp.forms import (
+    Accepted,
+    AnyOf,
+    Form,
+    FormError,
+    ListOf,
+    MappingOf,
+    Record,
+    Schema,
+    key,
+    record,
+    unknown_name,
+)
 from matrixdp.plugins import load_offered, offered
 
 #: A language as BCP 47 writes it: fr, fr-CA, zh-Hant.
@@ -169,6 +182,44 @@ class Suppression(Record):
     )
 
 
+_TABLE = forms.text("the title or the name of a table", most=10_000)
+_WHERE: Form[Mapping[str, str | bool | int | float]] = MappingOf(
+    forms.scalar("a value, as the table names it"),
+    "a mapping from what rows are of to a value, such as {sex: female}",
+)
+
+
+@final
+@record
+class Rows(Record):
+    """Rows of a table: all of them, or those of some values."""
+
+    error = SpecificationError
+
+    table: str = key(_TABLE, missing="the title or the name of a table", about="the table")
+    where: Mapping[str, str | bool | int | float] = key(
+        _WHERE, default=MappingProxyType({}), about="the values that the rows are of; all rows without it"
+    )
+    title: Text | None = key(TEXT, default=None, about="what the figure is called")
+
+
+@final
+@record
+class Footnote(Record):
+    """What readers should know of a table, or of rows of it."""
+
+    error = SpecificationError
+
+    table: str = key(_TABLE, missing="the title or the name of a table", about="the table")
+    where: Mapping[str, str | bool | int | float] = key(
+        _WHERE, default=MappingProxyType({}), about="the values that the rows are of; the table without it"
+    )
+    text: Text = key(TEXT, missing="what readers should know", about="what readers should know")
+
+
+_TABLES = ListOf(_TABLE, "a list of the titles or names of tables", once="each table once")
+
+
 @final
 @record
 class Publication(Record):
@@ -182,6 +233,7 @@ class Publication(Record):
 
     title: Text | None = key(TEXT, default=None, about="what the release is called")
     description: Text | None = key(TEXT, default=None, about="what it is about, in a few sentences")
+    summary: Text | None = key(TEXT, default=None, about="its main points, a line each")
     unit: Text | None = key(TEXT, default=None, about="what one record is, such as persons or stops")
     period: Text | None = key(TEXT, default=None, about="the time that the records are of")
     source: Text | None = key(TEXT, default=None, about="where the records come from")
@@ -212,6 +264,48 @@ class Publication(Record):
         default=False,
         about="readers see what is beyond its range, such as counts below 0, as its end",
     )
+
+    key_figures: tuple[str | Rows, ...] | None = key(
+        ListOf(
+            AnyOf(((lambda said: isinstance(said, str), _TABLE),), forms.RecordForm(Rows)),
+            "a list of tables, or of {table: ..., where: {...}, title: ...}",
+        ),
+        default=None,
+        about="the figures that a page begins with",
+    )
+    order: tuple[str, ...] = key(
+        _TABLES, default=(), about="the tables that come first on pages and in workbooks, in this order"
+    )
+    hide_from_page: tuple[str, ...] = key(
+        _TABLES, default=(), about="the tables that files have, and a page does not"
+    )
+    footnotes: tuple[Footnote, ...] = key(
+        ListOf(forms.RecordForm(Footnote), "a list of {table: ..., where: {...}, text: ...}"),
+        default=(),
+        about="what readers should know of a table, or of rows of it",
+    )
+
+    @property
+    def named(self) -> dict[tuple[str | int, ...], str]:
+        """What it calls tables, by the places where it does."""
+        found: dict[tuple[str | int, ...], str] = {}
+        for key in ("order", "hide_from_page"):
+            found |= {(key, number): called for number, called in enumerate(getattr(self, key))}
+        for key, parts in (("key_figures", self.key_figures or ()), ("footnotes", self.footnotes)):
+            for number, own in enumerate(parts):
+                if isinstance(own, str):
+                    found[key, number] = own
+                else:
+                    found[key, number, "table"] = own.table
+        return found
+
+    def texts(self) -> Iterator[tuple[tuple[str | int, ...], Text]]:
+        """Yield every text by its place."""
+        yield from (((name,), text) for name, text in texts_of(self))
+        for name, parts in (("key_figures", self.key_figures or ()), ("footnotes", self.footnotes)):
+            for place, part in enumerate(parts):
+                own = texts_of(part) if isinstance(part, Record) else ()
+                yield from (((name, place, key), text) for key, text in own)
 
     def told(self, language: str | None) -> dict[str, str]:
         """Return the texts in a language, by key."""

@@ -10,8 +10,17 @@ import matrixdp as mdp
 from matrixdp.exports import EXPORTS
 from matrixdp.texts import Publication, words_in
 
-#: What is no text: it says how figures are shown, or in which language texts are.
-RULES = {"language", "round_to", "suppress", "within_range"}
+#: What is no text: it says how figures are shown, which ones, or in which language texts are.
+RULES = {
+    "language",
+    "round_to",
+    "suppress",
+    "within_range",
+    "key_figures",
+    "order",
+    "hide_from_page",
+    "footnotes",
+}
 KEYS = tuple(key for key in Publication.keys() if key not in RULES)  # noqa: SIM118 - the keys of the form
 TEXTS = {key: f"https://{key}.example" if key == "method" else f"The {key} & more" for key in KEYS}
 #: The files that describe all tables, by format; Parquet has those of CSV.

@@ -329,13 +329,18 @@ def asked_statistics(inference: Inference, entries: Iterable[Entry]) -> tuple[As
 
     Of a series, those of which a row is known; their names are what they are when it ends.
     """
-    asked = [(place, own) for place, entry in enumerate(entries) if (own := statistic_of(entry)) is not None]
-    names = unique(own.called(inference.domain, title) for _, own in asked)
-    found = []
-    for name, (place, own) in zip(names, asked, strict=True):
-        if _any_known(own, inference):
-            found.append(AskedStatistic(name, own, place, inference))
-    return tuple(found)
+    return tuple(
+        AskedStatistic(name, own, place, inference)
+        for place, (name, own) in named_statistics(inference.domain, entries).items()
+        if _any_known(own, inference)
+    )
+
+
+def named_statistics(domain: Domain, entries: Iterable[Entry]) -> dict[int, tuple[str, StatisticEntry]]:
+    """Return the statistics that are among entries, by their places, each with its name."""
+    asked = {place: own for place, entry in enumerate(entries) if (own := statistic_of(entry)) is not None}
+    names = unique(own.called(domain, title) for own in asked.values())
+    return {place: (name, own) for name, (place, own) in zip(names, asked.items(), strict=True)}
 
 
 def _any_known(entry: StatisticEntry, inference: Inference) -> bool:

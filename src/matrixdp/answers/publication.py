@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
-from matrixdp.answers.inference import AskedStatistic
-from matrixdp.answers.titles import title, unique
+from matrixdp.answers.inference import AskedStatistic, named_statistics
+from matrixdp.answers.titles import find_group, title, unique
 from matrixdp.domain import Domain
+from matrixdp.errors import WorkloadError, within
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
-from matrixdp.queries.groups import subtracts
+from matrixdp.queries.groups import asked_attributes, subtracts
 from matrixdp.statistics import statistic_of
 from matrixdp.statistics.statistic import DIFFERENCE, KINDS, PERCENT_CHANGE, SQUARED, attribute_of
-from matrixdp.texts import ENGLISH, Described, Words
+from matrixdp.texts import ENGLISH, Described, Publication, Words, words_in
 
 
 @final
@@ -37,6 +38,8 @@ class PublishedTable:
         The same in the words of readers.
     note, source : str
         What readers are told besides; empty where nothing is.
+    attributes : tuple of str
+        The attributes that it is about.
     group : Group or None
         The query group; None for a statistic.
     place : int or None
@@ -51,6 +54,7 @@ class PublishedTable:
     unit: str
     note: str = ""
     source: str = ""
+    attributes: tuple[str, ...] = ()
     group: Group | None = None
     place: int | None = None
     statistic: AskedStatistic | None = None
@@ -65,25 +69,32 @@ class PublishedTable:
 
 
 def published_tables(
-    workload: Workload, asked: Sequence[AskedStatistic], say: Words = ENGLISH, records: str = "records"
+    workload: Workload,
+    asked: Sequence[AskedStatistic] | None = None,
+    say: Words = ENGLISH,
+    records: str = "records",
 ) -> tuple[PublishedTable, ...]:
     """Return the tables that a workload asks for, in its order; ``records`` is the unit of counts.
 
-    Query groups that exist only to serve a statistic are not among them; `helper_tables` has those.
+    Query groups that exist only to serve a statistic are not among them; `helper_tables` has those. Without
+    ``asked``, statistics are among them by their names alone.
     """
-    domain, statistics = workload.domain, {one.place: one for one in asked}
+    domain, statistics = workload.domain, {one.place: one for one in asked or ()}
+    named = named_statistics(domain, workload.entries)
     found: list[PublishedTable] = []
     for number, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
         told = entry.told(domain.language) if isinstance(entry, Described) else {}
         called, words = told.pop("title", ""), (told.get("note", ""), told.get("source", ""))
-        if (statistic := statistic_of(entry)) is not None:
-            if number not in statistics:
+        if number in named:
+            if asked is not None and number not in statistics:
                 continue  # of a series, nothing of it is known yet
-            measured, one = statistic.measures, statistics[number]
+            name, statistic = named[number]
+            measured = statistic.measures
             unit = told.get("unit") or _unit(domain, measured, records, say)
             own = called or statistic.spoken(domain, say, lambda group: title(group, domain, say))
-            made = PublishedTable(one.name, own, measured, unit, *words, statistic=one)
-            found.append(made)
+            about = domain.sort({n for place in places for n in asked_attributes(workload.groups[place])})
+            one = PublishedTable(name, own, measured, unit, *words, about, statistic=statistics.get(number))
+            found.append(one)
             continue
         for place in places:
             group = workload.groups[place]
@@ -93,10 +104,59 @@ def published_tables(
                 own = f"{called}: {title(plain, domain, say)}"
             unit = told.get("unit", records)
             measured = DIFFERENCE if subtracts(group) else "records"
-            found.append(PublishedTable(title(group), own, measured, unit, *words, group, place))
+            about = asked_attributes(group)
+            found.append(PublishedTable(title(group), own, measured, unit, *words, about, group, place))
     names, titles = (unique(getattr(one, key) for one in found) for key in ("name", "title"))
-    named = zip(names, titles, found, strict=True)
-    return tuple(replace(one, name=name, title=called) for name, called, one in named)
+    triples = zip(names, titles, found, strict=True)
+    return tuple(replace(one, name=name, title=called) for name, called, one in triples)
+
+
+def find_table(
+    tables: Sequence[PublishedTable], groups: Sequence[Group], called: str
+) -> PublishedTable | int:
+    """Return the table that is called so, by its title, name or attributes, or the place of a group.
+
+    Raises
+    ------
+    WorkloadError
+        If no table or several are called so.
+    """
+    named = {one.name: one for one in tables if one.group is None}
+    named |= {one.title: one for one in tables if one.title != one.name}
+    place = find_group(groups, called, list(named), [one.title for one in tables])
+    if place >= len(groups):
+        return list(named.values())[place - len(groups)]
+    return next((one for one in tables if one.place == place), place)
+
+
+def chosen_tables(workload: Workload, publication: Publication) -> dict[tuple[str | int, ...], str]:
+    """Return the names of the tables that a publication speaks of, by the places where it does.
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such table, or it only serves a statistic.
+    """
+    asked = publication.named
+    spoken = workload.in_language(publication.language)
+    tables = published_tables(spoken, say=words_in(publication.language)) if asked else ()
+    found = {}
+    for place, called in asked.items():
+        with within("publication", *place):
+            one = find_table(tables, spoken.groups, called)
+            if isinstance(one, int):
+                expected = "a table of its own; this one serves a statistic"
+                raise WorkloadError.at((), repr(called), expected, code="not-supported")
+        found[place] = one.name
+    return found
+
+
+def ordered(
+    tables: Sequence[PublishedTable], workload: Workload, publication: Publication
+) -> list[PublishedTable]:
+    """Return tables in the order of a publication: those that it names first, the others as they were."""
+    chosen = [name for place, name in chosen_tables(workload, publication).items() if place[0] == "order"]
+    return sorted(tables, key=lambda one: chosen.index(one.name) if one.name in chosen else len(chosen))
 
 
 def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:
@@ -111,9 +171,12 @@ def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:
     return attribute.told.get("unit", attribute.title) + own.removeprefix(name)
 
 
-def attribute_notes(domain: Domain, say: Words) -> list[tuple[str, str]]:
-    """Return the title of each attribute that has a note or a source, and these."""
-    told = [(own.title, own.told.get("note", ""), own.told.get("source", "")) for own in domain]
+def attribute_notes(
+    domain: Domain, say: Words, names: Collection[str] | None = None
+) -> list[tuple[str, str]]:
+    """Return the title of each attribute, or of each of some, that has a note or a source, and these."""
+    asked = [own for own in domain if names is None or own.name in names]
+    told = [(own.title, own.told.get("note", ""), own.told.get("source", "")) for own in asked]
     pairs = [(title, note, say("source", source=source) if source else "") for title, note, source in told]
     return [(title, " ".join(filter(None, texts))) for title, *texts in pairs if any(texts)]
 

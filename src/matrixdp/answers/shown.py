@@ -84,6 +84,19 @@ class Shown:
         """Those that say what a row is of."""
         return [field for field in self.fields if is_key(field)]
 
+    def ends_of(self, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
+        """Return where the values of a key begin and end, of numbers and days; None of any other key."""
+        place = self.table.column_names.index(name) + 1  # they stand behind it
+        ends = [own for own in self.table.schema if BOUND in (own.metadata or {})]
+        if place + 1 >= self.table.num_columns or self.table.schema.field(place) not in ends:
+            return None
+        return self.table.column(place), self.table.column(place + 1)
+
+    def dated(self, name: str) -> bool:
+        """Whether a key is of days, or of periods."""
+        ends = self.ends_of(name)
+        return ends is not None and pa.types.is_date(ends[1].type) and not ends[1].null_count
+
     @property
     def main(self) -> Figures | None:
         """The figures of the statistic, or of the counts; None of a SQL result, which has several alike."""

@@ -23,6 +23,7 @@ from matrixdp.privacy.budget import MOST_RECORDS
 from matrixdp.queries import Entry
 from matrixdp.selection.registry import IN_WORDS, MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml
+from matrixdp.specification.load import read_document
 
 ReleaseFolder = Annotated[Path, Argument(metavar="DIR", help="The folder that `release` wrote.")]
 PictureOption = Annotated[
@@ -117,6 +118,26 @@ WithinRange = Annotated[
 RoundTo = Annotated[
     int | None, Option(min=1, metavar="N", help="Show counts as multiples of a number, such as 5.")
 ]
+Texts = Annotated[
+    Path | None,
+    Option(
+        "--publication",
+        metavar="FILE",
+        help="Take texts, key figures, order and footnotes from the `publication` of a YAML file: "
+        "main points, say, which are written once the figures are there.",
+    ),
+]
+
+
+def texts_of(file: Path | None) -> Mapping[str, object] | None:
+    """Return the keys of a publication that a file holds: alone, or in a specification."""
+    if file is None:
+        return None
+    value = read_document(file).value
+    value = value.get("publication", value) if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping):
+        raise wrong("--publication", describe_value(value), "the keys of `publication`", "wrong-type")
+    return value
 
 
 def mechanism_options(

@@ -20,10 +20,12 @@ from matrixdp.cli.options import (
     ReleaseFolder,
     RoundTo,
     SuppressAbove,
+    Texts,
     WithinRange,
     check_output,
     read_questions,
     text_of,
+    texts_of,
     warn,
 )
 from matrixdp.display import counted, listed, printable
@@ -106,6 +108,7 @@ def show(
     suppress_above: SuppressAbove = None,
     within_range: WithinRange = False,
     round_to: RoundTo = None,
+    publication: Texts = None,
     confidence: Confidence = None,
 ) -> None:
     """Show what a release holds, or one of its tables, or write each as a file.
@@ -124,7 +127,10 @@ def show(
     if words is not None:
         mdp.register_words(words)
     release = mdp.load_release(folder, confidence=confidence).presented(
-        suppress_above=suppress_above, within_range=within_range or None, round_to=round_to
+        suppress_above=suppress_above,
+        within_range=within_range or None,
+        round_to=round_to,
+        publication=texts_of(publication),
     )
     # programs get the names that the specification has, unless they ask for a language
     programs = as_json or as_csv or export is not None
@@ -444,6 +450,7 @@ def report(
     suppress_above: SuppressAbove = None,
     within_range: WithinRange = False,
     round_to: RoundTo = None,
+    publication: Texts = None,
     language: _Language = None,
     words: _WordsFile = None,
     maps: Annotated[
@@ -471,11 +478,10 @@ def report(
     """Write a release as one HTML page.
 
     \b
-    - key figures, and what the publication section of the specification says
-    - each table: charts with intervals, maps, rows by columns with totals, a searchable list, CSV
-    - how the figures are protected, in plain words
-    - the accuracy of each table, compared with per-query noise and with the lower bound
-    - how the release came about: what was measured, its cost, and what is assumed
+    - main points and key figures, as the publication section of the specification says
+    - each table: a chart, rows by columns with totals, a searchable list with margins, a map, CSV
+    - the method in a paragraph; folded below it how the figures are protected, the accuracy of each table,
+      compared with per-query noise and with the lower bound, and how the release came about
 
     The page needs no network and no other file. It fits phones and follows light and dark mode.
     """  # noqa: D301 - click reads the character itself
@@ -503,6 +509,7 @@ def report(
             suppress_above=suppress_above,
             within_range=within_range or None,
             round_to=round_to,
+            publication=texts_of(publication),
             language=language,
             maps=named,
             exported=files,

@@ -36,6 +36,10 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     from matrixdp.selection.noise_choice import noises_for
 
     written = load_specification(spec)
+    if written.publication.named:
+        from matrixdp.answers.publication import chosen_tables
+
+        chosen_tables(written.workload, written.publication)
     domain, budget, asked = written.domain, written.budget, written.reference_budget
     expected = forecast(written.workload, asked, targets=bool(written.targets))
     found = _data(written)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.answers.cross_table import CrossTable, Row, default_cross_table
 from matrixdp.answers.figures import MISSING, UNRELIABLE, Figures
-from matrixdp.answers.publication import PublishedTable, attribute_notes, table_errors
+from matrixdp.answers.publication import PublishedTable, attribute_notes, chosen_tables, ordered, table_errors
 from matrixdp.answers.shown import Shown
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.display import harmless
@@ -29,6 +30,8 @@ MAX_ROWS, MAX_TABLES = 1_000_000, 500
 _LONGEST_SHEET = 31
 #: Rows above the head of a table: its title, its unit, and a link to the contents.
 _ABOVE = 4
+#: Characters of a column of a list, and of what prints upright.
+_WIDE, _UPRIGHT = 16, 100
 
 
 def write_workbook(release: Release, published: Sequence[PublishedTable], folder: Path) -> None:
@@ -52,7 +55,8 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], folder
             expected = f"at most {MAX_ROWS:,}, which fit on a sheet; csv and parquet have no such limit"
             raise TooLargeError.at(("tables", one.title), f"{one.rows:,} rows", expected)
     spoken = release.for_readers(release.domain.language)
-    release, published = spoken, same_tables(published, release, spoken)
+    found = same_tables(published, release, spoken)
+    release, published = spoken, ordered(found, spoken.workload, spoken.publication)
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:
@@ -123,6 +127,7 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
     contents = book.add_worksheet(front)
     sheets = list(_sheets(release, published, {front.casefold(), back.casefold()}))
     _write_contents(contents, looks, release, sheets, back)
+    footnotes = _footnotes(release)
     for own in sheets:
         sheet = book.add_worksheet(own.name)
         sheet.write_string(0, 0, own.one.title, looks.title)
@@ -132,16 +137,48 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
         what = say("letters", notes=back)
         if own.cross is None:
             what = say("intervals_of", confidence=say.number(100 * release.confidence))
-        line = " ".join(filter(None, (say("unit", unit=own.one.unit), what, note, source)))
-        sheet.write_string(1, 0, line)
+        told = (say("unit", unit=own.one.unit), what, note, source, *footnotes.get(own.one.name, ()))
         if own.cross is not None:
-            _write_cross(sheet, looks, own.cross)
+            widths = _write_cross(sheet, looks, own.cross)
         else:
-            _write_list(sheet, looks, release, own.one)
+            widths = _write_list(sheet, looks, release, own.one)
+        _write_line(sheet, looks, " ".join(filter(None, told)), widths)
+        _set_page(sheet, landscape=sum(widths) > _UPRIGHT)
     notes = book.add_worksheet(back)
+    _set_page(notes, landscape=False)
     notes.set_column(0, 0, 110)
     for row, text in enumerate(_notes(release)):
         notes.write_string(row, 0, text, looks.words)
+
+
+def _set_page(sheet: Any, *, landscape: bool) -> None:
+    """Let a sheet print with all of its columns on a page, and its head on each page."""
+    sheet.set_paper(9)  # A4
+    if landscape:
+        sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+    sheet.repeat_rows(0, _ABOVE)
+    sheet.set_footer("&L&A&R&P / &N")
+
+
+def _write_line(sheet: Any, looks: _Looks, line: str, widths: Sequence[int]) -> None:
+    """Write what a table needs said above it, over the columns that it has."""
+    if len(widths) > 1:
+        sheet.merge_range(1, 0, 1, len(widths) - 1, "", looks.words)
+    sheet.write_string(1, 0, line, looks.words)
+    sheet.set_row(1, 15 * math.ceil(1.1 * len(line) / sum(widths)))
+
+
+def _footnotes(release: Release) -> dict[str, list[str]]:
+    """Return the footnotes of the publication by the names of their tables, each with what it is of."""
+    told, found = release.publication, dict[str, list[str]]()
+    for (key, place, *_), name in chosen_tables(release.workload, told).items():
+        if key == "footnotes":
+            own = told.footnotes[int(place)]
+            of = ", ".join(map(str, own.where.values()))
+            text = own.text.within(release.domain.language)
+            found.setdefault(name, []).append(f"{of}: {text}" if of else text)
+    return found
 
 
 def _plain(title: str) -> str:
@@ -174,6 +211,7 @@ def _write_contents(
 ) -> None:
     sheet.set_column(0, 0, 50)
     sheet.set_column(1, 5, 18)
+    _set_page(sheet, landscape=True)
     say = release.presentation.say
     sheet.write_string(0, 0, say("contents"), looks.title)
     if not release.private:
@@ -196,8 +234,14 @@ def _write_contents(
     sheet.freeze_panes(3, 0)
 
 
-def _write_cross(sheet: Any, looks: _Looks, cross: CrossTable) -> None:
-    """Write a cross table: its panels below one another, under one head that stays in sight."""
+def _write_cross(sheet: Any, looks: _Looks, cross: CrossTable) -> list[int]:
+    """Write a cross table: its panels below one another, under one head that stays in sight.
+
+    Returns
+    -------
+    list of int
+        The widths of its columns in characters.
+    """
     if cross.column_axis is not None:
         sheet.write_string(_ABOVE - 1, 1, cross.column_axis.title, looks.label(bold=True))
     sheet.write_string(_ABOVE, 0, cross.stub, looks.head())
@@ -221,14 +265,21 @@ def _write_cross(sheet: Any, looks: _Looks, cross: CrossTable) -> None:
     sheet.set_column(0, 0, 30)
     sheet.set_column(1, len(cross.columns), 14)
     sheet.freeze_panes(_ABOVE + 1, 1)
+    return [30, *[14] * len(cross.columns)]
 
 
-def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable) -> None:
-    """Write a table as it is, a row for each of its figures, with standard errors and intervals."""
+def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable) -> list[int]:
+    """Write a table as it is, a row for each of its figures, with standard errors and intervals.
+
+    Returns
+    -------
+    list of int
+        The widths of its columns in characters.
+    """
     say = release.presentation.say
     if one.statistic is not None and one.statistic.published is None:
         sheet.write_string(_ABOVE, 0, say("not_computed", reason=one.statistic.refusal))
-        return
+        return [_UPRIGHT]
     shown = Shown(release.table(one).to_arrow(), one.measures, release.presentation)
     table = shown.numbers
     for column, field in enumerate(table.schema):
@@ -245,9 +296,10 @@ def _write_list(sheet: Any, looks: _Looks, release: Release, one: PublishedTable
                 sheet.write_datetime(row, column, dt.datetime.combine(value, dt.time()), looks.day)
             elif value is not None:
                 sheet.write_number(row, column, value, look)
-    sheet.set_column(0, max(len(table.schema) - 1, 0), 16)
+    sheet.set_column(0, max(len(table.schema) - 1, 0), _WIDE)
     sheet.freeze_panes(_ABOVE + 1, next(place for place, own in enumerate(table.schema) if figure_of(own)))
     sheet.autofilter(_ABOVE, 0, _ABOVE + table.num_rows, len(table.schema) - 1)
+    return [_WIDE] * len(table.schema)
 
 
 def _notes(release: Release) -> list[str]:

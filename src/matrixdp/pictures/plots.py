@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -16,13 +16,25 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.figures import UNRELIABLE, Figures, Presentation, decimals_of
 from matrixdp.answers.shown import Shown
-from matrixdp.answers.titles import heads, titles
+from matrixdp.answers.titles import heads, titles, whole_set
 from matrixdp.display import harmless
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import needing
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan import Plan
-from matrixdp.queries import AllRanges, Chosen, DenseGroup, Group, Identity, Predicates, Prefix, Suffix, Total
+from matrixdp.queries import (
+    AllRanges,
+    Changes,
+    Chosen,
+    DenseGroup,
+    Group,
+    Identity,
+    Predicates,
+    Prefix,
+    Stacked,
+    Suffix,
+    Total,
+)
 from matrixdp.selection.selection import Selection
 from matrixdp.texts import ENGLISH, Words
 
@@ -207,7 +219,14 @@ def _axis(attribute: Attribute, predicates: Predicates, say: Words) -> Axis:
     texts = tuple(predicates.describe(attribute))
     if isinstance(predicates, AllRanges):
         return Axis(title, texts, "ranges", names)
-    return Axis(heads(attribute, (predicates,))[1], texts, "categories")
+    name, days = heads(attribute, (predicates,))[1], ()
+    if timed:
+        spans = predicates.spans(attribute.size)
+        periods = spans.whole.all() or isinstance(predicates, Changes)
+        if periods and (np.diff(spans.last) > 0).all():
+            apart = spans.whole.all() and (spans.first[1:] > spans.last[:-1]).all()
+            days = tuple(first[code] for code in (spans.first if apart else spans.last))
+    return Axis(name, texts, "values" if days else "categories", days=days)
 
 
 def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
@@ -226,20 +245,20 @@ def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
 
 #: Answers of a group that is drawn, at most.
 MAX_DRAWN = 1_000_000
-#: Widths of pictures in inches: on a page, and on a phone.
-WIDE, NARROW = 6.4, 3.7
+#: Widths of pictures in inches: on a page, beside a table there, and on a phone.
+WIDE, BESIDE, NARROW = 6.4, 5.0, 3.7
 Array = NDArray[np.float64]
 
 _COLOURS = "cividis"
 #: Cells that are written in, and marks along an axis, at most.
-_WRITTEN, _MARKS = 60, 12
+WRITTEN, _MARKS = 60, 12
 #: Standard errors that differ by less are all but the same.
 _ALIKE = 1.02
 
 Form = Literal["rows", "lines", "panels", "heat map", "triangles"]
 
 #: Rows in their own order, and rows by size that are all drawn; of more the largest are.
-_MOST_BARS, _MOST_NAMED = 40, 120
+_MOST_BARS, _MOST_NAMED = 40, 60
 _MOST_LINES, _MOST_PANELS, _MOST_TRIANGLES = 6, 12, 6
 _MOST_CELLS = 400
 _MOST_PLACES = 1_000
@@ -332,6 +351,78 @@ class Answered:
         return replace(self, hidden=mask, **blank)
 
 
+def answered_group(domain: Domain, group: Group, values: Array, **told: Any) -> Answered:
+    """Return the answers of a query group as pictures need them.
+
+    Several sets of periods of one attribute, such as the year to date and twelve months, are along an axis of
+    their own, so that each is a line.
+
+    Parameters
+    ----------
+    values : ndarray, shape (4, n)
+        Estimates, standard errors and the ends of intervals, row-major.
+    told : object
+        What else `Answered` takes.
+    """
+    say = told.get("say", ENGLISH)
+    made = Answered.of(axes_of(domain, group, say), values, **told)
+    if isinstance(group, DenseGroup):
+        return made
+    asked = {name: own for name, own in group.sets.items() if own.count(domain[name].size) > 1}
+    for place, (name, own) in enumerate(asked.items()):
+        kinds = [
+            (part.title(domain[name].size, say) or say("values"), _axis(domain[name], chosen, say))
+            for part, chosen in _members(own, domain[name].size)
+        ]
+        if kinds and len(made.axes) == len(asked):
+            return _apart(made, place, kinds)
+    return made
+
+
+def _members(predicates: Predicates, size: int) -> Iterator[tuple[Predicates, Predicates]]:
+    """Yield the sets that stand on top of one another, each with what is asked of it."""
+    whole, start = whole_set(predicates), 0
+    positions = predicates.positions if isinstance(predicates, Chosen) else range(predicates.count(size))
+    for part in whole.sets if isinstance(whole, Stacked) else ():
+        count = part.count(size)
+        inside = tuple(place - start for place in positions if start <= place < start + count)
+        if inside:
+            yield part, Chosen(part, inside)
+        start += count
+
+
+def _apart(made: Answered, place: int, kinds: Sequence[tuple[str, Axis]]) -> Answered:
+    """Return answers with several sets of periods, one after the other at an axis, on axes of their own."""
+    days = sorted({day for _, axis in kinds for day in axis.days})
+    starts = [days.index(axis.days[0]) if axis.days else -1 for _, axis in kinds]
+    whole = zip(starts, kinds, strict=True)
+    if not all(
+        start >= 0 and axis.days == tuple(days[start : start + axis.size]) for start, (_, axis) in whole
+    ):
+        return made
+    longest = max((axis for _, axis in kinds), key=lambda axis: axis.size)
+    time = replace(longest, name=made.axes[place].name, labels=tuple(map(str, days)), days=tuple(days))
+    kind = Axis(made.axes[place].name, tuple(name for name, _ in kinds), "categories")
+    axes = (*made.axes[:place], kind, time, *made.axes[place + 1 :])
+    shape = tuple(axis.size for axis in axes)
+
+    def spread(values: Array) -> Array:
+        parts = np.split(
+            values.reshape(made.shape), np.cumsum([axis.size for _, axis in kinds])[:-1], axis=place
+        )
+        found = np.full(shape, np.nan)
+        for number, (start, part) in enumerate(zip(starts, parts, strict=True)):
+            np.moveaxis(found, place, 0)[number].swapaxes(0, place)[start : start + part.shape[place]] = (
+                part.swapaxes(0, place)
+            )
+        return found.ravel()
+
+    names = ("estimates", "stddevs", "lower", "upper")
+    figures: dict[str, Any] = {name: spread(getattr(made, name)) for name in names}
+    hidden = None if made.hidden is None else spread(made.hidden.astype(float)) == 1
+    return replace(made, axes=axes, exact=None, hidden=hidden, **figures)
+
+
 def answered_statistic(shown: Shown, unit: str) -> Answered:
     """Return a statistic as pictures need it: of a CDF the shares, of any other the estimates.
 
@@ -356,15 +447,18 @@ def answered_statistic(shown: Shown, unit: str) -> Answered:
 
 def _axis_of_key(shown: Shown, key: str, cumulated: bool) -> Axis:
     """Return the axis of a key of a statistic; the last one of a CDF is drawn at the ends of its values."""
-    table, title = shown.table, shown.head(shown.table.schema.field(key))
-    labels = tuple(dict.fromkeys(shown.texts(key)))
+    title = shown.head(shown.table.schema.field(key))
+    labels, ends = tuple(dict.fromkeys(shown.texts(key))), shown.ends_of(key)
+    first, last = ([], []) if ends is None else (list(dict.fromkeys(own.to_pylist())) for own in ends)
+    days = tuple(last) if shown.dated(key) and len(last) == len(labels) else ()
     if not cumulated:
-        return Axis(title, labels, "categories")
-    end = table.column_names.index(key) + 2  # behind their texts is where values begin, then where they end
-    last = list(dict.fromkeys(table.column(end).to_pylist()))
-    days = tuple(own for own in last if isinstance(own, dt.date))
-    ends = tuple(shown.say.number(own) if isinstance(own, float) else str(own) for own in last)
-    return Axis(shown.say("at_most", title=title), labels if days else ends, "cumulative", days=days)
+        if len(first) == len(days) and all(low > high for low, high in zip(first[1:], last, strict=False)):
+            days = tuple(first)  # one period after the other
+        return Axis(
+            title, labels, "values" if days and days == tuple(sorted(days)) else "categories", days=days
+        )
+    texts = tuple(shown.say.number(own) if isinstance(own, float) else str(own) for own in last)
+    return Axis(shown.say("at_most", title=title), labels if days else texts, "cumulative", days=days)
 
 
 def form_of(axes: Sequence[Axis]) -> Form:
@@ -448,8 +542,13 @@ def mark(axis: XAxis | YAxis, inches: float, answered: Answered, *, dates: bool 
         def spoken(text: str) -> str:
             return re.sub("[A-Z][a-z]+", lambda month: named.get(month[0], month[0]), text)
 
-        formatter.format_ticks = lambda values: list(map(spoken, marked(values)))
-        formatter.get_offset = lambda: spoken(offset())
+        def named_days(values: Sequence[float]) -> list[str]:
+            # of one day alone matplotlib would say the time
+            one = [calendar.num2date(day).strftime("%b %Y") for day in values[:1]]
+            return list(map(spoken, marked(values) if len(values) > 1 else one))
+
+        formatter.format_ticks = named_days
+        formatter.get_offset = lambda: spoken(offset()) if len(locator()) > 1 else ""
         axis.set_major_formatter(formatter)
         axis.get_offset_text().set(color=INK, fontsize=9)
         return
@@ -579,7 +678,7 @@ def _panels(answered: Answered, width: float) -> Figure:
     """Draw small multiples, which share their axes: one for each place of all axes but the longest."""
     along, others, figures = _split(answered)
     names = joined(others)
-    most = 3 if width >= WIDE else 2
+    most = 3 if width > NARROW else 2
     across = 2 if len(names) == 4 else min(len(names), most)
     down = math.ceil(len(names) / across)
     order = np.arange(along.size) if along.continuous else _order(np.nansum(figures[0], axis=0))
@@ -627,7 +726,7 @@ def _heat_map(answered: Answered, width: float) -> Figure:
     rows, columns = answered.axes[:-1], answered.axes[-1]
     estimates, stddevs = (own.reshape(-1, columns.size) for own in (answered.estimates, answered.stddevs))
     count, across = estimates.shape
-    texted = count * across <= _WRITTEN and across <= (8 if width >= WIDE else 3)
+    texted = count * across <= WRITTEN and across <= (8 if width >= WIDE else 3)
     panels = [(_title(answered.say, stddevs), estimates)]
     if not alike(stddevs):
         panels.append((answered.say("stddev"), stddevs))
@@ -668,7 +767,7 @@ def _triangles(answered: Answered, width: float) -> Figure:
         panels.append((answered.say("largest_error"), np.fmax.reduce(stddevs, axis=0)))
     across = min(len(panels), 2) if width >= WIDE else 1
     down = math.ceil(len(panels) / across)
-    figure = new_figure(width, 2.9 * down)
+    figure = new_figure(width, 2.5 * down)
     norm = _norm(estimates, stddevs)
     x, y = (
         (shortened(f"{axis.name}, {answered.say(end)}", 30), label_places(axis.values, most))

@@ -29,12 +29,17 @@ from matrixdp.answers.inference import (
     check_confidence,
 )
 from matrixdp.answers.intervals import Intervals
-from matrixdp.answers.publication import PublishedTable, helper_tables, published_tables
+from matrixdp.answers.publication import (
+    PublishedTable,
+    chosen_tables,
+    find_table,
+    helper_tables,
+    published_tables,
+)
 from matrixdp.answers.questions import Question, advised, covariance, embed, question
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated, row_in_words
-from matrixdp.answers.titles import find_group
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import (
@@ -77,7 +82,7 @@ from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
 from matrixdp.statistics.statistic import not_yet
 from matrixdp.storage.archive import naming_later_versions, plain_content
-from matrixdp.texts import NO_PUBLICATION, Described, Publication, catalogs, texts_of
+from matrixdp.texts import NO_PUBLICATION, Described, Publication, catalogs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -621,13 +626,8 @@ class Release(Displayed):
         """
         if isinstance(called, PublishedTable):
             return called
-        named = {one.name: one for one in self.tables if one.statistic is not None}
-        named |= {one.title: one for one in self.tables if one.title != one.name}
-        groups = self.workload.groups
-        place = find_group(groups, called, list(named), [one.title for one in self.tables])
-        if place >= len(groups):
-            return list(named.values())[place - len(groups)]
-        return next(one for one in (*self.tables, *self.helpers) if one.place == place)
+        found = find_table(self.tables, self.workload.groups, called)
+        return next(one for one in self.helpers if one.place == found) if isinstance(found, int) else found
 
     def presented(
         self,
@@ -635,8 +635,9 @@ class Release(Displayed):
         suppress_above: float | None = None,
         within_range: bool | None = None,
         round_to: int | None = None,
+        publication: Mapping[str, object] | None = None,
     ) -> Self:
-        """Return the same release with other rules for what readers see of figures.
+        """Return the same release with other rules for what readers see of figures, or other texts.
 
         Nothing is measured again, and files for machines stay as they are. What is left out stays what the
         specification declared.
@@ -649,11 +650,15 @@ class Release(Displayed):
             Whether what is beyond its range is shown as the nearer end, such as counts below 0.
         round_to : int, optional
             Counts are shown as multiples of it.
+        publication : mapping, optional
+            Keys of a specification's ``publication`` that take the place of the release's own.
 
         Raises
         ------
         SpecificationError
-            If a rule says nothing.
+            If a rule says nothing, or a key is none of a publication.
+        WorkloadError
+            If the publication speaks of a table that does not exist.
 
         Examples
         --------
@@ -666,8 +671,11 @@ class Release(Displayed):
         """
         suppress = None if suppress_above is None else {"cv_above": suppress_above}
         asked = {"suppress": suppress, "within_range": within_range, "round_to": round_to}
-        given = {name: own for name, own in asked.items() if own is not None}
-        return replace(self, publication=Publication.read(self.publication.to_spec() | given))
+        given = dict(publication or {}) | {name: own for name, own in asked.items() if own is not None}
+        with within(*(["publication"] if publication else [])):
+            told = Publication.read(self.publication.to_spec() | given)
+        chosen_tables(self.workload, told)
+        return replace(self, publication=told)
 
     @property
     def presentation(self) -> Presentation:
@@ -1205,7 +1213,7 @@ class Release(Displayed):
         >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
         ['female', 'male']
         """
-        from matrixdp.pictures.plots import MAX_DRAWN, Answered, axes_of, draw_answers, draw_statistic
+        from matrixdp.pictures.plots import MAX_DRAWN, answered_group, draw_answers, draw_statistic
 
         one, say = self.find(group), self.presentation.say
         if one.group is None:
@@ -1214,8 +1222,10 @@ class Release(Displayed):
         if one.rows > MAX_DRAWN:
             most = f"a picture has at most {MAX_DRAWN:,}. Ask for a part of them"
             raise TooLargeError(f"{one.title}: {one.rows:,} answers; {most}")
-        figures, axes = self.inference().figures(one.group), axes_of(self.domain, one.group, say)
-        return draw_answers(Answered.of(axes, figures, unit=one.unit, say=say), one.title)
+        figures = self.inference().figures(one.group)
+        return draw_answers(
+            answered_group(self.domain, one.group, figures, unit=one.unit, say=say), one.title
+        )
 
     def model(
         self,
@@ -1420,7 +1430,7 @@ class Release(Displayed):
     def languages(self) -> tuple[str, ...]:
         """The languages that texts for readers are written in, that of the others first."""
         entries = [entry.texts() for entry in self.workload.entries if isinstance(entry, Described)]
-        texts = [text for _, text in chain(texts_of(self.publication), *entries)]
+        texts = [text for _, text in chain(self.publication.texts(), *entries)]
         found = [self.publication.language, *self.domain.languages, *(n for t in texts for n in t.languages)]
         return tuple(dict.fromkeys(found))
 
@@ -1473,7 +1483,7 @@ class Release(Displayed):
         ['workload[0].title', 'domain.sex.note', 'domain.age.title']
         """
         texts: list[tuple[Place, str]] = []
-        texts += [(("publication", key), text) for key, text in texts_of(self.publication)]
+        texts += [(("publication", *place), text) for place, text in self.publication.texts()]
         for place, entry in enumerate(self.workload.entries):
             told = entry.texts() if isinstance(entry, Described) else ()
             texts += [(("workload", place, key), text) for key, text in told]

@@ -494,7 +494,7 @@ class ReleaseRecord(Model, title="release.json of matrixdp", json_schema_extra=_
     strategy: Strategy
     out_of_domain_counts: OutOfDomainCounts = LEFT_OUT
     series: Series = LEFT_OUT
-    publication: dict[str, str | bool | int | dict[str, str | float]] = Field(
+    publication: dict[str, str | bool | int | list[Any] | dict[str, Any]] = Field(
         LEFT_OUT,
         min_length=1,
         description="Texts for readers of the release, as a specification writes them.",

@@ -18,21 +18,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
+import numpy as np
+
 from matrixdp.answers.figures import UNRELIABLE
-from matrixdp.answers.publication import attribute_notes
 from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.display import printable
 from matrixdp.domain.kinds import Dates
 from matrixdp.errors import SpecificationError, needing
 from matrixdp.pictures.areas import draw_areas, mapped
-from matrixdp.pictures.plots import DARK, NARROW, WIDE, Answered, draw_accuracies, draw_answers
+from matrixdp.pictures.plots import (
+    BESIDE,
+    DARK,
+    NARROW,
+    WIDE,
+    WRITTEN,
+    Answered,
+    draw_accuracies,
+    draw_answers,
+)
 from matrixdp.privacy.conversions import best_guess
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
-from matrixdp.report import tables
+from matrixdp.report import highlights
 from matrixdp.report.accuracy import Accuracies, accuracies
-from matrixdp.report.tables import PageTable, data_address, key_figures, news, shown_tables
+from matrixdp.report.tables import PageTable, data_address, page_tables, shown_tables
 from matrixdp.storage.archive import plain_content
 from matrixdp.texts import Words, filled
 from matrixdp.verification.explain import explanation
@@ -73,16 +83,18 @@ def report_release(
     suppress_above: float | None = None,
     within_range: bool | None = None,
     round_to: int | None = None,
+    publication: Mapping[str, object] | None = None,
     language: str | None = None,
     maps: Mapping[str, str] | None = None,
     exported: str | os.PathLike[str] | None = None,
 ) -> str:
     """Return a page about the release in a folder, in HTML.
 
-    Key figures; each table as a picture, as rows by columns, and as a list that can be searched, sorted and
-    downloaded; how the figures are protected, how accurate they are, and how the release came about. The page
-    holds all that it needs, and its content security policy allows nothing else; without scripts it lacks
-    search and order.
+    Main points and key figures; each table as a picture, as rows by columns, and as a list that can be
+    searched, sorted and downloaded; the method in a paragraph, and folded below it how the figures are
+    protected, how accurate they are, and how the release came about. What comes first, what is left out and
+    what footnotes say is the publication's choice. The page holds all that it needs, and its content security
+    policy allows nothing else; without scripts it lacks search and order.
     It shows at most 50 groups, 2,000 answers of one group and 8,000 of all, and says what it leaves out.
 
     Parameters
@@ -98,6 +110,9 @@ def report_release(
         Show what is beyond its range as the nearer end, such as counts below 0.
     round_to : int, optional
         Show counts as multiples of it. What is left out is as the specification declared.
+    publication : mapping, optional
+        Keys of a specification's ``publication`` that take the place of the release's own: the main points,
+        say, which can be written once the figures are there.
     language : str, optional
         Of titles, labels and notes: one of `Release.languages`; the first of each where it is left out.
     maps : mapping of str to str, optional
@@ -131,8 +146,13 @@ def report_release(
     folder = Path(out)
     release = (
         load_release(folder)
+        .presented(
+            suppress_above=suppress_above,
+            within_range=within_range,
+            round_to=round_to,
+            publication=publication,
+        )
         .for_readers(language)
-        .presented(suppress_above=suppress_above, within_range=within_range, round_to=round_to)
     )
     presentation, say = release.presentation, release.presentation.say
     record = check_files(folder, plain_content(folder / RECORD))
@@ -147,11 +167,12 @@ def report_release(
             release=release,
             statement=release.statement,
             shown=shown,
-            left_out=len(release.tables) - len(shown),
-            keys=key_figures(shown),
-            news=news(release),
+            left_out=len(page_tables(release)) - len(shown),
+            keys=highlights.key_figures(release, shown),
+            news=highlights.news(release),
             told=_told(release, title, name, say),
-            notes=attribute_notes(release.domain, say),
+            outside=list(_outside(release, say)),
+            margins=_margins(shown, say),
             pictures=_pictures(shown, maps or {}, say),
             files=_listed(exported, say),
             errors=accuracies(release, record),
@@ -236,12 +257,38 @@ def _pictures(shown: Sequence[PageTable], maps: Mapping[str, str], say: Words) -
                 wide, narrow = (_image(draw_areas(outlines, picture, width)) for width in (WIDE, NARROW))
                 alt = printable(say("map_alt", title=one.title, axes=axes))
                 own.append(Pictured(wide, narrow, alt, say("map_caption")))
-            wide, narrow = (_image(draw_answers(picture, width=width)) for width in (WIDE, NARROW))
+            widths = (BESIDE if one.beside else WIDE, NARROW)
+            images = [_image(draw_answers(picture, width=width)) for width in widths]
             form = say(f"alt_{picture.form.replace(' ', '_')}")
             alt = say("picture_alt", title=one.title, form=form, axes=axes)
-            own.append(Pictured(wide, narrow, printable(alt), _caption(picture, say)))
+            own.append(Pictured(images[0], images[-1], printable(alt), _caption(picture, say)))
         found.append(own)
     return found
+
+
+def _outside(release: Release, say: Words) -> Iterator[str]:
+    """Yield how many records are in no table, where they were counted."""
+    for name, counted in release.out_of_domain_counts.items():
+        told = {"number": counted.text(say)}
+        yield (
+            say("outside", **told)
+            if name is None
+            else say("outside_of", of=release.domain[name].title, **told)
+        )
+
+
+def _margins(shown: Sequence[PageTable], say: Words) -> str:
+    """Return how large margins of counts are; nothing where there are none."""
+    counts = [
+        one.shown.main for one in shown if one.shown is not None and one.published.measures == "records"
+    ]
+    halves = [(own.values[3] - own.values[2]) / 2 for own in counts if own is not None]
+    known = np.concatenate([np.zeros(0), *halves])
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return ""
+    low, high = (say.number(float(end(known)), digits=2) for end in (np.min, np.max))
+    return say("margins_all", margin=low) if low == high else say("margins", low=low, high=high)
 
 
 def _told(release: Release, title: str | None, name: str, say: Words) -> dict[str, str]:
@@ -280,7 +327,7 @@ def _listed(exported: str | os.PathLike[str] | None, say: Words) -> list[tuple[s
 
 def _quartiles(release: Release) -> Iterator[dict[str, Any]]:
     say = release.presentation.say
-    for title, table in tables.quartiles(release):
+    for title, table in highlights.quartiles(release):
         shown = Shown(table.to_arrow(), "", release.presentation)
         fields = [own for own in shown.fields if own.name not in ("stddev", "warning")]
         heads = {own.name: shown.head(own, release.confidence) for own in fields}
@@ -298,10 +345,9 @@ def _quartiles(release: Release) -> Iterator[dict[str, Any]]:
 
 
 def _caption(picture: Answered, say: Words) -> str:
-    form = picture.form.replace(" ", "_")
-    written = "_written" if form == "heat_map" and picture.estimates.size <= 60 else ""
-    marks = "bars" if picture.bars else "lines" if form == "panels" and picture.lined else "points"
-    return say(f"form_{form}{written}", marks=say(f"marks_{marks}"))
+    """Return what a picture needs said; bars, lines and points with their intervals need nothing."""
+    written = "_written" if picture.form == "heat map" and picture.estimates.size <= WRITTEN else ""
+    return say.texts.get(f"form_{picture.form.replace(' ', '_')}{written}", "")
 
 
 def _image(drawn: Figure) -> str:

@@ -1,41 +1,59 @@
-"""The tables of a release as a page shows them: figures as readers see them, pictures, files, key figures."""
+"""The tables of a release as a page shows them: figures as readers see them, pictures, footnotes, files."""
 
 from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
+from numpy.typing import NDArray
 
-from matrixdp import queries
 from matrixdp.answers.cross_table import CrossTable, default_cross_table
-from matrixdp.answers.figures import MISSING, UNRELIABLE
-from matrixdp.answers.publication import PublishedTable
-from matrixdp.answers.schedule import figures_known
+from matrixdp.answers.publication import PublishedTable, attribute_notes, chosen_tables, ordered
 from matrixdp.answers.shown import QUALITY, Shown
-from matrixdp.answers.table import is_key, without_formulas
+from matrixdp.answers.table import TITLE, figure_of, is_key, subject_of, without_formulas
 from matrixdp.answers.titles import file_name
 from matrixdp.display import printable
-from matrixdp.errors import WorkloadError
-from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_statistic, axes_of
-from matrixdp.queries import Group, ProductGroup
+from matrixdp.errors import WorkloadError, within
+from matrixdp.forms import unknown_name
+from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_group, answered_statistic
 from matrixdp.releases.release import Release
 from matrixdp.report.accuracy import first_places
-from matrixdp.statistics.statistic import DIFFERENCE
 
 #: Tables that are shown, and rows of one table and of the page, at most.
 MAX_GROUPS, MAX_GROUP_ROWS, MAX_ROWS = 50, 2_000, 8_000
-#: Rows of a table that is too long to be shown whole, and rows of a table that is a key figure of the page.
-_FIRST_ROWS, _KEY_ROWS = 50, 3
-_MOST_KEYS = 8
+#: Rows of a table that is too long to be shown whole.
+_FIRST_ROWS = 50
+#: Columns of a cross table that stands beside a picture, at most.
+_BESIDE = 4
+#: Rows that a warning names, at most.
+_NAMED = 4
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """A column of a list: its heading, what it holds, and its cells: a text, and the margin beside it."""
+
+    head: str
+    kind: Literal["key", "figure", "letter"]
+    cells: Sequence[tuple[str, str]]
+
+
+@final
+@dataclass(frozen=True)
+class Mark:
+    """A footnote: its number, what it is of, and its text."""
+
+    number: int
+    labels: frozenset[str]
+    text: str
 
 
 @final
@@ -52,12 +70,21 @@ class PageTable:
         What a picture shows: no more than readers see.
     cross : CrossTable or None
         The same figures as rows by columns with totals.
+    definitions : tuple of (str, str)
+        The attributes that it is about, with their notes.
+    marks : tuple of Mark
+        Its footnotes; one without labels is of the whole table.
+    anchor : str
+        What links call it.
     """
 
     published: PublishedTable
     shown: Shown | None = None
     picture: Answered | None = None
     cross: CrossTable | None = None
+    definitions: Sequence[tuple[str, str]] = ()
+    marks: Sequence[Mark] = ()
+    anchor: str = ""
 
     @property
     def title(self) -> str:
@@ -84,9 +111,11 @@ class PageTable:
         return sorted(known, key=lambda own: not is_key(own))
 
     @property
-    def graded(self) -> bool:
-        """Whether the last column has letters."""
-        return self.shown is not None and bool(self.shown.letters)
+    def single(self) -> bool:
+        """Whether it is one figure."""
+        return (
+            self.rows == self.published.rows == 1 and self.shown is not None and self.shown.main is not None
+        )
 
     @property
     def listed(self) -> bool:
@@ -104,17 +133,56 @@ class PageTable:
         """How many columns say what a row is of."""
         return sum(map(is_key, self._fields))
 
-    def heads(self, confidence: float) -> list[str]:
-        """Return the headings."""
-        assert self.shown is not None
-        found = [self.shown.head(field, confidence) for field in self._fields]
-        return [*found, self.shown.say(QUALITY)] if self.graded else found
+    @property
+    def beside(self) -> bool:
+        """Whether table and picture stand side by side: the table has few columns, the picture one axis."""
+        if self.picture is None or self.rows < self.published.rows:
+            return False
+        if self.cross is not None:
+            return len(self.cross.columns) <= _BESIDE and len(self.cross.panels) == 1
+        return self.keys == 1
 
-    def lines(self) -> Iterator[tuple[str, ...]]:
-        """Yield the rows that are shown, as texts."""
+    def columns(self) -> Iterator[Column]:
+        """Yield what the list shows: what rows are of, estimates with their margins, and letters."""
         assert self.shown is not None
-        columns = [self.shown.texts(field.name) for field in self._fields]
-        yield from zip(*columns, *([self.shown.letters] if self.graded else []), strict=True)
+        for own in self._fields:
+            head, texts = self.shown.head(own), self.shown.texts(own.name)
+            figure = figure_of(own)
+            if figure in ("", "estimate") and own.name != "warning":
+                margins = self.shown.figures[subject_of(own)].margins() if figure else [""] * len(texts)
+                yield Column(head, "key" if is_key(own) else "figure", [*zip(texts, margins, strict=True)])
+        if self.shown.letters:
+            yield Column(self.shown.say(QUALITY), "letter", [(letter, "") for letter in self.shown.letters])
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what is to be known of rows, with those that it is about."""
+        if self.shown is None:
+            return
+        for text, numbers in self.shown.warnings.items():
+            rows = [", ".join(label for _, label in self._rows[number - 1]) for number in numbers[:_NAMED]]
+            more = [f"+ {self.shown.say.number(len(numbers) - _NAMED)}"] * (len(numbers) > _NAMED)
+            yield self.shown.say("definition", title="; ".join([*rows, *more]), note=text)
+
+    def anchors(self) -> list[str]:
+        """Return what links call the rows."""
+        assert self.shown is not None
+        taken: set[str] = set()
+        return [
+            f"{self.anchor}.{file_name(' '.join(text for _, text in row), taken)}"
+            for row in self.shown.rows()
+        ]
+
+    def labels(self, place: int) -> frozenset[str]:
+        """Return what a row is of."""
+        return frozenset(text for _, text in self._rows[place])
+
+    @cached_property
+    def _rows(self) -> list[list[tuple[str, str]]]:
+        return [] if self.shown is None else self.shown.rows()
+
+    def marked(self, *labels: str) -> list[int]:
+        """Return the numbers of the footnotes of what has these labels; of the whole table where none."""
+        return [mark.number for mark in self.marks if mark.labels == frozenset(labels)]
 
     @property
     def file(self) -> str:
@@ -135,14 +203,20 @@ def data_address(kind: str, content: bytes) -> str:
 
 
 def shown_tables(release: Release) -> Iterator[PageTable]:
-    """Yield the tables of a release as far as a page shows them."""
-    left = MAX_ROWS
+    """Yield the tables of a release as far as a page shows them, in the order of the publication."""
+    left, taken = MAX_ROWS, {"tables", "news", "quartiles", "method", "promise", "accuracy", "explanation"}
     inference, rules = release.inference(), release.presentation
     places = set(first_places(release.workload, MAX_GROUPS))
-    chosen = [one for one in release.tables if one.place is None or one.place in places]
+    chosen = [one for one in page_tables(release) if one.place is None or one.place in places]
+    footnotes = list(_footnotes(release))
     for one in chosen[:MAX_GROUPS]:
+        told: dict[str, Any] = {
+            "definitions": attribute_notes(release.domain, rules.say, one.attributes),
+            "anchor": file_name(one.name, taken),
+            "marks": [mark for name, mark in footnotes if name == one.name],
+        }
         if one.rows > MAX_DRAWN or (one.statistic is not None and one.statistic.published is None):
-            yield PageTable(one)
+            yield PageTable(one, **told)
             continue
         rows = one.rows if one.rows <= min(left, MAX_GROUP_ROWS) else min(_FIRST_ROWS, left)
         left -= rows
@@ -151,7 +225,88 @@ def shown_tables(release: Release) -> Iterator[PageTable]:
         whole = rows == one.rows
         cross = default_cross_table(inference, one, rules) if whole else None
         every = shown if whole else Shown(table, one.measures, rules)
-        yield PageTable(one, shown, _picture(release, one, every), cross)
+        yield PageTable(one, shown, _picture(release, one, every), cross, **told)
+
+
+def page_tables(release: Release) -> list[PublishedTable]:
+    """Return the tables that the publication does not hide from pages, in its order."""
+    told = release.publication
+    chosen = chosen_tables(release.workload, told).items()
+    hidden = {name for place, name in chosen if place[0] == "hide_from_page"}
+    shown = [one for one in release.tables if one.name not in hidden]
+    return ordered(shown, release.workload, told)
+
+
+def _footnotes(release: Release) -> Iterator[tuple[str, Mark]]:
+    """Yield the footnotes of the publication, each with the name of its table."""
+    told, tables = release.publication, {one.name: one for one in release.tables}
+    chosen = chosen_tables(release.workload, told)
+    for number, own in enumerate(told.footnotes, start=1):
+        name = chosen["footnotes", number - 1, "table"]
+        if name in tables:
+            labels: set[str] = set()
+            if own.where:
+                with within("publication", "footnotes", number - 1):
+                    shown, places = chosen_rows(release, tables[name], own.where)
+                rows = shown.rows()
+                asked = {shown.head(field) for field in shown.keys if _is(field, own.where)}
+                labels = {text for place in places for head, text in rows[place] if head in asked}
+            yield name, Mark(number, frozenset(labels), own.text.within(release.domain.language))
+
+
+def chosen_rows(
+    release: Release, one: PublishedTable, where: Mapping[str, object]
+) -> tuple[Shown, list[int]]:
+    """Return a table as readers see it, and the places of its rows of some values.
+
+    Values are what the tables call them, in the language of files or of readers. Of a table by time, the
+    newest rows are meant where nothing says which.
+
+    Raises
+    ------
+    WorkloadError
+        If rows are not of that, or there are no such rows.
+    """
+    plain = release.in_language(None)
+    table = plain.table(next(own for own in plain.tables if own.name == one.name)).to_arrow()
+    shown = Shown(release.table(one).to_arrow(), one.measures, release.presentation)
+    mask = np.ones(len(table), dtype=bool)
+    for name, value in where.items():
+        field = next((own for own in shown.keys if _is(own, {name})), None)
+        if field is None:
+            names = [own.name for own in shown.keys]
+            raise WorkloadError(unknown_name(("where", name), name, "what the rows are of", names))
+        sought = str(value).casefold()
+        known = zip(
+            shown.texts(field.name), table.column(field.name).cast(pa.utf8()).to_pylist(), strict=True
+        )
+        mask &= [sought in {text.casefold(), str(own).casefold()} for text, own in known]
+    if not mask.any():
+        said = ", ".join(f"{name}: {value}" for name, value in where.items())
+        raise WorkloadError.at(("where",), said, "values of a row of the table", code="unknown-name")
+    dated = [own for own in shown.keys if shown.dated(own.name)]
+    if not any(_is(own, where) for own in dated):
+        latest = newest(shown, np.flatnonzero(mask))
+        return shown, np.flatnonzero(mask).tolist() if latest is None else latest
+    return shown, np.flatnonzero(mask).tolist()
+
+
+def _is(field: pa.Field, names: Collection[str]) -> bool:
+    """Return whether one of these is the name or the title of a column."""
+    title = (field.metadata or {}).get(TITLE, b"").decode()
+    return field.name in names or title in names
+
+
+def newest(shown: Shown, among: NDArray[np.intp] | None = None) -> list[int] | None:
+    """Return the places of the rows, among some, of the last day; None of a table that is not by time."""
+    for field in shown.keys:
+        if shown.dated(field.name):
+            ends = shown.ends_of(field.name)
+            assert ends is not None
+            days = ends[1].cast(pa.int32()).to_numpy()
+            known = np.arange(len(days)) if among is None else among
+            return [int(place) for place in known if days[place] == days[known].max()]
+    return None
 
 
 def _picture(release: Release, one: PublishedTable, shown: Shown) -> Answered | None:
@@ -163,182 +318,6 @@ def _picture(release: Release, one: PublishedTable, shown: Shown) -> Answered | 
         return None
     if one.group is None:
         return answered_statistic(shown, one.unit).without(hidden)
-    axes = axes_of(release.domain, one.group, shown.say)
     told = {"unit": one.unit, "measures": one.measures, "say": shown.say, "exact": shown.main}
-    return Answered.of(axes, shown.main.shown, **told).without(hidden)
-
-
-# Key figures: what a reader who reads no table should take away.
-
-
-@final
-@dataclass(frozen=True)
-class KeyFigure:
-    """One figure with what it is of, and its interval."""
-
-    label: str
-    text: str
-    unit: str
-    interval: str
-    remark: str = ""
-
-
-def key_figures(shown: Sequence[PageTable]) -> list[KeyFigure]:
-    """Return the total, short statistics, and the largest group of attributes; none that is unreliable."""
-    counts = [one for one in shown if one.published.group is not None and one.rows]
-    totals = [figure for one in counts if not one.keys for figure in _figures(one, [0])][:1]
-    largest = [figure for one in counts if (figure := _largest(one)) is not None][:3]
-    found = totals
-    for one in shown:
-        if one.published.statistic is None or not 0 < one.published.rows <= min(one.rows, _KEY_ROWS):
-            continue
-        own = _figures(one, range(one.rows))
-        found += own if len(found) + len(own) + len(largest) <= _MOST_KEYS else []
-    return [*found, *largest]
-
-
-def _figures(one: PageTable, places: Iterable[int], remark: str = "") -> list[KeyFigure]:
-    """Return the figures of some rows but those that are unreliable, impossible, or do not exist."""
-    assert one.shown is not None
-    assert one.shown.main is not None
-    figures, rows = one.shown.main, one.shown.rows()
-    texts, letters, intervals = figures.texts("estimate"), figures.letters, figures.intervals()
-    found = []
-    for place in places:
-        if letters[place] != UNRELIABLE and not (figures.absent | figures.outside)[place]:
-            of = [text for _, text in rows[place]]
-            label = f"{one.title}: {', '.join(of)}" if remark else ", ".join([one.title, *of])
-            spread = "" if intervals[place] == MISSING else intervals[place]
-            found.append(KeyFigure(label, texts[place], one.published.unit, spread, remark))
-    return found
-
-
-def _largest(one: PageTable) -> KeyFigure | None:
-    """Return the largest of the counts of categories of one attribute."""
-    axes = () if one.picture is None else one.picture.axes
-    if (
-        len(axes) != 1
-        or axes[0].kind != "categories"
-        or one.keys != 1
-        or not 3 <= one.published.rows <= one.rows
-    ):
-        return None
-    assert one.picture is not None
-    say = one.picture.say
-    place = int(np.nanargmax(one.picture.estimates))
-    return next(iter(_figures(one, [place], say("largest_of", number=say.number(one.rows)))), None)
-
-
-# Quartiles of what a release has cumulative counts of.
-
-#: Values of an attribute, categories of another, and tables, at most.
-MAX_VALUES, MAX_STRATA, _MOST = 500, 12, 6
-
-
-def quartiles(release: Release) -> Iterator[tuple[str, pa.Table]]:
-    """Yield a title and the quartiles, for attributes with cumulative counts and one or no other attribute.
-
-    Each is what `Release.quantile` returns.
-
-    Examples
-    --------
-    >>> import matrixdp as mdp
-    >>> workload = mdp.Workload(mdp.Domain({"age": range(8)}), mdp.product(age="prefix"))
-    >>> release = mdp.select(workload).measure({"age": [3] * 99}, mdp.Budget(rho=9)).reconstruct()
-    >>> [(title, table.column("estimate").to_pylist()) for title, table in quartiles(release)]
-    [('age', [3.0, 3.0, 3.0])]
-    """
-    groups = (one.group for one in release.tables if one.group is not None)
-    asked = dict.fromkeys(own for group in groups if (own := _cumulated(group)) is not None)
-    say, titles = release.presentation.say, {own.name: own.title for own in release.domain}
-    for name, others in list(asked)[:_MOST]:
-        title = titles[name]
-        title = say("by", first=title, rest=titles[others[0]]) if others else title
-        yield title, release.quantile(name, by=others)
-
-
-def _cumulated(group: Group) -> tuple[str, tuple[str, ...]] | None:
-    """Return the attribute that a group cumulates, and those by which it does; None where it does not."""
-    if not isinstance(group, ProductGroup) or not 1 <= len(group.attributes) <= 2:
-        return None
-    along, others = [], []
-    for (name, own), size in zip(group.sets.items(), group.sizes, strict=True):
-        if isinstance(own, queries.Prefix) and size <= MAX_VALUES:
-            along.append(name)
-        elif isinstance(own, queries.Identity) and size <= MAX_STRATA:
-            others.append(name)
-        else:
-            return None
-    return (along[0], tuple(others)) if len(along) == 1 else None
-
-
-# Series: what the last publication brought.
-
-#: Tables whose changes are listed, and the most rows of each.
-_MOST_CHANGED, _MOST_CHANGES = 6, 12
-
-
-@final
-@dataclass(frozen=True)
-class News:
-    """What is new in the last publication of a series.
-
-    Attributes
-    ----------
-    through : str
-        The last period that is published.
-    answers : int
-        How many answers are new.
-    left : int
-        How many periods are left.
-    changes : tuple of (str, tuple of (str, str))
-        For each table by period its title, and what changed: of what, and how much.
-    """
-
-    through: str
-    answers: int
-    left: int
-    changes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-
-def news(release: Release) -> News | None:
-    """Return what the last publication of a series brought; None of a release that is no series."""
-    if release.series is None:
-        return None
-    name, published = release.series
-    attribute = release.domain[name]
-    before = published[-2] if len(published) > 1 else 0
-    asked = release.workload
-    new = figures_known(asked, attribute, published[-1]) - figures_known(asked, attribute, before)
-    found = []
-    for one in release.tables:
-        for over in ("period", "year"):
-            with suppress(WorkloadError):
-                rows = tuple(_changes(release, one, over))
-                found += [(one.title, rows)] * bool(rows)
-    through, left = attribute.label(published[-1] - 1), attribute.size - published[-1]
-    return News(through, new, left, tuple(found[:_MOST_CHANGED]))
-
-
-def _changes(
-    release: Release, one: PublishedTable, over: Literal["period", "year"]
-) -> Iterator[tuple[str, str]]:
-    """Yield how the counts of the last period of a table changed, where these are few."""
-    assert release.series is not None
-    name, published = release.series
-    last, rules = published[-1] - 1, release.presentation
-    table = release.changes(one, over).to_arrow()
-    ends = release.domain[name].label(last)
-    kept = table.filter(pc.starts_with(table[name].cast(pa.utf8()), f"{ends} "))
-    if not 0 < len(kept) <= _MOST_CHANGES:
-        return
-    shown = Shown(kept, DIFFERENCE, replace(rules, suppress_above=None))
-    [figures] = shown.figures.values()
-    signed = kept["estimate"].to_numpy()
-    sizes, margins = map(abs, figures.shown[0]), figures.margins()
-    every = zip(sizes, shown.rows(), margins, signed, kept["clear"], strict=True)
-    for value, row, margin, change, clear in every:
-        up = "up" if change > 0 else "down"
-        direction = up if clear.as_py() else "no_change" if rules.suppress_above is None else "no_figure"
-        told = {"change": figures.text(value), "margin": margin.removeprefix("\N{PLUS-MINUS SIGN} ")}
-        yield ", ".join(text for _, text in row), rules.say(direction, **told)
+    values = np.where(hidden, np.nan, shown.main.shown)
+    return answered_group(release.domain, one.group, values, hidden=hidden, **told)

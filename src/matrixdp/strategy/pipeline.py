@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from matrixdp.answers.inference import check_confidence
+from matrixdp.answers.publication import chosen_tables
 from matrixdp.errors import SpecificationError, StorageError, withholding
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger
@@ -153,6 +154,7 @@ def release(
     reference = specification.reference_budget
     if reference is None:
         raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
+    chosen_tables(specification.workload, specification.publication)  # what it names is there
     accepted = accept_weak_privacy or seed_not_private is not None
     if specification.least is None:
         check_strong(reference, accepted=accepted)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self, final
 import pyarrow as pa
 
 from matrixdp.answers.inference import check_confidence
+from matrixdp.answers.publication import chosen_tables
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.schedule import figures_known, tables_to_come
 from matrixdp.answers.table import FIGURES, Estimated
@@ -202,6 +203,7 @@ class Series:
         if is_release(whole_path(out)) or is_series(whole_path(out)):
             told = "found a release or a series; expected a new folder: what is there is never replaced"
             raise StorageError(f"{out}: {told}", "file-exists")
+        chosen_tables(specification.workload, specification.publication)  # what it names is there
         with transaction(out, keep=True) as run:
             strategy = select_over_time(specification.workload, rule.attribute, budget, noise, progress)
             strategy.check_workload(strategy.workload)

@@ -1,8 +1,15 @@
 
 "use strict";
+const reveal = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let own = target; own; own = own.parentElement) if (own.tagName === "DETAILS") own.open = true;
+  target?.scrollIntoView({ block: "nearest" });
+};
+addEventListener("hashchange", reveal);
+reveal();
 for (const table of document.querySelectorAll("table.answers")) {
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
-  const text = (row, column) => row.cells[column].textContent.trim();
+  const text = (row, column) => (row.cells[column].firstChild?.textContent ?? "").trim();
   const { thousands, decimal } = document.body.dataset;
   const number = (words) => Number((thousands ? words.replaceAll(thousands, "") : words).replace(decimal, ".").replace(/\s*%$/, ""));
   const places = heads.map((head, column) => {
@@ -14,6 +21,12 @@ for (const table of document.querySelectorAll("table.answers")) {
     const own = text(row, column), found = number(own);
     return heads[column].classList.contains("n") ? (Number.isNaN(found) ? -Infinity : found) : places[column].get(own);
   };
+  for (const row of rows.filter((own) => own.id && own.cells[0].firstChild)) {
+    const link = document.createElement("a");
+    link.href = "#" + encodeURIComponent(row.id);
+    link.append(row.cells[0].firstChild);
+    row.cells[0].prepend(link);
+  }
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -44,5 +57,5 @@ for (const table of document.querySelectorAll("table.answers")) {
     said.textContent = words.length ? document.body.dataset.found.replace("{left}", left).replace("{number}", rows.length) : "";
   });
   tools.append(label, said);
-  if (rows.length > 8) table.closest(".scroll").before(tools);
+  if (rows.length > 12) table.closest(".scroll").before(tools);
 }
