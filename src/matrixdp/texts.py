@@ -289,14 +289,14 @@ class Publication(Record):
     def named(self) -> dict[tuple[str | int, ...], str]:
         """What it calls tables, by the places where it does."""
         found: dict[tuple[str | int, ...], str] = {}
-        for key in ("order", "hide_from_page"):
-            found |= {(key, number): called for number, called in enumerate(getattr(self, key))}
-        for key, parts in (("key_figures", self.key_figures or ()), ("footnotes", self.footnotes)):
+        for name in ("order", "hide_from_page"):
+            found |= {(name, number): called for number, called in enumerate(getattr(self, name))}
+        for name, parts in (("key_figures", self.key_figures or ()), ("footnotes", self.footnotes)):
             for number, own in enumerate(parts):
                 if isinstance(own, str):
-                    found[key, number] = own
+                    found[name, number] = own
                 else:
-                    found[key, number, "table"] = own.table
+                    found[name, number, "table"] = own.table
         return found
 
     def texts(self) -> Iterator[tuple[tuple[str | int, ...], Text]]:
@@ -305,7 +305,7 @@ class Publication(Record):
         for name, parts in (("key_figures", self.key_figures or ()), ("footnotes", self.footnotes)):
             for place, part in enumerate(parts):
                 own = texts_of(part) if isinstance(part, Record) else ()
-                yield from (((name, place, key), text) for key, text in own)
+                yield from (((name, place, called), text) for called, text in own)
 
     def told(self, language: str | None) -> dict[str, str]:
         """Return the texts in a language, by key."""

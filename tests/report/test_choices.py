@@ -217,3 +217,13 @@ def test_margins_of_a_list_are_those_of_the_file(folder: Path, tmp_path: Path):
     for row, margin in zip(rows, page.margins["month"][1:], strict=True):
         half = (float(row["upper"]) - float(row["lower"])) / 2
         assert abs(float(margin[1].removeprefix("± ")) - half) <= 1
+
+
+def test_a_change_that_noise_explains_is_no_key_figure(tmp_path: Path):
+    domain = mdp.Domain({"month": {"from": "2025-01-01", "to": "2025-03-31", "by": "month"}})
+    workload = mdp.Workload(domain, mdp.marginals(1), mdp.ask.percent_change(mdp.marginals(1)))
+    table = {"month": ["2025-01-05"] * 500 + ["2025-02-07"] * 700 + ["2025-03-09"] * 700}
+    release = mdp.select(workload).measure(table, mdp.Budget(mu=0.5), seed_not_private=1).reconstruct()
+    assert [label.split(",")[0] for label in keys_of(report_release(release.save(tmp_path / "out")))] == [
+        "month"
+    ]

@@ -63,7 +63,8 @@ def key_figures(release: Release, shown: Sequence[PageTable]) -> list[KeyFigure]
     changes = [own for one in readable if one.published.measures == PERCENT_CHANGE for own in _changed(one)]
     room = _MOST_KEYS - bool(changes)
     for one in readable:
-        if one.published.statistic is not None and 0 < one.published.rows <= min(one.rows, _KEY_ROWS):
+        short = 0 < one.published.rows <= min(one.rows, _KEY_ROWS)
+        if one.published.group is None and short and one.published.measures != PERCENT_CHANGE:
             own = [*_figures(one, range(one.rows))]
             found += own if len(found) + len(own) <= room else []
     largest = max(changes, key=lambda pair: pair[0], default=None)
