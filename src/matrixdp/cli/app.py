@@ -157,6 +157,8 @@ _COMMANDS = {
     "ledger": ("ledger", "Keep account of what all releases of one dataset spend together."),
 }
 """The commands, in the order of the help: the module of each, and what its help begins with, for the list."""
+_GROUPS = ("series", "ledger")
+"""The commands that have commands of their own, the `COMMANDS` of their module."""
 
 
 def _version(wanted: bool) -> None:
@@ -193,11 +195,14 @@ def _with(names: Collection[str]) -> typer.Typer:
     for name, (_, told) in ({} if names else _COMMANDS).items():
         made.command(name, help=told)(lambda: None)
     for name in names:
-        command = getattr(import_module(f"matrixdp.cli.{_COMMANDS[name][0]}"), name)
-        if isinstance(command, typer.Typer):
-            made.add_typer(command)
-        else:
-            made.command()(command)
+        module, told = _COMMANDS[name]
+        found = import_module(f"matrixdp.cli.{module}")
+        group = made
+        if name in _GROUPS:
+            group = typer.Typer(name=name, help=told, no_args_is_help=True, rich_markup_mode=None)
+            made.add_typer(group)
+        for command in found.COMMANDS if name in _GROUPS else [getattr(found, name)]:
+            group.command()(guarded(command))
     return made
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from typer import Option
 
 import matrixdp as mdp
-from matrixdp.cli.app import JsonOption, guarded, wrong
+from matrixdp.cli.app import JsonOption, wrong
 from matrixdp.cli.console import say, unit_in_words
 from matrixdp.cli.options import (
     PICTURES,
@@ -34,7 +34,6 @@ from matrixdp.errors import within
 from matrixdp.strategy.compare import Outcome, Report, error_columns, named, weighted
 
 
-@guarded
 def compare(
     spec: Spec,
     mechanisms: Annotated[

@@ -14,17 +14,10 @@ import typer
 from typer import Argument, Option
 
 import matrixdp as mdp
-from matrixdp.cli.app import ForceOption, JsonOption, as_written, guarded, wrong
+from matrixdp.cli.app import ForceOption, JsonOption, as_written, wrong
 from matrixdp.display import printable
 from matrixdp.errors import MatrixDPError, PrivacyError, SpecificationError
 from matrixdp.errors import Path as Place
-
-ledger = typer.Typer(
-    name="ledger",
-    help="Keep account of what all releases of one dataset spend together.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 _Ledger = Annotated[Path, Argument(metavar="LEDGER", help="The file of the ledger.")]
 BUDGETS = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
@@ -78,8 +71,6 @@ def _parameters(text: str, option: str) -> dict[str, Any]:
     return given
 
 
-@ledger.command()
-@guarded
 def init(
     path: _Ledger,
     dataset: Annotated[str, Option(metavar="NAME", help="Name of the dataset.")],
@@ -102,8 +93,6 @@ def init(
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget.words}; nothing is spent yet.")
 
 
-@ledger.command()
-@guarded
 def show(path: _Ledger, as_json: JsonOption = False) -> None:
     """Show what was spent of a ledger, what is left, and every debit.
 
@@ -139,8 +128,6 @@ def show(path: _Ledger, as_json: JsonOption = False) -> None:
     print_columns(console(), [Column(head, texts) for head, *texts in columns])
 
 
-@ledger.command()
-@guarded
 def recover(path: _Ledger, force: ForceOption = False) -> None:
     """Settle the debits of releases that were stopped.
 
@@ -156,6 +143,9 @@ def recover(path: _Ledger, force: ForceOption = False) -> None:
         typer.echo(f"{one.entry}: {one.state}: {printable(one.says)}.")
     if not found:
         typer.echo("Nothing to recover: every debit is settled.")
+
+
+COMMANDS = (init, show, recover)
 
 
 def has_left(

@@ -11,14 +11,13 @@ import typer
 from typer import Argument, Option
 
 import matrixdp as mdp
-from matrixdp.cli.app import ForceOption, JsonOption, guarded, wrong
+from matrixdp.cli.app import ForceOption, JsonOption, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.cli.options import Confidence, ReleaseFolder
 from matrixdp.display import counted
 from matrixdp.forms import describe_value
 
 
-@guarded
 def model(
     folder: ReleaseFolder,
     out: Annotated[Path, Option(metavar="MODEL", help="Where the model goes: a new folder.")],
@@ -126,7 +125,6 @@ def _print(made: mdp.Model, folder: Path, out: Path) -> None:
     _tell(made.private, facts, BIASED)
 
 
-@guarded
 def synthesize(
     folder: Annotated[Path, Argument(metavar="MODEL", help="The folder that `model` wrote.")],
     out: Annotated[

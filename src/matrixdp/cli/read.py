@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 import matrixdp as mdp
 from matrixdp.answers.titles import title as group_title
-from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, guarded, wrong
+from matrixdp.cli.app import AllOption, CsvOption, ForceOption, JsonOption, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, say
 from matrixdp.cli.options import (
     Confidence,
@@ -64,7 +64,6 @@ _WordsFile = Annotated[
 ]
 
 
-@guarded
 def show(
     folder: ReleaseFolder,
     table: Annotated[
@@ -243,7 +242,6 @@ Answered = Sequence[tuple[str, str, mdp.ResultTable]]
 """What questions are called, what their figures measure where no table says so, and their answers."""
 
 
-@guarded
 def answer(
     folder: ReleaseFolder,
     queries: Annotated[
@@ -389,7 +387,6 @@ def _one(tables: Answered) -> mdp.ResultTable:
     return mdp.ResultTable(joined([(name, table) for name, _, table in tables], "table"))
 
 
-@guarded
 def verify(
     folder: Annotated[Path, Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")],
     ledger: Annotated[
@@ -439,7 +436,6 @@ _ReportOut = Annotated[
 ]
 
 
-@guarded
 def report(
     folder: ReleaseFolder,
     out: _ReportOut = None,

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 import matrixdp as mdp
 from matrixdp.cli import options
-from matrixdp.cli.app import ForceOption, JsonOption, guarded, wrong
+from matrixdp.cli.app import ForceOption, JsonOption, wrong
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_release, reliable_rows, say
 from matrixdp.errors import SafeNote
 from matrixdp.privacy.budget import weak_privacy
@@ -25,7 +25,6 @@ PassphraseFile = Annotated[
 ]
 
 
-@guarded
 def recover(
     folder: Annotated[
         Path, Argument(metavar="DIR", help="Where the release was to be, or the folder it left.")
@@ -55,7 +54,6 @@ def passphrase(file: Path | None) -> bytes | None:
     return None if file is None else read_passphrase(file)
 
 
-@guarded
 def keys(
     path: Annotated[
         Path, Argument(metavar="KEY", help="Where the private key goes; the public one is KEY.pub.")
@@ -74,7 +72,6 @@ def keys(
     typer.echo(f"fingerprint: {mdp.PublicKey.load(public).fingerprint}")
 
 
-@guarded
 def sign(
     folder: options.ReleaseFolder,
     key: Annotated[Path, Option(metavar="KEY", help="The private key, a PEM file.")],
@@ -96,7 +93,6 @@ UNEXPECTED = 3
 _SMALL = 100_000
 
 
-@guarded
 def release(
     spec: options.Spec,
     out: Annotated[Path, Option(metavar="DIR", help="Where the release goes: a new folder.")],

@@ -16,7 +16,7 @@ import matrixdp as mdp
 from matrixdp.answers.schedule import schedules
 from matrixdp.cli import console
 from matrixdp.cli import options as given
-from matrixdp.cli.app import AllOption, JsonOption, guarded, wrong
+from matrixdp.cli.app import AllOption, JsonOption, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import counted, figure, listed
 from matrixdp.privacy.budget import weak_privacy
@@ -46,7 +46,6 @@ _SHOWN_GROUPS = 30
 _SHOWN_CLASSES = 12
 
 
-@guarded
 def select(
     spec: given.Spec,
     mechanism: given.MechanismOption = "auto",

@@ -13,7 +13,7 @@ from typer import Argument, Option
 import matrixdp as mdp
 from matrixdp.answers.schedule import figures_known
 from matrixdp.cli import options
-from matrixdp.cli.app import JsonOption, guarded
+from matrixdp.cli.app import JsonOption
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, print_release, say
 from matrixdp.cli.ledger import BUDGETS, budget_in
 from matrixdp.cli.release import PassphraseFile, judge, passphrase
@@ -24,13 +24,6 @@ from matrixdp.privacy.budget import weak_privacy
 if TYPE_CHECKING:
     from matrixdp.releases import SizeCheck
     from matrixdp.strategy.series import Rehearsal
-
-series = typer.Typer(
-    name="series",
-    help="Publish releases over time under one budget: every period once, and no figure ever revised.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 _Folder = Annotated[Path, Argument(metavar="DIR", help="The folder of the series.")]
 _Ledger = Annotated[
@@ -48,8 +41,6 @@ _Seed = Annotated[
 ]
 
 
-@series.command()
-@guarded
 def start(
     spec: options.Spec,
     out: Annotated[Path, Option(metavar="DIR", help="Where the series goes: a new folder.")],
@@ -94,8 +85,6 @@ def start(
     )
 
 
-@series.command()
-@guarded
 def publish(
     folder: _Folder,
     data: _Data,
@@ -189,8 +178,6 @@ def _print_rehearsal(found: Rehearsal, through: str) -> None:
     say("Nothing was spent or written. `matrixdp series count` looks at the records, too.")
 
 
-@series.command()
-@guarded
 def count(
     folder: _Folder,
     data: _Data,
@@ -230,8 +217,6 @@ def count(
     judge(size)
 
 
-@series.command()
-@guarded
 def show(folder: _Folder, as_json: JsonOption = False) -> None:
     """Say what was published, what comes when, and how accurate it will be."""
     found = mdp.Series.open(folder)
@@ -242,6 +227,9 @@ def show(folder: _Folder, as_json: JsonOption = False) -> None:
     _print_schedule(found)
     last = f"through {found.published[-1]}" if found.published else "nothing yet"
     print_facts({"published": f"{last}; {counted(len(found.published), 'publication')}"})
+
+
+COMMANDS = (start, publish, count, show)
 
 
 def _print_schedule(found: mdp.Series) -> None:

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from matrixdp.answers.schedule import schedules
 from matrixdp.cli import console
-from matrixdp.cli.app import JsonOption, guarded
+from matrixdp.cli.app import JsonOption
 from matrixdp.cli.ledger import has_left
 from matrixdp.cli.options import DatabaseTable, Spec, warn
 from matrixdp.display import counted, figure, listed
@@ -24,7 +24,6 @@ from matrixdp.sources.formats import format_names
 from matrixdp.specification import Specification, advice, load_specification, parse_yaml
 
 
-@guarded
 def validate(spec: Spec, as_json: JsonOption = False) -> None:
     """Check a specification without the data, and say what to expect.
 
@@ -107,7 +106,6 @@ def _data(written: Specification) -> str:
     return f"{shown(name)} is there, with every column (no record was read)"
 
 
-@guarded
 def draft(
     data: Annotated[
         str,
@@ -150,7 +148,6 @@ def draft(
         typer.echo(f"To fill in (TODO): {listed(map(format_place, unfilled), len(unfilled))}.", err=True)
 
 
-@guarded
 def schema(
     document: Annotated[
         Literal["release", "specification", "strategy"],
