@@ -1,13 +1,14 @@
 """Errors: their problems as data and in prose, and every refusal of the tables in one snapshot."""
 
 import copy
+import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import matrixdp as mdp
-from matrixdp.errors import CODES, EntryError, MatrixDPError, Problem, within
+from matrixdp.errors import EntryError, MatrixDPError, Problem, within
 from tests.refusals import Refusal, refused
 
 HERE = Path(__file__).parent
@@ -23,11 +24,15 @@ def test_refusals(refusal: Refusal, tmp_path: Path, snapshot):
     assert refused(refusal, tmp_path) == snapshot
 
 
-def test_every_class_and_refusal_has_a_listed_code():
+def test_every_class_and_refusal_has_a_code_that_troubleshooting_lists():
+    text = (HERE.parent / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    codes = re.findall(r"^\| `([\w-]+)` \| .+ \| .+ \|$", text[text.index("## By code") :], re.MULTILINE)
+    source = "".join(file.read_text(encoding="utf-8") for file in Path(mdp.__path__[0]).rglob("*.py"))
+    assert codes == sorted({code for code in codes if f'"{code}"' in source})
     classes = [MatrixDPError]
     for one in classes:
         classes += one.__subclasses__()
-    assert {one.code for one in classes} | {one.code for one in REFUSALS.values()} <= set(CODES)
+    assert {one.code for one in classes} | {one.code for one in REFUSALS.values()} <= set(codes)
 
 
 def test_a_code_survives_being_placed():

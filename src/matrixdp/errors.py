@@ -16,8 +16,9 @@
     └── SignatureError           a key that cannot be used, or a signature that does not hold
 
 Every error has a `code` that stays the same when its message is reworded, and a `path` where a place is
-named. No message quotes a value that was read from the data. An error that a user's words caused carries a
-`Problem`: the place, what was found and what would be right, as data; its prose is made here alone.
+named; docs/troubleshooting.md lists the codes, each with its cause and its cure. No message quotes a value
+that was read from the data. An error that a user's words caused carries a `Problem`: the place, what was
+found and what would be right, as data; its prose is made here alone.
 """
 
 from __future__ import annotations
@@ -38,47 +39,6 @@ DEBUG = "MATRIXDP_DEBUG"
 
 Path = tuple[str | int, ...]
 """Keys of mappings and positions in lists, from the outside in."""
-
-CODES = {
-    "already-spent": "this run's budget is spent; it may not be spent again",
-    "bad-yaml": "a file is not YAML as specifications use it",
-    "budget-exceeded": "a cost is above what the budget, the limit or the ledger allows",
-    "conflict": "two settings exclude each other",
-    "damaged-file": "a file is not what was written: its digest, its parts or its figures differ",
-    "domain": "an attribute or a value does not fit the domain",
-    "domain-mismatch": "two things that belong together have different domains",
-    "duplicate": "the same name, key or value stands twice",
-    "empty": "something that needs content has none",
-    "engine-failed": "the engine that reads the table failed; its own message may quote data and is withheld",
-    "error": "an error without a code of its own",
-    "file-exists": "a file or folder would be overwritten",
-    "file-missing": "a file or folder does not exist or cannot be read",
-    "missing-column": "the table has no column of this name",
-    "missing-key": "a key that is needed is not there",
-    "missing-library": "an optional library is not installed",
-    "no-place": "there is no folder to write to, or it cannot be written",
-    "not-converged": "a computation did not reach its stated accuracy",
-    "not-supported": "a combination of options that is not supported",
-    "not-yet": "a query about periods of a series that are not measured yet",
-    "other-version": "a file was written by another version, in a format that this one does not read",
-    "out-of-range": "a number is outside its limits",
-    "privacy": "a budget, a cost or a noise scale cannot be honoured",
-    "signature": "a key cannot be used, or a signature does not hold",
-    "source": "the table cannot be read",
-    "specification": "a specification or an option is wrong",
-    "sql-syntax": "a text is not SQL",
-    "sql-unsupported": "SQL that cannot be answered from counts",
-    "storage": "a file cannot be written or read back",
-    "too-large": "a computation would exceed a stated limit of size or memory",
-    "unknown-key": "a mapping has a key that does not belong there",
-    "unknown-name": "a name that does not exist, such as that of an attribute, a value or a group",
-    "unsupported-query": "a query that the measurement does not determine",
-    "wrong-kind": "a column's type, or an attribute's kind, does not fit what is asked of it",
-    "wrong-size": "an array or a list has another length or shape than it should",
-    "wrong-type": "a value of another type than expected",
-    "workload": "a workload cannot be answered as written",
-}
-"""The codes of errors, each with its cause; docs/troubleshooting.md has the cures."""
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -162,7 +122,7 @@ class Problem:
     position : str, optional
         Where that is in the user's own text: ``line 12``. A front end fills it in, from the path.
     code : str, optional
-        Which of `CODES` it is, where that is known.
+        Which of the listed codes it is, where that is known.
 
     Examples
     --------
@@ -204,7 +164,7 @@ class MatrixDPError(Exception):
     message : str or Problem
         What is wrong.
     code : str, optional
-        Which of `CODES` it is; by default that of the problem, or of the class.
+        Which of the listed codes it is; by default that of the problem, or of the class.
 
     Attributes
     ----------
