@@ -130,7 +130,7 @@ def test_every_field_of_the_record_that_follows_is_checked(
     for place in places:
         forgery = copy.deepcopy(record)
         put(forgery, place, altered)
-        monkeypatch.setattr(module, "_read_record", lambda path, forgery=forgery: forgery)
+        monkeypatch.setattr(module, "read_record", lambda *_, forgery=forgery: forgery)
         holds = mdp.verify_release(released).holds
         (free if holds and spared(place) else missed if holds else []).append(place)
     assert missed == []
@@ -214,10 +214,10 @@ def test_missing_and_added_fields_are_found(released: Path, monkeypatch: pytest.
     record = json.loads((released / "release.json").read_text(encoding="utf-8"))
     for name in record:
         less = {key: value for key, value in record.items() if key != name}
-        monkeypatch.setattr(module, "_read_record", lambda path, less=less: less)
+        monkeypatch.setattr(module, "read_record", lambda *_, less=less: less)
         assert not mdp.verify_release(released).holds or name == "versions"
     more = record | {"extra": 1}
-    monkeypatch.setattr(module, "_read_record", lambda path: more)
+    monkeypatch.setattr(module, "read_record", lambda *_: more)
     assert {f.words for f in mdp.verify_release(released).failed} == {"extra is no part of it"}
 
 
@@ -262,7 +262,7 @@ def test_an_unlisted_file_of_a_release_is_found(forged: Path) -> None:
         ('{"a": 1, "a": 2}', "a key is given twice"),
         ('{"a": NaN}', "NaN is no number"),
         ("[]", "found a list; expected an object"),
-        ("{}", "is not the record of a release"),
+        ("{}", "holds something else than the record of a release"),
         ("[" * 100_000, "not JSON that all read alike"),
     ],
 )

@@ -266,8 +266,7 @@ def write_authorization(authorization: Authorization) -> dict[str, object]:
 def read_authorization(header: Mapping[str, Any], archive: ArchiveReader) -> Authorization:
     """Return the authorization that `write_authorization` saved; it must still be within its budget."""
     with archive.reading("its privacy record"):
-        # files of before units were named have one record a person
-        budget, entry = exact_budget({"unit": None, **header["budget"]}), header.get("ledger")
+        budget, entry = exact_budget(header["budget"]), header.get("ledger")
         cost = Cost(exact_number(header["cost"]), noise_named(header["noise"]))
         ledger = None if entry is None else LedgerEntry.read(entry)
         timed = _TIME.fullmatch(archive.text(header["time"])) is not None

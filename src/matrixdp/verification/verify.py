@@ -47,11 +47,12 @@ from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
 from matrixdp.releases import record as records
 from matrixdp.releases.files import expected_in, privacy_mark
+from matrixdp.releases.record import read_record
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
 from matrixdp.releases.transaction import claim_of, refuse_leftover, unfinished
 from matrixdp.selection.rounds import SecondRound
-from matrixdp.storage.archive import TOLERANCE, arrow_file, differences, entry, plain_content, read_strictly
+from matrixdp.storage.archive import TOLERANCE, arrow_file, differences, entry, plain_content
 from matrixdp.storage.formats import load_measurement
 from matrixdp.texts import Publication
 
@@ -652,7 +653,7 @@ def verify_release(
 def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Progress) -> Iterator[Finding]:
     """Check one subject after the other; each needs those before it."""
     try:
-        record = _read_record(folder / records.RECORD)
+        record = read_record(plain_content(folder / records.RECORD), Path(records.RECORD))
     except StorageError as error:
         yield Finding("record", "failed", str(error))
         yield from _ended("record")
@@ -775,13 +776,6 @@ def _near(said: object, follows: dict[str, Any]) -> None:
         one = other.get(name)
         if isinstance(one, float) and abs(one - total[name]) <= _NEAR * total["stddev"]:
             total[name] = one
-
-
-def _read_record(path: Path) -> dict[str, Any]:
-    record = read_strictly(plain_content(path), records.RECORD)
-    if record.get("format") != records.RELEASE_FORMAT:
-        raise StorageError(f"{records.RECORD} is not the record of a release")
-    return record
 
 
 def _limit(record: Mapping[str, Any], workload: Workload) -> int | None:
