@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar, dataclass_tr
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.display import listed
 from matrixdp.errors import MatrixDPError, Path, Problem, each, placed, within
 
 
@@ -103,14 +104,8 @@ def unknown_name(
     """
     names = list(candidates)
     close = nearest(name, names)
-    expected += "" if close else _listing(names)
+    expected += "" if close else f"; there are {listed(map(repr, names), len(names)) or 'none'}"
     return Problem(path, found or repr(name), expected, close, code="unknown-name")
-
-
-def _listing(names: list[str]) -> str:
-    listed = ", ".join(repr(candidate) for candidate in names[:10])
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"; there are {listed}{more}" if listed else "; there are none"
 
 
 # What every form can do.

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.display import listed
 from matrixdp.domain import Attribute, Dates, Domain, OutOfDomain
 from matrixdp.domain.rules import Kind, Rule
 from matrixdp.errors import DEBUG, DomainError, MatrixDPError, SourceError, TooLargeError
@@ -25,7 +26,6 @@ OUT_OF_DOMAIN: tuple[str, ...] = ("",)
 
 _HOLDS = {Kind.DATE: "dates", Kind.BOOLEAN: "booleans", Kind.INTEGER: "integers", Kind.FLOAT: "numbers"}
 _HOLDS |= dict.fromkeys((Kind.TIMESTAMP, Kind.NANOSECONDS, Kind.INSTANT), "timestamps")
-_MOST_LISTED = 20
 MOST_CELLS = 2**31
 """The most cells of one marginal (16 GiB of counts)."""
 MOST_WEIGHT = 2**90
@@ -530,11 +530,10 @@ class TableSource(Source):
         found = [table for table, own in zip(tables, whole, strict=True) if wanted in (None, table[1], own)]
         if len(found) == 1:
             return found[0]
-        listed = ", ".join(map(repr, names[:_MOST_LISTED])) or "none"
-        more = ", ..." if len(names) > _MOST_LISTED else ""
+        there = listed(map(repr, names), len(names)) or "none"
         number = "several tables" if found else "no table"
         asked = "no single table" if wanted is None else f"{number} {wanted!r}"
-        message = f"the database {self._where!r} has {asked}; name one of its tables: {listed}{more}"
+        message = f"the database {self._where!r} has {asked}; name one of its tables: {there}"
         raise SourceError(message, code="unknown-name")
 
 
