@@ -14,27 +14,13 @@ The figures they compare with are made by dense matrices, in the plainest way th
 all that is needed.
 """
 
-from matrixdp.testing.plugins import (
-    check_mechanism,
-    check_noise,
-    check_plan,
-    check_predicates,
-    dense_error,
-    dense_gram,
-    dense_measurement,
-    dense_queries,
-)
-from matrixdp.testing.tables import check_neighbours, check_source
-
-__all__ = [
-    "check_mechanism",
-    "check_neighbours",
-    "check_noise",
-    "check_plan",
-    "check_predicates",
-    "check_source",
-    "dense_error",
-    "dense_gram",
-    "dense_measurement",
-    "dense_queries",
-]
+from matrixdp.testing.plugins import check_mechanism as check_mechanism
+from matrixdp.testing.plugins import check_noise as check_noise
+from matrixdp.testing.plugins import check_plan as check_plan
+from matrixdp.testing.plugins import check_predicates as check_predicates
+from matrixdp.testing.plugins import dense_error as dense_error
+from matrixdp.testing.plugins import dense_gram as dense_gram
+from matrixdp.testing.plugins import dense_measurement as dense_measurement
+from matrixdp.testing.plugins import dense_queries as dense_queries
+from matrixdp.testing.tables import check_neighbours as check_neighbours
+from matrixdp.testing.tables import check_source as check_source

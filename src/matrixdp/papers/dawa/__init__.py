@@ -1,6 +1,6 @@
 """Mechanisms whose error depends on the table: for comparison only, by simulation on public tables."""
 
-from matrixdp.papers.dawa.dawa import DawaRelease, dawa
-from matrixdp.papers.dawa.simulation import DawaSimulation, simulate
-
-__all__ = ["DawaRelease", "DawaSimulation", "dawa", "simulate"]
+from matrixdp.papers.dawa.dawa import DawaRelease as DawaRelease
+from matrixdp.papers.dawa.dawa import dawa as dawa
+from matrixdp.papers.dawa.simulation import DawaSimulation as DawaSimulation
+from matrixdp.papers.dawa.simulation import simulate as simulate
