@@ -19,7 +19,6 @@ from matrixdp.mechanisms.products import NO_BOUND as NO_BOUND
 from matrixdp.mechanisms.products import Spectrum as Spectrum
 from matrixdp.mechanisms.products import axis_gram as axis_gram
 from matrixdp.mechanisms.products import best_factor as best_factor
-from matrixdp.mechanisms.products import configured_mechanism as configured_mechanism
 from matrixdp.mechanisms.products import explicit_mechanism as explicit_mechanism
 from matrixdp.mechanisms.products import factor_of as factor_of
 from matrixdp.mechanisms.products import numeric_mechanism as numeric_mechanism

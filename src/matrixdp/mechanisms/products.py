@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -20,11 +21,12 @@ from matrixdp.selection.compose.whole_table import product_choice, solve_table
 from matrixdp.selection.gram.factor import Factor, right_inverse
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_table
-from matrixdp.selection.registry import Mechanism, O, Options, Task, register
+from matrixdp.selection.registry import Mechanism, Options, Task, register
 from matrixdp.selection.rules import Facts
 from matrixdp.selection.selection import Certificate, Choice
 
 Array = NDArray[np.float64]
+Solve = TypeVar("Solve", bound=Callable[..., Factor])
 
 #: What a certificate says of a strategy that is not optimized.
 NO_BOUND = "no bound: the strategy is fixed by its paper"
@@ -230,47 +232,38 @@ def explicit_mechanism(
     name: str,
     source: str,
     norms: tuple[int, ...],
-    solve: Callable[[Array, Noise], Factor],
     max_cells: int,
     scope: str,
-) -> None:
-    """Register a mechanism without options that solves explicit Gram matrices: see `configured_mechanism`."""
-    configured_mechanism(
-        name, source, norms, Options, lambda gram, noise, _: solve(gram, noise), max_cells, scope
-    )
-
-
-def configured_mechanism(
-    name: str,
-    source: str,
-    norms: tuple[int, ...],
-    options: type[O],
-    solve: Callable[[Array, Noise, O], Factor],
-    max_cells: int,
-    scope: str,
-) -> None:
+    options: type[Options] = Options,
+) -> Callable[[Solve], Solve]:
     """Register the product of strategies, one for each attribute that factors out and one for the rest.
+
+    It decorates the function from a Gram matrix and the noise, and from the options where there are any, to a
+    strategy.
 
     Parameters
     ----------
     name, source : str
     norms : tuple of int
         Of the noises that it selects for.
-    options : type
-        What it can be told.
-    solve : callable
-        From a Gram matrix, the noise and the options to a strategy.
     max_cells : int
         Cells that a Gram matrix may have.
     scope : str
         What its certificate says where strategies have no bounds.
+    options : type
+        What it can be told.
     """
     limits = {"table": LIMITS.max_table_cells, "joint": max_cells, "factor": max_cells}
 
-    def select(task: Task[O]) -> Choice:
-        Facts(task.workload, task.noise).check(name, limits)
-        terms = KronSum.of(task.workload.domain, task.workload.groups)
-        names, found = solve_table(terms, lambda gram, _: solve(gram.matrix(), task.noise, task.options))
-        return product_choice(task.workload, task.noise, names, found, scope)
+    def add(solve: Solve) -> Solve:
+        def select(task: Task[Any]) -> Choice:
+            Facts(task.workload, task.noise).check(name, limits)
+            terms = KronSum.of(task.workload.domain, task.workload.groups)
+            told = task.noise, *(() if options is Options else (task.options,))
+            names, found = solve_table(terms, lambda gram, _: solve(gram.matrix(), *told))
+            return product_choice(task.workload, task.noise, names, found, scope)
 
-    register(Mechanism(name, source, norms, options, select, limits))
+        register(Mechanism(name, source, norms, options, select, limits))
+        return solve
+
+    return add

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import Factor, Options, configured_mechanism, factor_of, option
+from matrixdp.mechanisms import Factor, Options, explicit_mechanism, factor_of, option
 from matrixdp.noise import Noise
 
 Array = NDArray[np.float64]
@@ -118,6 +118,14 @@ def newton_iterates(
         x = moved
 
 
+@explicit_mechanism(
+    "coa",
+    "Yuan et al. 2016: the optimum by Newton steps",
+    (2,),
+    MAX_CELLS,
+    "no bound: the method has none",
+    Newton,
+)
 def newton_factor(gram: Array, noise: Noise, options: Newton | None = None) -> Factor:
     """Return the last point of `newton_iterates`, or of a sequence of them with falling theta.
 
@@ -196,14 +204,3 @@ def _direction(inverse: Array, image: Array, residual: Array, steps: int) -> Arr
         search += residual
         energy = fresh
     return found
-
-
-configured_mechanism(
-    "coa",
-    "Yuan et al. 2016: the optimum by Newton steps",
-    (2,),
-    Newton,
-    newton_factor,
-    MAX_CELLS,
-    "no bound: the method has none",
-)

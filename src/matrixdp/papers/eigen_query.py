@@ -53,6 +53,13 @@ def design_weights(costs: Array, squares: Array, power: float) -> tuple[Array, f
     return best, bound
 
 
+@explicit_mechanism(
+    "eigen-query",
+    "Li and Miklau 2012: weighted eigenvectors (the adaptive mechanism)",
+    (1, 2),
+    MAX_CELLS,
+    "no bound: optimal among weighted eigenvectors alone",
+)
 def eigen_factor(gram: Array, noise: Noise) -> Factor:
     """Return the eigenvectors of a Gram matrix as queries, their weights optimal, columns completed.
 
@@ -75,13 +82,3 @@ def eigen_factor(gram: Array, noise: Noise) -> Factor:
     else:
         weights, _ = design_weights(spectrum.values, np.abs(spectrum.vectors), 2.0)
     return best_factor([weights[:, None] * spectrum.vectors], gram, noise)
-
-
-explicit_mechanism(
-    "eigen-query",
-    "Li and Miklau 2012: weighted eigenvectors (the adaptive mechanism)",
-    (1, 2),
-    eigen_factor,
-    MAX_CELLS,
-    "no bound: optimal among weighted eigenvectors alone",
-)

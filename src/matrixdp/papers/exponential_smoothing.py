@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
-from matrixdp.mechanisms import Factor, Options, configured_mechanism, factor_of, option
+from matrixdp.mechanisms import Factor, Options, explicit_mechanism, factor_of, option
 from matrixdp.noise import Noise
 
 Array = NDArray[np.float64]
@@ -28,6 +28,14 @@ class Smoothing(Options):
     iterations: int = option(400, "projected gradient steps at most", least=1)
 
 
+@explicit_mechanism(
+    "exponential-smoothing",
+    "Yuan et al. 2015: exponential smoothing",
+    (2,),
+    MAX_CELLS,
+    "no bound: the method has none",
+    Smoothing,
+)
 def smoothed_factor(gram: Array, noise: Noise, options: Smoothing | None = None) -> Factor:
     """Minimize max diag(M) tr(V M^-1) over positive definite M, the maximum smoothed: mu log sum exp(v / mu).
 
@@ -108,14 +116,3 @@ def _descended(target: Array, mu: float, iterations: int) -> Array:
         if value < best_value:
             best, best_value = current, value
     return best
-
-
-configured_mechanism(
-    "exponential-smoothing",
-    "Yuan et al. 2015: exponential smoothing",
-    (2,),
-    Smoothing,
-    smoothed_factor,
-    MAX_CELLS,
-    "no bound: the method has none",
-)

@@ -13,7 +13,7 @@ from matrixdp.mechanisms import (
     Factor,
     Options,
     Spectrum,
-    configured_mechanism,
+    explicit_mechanism,
     factor_of,
     generator,
     option,
@@ -69,6 +69,14 @@ def project_columns(rows: Array, noise: Noise) -> Array:
     return np.asarray(np.sign(rows) * np.maximum(magnitudes - thresholds, 0.0))
 
 
+@explicit_mechanism(
+    "low-rank",
+    "Yuan et al. 2012: the low-rank mechanism",
+    (1, 2),
+    MAX_CELLS,
+    "no bound: the decomposition is not convex",
+    Decomposition,
+)
 def low_rank_factor(gram: Array, noise: Noise, options: Decomposition | None = None) -> Factor:
     """Minimize tr(B'B) over W = B L with columns of L of norm at most 1; L is the strategy.
 
@@ -194,14 +202,3 @@ def _stepped(left: Array, right: Array, target: Array, penalty: float, noise: No
                 break
             curvature *= 2.0
     return current
-
-
-configured_mechanism(
-    "low-rank",
-    "Yuan et al. 2012: the low-rank mechanism",
-    (1, 2),
-    Decomposition,
-    low_rank_factor,
-    MAX_CELLS,
-    "no bound: the decomposition is not convex",
-)

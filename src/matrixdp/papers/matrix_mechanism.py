@@ -12,7 +12,6 @@ from matrixdp.mechanisms import (
     Factor,
     Options,
     best_factor,
-    configured_mechanism,
     explicit_mechanism,
     factor_of,
     option,
@@ -50,6 +49,14 @@ class Approximation(Options):
     )
 
 
+@explicit_mechanism(
+    "l2-approximation",
+    "Li et al. 2010, section 5.2.1: the L2 approximation",
+    (1, 2),
+    MAX_CELLS,
+    _NO_BOUND,
+    Approximation,
+)
 def l2_factor(gram: Array, noise: Noise, options: Approximation | None = None) -> Factor:
     """Return a strategy B with the B'B of least error among those of L2 sensitivity 1, under either norm.
 
@@ -77,6 +84,14 @@ def l2_factor(gram: Array, noise: Noise, options: Approximation | None = None) -
     return _rooted(optimum.values, optimum.vectors, gram, noise, design.bound, given)
 
 
+@explicit_mechanism(
+    "singular-value",
+    "Li et al. 2010, section 5.2.2: the singular value bound approximation",
+    (1, 2),
+    MAX_CELLS,
+    _NO_BOUND,
+    Approximation,
+)
 def singular_value_factor(gram: Array, noise: Noise, options: Approximation | None = None) -> Factor:
     """Return the eigenvectors of the Gram matrix as queries, each weighted by the root of its singular value.
 
@@ -112,6 +127,13 @@ def _rooted(
     return best_factor(chosen, gram, noise, bound, complete=given.augment == "yes")
 
 
+@explicit_mechanism(
+    "rotation",
+    "the L2 approximation of Li et al. 2010 rotated by a search of ours for the L1 norm",
+    (1, 2),
+    MAX_ROTATED_CELLS,
+    _NO_BOUND,
+)
 def rotation_factor(gram: Array, noise: Noise) -> Factor:
     """Return the L2 approximation, rotated by local search towards a small L1 sensitivity, and completed.
 
@@ -147,31 +169,3 @@ def _reversed_root(root: Array) -> Array:
     """Return the triangular root for the cells in reversed order: another sparse start."""
     turned = scipy.linalg.qr(root[:, ::-1], mode="r")[0][: len(root), ::-1]
     return np.asarray(turned, dtype=np.float64)
-
-
-configured_mechanism(
-    "l2-approximation",
-    "Li et al. 2010, section 5.2.1: the L2 approximation",
-    (1, 2),
-    Approximation,
-    l2_factor,
-    MAX_CELLS,
-    _NO_BOUND,
-)
-configured_mechanism(
-    "singular-value",
-    "Li et al. 2010, section 5.2.2: the singular value bound approximation",
-    (1, 2),
-    Approximation,
-    singular_value_factor,
-    MAX_CELLS,
-    _NO_BOUND,
-)
-explicit_mechanism(
-    "rotation",
-    "the L2 approximation of Li et al. 2010 rotated by a search of ours for the L1 norm",
-    (1, 2),
-    rotation_factor,
-    MAX_ROTATED_CELLS,
-    _NO_BOUND,
-)

@@ -14,7 +14,7 @@ from matrixdp.errors import NumericalError, WorkloadError
 from matrixdp.mechanisms import (
     Factor,
     Options,
-    configured_mechanism,
+    explicit_mechanism,
     factor_of,
     generator,
     option,
@@ -270,6 +270,14 @@ def _rotated(program: Program, rotation: Variables, limit: int, start: Array, ro
     return best
 
 
+@explicit_mechanism(
+    "min-error",
+    "Li et al. 2010, programs 5.1 and 5.2: least error",
+    (1, 2),
+    MAX_ERROR_CELLS,
+    _NO_BOUND,
+    MinError,
+)
 def error_factor(gram: Array, noise: Noise, options: MinError | None = None) -> Factor:
     """Return the strategy of least error that the programs find; the L2 bound holds for both norms.
 
@@ -309,6 +317,14 @@ def _starts(gram: Array, noise: Noise, given: MinError) -> Iterator[Array]:
         yield random.standard_normal((rows, size))
 
 
+@explicit_mechanism(
+    "min-sensitivity",
+    "Li et al. 2010, program 5.3: least sensitivity of the profile of an approximation",
+    (1,),
+    MAX_SENSITIVITY_CELLS,
+    _NO_BOUND,
+    MinSensitivity,
+)
 def sensitivity_factor(gram: Array, noise: Noise, options: MinSensitivity | None = None) -> Factor:
     """Return an approximation's error profile with the least L1 sensitivity that the program finds.
 
@@ -337,23 +353,3 @@ def sensitivity_factor(gram: Array, noise: Noise, options: MinSensitivity | None
         )
     chosen = solve(gram, noise)
     return factor_of(least_sensitivity(chosen.rows, given.restarts, given.seed), gram, noise, chosen.bound)
-
-
-configured_mechanism(
-    "min-error",
-    "Li et al. 2010, programs 5.1 and 5.2: least error",
-    (1, 2),
-    MinError,
-    error_factor,
-    MAX_ERROR_CELLS,
-    _NO_BOUND,
-)
-configured_mechanism(
-    "min-sensitivity",
-    "Li et al. 2010, program 5.3: least sensitivity of the profile of an approximation",
-    (1,),
-    MinSensitivity,
-    sensitivity_factor,
-    MAX_SENSITIVITY_CELLS,
-    _NO_BOUND,
-)
