@@ -44,11 +44,11 @@ def simulate(
     workload: Workload,
     public_table: object,
     budget: Budget,
-    *,
     simulations: int = DEFAULT_SIMULATIONS,
+    out_of_domain: OutOfDomain | None = None,
+    *,
     seed: int = 0,
     table_name: str | None = None,
-    out_of_domain: OutOfDomain | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> DawaSimulation:
     """Run DAWA many times on a PUBLIC table, and return its error.
@@ -86,11 +86,6 @@ def simulate(
 
 register(
     DataDependent(
-        "dawa",
-        "Li et al. 2014: a private partition into buckets, then GreedyH",
-        (LAPLACE,),
-        lambda workload, table, budget, simulations, rule: simulate(
-            workload, table, budget, simulations=simulations, out_of_domain=rule
-        ),
+        "dawa", "Li et al. 2014: a private partition into buckets, then GreedyH", (LAPLACE,), simulate
     )
 )

@@ -48,11 +48,11 @@ def simulate(
     workload: Workload,
     public_table: object,
     budget: Budget,
-    *,
     simulations: int = DEFAULT_SIMULATIONS,
+    out_of_domain: OutOfDomain | None = None,
+    *,
     seed: int = 0,
     table_name: str | None = None,
-    out_of_domain: OutOfDomain | None = None,
     score: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> PrivBayesSimulation:
@@ -96,8 +96,6 @@ register(
         "privbayes",
         "Zhang et al. 2017: a private Bayesian network, then noisy tables of its families",
         (LAPLACE,),
-        lambda workload, table, budget, simulations, rule: simulate(
-            workload, table, budget, simulations=simulations, out_of_domain=rule
-        ),
+        simulate,
     )
 )
