@@ -428,9 +428,6 @@ class OrFile(Form[T], Generic[T]):
             raise FormError.at((), describe_value(written), expected, code="wrong-type")
         return self.form.read(written, resolve)
 
-    def write(self, value: T, write_array: WriteArray = as_lists) -> object:
-        return self.form.write(value, write_array)
-
     def schema(self, definitions: Schema) -> Schema:
         return {"anyOf": [self.form.schema(definitions), {"type": "string", "minLength": 1}]}
 

@@ -178,7 +178,7 @@ class _SqlEntries(Entry):
         if all(new is old for new, old in zip(made, self.statements, strict=True)):
             return self
         text = ";\n".join(sql_of(statement.tree) for statement in made)
-        return SqlEntry(sql=text, weight=self.weight, weights=self.weights, name=self.name)
+        return SqlEntry(text=text, weight=self.weight, weights=self.weights, name=self.name)
 
 
 @final
@@ -187,12 +187,7 @@ class _SqlEntries(Entry):
 class SqlEntry(_SqlEntries):
     """SQL statements, separated by semicolons; they are never executed on the data."""
 
-    sql: str = key(forms.text("SQL: SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ..."))
-
-    @property
-    def text(self) -> str:
-        """The statements."""
-        return self.sql
+    text: str = key(forms.text("SQL: SELECT ..., COUNT(*) FROM table WHERE ... GROUP BY ..."), name="sql")
 
 
 @final
@@ -200,7 +195,7 @@ class SqlEntry(_SqlEntries):
 class SqlExpression(StatisticEntry):
     """One expression of aggregates, by some keys: a statement that asks nothing else."""
 
-    sql: str = key(forms.text("SQL of one expression of aggregates"))
+    text: str = key(forms.text("SQL of one expression of aggregates"), name="sql")
 
     @property
     def kind(self) -> str:
@@ -210,19 +205,15 @@ class SqlExpression(StatisticEntry):
     def measures(self) -> str:
         from sqlglot import exp
 
-        [item, *_] = [own.unalias() for own in read(self.sql).tree.selects if own.find(exp.AggFunc)]
+        [item, *_] = [own.unalias() for own in read(self.text).tree.selects if own.find(exp.AggFunc)]
         case = item.this if isinstance(item, exp.Avg) else None
         # what has an ELSE is 1 and 0
         return "share" if isinstance(case, exp.Case) and case.args.get("default") else "values"
 
-    @property
-    def text(self) -> str:
-        return self.sql
-
     def _asked(self, domain: Domain) -> tuple[SqlQuery, Expression]:
         from matrixdp.statements.translation import translate
 
-        query = translate(read(self.sql), domain)
+        query = translate(read(self.text), domain)
         return query, cast("Expression", query.asked[0])
 
     def limits(self, domain: Domain) -> tuple[float, float]:
@@ -244,7 +235,7 @@ class SqlExpression(StatisticEntry):
             *figures(*known.figures[:, places.queries]),
             Column("warning", warnings or [None] * len(places.queries)),
         ]
-        return inference.table(query.keys, columns, known.note, statistic=self.sql)
+        return inference.table(query.keys, columns, known.note, statistic=self.text)
 
 
 @final
