@@ -16,6 +16,7 @@ from typing import Annotated, Any, final, get_origin, get_type_hints
 import duckdb
 
 from matrixdp.domain import Domain
+from matrixdp.domain.book import ATTRIBUTES, VALUES
 from matrixdp.domain.rules import (
     MOMENTS,
     NUMERAL,
@@ -42,8 +43,6 @@ DATED = tuple(kind for kind in MOMENTS if kind not in (Kind.TEXT, Kind.NULL))
 MOST_LISTED = 1_000
 """Distinct values are listed up to this many."""
 
-_ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
-_VALUES = ("value", "code", "category")
 _LABELS = ("label", "labels", "meaning", "description", "text")
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?)?"
 
@@ -165,7 +164,7 @@ def code_book(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict
     columns = {name.lower(): name for name in source.columns()}
     if any(name in columns.values() for name in names):
         return None
-    kinds = _ATTRIBUTES, _VALUES, _LABELS
+    kinds = ATTRIBUTES, VALUES, _LABELS
     found = [next((columns[n] for n in kind if n in columns), None) for kind in kinds]
     if None in found[:2]:
         return None

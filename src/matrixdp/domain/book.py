@@ -12,8 +12,9 @@ from matrixdp.domain.parsing import read_file
 from matrixdp.errors import DomainError, within
 from matrixdp.texts import Described, Text, texts_of
 
-_ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
-_VALUES = ("value", "code", "category")
+#: What columns of code books are called that name attributes, and their values.
+ATTRIBUTES = ("variable", "attribute", "column", "field", "name")
+VALUES = ("value", "code", "category")
 _TEXTS = ("label", "title", "unit", "note", "source")
 
 
@@ -47,7 +48,7 @@ def with_code_book(domain: Domain, path: str | os.PathLike[str]) -> Domain:
     """
     file = read_file(path)
     heads = {head.lower(): place for place, head in enumerate(file.header)}
-    named, valued = (next((heads[n] for n in known if n in heads), None) for known in (_ATTRIBUTES, _VALUES))
+    named, valued = (next((heads[n] for n in known if n in heads), None) for known in (ATTRIBUTES, VALUES))
     texts = {head: place for head, place in heads.items() if head.partition(".")[0] in _TEXTS}
     if named is None or not texts:
         expected = "a column `variable`, and columns such as `value`, `label`, `title` or `title.fr`"

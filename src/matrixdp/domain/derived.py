@@ -25,7 +25,6 @@ _EXPRESSION = "one expression of the parents' names, which has a value for every
 #: No expression of an ordinary size takes as long at a million combinations.
 _MOST_SECONDS = 60.0
 _LONGEST = 60
-PARENT = "an attribute of the domain that is not derived itself"
 
 
 def public_values(attribute: Attribute) -> list[Any]:
@@ -285,14 +284,20 @@ def derived_attribute(
     return replace(target, codebook=replace(target.codebook, derivation=derivation))
 
 
+def named_parents(names: Sequence[str], known: Mapping[str, Attribute]) -> list[Attribute]:
+    """Return the parents of some names among the attributes that are not derived."""
+    for place, parent in enumerate(names):
+        if parent not in known:
+            expected = "an attribute of the domain that is not derived itself"
+            raise DomainError(forms.unknown_name(("of", place), parent, expected, known))
+    return [known[parent] for parent in names]
+
+
 def _parents(
     name: str, form: DerivedForm, rest: dict[str, object], known: Mapping[str, Attribute], describe: Describe
 ) -> tuple[list[Attribute], tuple[Attribute, ...]]:
     """Return all parents, and those that are columns; what describes the own column leaves the rest."""
-    for place, parent in enumerate(form.of):
-        if parent not in known:
-            raise DomainError(forms.unknown_name(("of", place), parent, PARENT, known))
-    parents = [known[parent] for parent in form.of]
+    parents = named_parents(form.of, known)
     columns = _listed_columns(form) if isinstance(form.columns, tuple) else dict(form.columns)
     if form.map is not None and not parents and not columns:
         # a map alone is about the attribute's own column, whose values are those that it maps

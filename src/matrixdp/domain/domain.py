@@ -11,7 +11,7 @@ from typing import ClassVar, Self, final
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
 from matrixdp.domain.attribute import Attribute
-from matrixdp.domain.derived import PARENT, is_derived
+from matrixdp.domain.derived import is_derived, named_parents
 from matrixdp.domain.kinds import Integers
 from matrixdp.domain.parsing import attribute_from_spec
 from matrixdp.domain.rules import wrong_value
@@ -66,10 +66,7 @@ class Domain(Displayed):
             if derivation is None:
                 continue
             with within(attribute.name):
-                for place, name in enumerate(derivation.of):
-                    if name not in read:
-                        raise DomainError(unknown_name(("of", place), name, PARENT, read))
-                parents = [*(read[name] for name in derivation.of), *derivation.columns]
+                parents = [*named_parents(derivation.of, read), *derivation.columns]
                 derivation.check(parents, attribute.size)
 
     @cached_property

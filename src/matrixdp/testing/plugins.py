@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from matrixdp.domain import Categorical, Domain, Integers, OutOfDomain
 from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.exact import IntegerMatrix
 from matrixdp.exact.linear import kronecker
 from matrixdp.language import Entry, dense, marginals, product
 from matrixdp.noise import NOISES, Distribution, Noise, SeededSource, noise_named
@@ -633,17 +634,7 @@ def check_noise(noise: Noise, samples: int = 20_000) -> None:
     _check_samples(noise, samples if noise.distribution.approximate else min(samples, 3000))
 
 
-class _Whole:
-    """An integer matrix, as a noise sees it."""
-
-    def __init__(self, rows: NDArray[np.int64]) -> None:
-        self.rows = rows
-
-    def column_power_sum(self, power: int) -> int:
-        return int((np.abs(self.rows) ** power).sum(axis=0).max())
-
-
-_MATRIX = _Whole(np.array([[3, -1, 0], [-4, 2, 5]]))
+_MATRIX = IntegerMatrix(np.array([[3, -1], [-4, 2], [0, 4]]))
 
 
 def _check_norm(noise: Noise) -> None:
