@@ -210,10 +210,7 @@ class AnswerFile:
         except _DAMAGED:
             self.problems.append(f"{self.path.name} cannot be read")
             return
-        if not found.equals(schema):
-            self.problems.append(f"{self.path.name} has other columns than those that follow")
-        elif (found.metadata or {}).get(b"matrixdp") != privacy_mark(private):
-            self.problems.append(_unmarked(self.path))
+        self.problems += _schema_problems(self.path, found, schema, private)
 
 
 def _metadata(path: Path) -> pq.FileMetaData:
@@ -226,8 +223,12 @@ def _metadata(path: Path) -> pq.FileMetaData:
     return found
 
 
-def _unmarked(path: Path) -> str:
-    return f"{path.name} does not say whether the noise was seeded"
+def _schema_problems(path: Path, found: pa.Schema, expected: pa.Schema, private: bool) -> list[str]:
+    """Return what is wrong with the columns of a Parquet file, or with what it says of its noise."""
+    if not found.equals(expected):
+        return [f"{path.name} has other columns than those that follow"]
+    marked = (found.metadata or {}).get(b"matrixdp") == privacy_mark(private)
+    return [] if marked else [f"{path.name} does not say whether the noise was seeded"]
 
 
 def _parquet_batches(path: Path, _: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -342,17 +343,15 @@ def _statistic_differences(path: Path, release: Release) -> list[str]:
         found.validate(full=True)
     except _DAMAGED:
         return [f"{path.name} cannot be read"]
-    marked = (found.schema.metadata or {}).get(b"matrixdp") == privacy_mark(release.private)
-    problems = [] if marked else [_unmarked(path)]
-    if not found.schema.equals(expected.schema, check_metadata=False):
-        return [*problems, f"{path.name} has other columns than those that follow"]
+    if problems := _schema_problems(path, found.schema, expected.schema, release.private):
+        return problems
     figures = {
         own.name: _OF_INTERVAL * _widths(expected, own)
         for own in expected.schema
         if pa.types.is_floating(own.type)
     }
     wrong = _mismatches(found, expected, figures, _OF_ITSELF)
-    return problems + [f"{path.name}, {words}" for words in wrong]
+    return [f"{path.name}, {words}" for words in wrong]
 
 
 def _widths(expected: pa.Table, column: pa.Field) -> Array:
