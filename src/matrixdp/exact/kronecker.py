@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import along
-
-Array = NDArray[np.float64]
+from matrixdp.exact.linear import Array, along
 
 _MANTISSA = 53
 _MAX_LIMB = 40

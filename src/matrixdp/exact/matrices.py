@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.kronecker import ExactMatrix, Transposed
-from matrixdp.exact.linear import along, complement, outer
+from matrixdp.exact.linear import Array, along, complement, outer
 from matrixdp.exact.resources import blas_threads
-
-Array = NDArray[np.float64]
 
 MOST_OVERLAPS = 2**30
 """The most multiplications that all overlaps of the columns of a matrix may take."""

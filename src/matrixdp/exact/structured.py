@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact.kronecker import ExactMatrix
-from matrixdp.exact.linear import along_axes
+from matrixdp.exact.linear import Array, along_axes
 from matrixdp.exact.matrices import (
     AxisQueries,
     DeficientMatrix,
@@ -22,9 +22,6 @@ from matrixdp.exact.matrices import (
     MeasuredMatrix,
     product_quadratic,
 )
-
-Array = NDArray[np.float64]
-
 
 #: Weights within groups times their values: larger ones would have no exact sensitivities in 64 bits.
 _LONGEST = 2**30

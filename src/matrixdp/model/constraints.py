@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
+from matrixdp.exact.linear import Array
 from matrixdp.forms import as_written
 from matrixdp.language.entries import Condition, allowed_values, find_attribute
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, Published
 from matrixdp.model.tables import Mixture, cells_of, codes_of, sources
 from matrixdp.selection.starting_points import Generator
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Box = Mapping[str, Mask]
 """For each free attribute of an impossible combination which of its values are part of it."""

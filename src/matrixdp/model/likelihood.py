@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.exact.linear import contrasts
+from matrixdp.exact.linear import Array, contrasts
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.constraints import Constraints
@@ -27,7 +27,6 @@ from matrixdp.model.tables import MAX_CELLS, Tables, cells_of, free_attributes
 from matrixdp.plan import Part
 from matrixdp.queries import Identity, Predicates, ProductGroup, Total
 
-Array = NDArray[np.float64]
 Real = TypeVar("Real", np.float32, np.float64)
 
 #: Singular values below this share of the norm are rounding errors.

@@ -7,15 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError, needing
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.likelihood import check_ended
 from matrixdp.plan import Part
-
-Array = NDArray[np.float64]
 
 
 def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:

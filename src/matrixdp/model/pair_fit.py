@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import SpecificationError, TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.model.constraints import Constraints, factors_for, nothing_possible
 from matrixdp.model.likelihood import Axis, Evidence, Likelihood
 from matrixdp.model.tables import AGREE, LocalTables, check_few
 
-Array = NDArray[np.float64]
 Names = tuple[str, ...]
 
 #: Steps of the alternating directions, and the change, in standard errors, at which they end.

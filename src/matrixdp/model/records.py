@@ -30,6 +30,7 @@ from matrixdp.answers.table import FIGURES, AnswerColumns, plain_schema
 from matrixdp.domain import Attribute, Bins, Categorical, Dates, Domain
 from matrixdp.domain.encoding import encode_value
 from matrixdp.errors import SpecificationError, StorageError, TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value
 from matrixdp.model.folder import NOT_PRIVATE, Progress, promise, write_all
 from matrixdp.model.tables import MAX_CELLS, Mixture, codes_of
@@ -40,7 +41,6 @@ from matrixdp.storage.archive import OR_FORCE, arrow_writer, entry, partial_fold
 if TYPE_CHECKING:
     from matrixdp.model.model import Model
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Codes = NDArray[Any]
 

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.exact.linear import along
+from matrixdp.exact.linear import Array, along
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.queries.groups import asked_attributes
 
-Array = NDArray[np.float64]
 Real = TypeVar("Real", np.float32, np.float64)
 
 #: A marginal of a mixture has at most this many cells.

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.exact.linear import Array as Array
 from matrixdp.exact.linear import numbered
 from matrixdp.texts import Words
 
 # Arrays of real numbers, checked and copied.
 
-Array = NDArray[np.float64]
 
 #: What NumPy raises where a file is none of its own: the header is parsed as Python, which has limits.
 NOT_NUMPY = (

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
-from matrixdp.exact.linear import kronecker
+from matrixdp.exact.linear import Array, kronecker
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
@@ -51,7 +51,6 @@ _LOG = logging.getLogger(__name__)
 GIVEN = "given"
 """What strategies that were given, not selected, have instead of a mechanism."""
 
-Array = NDArray[np.float64]
 #: A common denominator is sought for at most this many different numbers of a matrix.
 _MOST_NUMBERS = 4_096
 #: The most entries of a strategy that is given.

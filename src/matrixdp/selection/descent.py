@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from matrixdp.exact.linear import Array
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.selection import Certificate
 
-Array = NDArray[np.float64]
 Choice = tuple[Plan, Certificate]
 Choose = Callable[[Workload], Choice]
 BoundOf = Callable[[Workload], tuple[float, str] | None]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.exact.linear import kronecker, numbered
+from matrixdp.exact.linear import Array, kronecker, numbered
 from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
 from matrixdp.queries import (
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Map", "Merged", "Paired", "Reduced", "reduce"]
 
-Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 #: An integer for each row of a part, or none: see `Part`.
 Multipliers = NDArray[np.int64] | None

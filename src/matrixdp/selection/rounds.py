@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import SpecificationError, TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Estimates, Plan, Split
@@ -24,7 +24,6 @@ from matrixdp.queries import Workload
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
 
 #: A cell can be published where its count is this many standard errors.
 CV = 3.0

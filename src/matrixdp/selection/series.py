@@ -17,10 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from matrixdp.errors import WorkloadError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Split
@@ -37,7 +37,6 @@ from matrixdp.selection.reduce import reduce
 from matrixdp.selection.registry import mechanism_named, silent
 from matrixdp.selection.selection import Certificate, Choice, Selection, charged
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 
 

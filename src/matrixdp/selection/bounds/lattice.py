@@ -14,13 +14,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.problem.residuals import Split
 from matrixdp.selection.starting_points import generator
 
 #: Bits of a subset in a signed integer of 64.
 _MOST_BITS = 63
 
-Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 

@@ -14,10 +14,9 @@ from functools import reduce
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import kronecker
+from matrixdp.exact.linear import Array, kronecker
 from matrixdp.noise import GAUSSIAN
 from matrixdp.queries import Workload
 from matrixdp.selection.bounds.terms import (
@@ -38,7 +37,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, Split, split_workload
 
-Array = NDArray[np.float64]
 #: What rounding may add to a bound of positive terms, generously, and where terms have signs.
 _ROUNDING = 1e-11
 _SIGNED_ROUNDING = 1e-9

@@ -7,10 +7,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import along
+from matrixdp.exact.linear import Array, along
 from matrixdp.selection.bounds.traces import Covariance, Tied, Traces
 from matrixdp.selection.bounds.triples import ClassTerms
 from matrixdp.selection.compose.product import solve_structured
@@ -21,7 +20,6 @@ from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 
-Array = NDArray[np.float64]
 Solved = Sequence[tuple[SubWorkload, SubSolution]]
 #: Distributions are kept above this share of the uniform one.
 LEAST_DISTRIBUTION = 1e-7

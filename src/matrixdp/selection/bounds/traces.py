@@ -16,12 +16,11 @@ from itertools import count
 from string import ascii_letters
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.selection.limits import LIMITS
 
-Array = NDArray[np.float64]
 #: What an attribute is in a triple: its type, its covariances in B, C and E, and its Gram matrices between B
 #: and C and between B and E; each by number, -1 where there is none.
 Code = tuple[int, int, int, int, int, int]

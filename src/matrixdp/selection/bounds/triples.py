@@ -13,15 +13,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.selection.bounds.lattice import Lattice, Places
 from matrixdp.selection.bounds.traces import Code, Share, Traces
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.problem.residuals import Split
 
-Array = NDArray[np.float64]
 #: The most entries of the tables by subset and attribute; traces that do not fall apart by attribute (with
 #: 5,000 the bound of two products each pair came out 90% low); pairs of subsets looked through; triples.
 MOST_ENTRIES = 30_000_000

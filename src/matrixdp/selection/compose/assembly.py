@@ -19,8 +19,6 @@ from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, Su
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.problem.residuals import Split, SubWorkload
 
-Array = NDArray[np.float64]
-
 #: log2 of the largest row multiplier.
 _MULTIPLIER_BITS = 12
 

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.gram.chains import grid
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, SymmetricGram
 from matrixdp.selection.problem.residuals import Slot, Split
 
-Array = NDArray[np.float64]
 #: Points of the grid on which large attributes are searched first.
 GRID_POINTS = 160
 #: They are where neighbouring columns are this alike (mean cosine): on distribution functions of 600 values

@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable, MutableMapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.noise import GAUSSIAN, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
@@ -31,7 +31,6 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
 from matrixdp.selection.selection import Certificate
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 Solved = list[tuple[SubWorkload, SubSolution]]
 #: From a solved decomposition to a lower bound on the loss of every Gaussian strategy.

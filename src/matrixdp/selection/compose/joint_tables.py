@@ -30,10 +30,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact.linear import contrasts, kronecker
+from matrixdp.exact.linear import Array, contrasts, kronecker
 from matrixdp.noise import GAUSSIAN
 from matrixdp.plan import Joint, Part, Plan, residual_weights
 from matrixdp.queries import DenseGroup, Group, Workload
@@ -55,7 +54,6 @@ from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
 from matrixdp.selection.selection import Certificate
 
-Array = NDArray[np.float64]
 Names = tuple[str, ...]
 Progress = Callable[[str, float | None], None]
 #: Eigenvalues of C'C below this are lifted to it; such directions fade, and never vanish.

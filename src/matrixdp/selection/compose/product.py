@@ -23,10 +23,9 @@ from typing import Any, final
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import along
+from matrixdp.exact.linear import Array, along
 from matrixdp.noise import Noise
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor, Solver
@@ -37,7 +36,6 @@ from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, e
 #: The powers of the mean that stands for the largest column norm, one descent after the other.
 _POWERS = (30.0, 300.0)
 
-Array = NDArray[np.float64]
 
 AS_MANY_AS_PAY = Rows()
 #: Tolerance of a descent over free bases.

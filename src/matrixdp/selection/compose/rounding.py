@@ -26,6 +26,7 @@ from matrixdp.exact import (
     MeasuredMatrix,
     MergedMatrix,
 )
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import THREADED_CELLS, blas_threads, check_matrices
 from matrixdp.noise import Noise
 from matrixdp.plan import Block
@@ -37,7 +38,6 @@ _SMALL = 1 << 12
 #: log2 of the largest column norm of a matrix over groups: its square is multiplied exactly.
 _MOST_BITS = 23
 
-Array = NDArray[np.float64]
 
 #: log2 of the largest column norm of a rounded matrix.
 BITS = 14

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import most_cells
 from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
@@ -25,7 +26,6 @@ from matrixdp.selection.problem.grams import ExplicitGram, Gram, SumGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries, sum_of_products
 from matrixdp.selection.problem.residuals import Pieces, Recent, SubWorkload, Term, numeric_terms
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 #: What ``sub_solver`` may be; see `SubSolver`.

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.noise import GAUSSIAN
 from matrixdp.selection.compose.coarse_weights import coarse_split
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
@@ -28,7 +28,6 @@ from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
 #: Powers of the norms that take the place of a single query's largest entry, one descent after the other.
 _SMOOTH_POWERS = (10.0, 100.0)
 
-Array = NDArray[np.float64]
 #: Beyond this weight a step went astray, and Gram matrices are rounding errors; phi grows by the square.
 _LARGEST_WEIGHT = 1e6
 #: Directions in which phi curves less than this part of the most count as if it curved so much.

@@ -13,9 +13,6 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import check_matrices
@@ -39,7 +36,6 @@ from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: From a Gram matrix and the sizes of its attributes to a strategy.
 Solve = Callable[[Gram, Sequence[int]], Factor]

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.entries import green_factors
@@ -38,7 +38,6 @@ _MEMORY = 6
 #: Parts of an update of rank one below this share have no effect.
 _NO_PART = 1e-16
 
-Array = NDArray[np.float64]
 #: How far the Gram matrix of what was solved may be from the one that was asked for.
 _SOLVED = 1e-8
 #: Smaller relative differences of products have lost too many digits.

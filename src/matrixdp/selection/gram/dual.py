@@ -21,12 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.linear import Array
 from matrixdp.selection.limits import GAP, LIMITS
 
-Array = NDArray[np.float64]
 #: Eigenvalues of M below this are lifted to it. They only arise off the optimum: below `Limits.rank`, so that
 #: no optimum changes.
 _FLOOR = 1e-15

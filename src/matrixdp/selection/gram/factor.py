@@ -13,11 +13,9 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import Gram
-
-Array = NDArray[np.float64]
-
 
 #: The scope of a bound that holds for every strategy with the same noise.
 EVERY = "every strategy"

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.problem.entries import green_factors
 
 #: A matrix is a band where this many of its widths fit into it.
@@ -21,7 +21,6 @@ _AT_ONCE = 1 << 15
 #: Columns of a band's pieces, at least.
 _MIN_PIECE = 128
 
-Array = NDArray[np.float64]
 #: Products with smaller Gram matrices are quick without structure.
 _MIN_OPERATOR_CELLS = 256
 

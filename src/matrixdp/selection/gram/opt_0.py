@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.selection.gram import solve_gram, solve_rows
@@ -41,7 +42,6 @@ from matrixdp.selection.starting_points import generator
 #: Angles that a pair of rows is turned by, on the coarser grid.
 _ANGLES = 24
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 
 #: Of more cells, workloads of a rank below this share of them are rotated alone: the identity is measured for

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact import CenteredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import blas_threads
 from matrixdp.selection.gram.chains import DenseSpectra, chain_of, solve_chain
 from matrixdp.selection.gram.dual import solve_dual
@@ -24,8 +25,6 @@ from matrixdp.selection.problem.grams import Gram, as_gram
 
 #: Gram matrices with larger entries, or smaller ones than its inverse, are scaled: their cubes overflow.
 _EXTREME = 1e75
-
-Array = NDArray[np.float64]
 
 
 def _involutions(sizes: Sequence[int]) -> list[NDArray[np.intp]]:

@@ -12,14 +12,13 @@ from operator import itemgetter
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.operators import GramOperator, operator_of
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.starting_points import Generator, generator
 
-Array = NDArray[np.float64]
 #: The loss of a strategy, tr(V (A'A)^-1), and its Theta, shape (p, n).
 Found = tuple[float, Array]
 #: Weights of rows stay below this, so that the identity's never vanish beside them.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from matrixdp.exact.linear import Array
+
 #: Singular values of a workload below this count for no dimension: roots of ``rank`` with a margin, for they
 #: are computed as roots of eigenvalues.
 _RANK = 1e-5

@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.limits import LIMITS
 
-Array = NDArray[np.float64]
 #: Past this many classes of cells that trade places, with fewer than two cells on average, they are given up.
 _MOST_CLASSES = 8
 

@@ -11,7 +11,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.queries import (
@@ -26,7 +25,6 @@ from matrixdp.queries import (
 )
 from matrixdp.selection.limits import LIMITS
 
-Array = NDArray[np.float64]
 #: Fewer groups over the same attributes stay apart; gathered ones have at most this many rows for each.
 LEAST_GATHERED = 8
 _MAX_ROWS_A_GROUP = 8

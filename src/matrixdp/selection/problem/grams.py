@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.linear import Array
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, alike_in_all, content_key, groups_of_all
 from matrixdp.queries.structured import Totals
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.entries import query_of, siblings, symmetric_part
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 #: Terms of queries over merged attributes within predicates of others; else they are written out.
 MAX_BOX_TERMS = 100

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import along, kronecker, numbered
+from matrixdp.exact.linear import Array, along, kronecker, numbered
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, QueryGram, SumGram, gram_terms
 
-Array = NDArray[np.float64]
 Inverse = Array | float
 #: From this many terms on products are added by matrix multiplications.
 _LEAST_TERMS = 8

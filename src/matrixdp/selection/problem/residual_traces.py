@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import ProductGroup, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum, WrittenQueries
 from matrixdp.selection.problem.residuals import Slot, Split, residual_rows, split_sum
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Kept = tuple[int, ...]
 Slots = tuple[int, ...]

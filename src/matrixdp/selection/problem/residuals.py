@@ -20,13 +20,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Total, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import CentredGram, Gram, QueryGram, SymmetricGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Marginal = tuple[str, ...]
 Groups = tuple[Places, ...] | None

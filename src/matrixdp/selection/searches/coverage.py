@@ -20,6 +20,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.starting_points import Generator, generator
@@ -29,7 +30,6 @@ _SPREADS = (0.03, 0.08, 0.15, 0.5)
 #: Moves that are scored at once: their scores stay in memory.
 _AT_ONCE = 20_000
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 #: Places of attributes, ascending.
 Subset = tuple[int, ...]

@@ -12,11 +12,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import Workload
@@ -43,7 +43,6 @@ from matrixdp.selection.searches.coverage import (
 )
 from matrixdp.selection.selection import Certificate
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: The norm of the columns of the identity that gives a Gaussian strategy full rank.
 _REGULAR = 1e-3

@@ -15,9 +15,9 @@ from itertools import combinations
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Part, Plan, Union
@@ -31,7 +31,6 @@ from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.selection import Certificate
 
-Array = NDArray[np.float64]
 Progress = Callable[[str, float | None], None]
 #: Places of query groups, ascending.
 Members = tuple[int, ...]
