@@ -19,12 +19,12 @@ from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
 Choice = tuple[Plan, Certificate]
 Choose = Callable[[Workload], Choice]
 BoundOf = Callable[[Workload], tuple[float, str] | None]
-Progress = Callable[[str, float | None], None]
 
 #: What a group weighs at least, as a share of the heaviest, lest solvers lose it; a factor of the whole group
 #: above the other takes too much from the lower bound.
@@ -126,7 +126,7 @@ def select_minimax(
     *,
     iterations: int = 100,
     bound_of: BoundOf | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Choice:
     """Select for the least largest (weighted) variance of a query.
 
@@ -169,8 +169,7 @@ def select_minimax(
             least, best, at_best = largest, (plan, certificate), last
         elif power > 0.3:
             power *= 0.7
-        if progress is not None:
-            progress(f"balancing variances (step {step + 1}, largest {math.sqrt(least):.6g})", None)
+        progress(f"balancing variances (step {step + 1}, largest {math.sqrt(least):.6g})", None)
         history.append(least)
         if bound is not None and least <= bound * (1.0 + LIMITS.loose_gap):
             break

@@ -184,6 +184,10 @@ _OF_OURS = ("hdmm", "fourier", "dawa", "privbayes")
 OF_OTHERS = tuple(name for name, file in _FILES.items() if file != _OPTIMIZED and name not in _OF_OURS)
 
 
+Progress = Callable[[str, float | None], None]
+"""Is called with what is being done and the share that is done, if known."""
+
+
 def silent(_what: str, _share: float | None) -> None:
     """Tell nobody of the progress."""
 
@@ -210,7 +214,7 @@ class Task(Generic[O_co]):
     workload: Workload
     noise: Noise
     options: O_co
-    progress: Callable[[str, float | None], None] = silent
+    progress: Progress = silent
     bounded: bool = True
     memory: dict[Any, Any] = field(default_factory=dict)
 

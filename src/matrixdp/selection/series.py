@@ -12,7 +12,7 @@ triangular from the start is chosen for the attribute of time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -34,10 +34,8 @@ from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.gather_groups import GivenGroups, gather_groups
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.reduce import reduce
-from matrixdp.selection.registry import mechanism_named, silent
+from matrixdp.selection.registry import Progress, mechanism_named, silent
 from matrixdp.selection.selection import Certificate, Choice, Selection, charged
-
-Progress = Callable[[str, float | None], None]
 
 
 def select_series(

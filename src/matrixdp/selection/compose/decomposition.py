@@ -29,9 +29,9 @@ from matrixdp.selection.gram.opt_0 import LaplaceSolver
 from matrixdp.selection.gram.singular_values import svd_bound_gram
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, split_workload
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
-Progress = Callable[[str, float | None], None]
 Solved = list[tuple[SubWorkload, SubSolution]]
 #: From a solved decomposition to a lower bound on the loss of every Gaussian strategy.
 BoundOf = Callable[[Split, SubSolver, Solved], float | None]
@@ -78,7 +78,7 @@ def sub_solver_for(
 
 
 def solve_classes(
-    split: Split, solver: SubSolver, progress: Progress | None = None
+    split: Split, solver: SubSolver, progress: Progress = silent
 ) -> list[tuple[SubWorkload, SubSolution]]:
     """Solve all sub-workloads that ask something."""
     solved = []
@@ -89,8 +89,7 @@ def solve_classes(
         solution = solver.solve(sub)
         if solution is not None and solution.loss > 0.0:
             solved.append((sub, solution))
-        if progress is not None:
-            progress("solving sub-workloads", (number + 1) / len(split.classes))
+        progress("solving sub-workloads", (number + 1) / len(split.classes))
     if not solved:
         raise WorkloadError(
             "every query of the workload is zero on every record: there is nothing to measure"
@@ -155,7 +154,7 @@ def select_by_decomposition(
     noise: Noise,
     mechanism: str,
     gap: float,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     sub_solver: str = "auto",
     seed: int = 0,
     bound_of: BoundOf | None = None,
@@ -187,8 +186,7 @@ def select_by_decomposition(
     if mechanism == "residual":
 
         def report(evaluations: int, phi: float) -> None:
-            if progress is not None:
-                progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
+            progress(f"optimizing weights ({evaluations} evaluations, error {phi:.6g})", None)
 
         weights = optimized_weights(split, report, starts, known)
     solver = sub_solver_for(Pieces(split, weights), noise, gap, sub_solver, seed, construction)

@@ -52,10 +52,10 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, numeric_terms, split_workload
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
 Names = tuple[str, ...]
-Progress = Callable[[str, float | None], None]
 #: Eigenvalues of C'C below this are lifted to it; such directions fade, and never vanish.
 _FLOOR = 1e-11
 #: Cells of a table of pairs: a matrix of as many columns takes half a gigabyte.
@@ -108,7 +108,7 @@ def joint_pairs(workload: Workload) -> list[Names]:
 def select_jointly(
     workload: Workload,
     gap: float,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     sub_solver: str = "auto",
     seed: int = 0,
 ) -> tuple[Plan, Certificate] | None:
@@ -132,15 +132,11 @@ def select_jointly(
     for group in workload:
         (own[group.attributes] if group.attributes in held else rest).append(group)
 
-    def report(text: str) -> None:
-        if progress is not None:
-            progress(text, None)
-
     others = _Others({}, {}, lambda: ((), 0.0, ""))
     if rest:
         split = split_workload(Workload(workload.domain, GivenGroups(tuple(rest))))
         weights = optimized_weights(
-            split, lambda n, phi: report(f"optimizing weights ({n} evaluations, error {phi:.6g})")
+            split, lambda n, phi: progress(f"optimizing weights ({n} evaluations, error {phi:.6g})", None)
         )
         solver = sub_solver_for(Pieces(split, weights), GAUSSIAN, gap, sub_solver, seed)
         others = _others(workload.domain, split, solver, held, progress)
@@ -151,7 +147,7 @@ def select_jointly(
         problem.roles,
         [table for _, table in problem.tables],
         problem.total,
-        lambda n, loss: report(f"designing tables jointly ({n} rounds, error {math.sqrt(loss):.6g})"),
+        lambda n, loss: progress(f"designing tables jointly ({n} rounds, error {loss**0.5:.6g})", None),
     )
     choice = _choice(workload, problem, design, others)
     if not rest:
@@ -181,7 +177,7 @@ class _Others:
 
 
 def _others(
-    domain: Domain, split: Split, solver: SubSolver, held: Collection[Names], progress: Progress | None
+    domain: Domain, split: Split, solver: SubSolver, held: Collection[Names], progress: Progress
 ) -> _Others:
     """Return the pieces of a split on what tables hold, and those that are measured apart."""
     pulled: dict[Names, Array] = {}

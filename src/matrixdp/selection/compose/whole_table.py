@@ -34,9 +34,9 @@ from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
-Progress = Callable[[str, float | None], None]
 #: From a Gram matrix and the sizes of its attributes to a strategy.
 Solve = Callable[[Gram, Sequence[int]], Factor]
 
@@ -53,7 +53,7 @@ def select_table(
     gap: float = GAP,
     seed: int = 0,
     rows: Rows = AS_MANY_AS_PAY,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     duals: dict[Any, Any] | None = None,
 ) -> tuple[Plan, Certificate]:
     """Select one strategy for the table of all attributes that are asked about.
@@ -92,8 +92,7 @@ def select_table(
     >>> [round(select_table(workload, GAUSSIAN, method)[1].loss) for method in methods]
     [393, 395, 414]
     """
-    if progress is not None:
-        progress(f"solving the whole table: {method}", None)
+    progress(f"solving the whole table: {method}", None)
     terms = KronSum.of(workload.domain, workload.groups)
 
     def search(gram: Gram, _: Sequence[int]) -> Factor:

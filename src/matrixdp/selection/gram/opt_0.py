@@ -37,12 +37,12 @@ from matrixdp.selection.gram.singular_values import rank_of, singular_values
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.entries import chain_order, distinct_cells
 from matrixdp.selection.problem.grams import ExplicitGram, Gram, SymmetricGram, as_gram
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.starting_points import generator
 
 #: Angles that a pair of rows is turned by, on the coarser grid.
 _ANGLES = 24
 
-Progress = Callable[[str, float | None], None]
 
 #: Of more cells, workloads of a rank below this share of them are rotated alone: the identity is measured for
 #: nothing beside so few rows.
@@ -107,7 +107,7 @@ def solve_axis(
     seed: int = 0,
     restarts: int | None = None,
     start: Factor | None = None,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     effort: str = "full",
     p: int | None = None,
 ) -> Factor:
@@ -236,7 +236,7 @@ def _search(
     seed: int,
     restarts: int | None,
     begin: Array | None,
-    progress: Progress | None,
+    progress: Progress,
     effort: str,
     p: int | None,
 ) -> Factor:
@@ -246,8 +246,7 @@ def _search(
     if fast and begin is not None:
         loss, theta = optimize(gram, begin, 30, 1e-5)
         return Factor(strategy_rows(theta), loss)
-    if progress is not None:
-        progress(f"searching p-Identity strategies over {size} cells", None)
+    progress(f"searching p-Identity strategies over {size} cells", None)
     design, bound = (None, None) if fast else _bounded(gram, max(gap, 1e-5))
     found = None
     if (

@@ -31,6 +31,7 @@ from matrixdp.selection.problem.residual_traces import (
     marginal_spectrum,
     residual_traces,
 )
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.searches.coverage import (
     Coverage,
     Subset,
@@ -43,7 +44,6 @@ from matrixdp.selection.searches.coverage import (
 )
 from matrixdp.selection.selection import Certificate
 
-Progress = Callable[[str, float | None], None]
 #: The norm of the columns of the identity that gives a Gaussian strategy full rank.
 _REGULAR = 1e-3
 #: The norm of the columns of a total that is measured for an exact row space alone.
@@ -60,7 +60,7 @@ def select_marginals(
     *,
     seed: int = 0,
     restarts: int = 10,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[Plan, Certificate]:
     """Select the best weights of measured marginals.
 
@@ -81,8 +81,7 @@ def select_marginals(
     >>> certificate.loss / 2 < 62_886.5  # McKenna et al., Table 3
     True
     """
-    if progress is not None:
-        progress("weighting marginals", None)
+    progress("weighting marginals", None)
     asked = marginal_spectrum(workload)
     allowed = _allowed(workload, asked.attributes)
     problem = coverage(asked.residuals, asked.weights, asked.sizes, allowed, noise.norm)
@@ -106,7 +105,7 @@ def select_generalized_marginals(
     *,
     seed: int = 0,
     restarts: int = 10,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> tuple[Plan, Certificate]:
     """Select weighted marginals, each measured by the product of its attributes' strategies.
 
@@ -153,7 +152,7 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     """
     asked = residual_traces(workload)
     search = _Search(asked, noise, _allowed(workload, asked.attributes), 0, 0, _TRIAL)
-    return noise.variance_factor * search.best(None).loss
+    return noise.variance_factor * search.best().loss
 
 
 def _allowed(workload: Workload, attributes: Sequence[str]) -> Callable[[Subset], bool]:
@@ -240,7 +239,7 @@ class _Search:
         """The precision of a share is this power of it."""
         return 2 // self.noise.norm
 
-    def best(self, progress: Progress | None) -> _Found:
+    def best(self, progress: Progress = silent) -> _Found:
         """Return the best marginals, shares and strategies that are found.
 
         Each role starts from the optimum of what is asked of its attributes on their own, or from the
@@ -248,8 +247,7 @@ class _Search:
         """
         own: dict[int, _Strategy] = {}
         for role, size in sorted(self.asked.free.items()):
-            if progress is not None:
-                progress("searching strategies of attributes", None)
+            progress("searching strategies of attributes", None)
             effort = "full" if size <= self.effort.thorough else "fast"
             found = self.solved(self.asked.gram(role), effort, None)
             tree = tree_start(size, max(2, min(16, size // 2)))
@@ -257,8 +255,7 @@ class _Search:
         starts = [own]
         if own and self.noise.norm == 1:
             starts.append({})
-        if progress is not None:
-            progress("searching marginals", None)
+        progress("searching marginals", None)
         return min(map(self.searched, starts), key=lambda one: one.loss)
 
     def searched(self, strategies: Mapping[int, _Strategy]) -> _Found:

@@ -8,7 +8,7 @@ queries may have one strategy of their whole table instead of a product; such un
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import combinations
@@ -29,9 +29,9 @@ from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
-Progress = Callable[[str, float | None], None]
 #: Places of query groups, ascending.
 Members = tuple[int, ...]
 
@@ -64,7 +64,7 @@ def select_union(
     *,
     gap: float = GAP,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     rows: Rows = AS_MANY_AS_PAY,
     clusters: str = "merged",
     memory: dict[Hashable, Product] | None = None,
@@ -142,7 +142,7 @@ class _Products:
         gap: float = 1e-4,
         seed: int = 0,
         rows: Rows = AS_MANY_AS_PAY,
-        progress: Progress | None = None,
+        progress: Progress = silent,
         memory: dict[Hashable, Product] | None = None,
     ) -> None:
         self.workload, self.noise = workload, noise
@@ -230,8 +230,7 @@ class _Products:
             return None
         if not terms.rows:
             self._memory[key] = found
-        if self._progress is not None:
-            self._progress(f"grouping products ({len(self._solved) + 1} tried)", None)
+        self._progress(f"grouping products ({len(self._solved) + 1} tried)", None)
         return found
 
     def _starts(self, attributes: Sequence[str], members: Members) -> list[Factor | None]:
