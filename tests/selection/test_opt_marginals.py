@@ -94,14 +94,14 @@ def test_moves_are_scored_as_the_losses_after_them():
     assert found[3] == math.inf  # nothing else tells of both
 
 
-def test_weights_of_products_have_a_closed_form():
+def test_weights_of_all_marginals_attain_the_singular_value_bound():
     """All marginals: every residual could be weighted on its own, and the weights are not negative."""
     workload = mdp.Workload(CPS, mdp.marginals([0, 1, 2, 3, 4, 5]))
     _, certificate = select_marginals(workload, GAUSSIAN)
     # the optimum of a workload of all marginals is the SVD bound (published: 7.85)
     axes = [math.sqrt(n + 1) + (n - 1) for n in (100, 50, 7, 4, 2)]
     bound = math.prod(axes) ** 2 / math.prod((100, 50, 7, 4, 2))
-    assert certificate.loss == pytest.approx(bound, rel=1e-9)
+    assert bound <= certificate.loss <= bound * (1 + 2e-6)
 
 
 def _prefix_marginals():
@@ -183,25 +183,25 @@ def test_only_marginals_within_the_limit_are_measured(noise, limits):
     assert free.loss <= certificate.loss * (1 + 1e-9)
 
 
-def test_the_closed_form_and_the_iteration_agree():
-    """Forbidding a marginal that the closed form does not use changes nothing; one that it uses, a little."""
+def test_marginals_that_may_not_be_measured_cost_what_they_are_of_use():
+    """Forbidding a marginal that is not measured changes nothing; one that is, a little."""
     workload = mdp.Workload(
         mdp.Domain({"a": 4, "b": 5, "c": 3}), mdp.marginals([1, 2]), mdp.marginals(0, weight=30)
     )
     spectrum = marginal_spectrum(workload)
     problem = every(spectrum)
-    closed = convex_weights(problem)
-    loss = problem.loss(closed)
-    assert loss / lower_bound(problem, closed) - 1 < 1e-13
-    assert closed[problem.place[0, 1, 2]] == 0.0
-    iterated = search._multiplied(problem)
-    assert loss <= problem.loss(iterated) < loss * (1 + 2e-6)
-    two = problem.place[2,]
-    assert closed[two] > 0
-    fewer = problem.restricted(np.flatnonzero(np.arange(8) != two))
-    other = search._multiplied(fewer)
-    assert loss < fewer.loss(other) < 1.05 * loss
-    assert fewer.loss(other) / lower_bound(fewer, other) - 1 < 2e-6
+    found = convex_weights(problem)
+    bound = lower_bound(problem, found)
+    assert problem.loss(found) / bound - 1 < 2e-6
+    unused, used = problem.place[0, 1, 2], problem.place[2,]
+    assert found[unused] == 0.0 < found[used]
+    losses = []
+    for place in (unused, used):
+        fewer = problem.restricted(np.flatnonzero(np.arange(8) != place))
+        other = convex_weights(fewer)
+        losses.append(fewer.loss(other))
+        assert losses[-1] / lower_bound(fewer, other) - 1 < 2e-6
+    assert bound <= losses[0] < bound * (1 + 2e-6) < losses[1] < 1.05 * bound
 
 
 def test_no_small_change_of_the_shares_lessens_the_loss_under_laplace_noise():

@@ -251,53 +251,18 @@ def lower_bound(problem: Coverage, precisions: Array) -> float:
 def convex_weights(problem: Coverage) -> Array:
     """Return the u_S with sum 1 and the least loss: the best weights under Gaussian noise.
 
+    By multiplicative steps u <- u (slope / loss)^0.9. At the optimum the slope equals the loss wherever u > 0
+    and is below it elsewhere; what remains of the difference is the certified gap.
+
     References
     ----------
-    McKenna et al., journal version, section 7 (Theorem 13 for the closed form).
+    McKenna et al., journal version, section 7 (the problem).
 
     Examples
     --------
     >>> problem = Coverage.of([(), (0,)], [(), (0,)], np.array([0.25, 0.25]), [2.0])
     >>> convex_weights(problem).tolist()
     [0.0, 1.0]
-    """
-    closed = _closed_form(problem)
-    return _multiplied(problem) if closed is None else closed
-
-
-def _closed_form(problem: Coverage) -> Array | None:
-    """Return the weights at which lambda_T is as if every residual could be weighted on its own.
-
-    They minimize sum(delta / lambda) subject to the sensitivity in terms of lambda; they are a strategy where
-    none of them is negative. None where one is, or where some residual may not be measured by itself.
-    """
-    if not problem.place.keys() >= set(problem.residuals):
-        return None
-    # what a precision of 1 of each residual adds to the sum of the u_S: with identities its dimension
-    less = [max(spread - 1.0, 1e-12) for spread in problem.spreads]
-    costs = np.array([math.prod(less[axis] for axis in one) for one in problem.residuals])
-    wanted = np.sqrt(problem.weights / costs)
-    wanted = wanted / float((wanted * costs).sum())
-    # u_S kappa_S = sum over T that hold S of (-1)^(|T| - |S|) lambda_T, S among the residuals
-    own = [problem.place[residual] for residual in problem.residuals]
-    signs = np.array([(-1.0) ** len(residual) for residual in problem.residuals])
-    inside = problem.holds[own].T.tocsr()
-    found = signs * (inside @ (signs * wanted))
-    # what is left of differences of equal numbers
-    rounding = 1e-12 * (inside @ wanted)
-    if bool((found < -rounding).any()):
-        return None
-    precisions = np.zeros(len(problem.marginals))
-    precisions[own] = np.where(found > rounding, found, 0.0) / problem.scales[own]
-    precisions = precisions / float(precisions.sum())
-    return precisions if np.isfinite(problem.loss(precisions)) else None
-
-
-def _multiplied(problem: Coverage) -> Array:
-    """Minimize the loss over u >= 0 with sum 1 by multiplicative steps u <- u (slope / loss)^0.9.
-
-    At the optimum the slope equals the loss wherever u > 0 and is below it elsewhere; what remains of the
-    difference is the certified gap.
     """
     found = np.full(len(problem.marginals), 1.0 / len(problem.marginals))
     loss = problem.loss(found)
