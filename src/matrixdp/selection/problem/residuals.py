@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import combinations, compress
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Total, Workload
+from matrixdp.queries.predicates import groups_of_all
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.grams import CentredGram, Gram, QueryGram, SymmetricGram
 from matrixdp.selection.problem.kron_sum import KronSum, Rows, WrittenQueries
@@ -93,13 +94,8 @@ class SubWorkload:
         """For each axis the group of each value, of those that no row tells apart; None beside products."""
         if self.products or not self.rows:
             return None
-        found: list[dict[int, Places]] = [{} for _ in self.types]
-        for item, content in zip(self.rows, self.contents, strict=True):
-            groups = zip(content.groups, item.kept, strict=True)
-            for own, group in zip(found, (group for group, kept in groups if kept), strict=True):
-                own[id(group)] = group
-        told = [np.unique(np.stack([*own.values()]), axis=1, return_inverse=True)[1] for own in found]
-        return tuple(one.ravel() for one in told)
+        own = [compress(c.groups, item.kept) for item, c in zip(self.rows, self.contents, strict=True)]
+        return tuple(group for group in map(groups_of_all, zip(*own, strict=True)) if group is not None)
 
 
 @dataclass(frozen=True, eq=False)
