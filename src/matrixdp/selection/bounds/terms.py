@@ -18,7 +18,7 @@ from matrixdp.selection.gram import ConvexSolver
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.optimum import factored_blocks, symmetries_of
 from matrixdp.selection.limits import LIMITS
-from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload
+from matrixdp.selection.problem.residuals import Pieces, Split, SubWorkload, residual_rows
 
 Solved = Sequence[tuple[SubWorkload, SubSolution]]
 #: Distributions are kept above this share of the uniform one.
@@ -72,11 +72,9 @@ def _asked(split: Split, pieces: Pieces, found: Traces, sub: SubWorkload) -> Cla
 def _contracted(split: Split, pieces: Pieces, number: int, kept: Sequence[bool], weight: float) -> Array:
     """Return explicit queries contracted with the weights of the axes that are not kept."""
     explicit = split.explicit[number]
-    tensor = math.sqrt(weight) * explicit.content.tensor
-    for axis in reversed(range(len(kept))):
-        if not kept[axis]:
-            tensor = np.tensordot(tensor, pieces.weights[explicit.types[axis]], axes=(axis + 1, 0))
-    return tensor
+    pairs = zip(explicit.types, kept, strict=True)
+    weights = [None if keeps else pieces.weights[type_] for type_, keeps in pairs]
+    return residual_rows(math.sqrt(weight) * explicit.content.tensor, kept, weights)
 
 
 def _tied_rows(found: Traces, sub: SubWorkload, tensors: Sequence[Array]) -> tuple[int, ...]:
