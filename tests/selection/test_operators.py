@@ -6,7 +6,7 @@ import pytest
 from matrixdp.noise import LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Sliding
 from matrixdp.selection.gram import opt_0, optimum, solve_gram
-from matrixdp.selection.gram.operators import operator_of
+from matrixdp.selection.gram.p_identity import operator_of
 from matrixdp.selection.gram.singular_values import rank_of, singular_values, svd_bound_gram
 from matrixdp.selection.problem.entries import chain_order, green_factors
 from matrixdp.testing import dense_error

@@ -11,9 +11,15 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Ranges, Sliding
-from matrixdp.selection.gram.operators import operator_of
 from matrixdp.selection.gram.opt_0 import solve_axis
-from matrixdp.selection.gram.p_identity import loss_and_gradient, optimize, starts, strategy_rows, tree_start
+from matrixdp.selection.gram.p_identity import (
+    loss_and_gradient,
+    operator_of,
+    optimize,
+    starts,
+    strategy_rows,
+    tree_start,
+)
 from matrixdp.testing import dense_error
 
 
