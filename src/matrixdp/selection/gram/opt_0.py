@@ -258,23 +258,11 @@ def _search(
         families = _families(gram, design, seed, restarts, fast, p)
         if begin is not None and (p is None or len(begin) == p):
             families.insert(0, [begin])
-        if fast:
-            steps = 40 if large else 80
-        else:
-            steps = (
-                1_000
-                if size <= LIMITS.small_cells
-                else 300
-                if size <= LIMITS.searched_cells
-                else 200
-                if large
-                else 150
-            )
         few = size > LIMITS.searched_cells
         screen, finalists = 5 if large else 10 if few and not fast else 25, 1 if few else 4
         # a warm start usually wins, so only a few other starts are refined
         followed = _FEW_FOLLOWED if few else None if begin is None else _FOLLOWED
-        loss, theta = best_of(gram, families, screen, steps, tolerance, finalists, followed)
+        loss, theta = best_of(gram, families, screen, _steps(size, fast), tolerance, finalists, followed)
         if not fast and not large and theta.size:
             loss, theta = optimize(gram, theta, 300, 1e-9)
         found = Factor(strategy_rows(theta), loss, bound)
@@ -289,6 +277,14 @@ def _search(
     norm = float(LAPLACE.column_norms(rows).max())
     turned = Factor(rows / norm, norm**2 * design.loss, bound)
     return turned if found is None or turned.loss < found.loss else found
+
+
+def _steps(size: int, fast: bool) -> int:
+    """Return how many steps the finalists of a search take."""
+    if fast:
+        return 80 if size <= _LARGE_CELLS else 40
+    most = (LIMITS.small_cells, 1_000), (LIMITS.searched_cells, 300), (_LARGE_CELLS, 150)
+    return next((steps for cells, steps in most if size <= cells), 200)
 
 
 def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
