@@ -81,10 +81,7 @@ def contrasts(size: int) -> Array:
     >>> contrasts(2).round(3).ravel().tolist()
     [0.707, -0.707]
     """
-    basis = np.triu(np.ones((size, size - 1)))
-    places = np.arange(1, size)
-    basis[places, places - 1] = -places
-    return np.asarray(basis / np.linalg.norm(basis, axis=0))
+    return np.ascontiguousarray(scipy.linalg.helmert(size).T)
 
 
 def complement(inside: Array) -> Array | None:

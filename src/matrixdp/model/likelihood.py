@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,9 @@ from matrixdp.exact.linear import Array, contrasts
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.constraints import Constraints
-from matrixdp.model.tables import MAX_CELLS, Tables, cells_of, free_attributes
+from matrixdp.model.tables import MAX_CELLS, Real, Tables, cells_of, free_attributes
 from matrixdp.plan import Part
 from matrixdp.queries import Identity, Predicates, ProductGroup, Total
-
-Real = TypeVar("Real", np.float32, np.float64)
 
 #: Singular values below this share of the norm are rounding errors.
 _ROUNDING = 1e-12

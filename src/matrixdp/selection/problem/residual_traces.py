@@ -12,8 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
-from typing import TypeVar
+from itertools import compress, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,6 @@ from matrixdp.selection.problem.residuals import Slot, Split, residual_rows, spl
 Places = NDArray[np.intp]
 Kept = tuple[int, ...]
 Slots = tuple[int, ...]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +201,7 @@ class ResidualTraces:
         found = []
         for kept in product((0, 1), repeat=len(rows.types)):
             left = right = residual_rows(rows.tensor, kept, [_weights(state) for state in known])
-            for axis, state in enumerate(_of_kept(known, kept)):
+            for axis, state in enumerate(compress(known, kept)):
                 right = state.image(right, axis + 1)
             found.append(float(np.vdot(left, right)))
         return np.array(found)
@@ -270,7 +268,7 @@ class ResidualTraces:
         place = sum(kept[:axis])
         others = [state if other != axis else None for other, state in enumerate(known)]
         raw = tuple(1 if other == axis else member for other, member in enumerate(kept))
-        for position, state in enumerate(_of_kept(others, raw)):
+        for position, state in enumerate(compress(others, raw)):
             if state is not None:
                 right = state.image(right, position + 1)
         size = left.shape[place + 1]
@@ -280,10 +278,6 @@ class ResidualTraces:
 
 def _weights(state: AxisState) -> Array:
     return state.direction / state.spread
-
-
-def _of_kept(items: Sequence[T], kept: Sequence[int]) -> list[T]:
-    return [item for item, member in zip(items, kept, strict=True) if member]
 
 
 def _ratio(values: Array, factors: Array) -> Array:
