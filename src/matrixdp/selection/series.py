@@ -44,7 +44,6 @@ def select_series(
     noise: Noise,
     *,
     neighbours: str = "add_remove",
-    gap: float = GAP,
     progress: Progress = silent,
 ) -> Selection:
     """Select a strategy whose rows can be measured one period after another.
@@ -58,8 +57,6 @@ def select_series(
         Under Gaussian noise nothing is lost by measuring period by period. Under Laplace noise the periods
         are measured one by one, or by a tree.
     neighbours : {"add_remove", "replace"}
-    gap : float
-        Relative gap of every certified problem.
     progress : callable
         Is called with what is being done and the share that is done, if known.
 
@@ -86,11 +83,11 @@ def select_series(
     asked = gather_groups(reduced.workload)
     with one_blas_thread():
         if noise.norm == 2:
-            plan, certificate = _decomposed(asked, attribute, noise, gap, progress)
+            plan, certificate = _decomposed(asked, attribute, noise, progress)
         else:
             plan, certificate = _triangular(asked, attribute, noise, progress)
         if certificate.gap is None or certificate.gap > GAP:
-            trials = Trials(asked, noise, {"gap": gap})
+            trials = Trials(asked, noise, {})
             small = trials.facts.small
             certificate = with_bound(certificate, trials.whole_bound() if small else trials.lower_bound())
     reason = "every row ends at a period, and can be measured when that is over"
@@ -98,11 +95,11 @@ def select_series(
     return charged(Selection(workload, plan, "series", neighbours, certificate, reason))
 
 
-def _decomposed(workload: Workload, name: str, noise: Noise, gap: float, progress: Progress) -> Choice:
+def _decomposed(workload: Workload, name: str, noise: Noise, progress: Progress) -> Choice:
     """Return the decomposition into marginals that all have the periods."""
     progress("solving every marginal with all periods", None)
     split = split_workload(workload, undivided=name)
-    solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
+    solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, GAP)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved)
     return staircase(assemble(workload.domain, split, solver, solved), name), certificate
