@@ -11,7 +11,7 @@ import matrixdp as mdp
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.queries import AllRanges, Prefix, Ranges, Sliding
-from matrixdp.selection.gram.opt_0 import solve_axis
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis
 from matrixdp.selection.gram.p_identity import (
     loss_and_gradient,
     operator_of,
@@ -83,7 +83,7 @@ def test_published_figures(predicates, size, published):
 
 @pytest.mark.slow
 def test_the_published_figure_of_prefixes_of_1024_cells():
-    factor = solve_axis(Prefix().gram(1024), LAPLACE, effort="fast", restarts=0)
+    factor = solve_axis(Prefix().gram(1024), LAPLACE, effort="fast")
     assert math.sqrt(2 * factor.loss / 1024) < 9.58 * 1.02  # the full search reaches 9.54
 
 
@@ -121,7 +121,7 @@ def test_searches_repeat_and_starts_help(monkeypatch):
     np.testing.assert_array_equal(first.rows, second.rows)
     warm = solve_axis(gram, LAPLACE, start=first, effort="fast")
     assert warm.loss <= first.loss * (1 + 1e-9)
-    three = solve_axis(gram, LAPLACE, p=3)
+    three = solve_axis(gram, LAPLACE, rows=Rows(p=3))
     assert len(three.rows) <= 27
 
 

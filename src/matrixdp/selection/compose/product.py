@@ -29,7 +29,7 @@ from matrixdp.exact.linear import Array, along
 from matrixdp.noise import Noise
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor, Solver
-from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.gram.opt_0 import AS_MANY_AS_PAY, Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, energies
 
@@ -37,7 +37,6 @@ from matrixdp.selection.problem.kron_sum import Inverse, KronSum, check_cells, e
 _POWERS = (30.0, 300.0)
 
 
-AS_MANY_AS_PAY = Rows()
 #: Tolerance of a descent over free bases.
 _FREE_TOLERANCE = 2e-9
 #: After a round a loss this many times what is wanted does not fall to it.
@@ -274,9 +273,7 @@ def solve_kron(
             whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
             return Factor(IdentityMatrix(terms.sizes[axis]), terms.loss(whole))
         gram = terms.surrogate(axis, inverses)
-        p = rows.of(terms.sizes[axis])
-        again = rows.restarts or None
-        return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, start=own, effort=effort, p=p)
+        return solve_axis(gram, noise, gap=gap, seed=seed, rows=rows, start=own, effort=effort)
 
     def fast(axis: int, inverses: Sequence[Inverse], own: Factor | None) -> Factor:
         return solve(axis, inverses, own, max(gap, LIMITS.search_gap), "fast")

@@ -21,7 +21,6 @@ from matrixdp.plan import Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import row_multipliers
 from matrixdp.selection.compose.product import (
-    AS_MANY_AS_PAY,
     Product,
     free_bases,
     solve_kron,
@@ -30,7 +29,7 @@ from matrixdp.selection.compose.product import (
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.gram import ConvexSolver, solve_gram
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.gram.opt_0 import AS_MANY_AS_PAY, Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.grams import ExplicitGram, Gram
 from matrixdp.selection.problem.kron_sum import KronSum
@@ -96,8 +95,7 @@ def select_table(
     terms = KronSum.of(workload.domain, workload.groups)
 
     def search(gram: Gram, _: Sequence[int]) -> Factor:
-        again, p = rows.restarts or None, rows.of(gram.size)
-        return solve_axis(gram, noise, gap=gap, seed=seed, restarts=again, progress=progress, p=p)
+        return solve_axis(gram, noise, gap=gap, seed=seed, rows=rows, progress=progress)
 
     names: Sequence[tuple[str, ...]] = [(name,) for name in terms.attributes]
     if method == "product":

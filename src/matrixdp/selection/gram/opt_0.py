@@ -99,17 +99,19 @@ class Rows:
         return max(1, size // self.cells_per_row) if self.cells_per_row else None
 
 
+AS_MANY_AS_PAY = Rows()
+
+
 def solve_axis(
     gram: Gram | Array,
     noise: Noise,
     *,
     gap: float = GAP,
     seed: int = 0,
-    restarts: int | None = None,
+    rows: Rows = AS_MANY_AS_PAY,
     start: Factor | None = None,
     progress: Progress = silent,
     effort: str = "full",
-    p: int | None = None,
 ) -> Factor:
     """Return a strategy for one Gram matrix: the certified Gaussian optimum, or OPT_0 for Laplace noise.
 
@@ -150,20 +152,21 @@ def solve_axis(
             solved = Factor(design.rows, design.loss, design.bound)
         else:
             begin = None if start is None else _theta(_moved(start.rows[:, first], order))
+            p = rows.of(gram.size)
 
             def search(problem: Array) -> Factor:
                 # products of a few rows lose by several threads, many times over where cores are shared
                 with one_blas_thread():
-                    return _search(problem, gap, seed, restarts, begin, progress, effort, p)
+                    return _search(problem, gap, seed, rows.restarts, begin, progress, effort, p)
 
-            options = (gap, seed, restarts, effort, p)
+            options = (gap, seed, rows.restarts, effort, p)
             solved = _remembered(reduced, options, search) if begin is None else search(reduced)
             if len(reduced) == 2:
                 solved = min(solved, _total_and_difference(reduced, solved.bound), key=lambda one: one.loss)
     if len(first) == gram.size and order is None:
         return solved
-    rows = _moved(solved.rows, None if order is None else np.argsort(order))
-    return Factor(rows[:, inverse], solved.loss, solved.bound)
+    found = _moved(solved.rows, None if order is None else np.argsort(order))
+    return Factor(found[:, inverse], solved.loss, solved.bound)
 
 
 def _symmetric(gram: Gram, noise: Noise) -> Factor | None:
@@ -234,7 +237,7 @@ def _search(
     gram: Array,
     gap: float,
     seed: int,
-    restarts: int | None,
+    restarts: int,
     begin: Array | None,
     progress: Progress,
     effort: str,
@@ -298,7 +301,7 @@ def _bounded(gram: Array, gap: float) -> tuple[Factor | None, float | None]:
 
 
 def _families(
-    gram: Array, design: Factor | None, seed: int, restarts: int | None, fast: bool, p: int | None
+    gram: Array, design: Factor | None, seed: int, restarts: int, fast: bool, p: int | None
 ) -> list[list[Array]]:
     """Return the starts of a search: trees, random rows, and rows made for the workload.
 
@@ -306,7 +309,7 @@ def _families(
     random rows as the workload has dimensions, where these are few.
     """
     size = len(gram)
-    count = restarts if restarts is not None else (1 if fast else 2 if size <= LIMITS.searched_cells else 0)
+    count = restarts or (1 if fast else 2 if size <= LIMITS.searched_cells else 0)
     families = starts(size, p, seed, count, fast)
     if p is not None:
         return families

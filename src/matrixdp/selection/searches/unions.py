@@ -22,11 +22,11 @@ from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, solve_kron
+from matrixdp.selection.compose.product import Product, solve_kron
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.gram.opt_0 import AS_MANY_AS_PAY, Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.registry import Progress, silent
@@ -190,9 +190,8 @@ class _Products:
                 self.noise,
                 gap=self._gap,
                 seed=self._seed,
-                restarts=self._rows.restarts or None,
+                rows=self._rows,
                 effort=effort,
-                p=self._rows.of(math.prod(terms.sizes)),
             )
             found.append(_Strategy(table.loss, ((terms.attributes, table),)))
         return min(found, key=lambda one: one.loss, default=None)
