@@ -244,15 +244,8 @@ def _pooled(domain: Domain, parts: Sequence[Part], shares: Sequence[float], nois
         matrix.measures_total for matrix in matrices.values()
     ):
         return None
-    own = [
-        Part(
-            part.attributes,
-            tuple(Block(block.attributes, matrices[block.attributes[0]]) for block in part.blocks),
-            1.0,
-        ).at_cost(noise, share)
-        for part, share in zip(parts, shares, strict=True)
-    ]
-    return Pooled(domain, tuple(own), noise)
+    own = tuple(part.at_cost(noise, share) for part, share in zip(parts, shares, strict=True))
+    return Pooled(domain, own, noise)
 
 
 def _stacked(

@@ -333,12 +333,9 @@ class KronSum:
 
         Past ``most`` values it is where nothing tells its values apart.
         """
-        size = self.sizes[axis]
-        if size <= (LIMITS.axis_cells if most is None else most):
-            return False
-        return size > LIMITS.axis_cells or all(
-            gram.symmetric is not None for gram in self.sets[axis].values()
-        )
+        size, asked = self.sizes[axis], self.sets[axis].values()
+        whole = most is not None and size > most and all(gram.symmetric is not None for gram in asked)
+        return whole or size > LIMITS.axis_cells
 
     def trace(self, axis: int, key: Hashable, inverse: Inverse) -> float:
         """Return tr(V R R') of what is asked about one attribute."""
