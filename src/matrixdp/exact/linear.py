@@ -18,9 +18,11 @@ Real = TypeVar("Real", bound=np.floating[Any])
 RANK = 1e-12
 
 
-def along(
-    tensor: NDArray[Real], axis: int, matrix: NDArray[Real] | Callable[[NDArray[Real]], NDArray[Real]]
-) -> NDArray[Real]:
+#: A matrix, or a linear map of arrays of shape (n, k).
+Map = NDArray[Real] | Callable[[NDArray[Real]], NDArray[Real]]
+
+
+def along(tensor: NDArray[Real], axis: int, matrix: Map[Real]) -> NDArray[Real]:
     """Return a matrix, or a linear map of arrays of shape (n, k), applied along one axis of a tensor.
 
     Examples
@@ -34,8 +36,8 @@ def along(
     return np.moveaxis(found.reshape(len(found), *moved.shape[1:]), 0, axis)
 
 
-def along_axes(tensor: NDArray[Real], matrices: Iterable[NDArray[Real]], first: int = 0) -> NDArray[Real]:
-    """Return a tensor with a matrix applied along each axis from ``first`` on.
+def along_axes(tensor: NDArray[Real], matrices: Iterable[Map[Real]], first: int = 0) -> NDArray[Real]:
+    """Return a tensor with a matrix, or a linear map, applied along each axis from ``first`` on.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.kronecker import ExactMatrix, Transposed
-from matrixdp.exact.linear import Array, along, complement, outer
+from matrixdp.exact.linear import Array, along_axes, complement, outer
 from matrixdp.exact.resources import blas_threads
 
 MOST_OVERLAPS = 2**30
@@ -239,8 +239,7 @@ class MeasuredMatrix(ABC):
         if self.unsupported is None:
             return 0.0
         tensor = self.unsupported.reshape(-1, *(one.size for one in asked))
-        for axis, one in enumerate(asked, 1):
-            tensor = along(tensor, axis, one.apply)
+        tensor = along_axes(tensor, (one.apply for one in asked), 1)
         return float(((tensor**2).sum(axis=0) / outer(one.lengths for one in asked)).max())
 
     def coefficients(self, queries: Array) -> Array:

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain, combinations
 from numbers import Integral
 from typing import Any, ClassVar, TypeVar, final
@@ -18,6 +17,7 @@ from matrixdp import forms, queries
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import DomainError, EntryError, Problem, TooLargeError, WorkloadError, each, within
 from matrixdp.errors import Path as Path
+from matrixdp.exact.linear import outer
 from matrixdp.forms import AnyOf, Form, ListOf, MappingOf, Record, ResolvePath, key, record
 from matrixdp.language.predicates import PREDICATES, ArrayForm, LevelForm, NamedPredicates, PredicateForm
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Rows, check_weights
@@ -675,7 +675,7 @@ def _inside(attributes: list[Attribute], box: Mapping[str, Condition]) -> tuple[
             with within(attribute.name):
                 own[place], text = allowed_values(attribute, box[attribute.name])
             parts.append(f"{attribute.name} {text}")
-    return reduce(np.multiply.outer, own), " and ".join(parts)
+    return outer(own), " and ".join(parts)
 
 
 def allowed_values(attribute: Attribute, condition: Condition) -> tuple[Array, str]:

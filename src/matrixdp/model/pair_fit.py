@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import SpecificationError, TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import Array
+from matrixdp.exact.linear import Array, outer
 from matrixdp.model.constraints import Constraints, factors_for, nothing_possible
 from matrixdp.model.likelihood import Axis, Evidence, Likelihood
 from matrixdp.model.tables import AGREE, LocalTables, check_few
@@ -202,9 +202,7 @@ def _directions(names: Names, seen: Sequence[Likelihood], sums: Array | None = N
         return Directions(None, math.fsum(own or 0.0 for own in alike))
     if plain and len(seen) == 1 and seen[0].separable:
         modes = [seen[0].axes[seen[0].free.index(name)].modes for name in names]
-        curvature = np.array(seen[0].scale)
-        for _, own in modes:
-            curvature = np.multiply.outer(curvature, own)
+        curvature = seen[0].scale * outer(own for _, own in modes)
         return Directions(tuple(basis for basis, _ in modes), curvature)
     if sums is None:
         return Directions(None, math.fsum(one.steepest for one in seen), exact=False)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.exact.linear import Array, along
+from matrixdp.exact.linear import Array, along_axes
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.queries.groups import asked_attributes
 
@@ -437,10 +437,7 @@ class LocalTables:
         if not isinstance(group, ProductGroup):
             return group.answers(self.marginal(group.attributes)).ravel()
         asked = asked_attributes(group)
-        table = self.marginal(asked)
-        for axis, name in enumerate(asked):
-            table = along(table, axis, group.sets[name].apply)
-        return table.ravel()
+        return along_axes(self.marginal(asked), (group.sets[name].apply for name in asked)).ravel()
 
 
 def check_few(

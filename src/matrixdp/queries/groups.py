@@ -14,7 +14,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, WorkloadError, placed
-from matrixdp.exact.linear import along, kronecker
+from matrixdp.exact.linear import along_axes, kronecker
 from matrixdp.forms import describe_value, number
 from matrixdp.queries.predicates import (
     Array,
@@ -344,9 +344,7 @@ class ProductGroup:
 
     def answers(self, marginal: Array) -> Array:
         """Return the queries' answers on a marginal of shape ``sizes``, in the shape of ``counts``."""
-        for axis, predicates in enumerate(self.predicates):
-            marginal = along(marginal, axis, predicates.apply)
-        return marginal
+        return along_axes(marginal, (own.apply for own in self.predicates))
 
     def rows(self) -> Array:
         """Return the queries as a dense matrix over the cells of the attributes, row-major."""

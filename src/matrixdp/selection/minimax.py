@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import Array
+from matrixdp.exact.linear import Array, outer
 from matrixdp.plan import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.limits import LIMITS
@@ -57,9 +57,8 @@ class _Weights:
         own = self.group.query_weights
         if isinstance(self.group, DenseGroup) and _summed(self.group):
             # products of weights leave a disjunction a difference of products
-            tensor = np.ones(())
-            for axis, count in zip(self.axes, _counts(self.group), strict=True):
-                tensor = np.multiply.outer(tensor, np.ones(count) if axis is None else axis)
+            pairs = zip(self.axes, _counts(self.group), strict=True)
+            tensor = outer(np.ones(count) if axis is None else axis for axis, count in pairs)
             weights = self.group.arranged(tensor)
             weights = weights if own is None else weights * own
             return replace(self.group, weight=importance, query_weights=weights)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import Array, along
+from matrixdp.exact.linear import Array, along_axes, outer
 from matrixdp.selection.bounds.traces import Covariance, Tied, Traces
 from matrixdp.selection.bounds.triples import ClassTerms
 from matrixdp.selection.compose.product import solve_structured
@@ -237,14 +237,11 @@ def _root(gram: Array, distributions: Sequence[Array]) -> Covariance:
 
     With t = tr((S V S)^(1/2)) it is scaled as an optimal strategy's covariance is: tr(V Z) = t^2.
     """
-    root: Array = np.ones(())
-    for p in distributions:
-        root = np.multiply.outer(root, np.sqrt(p))
+    root = outer(map(np.sqrt, distributions))
     scaled = gram * root.ravel()[:, None] * root.ravel()
     tensor = scaled.reshape(*root.shape, *root.shape)
-    for axis, p in enumerate(distributions):
-        away = np.eye(len(p)) - np.sqrt(np.outer(p, p))
-        tensor = along(along(tensor, axis, away), axis + root.ndim, away)
+    away = [np.eye(len(p)) - np.sqrt(np.outer(p, p)) for p in distributions]
+    tensor = along_axes(tensor, [*away, *away])
     square = tensor.reshape(scaled.shape)
     rows = np.vstack(factored_blocks(square, symmetries_of(square, root.shape)))
     values = np.einsum("aj,aj->a", rows, rows)

@@ -25,7 +25,7 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import Array, along
+from matrixdp.exact.linear import Array, along, along_axes, outer
 from matrixdp.noise import Noise
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.gram.factor import Factor, Solver
@@ -94,11 +94,8 @@ class Product:
     def image(self, rows: Array) -> Array:
         """Return queries times X^+, the derivative of the loss: shape (m, cells) in and out."""
         tensor = rows.reshape(len(rows), *[factor.cells for factor in self.factors])
-        for axis, factor in enumerate(self.factors):
-            tensor = along(tensor, axis + 1, factor.inverse.T)
-        tensor = tensor * self._variances
-        for axis, factor in enumerate(self.factors):
-            tensor = along(tensor, axis + 1, factor.inverse)
+        tensor = along_axes(tensor, (factor.inverse.T for factor in self.factors), 1) * self._variances
+        tensor = along_axes(tensor, (factor.inverse for factor in self.factors), 1)
         return tensor.reshape(rows.shape)
 
     def change(self, grams: Sequence[Array]) -> float:
@@ -158,13 +155,9 @@ def row_weights(found: Array, squares: Sequence[Array], y: Array) -> tuple[Array
     """
     best, least, bound = y, math.inf, 0.0
     for _ in range(_DESCENT_STEPS):
-        pull = y
-        for axis, square in enumerate(squares):
-            pull = along(pull, axis, square)
+        pull = along_axes(y, squares)
         weights = np.sqrt(found / np.maximum(pull, 1e-300))
-        norms = weights
-        for axis, square in enumerate(squares):
-            norms = along(norms, axis, square.T)
+        norms = along_axes(weights, (square.T for square in squares))
         peak = float(norms.max())
         positive = weights > 0
         error = float((found[positive] / weights[positive]).sum()) * peak
@@ -215,10 +208,7 @@ def solve_structured(
     if not (weigh_rows and solver.optimal):
         return plain
     found = terms.row_energies([factor.inverse for factor in factors])
-    y = np.ones(())
-    for factor in factors:
-        assert factor.dual is not None
-        y = np.multiply.outer(y, factor.dual)
+    y = outer(factor.dual for factor in factors if factor.dual is not None)
     squares = [factor.rows**2 for factor in factors]
     weights, error = row_weights(found, squares, 0.99 * y + 0.01 / y.size)
     if error > loss * (1.0 - LIMITS.inner_gap):
@@ -230,9 +220,7 @@ def weighted_product(factors: Sequence[Factor], found: Array, weights: Array) ->
     """Return a product with weighted rows whose energies are known, its largest column norm 1."""
     # a row that hardly matters still has to be measured: keep the spread of the weights within 2^16
     weights = np.maximum(weights, float(weights.max()) * 2.0**-16)
-    norms = weights
-    for axis, factor in enumerate(factors):
-        norms = along(norms, axis, (factor.rows**2).T)
+    norms = along_axes(weights, ((factor.rows**2).T for factor in factors))
     weights = weights / float(norms.max())
     return Product(tuple(factors), float((found / weights).sum()), multipliers=weights)
 
@@ -382,16 +370,12 @@ class _Error:
         error = float((energies * variances).sum())
         rows = [basis @ space for basis, space in zip(bases, self.spaces, strict=True)]
         squares = [row**2 for row in rows]
-        norms = weights
-        for axis, square in enumerate(squares):
-            norms = along(norms, axis, square.T)
+        norms = along_axes(weights, (square.T for square in squares))
         peak = float(norms.max())
         powers = (norms / peak) ** (power - 1.0)
         mean = float((powers * norms).sum()) / peak
         slopes = powers / (peak * mean)
-        held = slopes
-        for axis, square in enumerate(squares):
-            held = along(held, axis, square)
+        held = along_axes(slopes, squares)
         parts = []
         for axis, (inverse, space) in enumerate(zip(inverses, self.spaces, strict=True)):
             spread = weights
@@ -419,10 +403,7 @@ class _Error:
         pulls = [np.zeros_like(inverse) for inverse in inverses]
         for coefficient, keys in self.products:
             vectors = [diagonals[axis][key] for axis, key in enumerate(keys)]
-            product = np.full((), coefficient)
-            for vector in vectors:
-                product = np.multiply.outer(product, vector)
-            energies += product
+            energies += coefficient * outer(vectors)
             for axis, key in enumerate(keys):
                 share = np.moveaxis(variances, axis, -1)
                 for other, vector in enumerate(vectors):

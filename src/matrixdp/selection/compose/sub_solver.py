@@ -6,14 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import Array
+from matrixdp.exact.linear import Array, outer
 from matrixdp.exact.resources import most_cells
 from matrixdp.exact.structured import merged_cells
 from matrixdp.noise import Noise
@@ -398,7 +398,7 @@ class SubSolver:
             problem = self.problem(sub, axes, terms, [])
             seen = [problem.surrogate(place, problem.unknown) for place in range(len(axes))]
             duals = [solve_gram(gram, gap=LIMITS.inner_gap).dual for gram in seen]
-            dual = reduce(np.multiply.outer, [own for own in duals if own is not None]).ravel()
+            dual = outer(own for own in duals if own is not None).ravel()
             self.starts[start_key] = Factor(IdentityMatrix(cells), 0.0, dual=dual)
         return self._explicit(self.gram(terms, explicit), sizes, terms, start_key), "optimum"
 

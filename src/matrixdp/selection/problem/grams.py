@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact.linear import Array
+from matrixdp.exact.linear import Array, outer
 from matrixdp.queries import Crossed, DenseGroup, Group, Matrix, Predicates, ProductGroup, Total
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES, alike_in_all, content_key, groups_of_all
 from matrixdp.queries.structured import Totals
@@ -628,8 +628,5 @@ def _sum_of_products(weights: Array, most: int) -> list[WeightProduct] | None:
 def _fits(products: list[WeightProduct], weights: Array) -> bool:
     total = np.zeros(weights.shape)
     for scale, vectors in products:
-        outer = np.full((), scale)
-        for vector in vectors:
-            outer = np.multiply.outer(outer, vector)
-        total += outer
+        total += scale * outer(vectors)
     return bool((np.abs(total - weights) <= LIMITS.same * weights).all())

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
-from matrixdp.exact.linear import Array, along, kronecker, numbered
+from matrixdp.exact.linear import Array, along, along_axes, kronecker, numbered, outer
 from matrixdp.exact.resources import check_matrices
 from matrixdp.queries import Group, ProductGroup, Total, Workload
 from matrixdp.selection.limits import LIMITS
@@ -424,14 +424,10 @@ class KronSum:
         """Return d with error = sum(d / lambda) if rows are weighted by lambda: the diagonal of R'VR."""
         total = np.zeros([inverse.shape[1] for inverse in inverses])
         for coefficient, keys in self.products:
-            product = np.full((), coefficient)
-            for axis, (key, inverse) in enumerate(zip(keys, inverses, strict=True)):
-                product = np.multiply.outer(product, energies(inverse, self.gram(axis, key)))
-            total += product
+            grams = [self.gram(axis, key) for axis, key in enumerate(keys)]
+            total += coefficient * outer(map(energies, inverses, grams))
         for weight, axes, tensor in self.explicit:
-            image = tensor
-            for place, axis in enumerate(axes):
-                image = along(image, place + 1, inverses[axis].T)
+            image = along_axes(tensor, (inverses[axis].T for axis in axes), 1)
             others = [axis for axis in range(len(inverses)) if axis not in axes]
             own = np.expand_dims(weight * (image**2).sum(axis=0), others)
             for axis in others:  # of which the total is asked
