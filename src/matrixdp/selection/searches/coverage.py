@@ -273,7 +273,7 @@ def convex_weights(problem: Coverage) -> Array:
             break
         found = found * ratios**0.9
         found = found / float(found.sum())
-    for negligible in (1e-6, 1e-9, 1e-12, 1e-15, 1e-18):
+    for negligible in (1e-2, 1e-3, 1e-4, 1e-6, 1e-9, 1e-12, 1e-15, 1e-18):
         kept = np.where(found > negligible * found.max(), found, 0.0)
         kept = kept / float(kept.sum())
         if problem.loss(kept) <= loss * (1.0 + GAP):
