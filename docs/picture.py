@@ -18,7 +18,7 @@ import matrixdp as mdp
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "page.png"
-_SIZE = {"width": 1060, "height": 1180}
+_SIZE = {"width": 1180, "height": 1180}
 _TABLE = "Health by Physical limitation"
 #: A page has few colours; so many keep the file small.
 _COLOURS = 48
@@ -38,7 +38,7 @@ def main() -> None:
         opened = driver.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
         tab = opened.new_page(viewport=_SIZE, color_scheme="light")
         tab.goto(page.as_uri())
-        section = tab.locator("section.group", has=tab.get_by_role("heading", name=_TABLE, exact=True))
+        section = tab.locator("section.group", has=tab.locator(f"table[data-name='{_TABLE}']"))
         parts = [Image.open(io.BytesIO(one.screenshot())) for one in (tab.locator("header"), section)]
         opened.close()
     head, table = parts
