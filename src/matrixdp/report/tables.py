@@ -49,10 +49,10 @@ class Column:
 @final
 @dataclass(frozen=True)
 class Mark:
-    """A footnote: its number, what it is of, and its text."""
+    """A footnote: its number, what it is of (columns with their values; nothing: the table), and its text."""
 
     number: int
-    labels: frozenset[str]
+    of: frozenset[tuple[str, str]]
     text: str
 
 
@@ -73,7 +73,7 @@ class PageTable:
     definitions : tuple of (str, str)
         The attributes that it is about, with their notes.
     marks : tuple of Mark
-        Its footnotes; one without labels is of the whole table.
+        Its footnotes.
     anchor : str
         What links call it.
     """
@@ -172,17 +172,17 @@ class PageTable:
             for row in self.shown.rows()
         ]
 
-    def labels(self, place: int) -> frozenset[str]:
-        """Return what a row is of."""
-        return frozenset(text for _, text in self._rows[place])
+    def marked_row(self, place: int) -> list[int]:
+        """Return the numbers of the footnotes of a row of the list."""
+        return [mark.number for mark in self.marks if mark.of and mark.of <= {*self._rows[place]}]
 
     @cached_property
     def _rows(self) -> list[list[tuple[str, str]]]:
         return [] if self.shown is None else self.shown.rows()
 
-    def marked(self, *labels: str) -> list[int]:
-        """Return the numbers of the footnotes of what has these labels; of the whole table where none."""
-        return [mark.number for mark in self.marks if mark.labels == frozenset(labels)]
+    def marked(self, *of: tuple[str, str]) -> list[int]:
+        """Return the numbers of the footnotes of what is of these values; of the whole table without any."""
+        return [mark.number for mark in self.marks if mark.of == {*of}]
 
     @property
     def file(self) -> str:
@@ -244,14 +244,15 @@ def _footnotes(release: Release) -> Iterator[tuple[str, Mark]]:
     for number, own in enumerate(told.footnotes, start=1):
         name = chosen["footnotes", number - 1, "table"]
         if name in tables:
-            labels: set[str] = set()
+            of: set[tuple[str, str]] = set()
             if own.where:
                 with within("publication", "footnotes", number - 1):
                     shown, places = chosen_rows(release, tables[name], own.where)
-                rows = shown.rows()
+                if not places:
+                    continue
                 asked = {shown.head(field) for field in shown.keys if _is(field, own.where)}
-                labels = {text for place in places for head, text in rows[place] if head in asked}
-            yield name, Mark(number, frozenset(labels), own.text.within(release.domain.language))
+                of = {pair for pair in shown.rows()[places[0]] if pair[0] in asked}
+            yield name, Mark(number, frozenset(of), own.text.within(release.domain.language))
 
 
 def chosen_rows(
@@ -281,6 +282,8 @@ def chosen_rows(
             shown.texts(field.name), table.column(field.name).cast(pa.utf8()).to_pylist(), strict=True
         )
         mask &= [sought in {text.casefold(), str(own).casefold()} for text, own in known]
+    if not mask.any() and release.series is not None:
+        return shown, []  # perhaps not yet
     if not mask.any():
         said = ", ".join(f"{name}: {value}" for name, value in where.items())
         raise WorkloadError.at(("where",), said, "values of a row of the table", code="unknown-name")
