@@ -16,6 +16,9 @@ p = 1 for Laplace noise, let
 
 Gaussian: a record moves the mean by at most sqrt(cost) standard deviations, which is sqrt(cost)-GDP and
 (cost / 2)-zCDP. Laplace: it moves the log-likelihood by at most cost, which is epsilon-DP, epsilon = cost.
+Laplace noise may also lie on the multiples of an integer g alone, k g with a probability in proportion to
+exp(-|k| g / b_k). It costs as much if every answer is a multiple of g, which is checked: so is every entry of
+B_k, and no record is divided among cells, as it is for amounts.
 If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p
 times as much. Rounding noisy answers, and all that is computed from them, reveals nothing more.
 docs/privacy.md of matrixdp has the proofs.
@@ -359,13 +362,35 @@ def sensitivity(blocks, factors, p):
     return max(table)
 
 
+def divisor(blocks, factors):
+    """Return an integer that divides every entry of a part."""
+    found = 1 if factors is None else math.gcd(*integers(factors))
+    for block in blocks:
+        if block.kind in ("integer", "deficient"):
+            found *= math.gcd(*(entry for row in block.entries for entry in row))
+    return found
+
+
+def on_multiples(multiple, power, divides):
+    """Refuse noise on the multiples of an integer, if it is such, where answers are no such multiples."""
+    if multiple and (
+        len(multiple) > 1 or type(multiple[0]) is not int or not multiple[0] > 0 == power or not divides
+    ):
+        raise ValueError("noise on the multiples of a number that is none, or for answers that are divided")
+    if multiple and divides % multiple[0]:
+        raise ValueError("noise on the multiples of a number of which answers are not")
+
+
 def measured(header, matrices, arrays, p):
     """Return how many parts there are of each (s_k, b_k), and the number of rows of all."""
     parts, noise = header["plan"]["parts"], header["noise"]
     known, found, rows = {}, Counter(), 0
+    attributes = [form for _, form in header["workload"]["domain"]]
+    amounts = {i for i, form in enumerate(attributes) if isinstance(form, dict) and "amount" in form}
     if not parts or len(parts) != len(noise):
         raise ValueError("there is not one scale of noise for each part")
-    for part, (steps, power) in zip(parts, noise):
+    for part, form in zip(parts, noise):
+        steps, power, *multiple = form
         key = places, factors = tuple(place for _, place in part["blocks"]), part.get("multipliers")
         if (
             any(type(place) is not int or place < 0 for place in places)
@@ -378,6 +403,8 @@ def measured(header, matrices, arrays, p):
             raise ValueError("row multipliers are not integers")
         if key not in known:  # many parts are alike
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
+        whole = not any(positions and amounts & set(positions) for positions, _ in part["blocks"])
+        on_multiples(multiple, power, divisor(blocks, factors and arrays[factors]) if whole else 0)
         scale = exact(steps) * Fraction(2) ** power
         if known[key] < 1 or scale <= 0:
             raise ValueError("a part is measured without noise, or measures nothing")
@@ -484,7 +511,7 @@ def replacement(header, matrices, arrays, p):
     """
     sizes = header["plan"]["sizes"]
     known, parts, weights = {}, [], []
-    for part, (steps, power) in zip(header["plan"]["parts"], header["noise"]):
+    for part, (steps, power, *_) in zip(header["plan"]["parts"], header["noise"]):
         at = [i for positions, _ in part["blocks"] for i in positions]
         if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
             raise ValueError("a part measures an attribute twice, or one that there is not")
@@ -659,7 +686,8 @@ def counted(header, p):
     counts = header.get("out_of_domain_counts")
     if counts is None:
         return Fraction(0), None
-    steps, power = counts["noise"]
+    steps, power, *multiple = counts["noise"]
+    on_multiples(multiple, power, 1)
     names, scale = counts["attributes"], exact(steps) * Fraction(2) ** power
     replaced = set(header["out_of_domain"]) & set(names)
     if abs(power) > 1000 or scale <= 0 or len(set(names)) != len(names) or replaced or not names:

@@ -5,7 +5,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
-from matrixdp.noise import GAUSSIAN, LAPLACE
+from matrixdp.noise import GAUSSIAN, LAPLACE, Tails
 from matrixdp.noise.laplace import combination_quantiles, largest_quantile
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 30})
@@ -16,7 +16,7 @@ WORKLOAD = mdp.Workload(DOMAIN, mdp.product(a="prefix", b="identity"), mdp.margi
 @pytest.mark.parametrize("mechanism", ["opt-0", "opt-kron", "opt-plus", "querysmasher", "opt-m"])
 def test_multipliers_are_those_of_the_linear_map(mechanism):
     plan = mdp.select(WORKLOAD, noise="laplace", mechanism=mechanism).selection.plan
-    intervals = Intervals(plan.analysis, LAPLACE, 0.95)
+    intervals = Intervals(plan.analysis, Tails(LAPLACE), 0.95)
     counts = [int(np.prod(part.shape)) for part in plan.parts]
     units = [np.split(unit, np.cumsum(counts)[:-1]) for unit in np.eye(sum(counts))]
     noise = np.repeat([part.variance for part in plan.parts], counts)
@@ -31,14 +31,14 @@ def test_multipliers_are_those_of_the_linear_map(mechanism):
 def test_large_groups_get_the_bound():
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c="range"))
     strategy = mdp.select(workload, noise="laplace", mechanism="opt-kron")
-    intervals = Intervals(strategy.selection.analysis, LAPLACE, 0.9)
+    intervals = Intervals(strategy.selection.analysis, Tails(LAPLACE), 0.9)
     assert intervals.multipliers(workload.groups[0]) == largest_quantile(0.9)
     assert intervals.bounded
 
 
 def test_gaussian_intervals_are_as_ever():
     strategy = mdp.select(WORKLOAD)
-    intervals = Intervals(strategy.selection.analysis, GAUSSIAN, 0.95)
+    intervals = Intervals(strategy.selection.analysis, Tails(GAUSSIAN), 0.95)
     assert intervals.multipliers(WORKLOAD.groups[0]) == pytest.approx(1.959964, abs=1e-6)
     assert intervals.description == "pointwise: each holds the true answer with this confidence, taken alone"
 

@@ -94,6 +94,8 @@ class Case:
 TWO, OF_PERSONS = mdp.Unit(records=2), mdp.Unit(records=2, id="person")
 #: Both columns have norm sqrt 2, and L1 norm 2.
 TREE = np.array([[1, 1], [1, 0], [0, 1]], dtype=float)
+#: One row, of which a record moves so many units that noise is not on integers.
+ONE = np.array([[5, 1]], dtype=float)
 #: Columns that point to opposite sides: replacing a record moves twice as far as removing it, in any norm.
 OPPOSITE = np.array([[1, -1], [2, -2]], dtype=float)
 #: Real entries, which are rounded to multiples of 2^-14 or 2^-18.
@@ -115,7 +117,7 @@ CASES = (
     Case("gaussian, replace", replacing(mu=3), "pandas", ({"a": OPPOSITE},)),
     Case("gaussian, replace, coarse", replacing(epsilon=18, delta=1e-6), "parquet", BOTH_OPPOSITE),
     Case("gaussian, two parts", mdp.Budget(mu=3), "arrow", PARTS),
-    Case("laplace", mdp.Budget(epsilon=2), "parquet", ({},), RATIO_COPIES),
+    Case("laplace", mdp.Budget(epsilon=2), "parquet", ({"a": ONE},), RATIO_COPIES),
     Case("laplace, tree", mdp.Budget(epsilon=2), "pandas", ({"a": TREE},)),
     Case("laplace, coarse", mdp.Budget(epsilon=2, delta=1e-6), "parquet", BOTH),
     Case("laplace, replace", replacing(epsilon=2), "arrays", ({"a": IDENTITY},)),

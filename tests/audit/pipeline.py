@@ -41,7 +41,7 @@ class Sample:
     drawn : list of ndarray of int64, shape (copies, rows)
         The released lattice steps less the rounded true answers: what the noise drew.
     residuals : list of ndarray, shape (copies, rows)
-        Released less true answers, in scales of the noise.
+        Released less true answers, in scales of the noise; of noise on integers filled up to Laplace noise.
     answers : ndarray, shape (copies, queries)
         As they were written.
     """
@@ -66,6 +66,7 @@ class Evidence:
     noise: str
     steps: tuple[float, ...]
     powers: tuple[int, ...]
+    multiples: tuple[int, ...]
     without: Sample
     with_person: Sample
     shifts: list[Array]
@@ -173,7 +174,8 @@ def release(case: Case, strategy: Strategy, own: int | None, folder: Path) -> tu
 
 def _sample(case: Case, found: ReadFile, counts: Integers, answers: Array) -> Sample:
     drawn, residuals = [], []
-    for part, steps, power, values in zip(found.parts, found.steps, found.powers, found.values, strict=True):
+    each = zip(found.parts, found.steps, found.powers, found.multiples, found.values, strict=True)
+    for part, steps, power, multiple, values in each:
         true = counts @ local_matrix(part, case.shape).astype(np.int64).T
         own = _copies_first(part, values)
         if power <= 0:
@@ -183,6 +185,9 @@ def _sample(case: Case, found: ReadFile, counts: Integers, answers: Array) -> Sa
         noise = own - whole
         drawn.append(noise - np.floor(rest + 0.5).astype(np.int64))
         residuals.append((noise - rest) / float(steps))
+        if multiple:
+            assert not (noise % multiple).any()
+            residuals[-1] += filling(float(steps) / multiple, noise.shape) * multiple / float(steps)
     return Sample(drawn, residuals, _by_copy(case, answers))
 
 
@@ -216,9 +221,10 @@ def collect(case: Case, folder: Path) -> tuple[Evidence, ReadFile]:
     ]
     stated = {row["definition"]: row["parameters"] for row in record["privacy"]["guarantees"]}
     claimed = stated["Gaussian DP"]["mu"] if case.noise == "gaussian" else stated["pure DP"]["epsilon"]
-    steps = tuple(float(own) for own in found.steps)
+    steps = tuple(float(s / (g or 1)) for s, g in zip(found.steps, found.multiples, strict=True))
     check_answers(case, found, without.answers)
-    return Evidence(case.noise, steps, found.powers, without, with_person, shifts, claimed), found
+    known = case.noise, steps, found.powers, found.multiples
+    return Evidence(*known, without, with_person, shifts, claimed), found
 
 
 def check_answers(case: Case, found: ReadFile, answers: Array) -> None:
@@ -236,10 +242,11 @@ def findings(evidence: Evidence) -> dict[str, float]:
     """Return the p-value of every test: of privacy first, then of the noise and of its independence."""
     noise, steps = evidence.noise, evidence.steps
     first, second = evidence.without, evidence.with_person
-    filled = [[fill(own, s) for own, s in zip(x.residuals, steps, strict=True)] for x in (first, second)]
+    filled = [[*map(fill, x.residuals, steps, evidence.multiples)] for x in (first, second)]
     together = [np.concatenate(pair) for pair in zip(*filled, strict=True)]
     exactly = [np.concatenate(pair) for pair in zip(first.residuals, second.residuals, strict=True)]
     drawn = [np.concatenate(pair) for pair in zip(first.drawn, second.drawn, strict=True)]
+    whole = all(evidence.multiples)
     small, large = exact.spread(noise, exactly, steps)
     flat = [own.ravel() for release in filled for own in release]
     among = [exact.agreement(own[:-lag], own[lag:]) for own in flat for lag in (1, CHUNK) if lag < len(own)]
@@ -255,7 +262,7 @@ def findings(evidence: Evidence) -> dict[str, float]:
         "noise too large": large,
         "tails": exact.tails(noise, together),
         "shape": exact.shape(noise, together),
-        "lattice": exact.lattice(drawn),
+        **({} if whole else {"lattice": exact.lattice(drawn)}),
         "rows without noise": exact.hits(noise, drawn, steps),
         "noise used again in a part": exact.worst(among),
         "noise used again between parts": exact.worst(between or [1.0]),
@@ -265,8 +272,20 @@ def findings(evidence: Evidence) -> dict[str, float]:
     }
 
 
-def fill(residuals: Array, steps: float) -> Array:
+def filling(steps: float, shape: tuple[int, ...]) -> Array:
+    """Return what makes noise on integers Laplace noise of the same scale, from numbers of the audit's own.
+
+    An exponential variable of mean s is its integer part, which is geometric, and an independent rest.
+    Laplace noise is the difference of two, and two-sided geometric noise that of their integer parts.
+    """
+    drawn = np.random.default_rng().exponential(steps, (2, *shape)) % 1.0
+    return np.asarray(drawn[0] - drawn[1])
+
+
+def fill(residuals: Array, steps: float, multiple: int) -> Array:
     """Spread residuals over the cell of the lattice, by a random number of the audit's own."""
+    if multiple:  # filled already
+        return residuals
     return residuals + np.random.default_rng().uniform(-0.5, 0.5, residuals.shape) / steps
 
 

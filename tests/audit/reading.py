@@ -64,12 +64,16 @@ class ReadPart:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """What a file says: parts, and of a measurement the exact noise scales and the noisy lattice steps."""
+    """What a file says: parts, and of a measurement the exact noise scales and the noisy lattice steps.
+
+    ``multiples`` are those of which noise on integers is, 0 where noise is continuous.
+    """
 
     header: dict[str, Any]
     parts: tuple[ReadPart, ...]
     steps: tuple[Fraction, ...] = ()
     powers: tuple[int, ...] = ()
+    multiples: tuple[int, ...] = ()
     values: tuple[NDArray[np.int64], ...] = ()
 
     @property
@@ -120,7 +124,7 @@ class ReadFile:
         counts = self.header.get("out_of_domain_counts")
         if counts is None:
             return Fraction(0)
-        steps, power = counts["noise"]
+        steps, power, *_ = counts["noise"]
         each = 1 / (Fraction(steps) * Fraction(2) ** power) ** self.norm
         if rounded:
             each = Fraction(math.ceil(each * 2**COST_BITS), 2**COST_BITS)
@@ -201,7 +205,8 @@ def read(path: Path) -> ReadFile:
     return ReadFile(
         header,
         parts,
-        tuple(Fraction(steps) for steps, _ in header["noise"]),
-        tuple(power for _, power in header["noise"]),
+        tuple(Fraction(steps) for steps, *_ in header["noise"]),
+        tuple(power for _, power, *_ in header["noise"]),
+        tuple(sum(multiple) for _, _, *multiple in header["noise"]),
         tuple(np.split(arrays[header["values"]].astype(np.int64), ends)),
     )

@@ -140,9 +140,10 @@ def _signs(case: Case) -> float:
 
 
 def _silent(case: Case, share: float = 1.0) -> float:
-    # the scale is at least 4096 steps: fewer would hit more often without a fault
+    # noise on integers is 0 half of the time at one step, and hits more often without a fault
     number = 2 * case.samples * ROWS[case.name]
-    return power.hits_seen(case.noise, number, int(share * number), 4096.0)
+    steps = 4096.0 if case.noise == "gaussian" else 1.0
+    return power.hits_seen(case.noise, number, int(share * number), steps)
 
 
 gaussian, laplace, tree = BY_NAME["gaussian"], BY_NAME["laplace"], BY_NAME["laplace, tree"]
@@ -165,7 +166,7 @@ CONTROLS = [
     Control(silent_part, laplace_parts, "noise too small", lambda _: 1.0),
     Control(silent_part, laplace_parts, "rows without noise", _silent),
     Control(again_between_parts, gaussian_parts, "noise used again between parts", _signs),
-    Control(again_between_releases, laplace_parts, "noise used again between releases", _signs),
+    Control(again_between_releases, laplace, "noise used again between releases", _signs),
 ]  # fmt: skip
 
 

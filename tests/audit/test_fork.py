@@ -49,7 +49,7 @@ strategy = mdp.select(workload, noise="laplace", mechanism="identity")
 
 
 def release(number):
-    measured = strategy.measure({"a": np.arange(0, cells, 2)}, mdp.Budget(epsilon=1)).measurement
+    measured = strategy.measure({"a": np.arange(0, cells, 2)}, mdp.Budget(epsilon=0.1)).measurement
     assert measured.private
     np.save(folder / f"{number}.npy", measured.values[0])
 

@@ -140,7 +140,7 @@ class Wide:
 
 def test_tables_that_cannot_be_certified_are_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(NumericalError):
-        laplace._nearest(Wide(1))
+        laplace.nearest(Wide(1))
     with monkeypatch.context() as patch:
         patch.setattr(gaussian, "upper_tail", lambda _point: Wide(1) / 2)
         with pytest.raises(NumericalError):

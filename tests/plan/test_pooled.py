@@ -85,7 +85,11 @@ def test_many_noise_variables_are_not_listed(monkeypatch: pytest.MonkeyPatch):
     plan = pooled_products(DOMAIN, bases(1, LAPLACE), PRECISIONS, LAPLACE)
     [group] = mdp.product(a="prefix").expand(DOMAIN)
     variables = sum(part.rows for part in plan.parts)
-    assert plan.analysis.noise_terms(group, 3 * variables).shape == (3, variables)
+    found = plan.analysis.noise_terms(group, 3 * variables)
+    assert found is not None
+    assert [(place, own.shape) for place, own in found] == [
+        (place, (3, part.rows)) for place, part in enumerate(plan.parts)
+    ]
     assert plan.analysis.noise_terms(group, 3 * variables - 1) is None
     monkeypatch.setattr(pooled, "_MAX_VARIABLES", variables - 1)
     assert plan.analysis.noise_terms(group, 3 * variables) is None

@@ -36,7 +36,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language.periods import whole_workload
 from matrixdp.measure.measurement import Measurement
-from matrixdp.noise import Noise
+from matrixdp.noise import Tails
 from matrixdp.plan import Analysis
 from matrixdp.queries import Entry, Group, Workload
 from matrixdp.statistics import Column, StatisticEntry, statistic_of
@@ -106,23 +106,23 @@ class Inference:
         return self.measurement.analysis
 
     @property
-    def noise(self) -> Noise:
-        """The noise that was added."""
-        return self.measurement.plan.noise
+    def tails(self) -> Tails:
+        """How far the noise that was added stays from 0."""
+        return self.measurement.tails
 
     @property
     def multiplier(self) -> float:
         """Standard errors from an estimate to the ends of its interval, enough for every combination."""
-        return self.noise.largest_quantile(self.confidence)
+        return self.tails.largest_quantile(self.confidence)
 
     def joint_multiplier(self, count: int) -> float:
         """Return the multiplier at which several intervals hold together, whatever their covariances.
 
         By the inequality of Sidak where all combinations are normal, else by that of Bonferroni.
         """
-        if self.noise.stable:
-            return self.noise.largest_quantile(self.confidence ** (1.0 / count))
-        return self.noise.largest_quantile(1.0 - (1.0 - self.confidence) / count)
+        if self.tails.stable:
+            return self.tails.largest_quantile(self.confidence ** (1.0 / count))
+        return self.tails.largest_quantile(1.0 - (1.0 - self.confidence) / count)
 
     def multipliers(self, group: Group) -> float | Array:
         """Return standard errors to the ends of pointwise intervals: exact where that is known."""
@@ -130,7 +130,7 @@ class Inference:
 
     @cached_property
     def _intervals(self) -> Intervals:
-        return Intervals(self.analysis, self.noise, self.confidence)
+        return Intervals(self.analysis, self.tails, self.confidence)
 
     def embed(self, group: Group) -> Group:
         """Return the group as the measurement determines it."""
@@ -175,7 +175,7 @@ class Inference:
         of 0.999 over the seed. Never above the bound that holds for every covariance.
         """
         bound = self.joint_multiplier(len(covariance))
-        if not self.noise.stable:
+        if not self.tails.stable:
             return bound
         correlation = _correlation(covariance)
         key = np.round(correlation, 9).tobytes()

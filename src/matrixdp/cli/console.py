@@ -201,11 +201,11 @@ def in_definitions(budget: Budget, noise: Noise) -> str:
 
 def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:
     """Return one row for each query group."""
-    cost = strategy.selection.noise.error_scale(budget)
+    selection, cost = strategy.priced(budget), strategy.selection.noise.error_scale(budget)
     workload, asked = strategy.workload, strategy.selection.targets
     targets = group_targets(workload, asked) if asked else [None] * len(workload)
     rows = []
-    for group, error, target in zip(workload, strategy.selection.errors, targets, strict=True):
+    for group, error, target in zip(workload, selection.errors, targets, strict=True):
         rmse, largest = math.sqrt(error.total / group.queries / cost), math.sqrt(error.largest / cost)
         rows.append(Row(group.name, group.attributes, group.queries, rmse, largest, target))
     return rows
@@ -281,9 +281,9 @@ def _title(spec: Mapping[str, object]) -> str:
 
 def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
     """Return the figures that ``select --json`` prints."""
-    from matrixdp.selection.targets import largest_ratio
+    from matrixdp.selection.targets import check_targets, largest_ratio
 
-    selection, cost = strategy.selection, strategy.selection.noise.error_scale(budget)
+    selection, cost = strategy.priced(budget), strategy.selection.noise.error_scale(budget)
     certificate, queries = selection.certificate, strategy.workload.queries
 
     def root(squared_error: float) -> float:
@@ -291,7 +291,7 @@ def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
 
     bound = certificate.lower_bound
     largest, aimed = selection.objective == "max", bool(selection.targets)
-    errors = strategy.target_errors() if aimed else []
+    errors = check_targets(strategy.workload, selection.targets, selection.analysis) if aimed else []
     rows = [vars(row) for row in by_group(strategy, budget)]
     return {
         "mechanism": selection.mechanism,

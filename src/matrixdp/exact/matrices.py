@@ -133,6 +133,11 @@ class MeasuredMatrix(ABC):
         return column_overlaps(self.written().astype(np.int64), power)
 
     @property
+    def divisor(self) -> int:
+        """A number that divides every entry; 1 always does."""
+        return 1
+
+    @property
     def squared_sensitivity(self) -> int:
         """The largest squared norm of a column."""
         return self.column_power_sum(2)
@@ -414,6 +419,10 @@ class ExplicitMatrix(MeasuredMatrix):
     @property
     def rows(self) -> int:
         return int(self.entries.shape[0])
+
+    @cached_property
+    def divisor(self) -> int:
+        return int(np.gcd.reduce(self.entries, axis=None))
 
     @cached_property
     def max_entry(self) -> int:

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.display import without_caches
-from matrixdp.domain import OutOfDomain
+from matrixdp.domain import Amount, OutOfDomain
 from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError, withholding
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
 from matrixdp.measure.statement import PrivacyStatement, statement
-from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, checked_cost
+from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, Tails, checked_cost
+from matrixdp.noise import integers as integer_noise
 from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
 from matrixdp.plan.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget
@@ -55,11 +56,29 @@ class NoiseScale:
     power : int
         The lattice step is 2^power.
     noise : Noise
+    multiple : int, optional
+        A number of which all exact answers are multiples, where the noise is on its multiples alone
+        (`matrixdp.noise.integers`), and 2^power is 1. Without it noise is continuous, and rounded.
+
+    Raises
+    ------
+    PrivacyError
+        If there is no such noise.
     """
 
     steps: Fraction
     power: int
     noise: Noise
+    multiple: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.multiple is not None and not (
+            self.noise.on_integers
+            and self.power == 0
+            and self.multiple >= 1
+            and integer_noise.applies(self.steps / self.multiple)
+        ):
+            raise PrivacyError(f"{self.noise} noise on multiples of {self.multiple}: there is none")
 
     @classmethod
     def at_least(cls, scale: Fraction, power: int, noise: Noise) -> NoiseScale:
@@ -72,19 +91,56 @@ class NoiseScale:
         """The scale of the continuous noise in counts: what the privacy claim rests on."""
         return self.steps * Fraction(2) ** self.power
 
+    @classmethod
+    def least(cls, scale: float, entry: int | None, noise: Noise) -> NoiseScale:
+        """Return noise of a scale: on the multiples of an entry, where that has less variance, or rounded.
+
+        Parameters
+        ----------
+        scale : float
+        entry : int or None
+            What all exact answers are multiples of; None where they are no integers.
+        noise : Noise
+
+        Examples
+        --------
+        >>> from matrixdp.noise import GAUSSIAN, LAPLACE
+        >>> [NoiseScale.least(1.0, 1, noise).multiple for noise in (GAUSSIAN, LAPLACE)]
+        [None, 1]
+        """
+        if noise.on_integers and entry is not None:
+            whole = cls.at_least(Fraction(scale), 0, noise)
+            if integer_noise.applies(whole.steps / entry):
+                return replace(whole, multiple=entry)
+        return cls.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
+
+    @property
+    def ratio(self) -> float:
+        """The scale over the number of whose multiples integer noise is; infinite where it is continuous."""
+        return math.inf if self.multiple is None else float(self.steps / self.multiple)
+
     @property
     def variance(self) -> float:
         """The variance of the released noise, rounding to the lattice included."""
+        if self.multiple is not None:
+            return self.multiple**2 * integer_noise.variance(self.ratio)
         continuous = Fraction(self.noise.variance_factor) * self.steps**2
         return float(continuous + Fraction(1, 12)) * 4.0**self.power
 
 
-def _scale(part: Part, noise: Noise, cost: float, inflation: float) -> NoiseScale:
+def _entry(plan: Plan, part: Part) -> int | None:
+    """Return what the exact answers to a part are multiples of; None where records are divided."""
+    divided = any(isinstance(plan.domain[name], Amount) for name in part.attributes)
+    return None if divided else part.divisor
+
+
+def _scale(plan: Plan, part: Part, cost: float, inflation: float) -> NoiseScale:
+    noise = plan.noise
     scale = noise.scale(part.variance, cost) * inflation
     if not (math.isfinite(scale) and scale > 0):
         told = f"part {part.attributes}: noise scale {scale}; expected a finite number above 0"
         raise PrivacyError(told, "out-of-range")
-    return NoiseScale.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
+    return NoiseScale.least(scale, _entry(plan, part), noise)
 
 
 def plan_cost(
@@ -99,10 +155,17 @@ def plan_cost(
     Raises
     ------
     PrivacyError
-        If a part has no noise or no sensitivity, or noise of another kind than the plan's.
+        If a part has no noise or no sensitivity, noise of another kind than the plan's, or noise on the
+        multiples of a number that does not divide its answers.
     """
-    for scale in scales:
+    for part, scale in zip(plan.parts, scales, strict=True):
         plan.noise.check_same(scale.noise)
+        entry = None if scale.multiple is None else _entry(plan, part)
+        if scale.multiple is not None and (entry is None or entry % scale.multiple):
+            told = (
+                f"part {part.attributes}: noise on multiples of {scale.multiple}, which its answers are not"
+            )
+            raise PrivacyError(told, "conflict")
     noise, exact = plan.noise, [scale.exact for scale in scales]
     cost = noise.exact_cost(zip(plan.parts, exact, strict=True))
     alone = cost if outside is None or outside <= cost else outside
@@ -182,7 +245,7 @@ def calibrate(
     outside = Cost(between / 4, plan.noise) if counted and neighbours == "replace" else None
     inflation = 1.0
     for attempt in range(60):
-        scales = tuple(_scale(part, plan.noise, target, inflation) for part in plan.parts)
+        scales = tuple(_scale(plan, part, target, inflation) for part in plan.parts)
         cost = plan_cost(plan, scales, neighbours, outside)
         if cost <= allowed:
             break
@@ -192,6 +255,45 @@ def calibrate(
     # a small bound on the records is no promise: tables up to the usual one are measured all the same
     check_range(plan, scales, max(max_records, DEFAULT_MAX_RECORDS))
     return scales, cost
+
+
+def _whole_cost(noise: Noise, budget: Budget) -> float:
+    """Return what a plan may cost under a budget: for replacements that of both records."""
+    return float(noise.cost(budget).value * (1 if budget.neighbours == "add_remove" else 2**noise.norm))
+
+
+def least_drawn(noise: Noise, budget: Budget) -> float:
+    """Return the least ratio of a variance that is drawn to its share of the cost, whatever the strategy.
+
+    The answers of a part move by a multiple of an integer g for some record, so that its scale b is at least
+    g over the whole cost, and b / g is what the variance on integers depends on.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import LAPLACE
+    >>> [round(least_drawn(LAPLACE, Budget(epsilon=epsilon)), 3) for epsilon in (0.4, 1, 4)]
+    [1.0, 0.921, 0.304]
+    """
+    if not noise.on_integers:
+        return 1.0
+    least = max(1.0 / _whole_cost(noise, budget), float(integer_noise.LEAST_STEPS))
+    whole = least <= integer_noise.MOST_STEPS
+    return integer_noise.variance(least) / (2.0 * least**2) if whole else 1.0
+
+
+def drawn_variances(plan: Plan, budget: Budget) -> list[float] | None:
+    """Return the variances at privacy cost 1 of noise as a budget has it; None where they are the plan's.
+
+    What they are is `Noise.error_scale` times the variances under the budget: noise on integers has less than
+    its share.
+    """
+    noise = plan.noise
+    if not noise.on_integers:
+        return None
+    scales = [_scale(plan, part, _whole_cost(noise, budget), 1.0) for part in plan.parts]
+    if all(scale.multiple is None for scale in scales):
+        return None
+    return [scale.variance * noise.error_scale(budget) for scale in scales]
 
 
 def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> None:
@@ -387,10 +489,9 @@ def count_scale(number: int, allowed: Cost, max_records: int = DEFAULT_MAX_RECOR
     (2.0, True)
     """
     noise = allowed.noise
-    wanted = Fraction(float(number / allowed.value) ** (1.0 / noise.norm))
-    power = math.frexp(float(wanted))[1] - 1 - SCALE_BITS
+    wanted = float(number / allowed.value) ** (1.0 / noise.norm)
     for attempt in range(60):
-        scale = NoiseScale.at_least(wanted * (1 + (2**attempt - 1) * _STEP), power, noise)
+        scale = NoiseScale.least(float(wanted * (1 + (2**attempt - 1) * _STEP)), 1, noise)
         if counts_cost(scale, number) <= allowed:
             check_entries(scale, 1, max(max_records, DEFAULT_MAX_RECORDS))
             return scale
@@ -545,6 +646,11 @@ class Measurement:
         return analysis
 
     @cached_property
+    def tails(self) -> Tails:
+        """How far the noise of answers stays from 0."""
+        return Tails(self.plan.noise, tuple(scale.ratio for scale in self.scales))
+
+    @cached_property
     def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:
         """The parts with the variances of their noisy answers, and these; of rounds their averages."""
         variances = [scale.variance for scale in self.scales]
@@ -670,6 +776,12 @@ def noisy(
     answers: IntegerTensor, scale: NoiseScale, source: RandomSource, shift: int = 0, weight: int = 1
 ) -> NDArray[np.int64]:
     """Return round((answers / (2^shift weight) + noise) / step) for exact answers, flat."""
+    if scale.multiple is not None:
+        if shift or weight != 1:
+            raise PrivacyError("noise on integers for answers that are none", "conflict")
+        steps = scale.steps / scale.multiple
+        whole, _, _ = answers.split(0)
+        return np.asarray(whole + scale.multiple * integer_noise.draw_integers(steps, len(whole), source))
     power = scale.power + shift
     quotient, fraction, exact = answers.split(power, weight)
     offsets, exact_offset = (None, None) if power <= 0 and weight == 1 else (fraction, exact)
@@ -791,7 +903,7 @@ def _check_alone(plan: Plan, allowed: Cost, max_records: int, neighbours: str) -
     whole = float(allowed.value) * (1 if neighbours == "add_remove" else 2**plan.noise.norm)
     records = max(max_records, DEFAULT_MAX_RECORDS)
     for part in plan.parts:
-        check_entries(_scale(part.at_cost(plan.noise), plan.noise, whole, 1.0), part.max_entry, records)
+        check_entries(_scale(plan, part.at_cost(plan.noise), whole, 1.0), part.max_entry, records)
 
 
 def _measured_again(

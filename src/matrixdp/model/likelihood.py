@@ -24,6 +24,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.tables import MAX_CELLS, Real, Tables, cells_of, free_attributes
+from matrixdp.noise import integers
 from matrixdp.plan import Part
 from matrixdp.queries import Identity, Predicates, ProductGroup, Total
 
@@ -554,8 +555,10 @@ def _estimated_total(measurement: Measurement) -> float:
 
 
 def _kurtosis(measurement: Measurement) -> float:
-    """Return the excess kurtosis of the noise, from its tail probabilities."""
-    noise = measurement.plan.noise
+    """Return the largest excess kurtosis of the noise of a part, from tail probabilities."""
+    noise, least = measurement.plan.noise, measurement.tails.least
+    if math.isfinite(least):
+        return integers.excess_kurtosis(least)
     deviation = math.sqrt(noise.variance_factor)
     points = np.linspace(0.0, _FAR, _POINTS)
     tails = [float(noise.distribution.upper_tail(Fraction(point * deviation))) for point in points]

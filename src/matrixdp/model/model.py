@@ -167,7 +167,7 @@ class Model(Displayed):
     @cached_property
     def intervals(self) -> Intervals:
         """How many standard deviations the ends of the unbiased answers' intervals lie from them."""
-        return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
+        return Intervals(self.analysis, self.measurement.tails, self.confidence)
 
     @property
     def analysis(self) -> Analysis:

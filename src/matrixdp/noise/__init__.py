@@ -8,6 +8,7 @@ from matrixdp.noise.choice import uniform as uniform
 from matrixdp.noise.drawing import Distribution as Distribution
 from matrixdp.noise.gaussian import GAUSSIAN as GAUSSIAN
 from matrixdp.noise.gaussian import Gaussian as Gaussian
+from matrixdp.noise.integers import Tails as Tails
 from matrixdp.noise.laplace import LAPLACE as LAPLACE
 from matrixdp.noise.laplace import Laplace as Laplace
 from matrixdp.noise.laplace import PureNoise as PureNoise

@@ -43,7 +43,8 @@ class LogarithmTable:
     unit: float
 
 
-def _nearest(ball: arb) -> float:
+def nearest(ball: arb) -> float:
+    """Return the double nearest to what a narrow ball holds."""
     if ball.rel_accuracy_bits() < 100:
         raise NumericalError("the table of logarithms could not be certified")
     return float(ball)
@@ -54,8 +55,8 @@ def logarithm_table() -> LogarithmTable:
     """Return the table, made by ball arithmetic at its first use; its arrays are read-only."""
     centre = 0.5 + (np.arange(CELLS) + 0.5) / (2 * CELLS)
     with ctx.workprec(160):
-        logarithm = np.array([_nearest(-arb(c).log()) for c in centre.tolist()])
-        unit = _nearest(arb(2).log())
+        logarithm = np.array([nearest(-arb(c).log()) for c in centre.tolist()])
+        unit = nearest(arb(2).log())
     inverse = 1.0 / centre
     for array in (centre, inverse, logarithm):
         array.setflags(write=False)
@@ -104,7 +105,7 @@ def upper_tail(point: Fraction) -> arb:
 # standard exponential.
 
 #: Half the period of the wrapped distribution, in standard deviations, and the terms of its Fourier series.
-_HALF_PERIOD = 16.0
+HALF_PERIOD = 16.0
 _TERMS = 6_000
 #: What quantiles are raised by, relative: more than all errors of the series.
 _OUTWARD = 1e-5
@@ -178,10 +179,10 @@ def combination_quantiles(shares: Array, confidence: float) -> Array:
     >>> combination_quantiles(np.array([[1.0]]), 0.95).round(3)  # ln(20) / sqrt(2)
     array([2.118])
     """
-    limit = min(largest_quantile(confidence), 0.999 * _HALF_PERIOD)
+    limit = min(largest_quantile(confidence), 0.999 * HALF_PERIOD)
     result = np.empty(len(shares))
     terms = math.pi * np.arange(1, _TERMS + 1)
-    frequencies = terms / _HALF_PERIOD
+    frequencies = terms / HALF_PERIOD
     step = max(1, _CHUNK // (_TERMS * 2))
     for start in range(0, len(shares), step):
         block = shares[start : start + step]
@@ -193,7 +194,7 @@ def combination_quantiles(shares: Array, confidence: float) -> Array:
         for _ in range(40):
             middle = (low + high) / 2.0
             waves = np.einsum("qk,qk->q", weights, np.sin(middle[:, None] * frequencies))
-            below = middle / _HALF_PERIOD + waves < confidence
+            below = middle / HALF_PERIOD + waves < confidence
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         result[start : start + step] = high
     return result * (1.0 + _OUTWARD)
@@ -251,6 +252,7 @@ class Laplace(PureNoise):
 
     name = "laplace"
     variance_factor = 2.0
+    on_integers = True
     distribution = Distribution(
         upper_tail=upper_tail,
         guess=lambda logarithm: max(-logarithm - 0.6931471805599453, 0.0),

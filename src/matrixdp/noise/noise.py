@@ -79,6 +79,8 @@ class Noise(ABC):
         At scale 1.
     known_for : str
         The end of "the noise of ...", where a budget leaves no choice.
+    on_integers : bool
+        Whether `matrixdp.noise.integers` has noise on the integers of the same cost.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class Noise(ABC):
     variance_factor: float
     distribution: Distribution
     known_for: str
+    on_integers: bool = False
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)

@@ -7,6 +7,7 @@ from matrixdp.plan.plan import PLAN_KINDS as PLAN_KINDS
 from matrixdp.plan.plan import Analysis as Analysis
 from matrixdp.plan.plan import Estimates as Estimates
 from matrixdp.plan.plan import GroupError as GroupError
+from matrixdp.plan.plan import NoiseTerms as NoiseTerms
 from matrixdp.plan.plan import Plan as Plan
 from matrixdp.plan.pooled import Pooled as Pooled
 from matrixdp.plan.rounds import Rounds as Rounds

@@ -16,7 +16,7 @@ from matrixdp.exact.linear import kronecker
 from matrixdp.plan.least_squares import Schur, bilinear
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import MAX_VARIANCES, PieceEstimates
-from matrixdp.plan.plan import Estimates, Plan
+from matrixdp.plan.plan import Estimates, NoiseTerms, Plan
 from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
@@ -178,14 +178,14 @@ class JointAnalysis(SplitAnalysis):
         first, second = self._queries(left), self._queries(right)
         return found + self.shared.covariances(first, second, paired)
 
-    def noise_terms(self, group: Group, most: int) -> Array | None:
+    def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
         width = sum(part.rows for part in self.shared.parts)
         found = super().noise_terms(group, most) if width * group.queries <= most else None
         if found is None:
             return None
         weights = self.shared.weights(self._queries(group))
-        pairs = zip(self.shared.alone, weights, strict=True)
-        return np.concatenate([found, *(table.noise_shares(own) for table, own in pairs)], axis=1)
+        triples = zip(self.tables, self.shared.alone, weights, strict=True)
+        return [*found, *((self.places[names], table.noise_shares(own)) for names, table, own in triples)]
 
     # ---- groups --------------------------------------------------------------------------------
 

@@ -96,6 +96,12 @@ class Part:
         entry = math.prod(block.matrix.max_entry for block in self.blocks)
         return entry if self.multipliers is None else entry * int(self.multipliers.max())
 
+    @cached_property
+    def divisor(self) -> int:
+        """A number that divides every entry, and so every exact answer on integers."""
+        own = math.prod(block.matrix.divisor for block in self.blocks)
+        return own if self.multipliers is None else own * int(np.gcd.reduce(self.multipliers, axis=None))
+
     def column_power_sum(self, power: int) -> int:
         """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2."""
         if self.multipliers is None:

@@ -22,8 +22,9 @@ from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import along, outer
 from matrixdp.plan.axes import Axes, without_sums
 from matrixdp.plan.part import Part
-from matrixdp.plan.plan import Analysis, Estimates, questions_key
+from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, questions_key
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
+from matrixdp.queries.predicates import Identity, Total
 
 Array = NDArray[np.float64]
 
@@ -31,6 +32,8 @@ Array = NDArray[np.float64]
 SUPPORT_TOLERANCE = 1e-9
 #: Queries per group up to which per-query variances are formed in one piece; cells of one query.
 MAX_VARIANCES = 400_000_000
+#: Entries of the queries on one attribute that are written out for their noise terms.
+_MOST_ROWS = 4_000_000
 #: Queries times cells of a table, up to which the covariances of many queries are formed.
 MAX_COVARIANCES = 20_000_000
 
@@ -230,9 +233,9 @@ class PieceAnalysis(Analysis):
         pieces = self._row_pieces(group.attributes, group.rows())
         return {place: own for _, place, own in pieces if place is not None}
 
-    def noise_terms(self, group: Group, most: int) -> Array | None:
+    def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
         group = self.asked(group)
-        found = [np.zeros((group.queries, 0))]
+        found = []
         for _, place, pieces in self._row_pieces(group.attributes, group.rows()):
             if place is not None:
                 part = self.parts[place]
@@ -240,12 +243,45 @@ class PieceAnalysis(Analysis):
                 if part.rows * len(pieces) * len(shares) > most:
                     return None
                 terms = self.noise[place] * self._measured_rows(part, pieces) ** 2
-                found += [share * terms for share in shares]
-        return np.concatenate(found, axis=1)
+                found += [(own, share * terms) for own, share in shares]
+        return found
 
-    def variables(self, _place: int) -> Sequence[float]:
-        """Return the shares in a part's variance of the variables that its noise consists of: of one."""
-        return (1.0,)
+    def variables(self, place: int) -> Sequence[tuple[int, float]]:
+        """Return what a part's noise consists of: places of measured parts, and shares in the variance."""
+        return ((place, 1.0),)
+
+    def alike_terms(self, group: ProductGroup, most: int) -> tuple[Array, NDArray[np.intp]] | None:
+        """Return the shares of noise variables in variances, queries that are alike once, and which is which.
+
+        Sorted shares, shape (kinds, variables), and the kind of every query; None if one row would have more
+        than ``most`` variables, or if answers are no product over the attributes of one part.
+        """
+        part, kinds = self.parts[0], np.zeros(1, dtype=np.intp)
+        shares: Array = np.ones((1, 1))
+        whole = len(self.parts) == 1 and part.multipliers is None and len(part.blocks) == len(part.attributes)
+        if not whole or not set(group.attributes) <= set(part.attributes):
+            return None
+        if any(self.axes.weights[name].any() for name in part.attributes):
+            return None
+        matrices = {block.attributes[0]: block.matrix for block in part.blocks}
+        for name in part.attributes:
+            predicates, size = group.sets.get(name, Total()), self.domain[name].size
+            count = predicates.count(size)
+            if matrices[name].kind == "identity" and isinstance(predicates, Identity):
+                own, of = np.ones((1, 1)), np.zeros(count, dtype=np.intp)
+            elif count * size > _MOST_ROWS:
+                return None
+            else:
+                coefficients = matrices[name].coefficients(predicates.rows(size).T).T
+                squares = -np.sort(-(coefficients**2), axis=1)
+                squares[squares[:, 0] <= 0, 0] = 1.0  # a query that is zero has no noise
+                squares = np.round(squares / squares.sum(axis=1, keepdims=True), 9)
+                own, of = np.unique(squares[:, squares.any(axis=0)], axis=0, return_inverse=True)
+            if shares.shape[1] * own.shape[1] > most:
+                return None
+            shares = np.asarray(np.kron(shares, own))
+            kinds = np.add.outer(kinds * len(own), of.ravel()).ravel()
+        return shares, kinds
 
     # ---- groups --------------------------------------------------------------------------------
 

@@ -51,6 +51,10 @@ class GroupError:
     largest: float
 
 
+NoiseTerms = list[tuple[int, Array]]
+"""Places of measured parts, and what their noise variables add to variances, (queries, variables) each."""
+
+
 class Estimates(ABC):
     """Estimates from one measurement: linear in the noisy answers, and unbiased."""
 
@@ -144,10 +148,11 @@ class Analysis(ABC):
         self.check_support(right)
 
     @abstractmethod
-    def noise_terms(self, group: Group, most: int) -> Array | None:
-        """Return how much every noise variable adds to the variances, shape (queries, variables).
+    def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
+        """Return how much every noise variable adds to the variances, shape (queries, variables), by parts.
 
-        None if that would be more than ``most`` entries, or if variables are not told apart.
+        Pairs of the place of a measured part and what its variables add; a part may be in several. None if
+        that would be more than ``most`` entries, or if variables are not told apart.
         """
 
     def key(self, group: Group) -> Hashable:

@@ -26,7 +26,7 @@ from matrixdp.exact import MeasuredMatrix
 from matrixdp.plan.axes import without_sums
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceEstimates
-from matrixdp.plan.plan import Estimates, Plan
+from matrixdp.plan.plan import Estimates, NoiseTerms, Plan
 from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries.groups import Group
 
@@ -136,7 +136,7 @@ class _PooledAnalysis(SplitAnalysis):
                 totals[own] = totals[own] + self.share(kept, place) * residual
         return PieceEstimates(self, totals.__getitem__)
 
-    def noise_terms(self, group: Group, most: int) -> Array | None:
+    def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
         variables = sum(part.rows for part in self.measured)
         if variables > _MAX_VARIABLES or variables * group.queries > most:
             return None
@@ -151,8 +151,8 @@ class _PooledAnalysis(SplitAnalysis):
                     piece = self.axes.piece_rows(group.attributes, kept, rows)
                     shape = [self.domain[n].size if n in kept else 1 for n in part.attributes]
                     cells += self.share(kept, place) * piece.reshape(-1, *shape)
-            found.append(self.measured_noise[place] * self._measured_rows(part, cells) ** 2)
-        return np.concatenate(found, axis=1)
+            found.append((place, self.measured_noise[place] * self._measured_rows(part, cells) ** 2))
+        return found
 
 
 def _direction(matrix: MeasuredMatrix) -> tuple[Array, float]:

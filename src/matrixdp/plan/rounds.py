@@ -120,9 +120,9 @@ class _RoundsAnalysis(SplitAnalysis):
     def estimates(self, values: Sequence[Array]) -> Estimates:
         return super().estimates(averaged(self._averages, values))
 
-    def variables(self, place: int) -> Sequence[float]:
+    def variables(self, place: int) -> Sequence[tuple[int, float]]:
         # share^2 times the variance v / share of what is averaged
-        return [share for _, share in self._averages[place][1]]
+        return self._averages[place][1]
 
 
 def averaged(averages: Averages, values: Sequence[Array]) -> list[Array]:

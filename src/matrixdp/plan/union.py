@@ -14,7 +14,7 @@ from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
 from matrixdp.plan.least_squares import Combination, Loss, Schur
 from matrixdp.plan.pair import Pair
 from matrixdp.plan.pieces import not_measured
-from matrixdp.plan.plan import Analysis, Estimates, Plan, one_query
+from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, Plan, one_query
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup, asked_attributes
 from matrixdp.queries.predicates import Identity
@@ -149,13 +149,12 @@ class _SeveralTables(Analysis):
         self._check_pairs(left, right, paired)
         return self.combination.covariances(self._queries(left), self._queries(right), paired)
 
-    def noise_terms(self, group: Group, most: int) -> Array | None:
+    def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
         if group.queries * sum(part.rows for part in self.combination.parts) > most:
             return None
         weights = self.combination.weights(self._queries(group))
         pairs = zip(self.combination.alone, weights, strict=True)
-        shares = [table.noise_shares(own) for table, own in pairs if own.any()]
-        return np.concatenate([np.zeros((group.queries, 0)), *shares], axis=1)
+        return [(t, table.noise_shares(own)) for t, (table, own) in enumerate(pairs) if own.any()]
 
 
 class _SeveralEstimates(Estimates):

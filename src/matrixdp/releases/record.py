@@ -53,6 +53,11 @@ def exact_scale(scale: Fraction) -> dict[str, Any]:
     return {"numerator": scale.numerator >> zeros, "exponent": exponent, "text": str(scale)}
 
 
+def on_integers(scale: NoiseScale) -> dict[str, int]:
+    """Return what a record says of integer noise; nothing of noise that was rounded."""
+    return {} if scale.multiple is None else {"multiples_of": scale.multiple}
+
+
 @final
 @dataclass(frozen=True)
 class PartKind:
@@ -86,7 +91,7 @@ def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[
         places = tuple(
             matrices.setdefault((_kind(one), one.digest()), (len(matrices), one))[0] for one in own
         )
-        alike = places, part.multipliers is None, part.column_power_sum(norm), scale.exact, scale.power
+        alike = places, part.multipliers is None, part.column_power_sum(norm), scale
         kinds.setdefault(alike, PartKind(part, scale, places, [])).parts.append(part)
     return [matrix for _, matrix in matrices.values()], list(kinds.values())
 
@@ -115,6 +120,7 @@ def measured(measurement: Measurement) -> dict[str, Any]:
                 sensitivity: str(kind.first.column_power_sum(norm)),
                 "scale": exact_scale(kind.scale.exact),
                 "lattice_exponent": -kind.scale.power,
+                **on_integers(kind.scale),
                 "noise_stddev": math.sqrt(kind.scale.variance),
                 "attributes": [[list(block.attributes) for block in part.blocks] for part in kind.parts],
             }
@@ -272,7 +278,7 @@ def groups_within_noise(measurement: Measurement, groups: Sequence[Group]) -> It
             continue
         left -= group.queries
         deviations = np.sqrt(measurement.analysis.variances(group))
-        far = measurement.plan.noise.largest_quantile(1 - _CHANCE / group.queries)
+        far = measurement.tails.largest_quantile(1 - _CHANCE / group.queries)
         if (np.abs(measurement.estimates.answers(group)) < far * deviations).all():
             yield group.name
 
@@ -296,10 +302,10 @@ def check_size(
         deviation = float(np.sqrt(measurement.analysis.variances(query))[0])
         value = float(measurement.estimates.answers(query)[0])
         # of its own: those of the answers depend on which were asked for before
-        intervals = Intervals(measurement.analysis, measurement.plan.noise, confidence)
+        intervals = Intervals(measurement.analysis, measurement.tails, confidence)
         multiplier = float(np.ravel(intervals.multipliers(query))[0])
         total = Estimated.within(value, deviation, multiplier)
-    far = measurement.plan.noise.largest_quantile(1 - _CHANCE)
+    far = measurement.tails.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))
     contrasts = frozenset(group.name for group in groups if subtracts(group))
     told = measurement.out_of_domain_counts is not None or measurement.periods is not None
@@ -396,6 +402,7 @@ def document(
     if counts is not None:
         written["out_of_domain_counts"] = {
             "scale": exact_scale(counts.scale.exact),
+            **on_integers(counts.scale),
             "cost": str(counts.cost.value),
             "counts": [
                 {"attribute": name, **estimated.as_dict()}

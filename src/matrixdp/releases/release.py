@@ -309,7 +309,8 @@ class Release(Displayed):
         counts = self.measurement.out_of_domain_counts
         if counts is None:
             return {}
-        deviation, multiplier = math.sqrt(counts.scale.variance), self.intervals.alone
+        deviation = math.sqrt(counts.scale.variance)
+        multiplier = self.intervals.alone(counts.scale.ratio)
         estimates = [Estimated.within(float(value), deviation, multiplier) for value in counts.values]
         return dict(zip(counts.attributes, estimates, strict=True))
 
@@ -346,7 +347,7 @@ class Release(Displayed):
     @cached_property
     def intervals(self) -> Intervals:
         """How many standard deviations the ends of intervals lie from the estimates."""
-        return Intervals(self.analysis, self.measurement.plan.noise, self.confidence)
+        return Intervals(self.analysis, self.measurement.tails, self.confidence)
 
     def inference(self, confidence: float | None = None) -> Inference:
         """Return the object that statistics are computed from; by default with the release's confidence."""

@@ -302,6 +302,12 @@ class Scale(Model):
     text: Exact
 
 
+_MULTIPLES = (
+    "Where exact answers and noise are both on the multiples of this integer g: the noise k g has a "
+    "probability in proportion to exp(-|k| g / scale). Left out where noise is continuous, and rounded."
+)
+
+
 class Part(Model, json_schema_extra=_ONE_SENSITIVITY):
     """Measured parts that differ in their attributes alone."""
 
@@ -314,6 +320,7 @@ class Part(Model, json_schema_extra=_ONE_SENSITIVITY):
     squared_sensitivity: Exact = LEFT_OUT
     scale: Scale
     lattice_exponent: int = Field(description="Noisy answers are multiples of 2 to minus this.")
+    multiples_of: Positive = Field(LEFT_OUT, description=_MULTIPLES)
     noise_stddev: float = Field(gt=0)
     attributes: list[list[list[str]]] = Field(
         min_length=1, description="For each part of this row, the attributes of each of its matrices."
@@ -393,6 +400,7 @@ class OutOfDomainCounts(Model):
     """Where it was asked for: how many records were out of domain, measured at no further cost."""
 
     scale: Scale
+    multiples_of: Positive = Field(LEFT_OUT, description=_MULTIPLES)
     cost: Exact = Field(
         description="What they cost a record that is in all of them; never more than privacy.cost."
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp import queries
 from matrixdp.domain import Domain
+from matrixdp.measure.measurement import NoiseScale, least_drawn
 from matrixdp.noise import Noise
 from matrixdp.plan import Rounds
 from matrixdp.queries import DenseGroup, Group, Predicates, Workload
@@ -95,11 +96,13 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
     budget = release.measurement.authorization.budget
     # a replacement costs no less than a removal, so that bounds for the second hold for the first
     scale = noise.error_scale(budget)
+    # what is proved of Laplace noise holds for noise on integers to this share
+    share = least_drawn(noise, budget)
     called = {one.place: one.title for one in release.tables if one.place is not None}
     known: dict[Hashable, float | None] = {}
     chosen = [place for place in first_places(workload, MAX_ACCURACIES) if place in called]
     bounds = [least_squared_error(release.domain, workload.groups[place], known) for place in chosen]
-    bounds = [None if bound is None else bound * noise.variance_factor / scale for bound in bounds]
+    bounds = [None if bound is None else share * bound * noise.variance_factor / scale for bound in bounds]
     rows = []
     for place, bound in zip(chosen, bounds, strict=True):
         written, queries = record["groups"][place], workload.groups[place].queries
@@ -107,22 +110,24 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
         errors = float(written["rmse"]), float(written["max_stddev"])
         rows.append(Accuracy(called[place], queries, *errors, root))
     every = bounds if len(chosen) == len(called) else [*bounds, None]
-    together = _together(release, record, list(called), _least_of_all(release, every, scale, list(called)))
+    least = _least_of_all(release, every, scale / share, list(called))
+    together = _together(release, record, list(called), least)
     found = workload_sensitivity(_counts(release, list(called)), noise)
     straight = None
     if found is not None:
-        straight = math.sqrt(noise.variance_factor * found[0] ** (2 / noise.norm) / scale)
+        alone = found[0] ** (1 / noise.norm) / math.sqrt(scale)
+        straight = math.sqrt(NoiseScale.least(alone, 1, noise).variance)
     exact = found is not None and found[1] and budget.neighbours == "add_remove"
-    said = aim(release), _gap(release), isinstance(release.measurement.plan, Rounds)
+    said = aim(release), _gap(release, share), isinstance(release.measurement.plan, Rounds)
     return Accuracies(rows, together, len(called), straight, exact, *said)
 
 
-def _gap(release: Release) -> str | None:
+def _gap(release: Release, share: float) -> str | None:
     certificate = release.origin.get("certificate")
     said = certificate.get("gap") if isinstance(certificate, Mapping) else None
     if not isinstance(said, float) or said < 0:
         return None
-    return release.presentation.say.number(100 * ((1 + said) ** 0.5 - 1), digits=2)
+    return release.presentation.say.number(100 * (((1 + said) / share) ** 0.5 - 1), digits=2)
 
 
 def aim(release: Release) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -34,6 +34,8 @@ _LOG = logging.getLogger(__name__)
 _BALANCING_STEPS = {2: 60, 1: 8}
 
 Bound = tuple[float, str] | None
+Drawn = Callable[[Plan], Sequence[float] | None] | None
+"""What returns a plan's noise variances at privacy cost 1 under a budget, where they are not the plan's."""
 
 #: Weights this far apart are too much for one selection. Small ones are then raised to some shares of the
 #: largest, of which the last is taken that lets the objective grow by no more than `_FREE`.
@@ -64,6 +66,7 @@ class Trials:
     bounded: bool = True
     certify: bool = False
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
+    drawn: Drawn = None
 
     @cached_property
     def facts(self) -> Facts:
@@ -81,6 +84,18 @@ class Trials:
         if name == "residual" and self.bounded and self.noise.norm == 2 and isinstance(found[0], Split):
             self._note_bound(found[1])
         return found
+
+    def priced(self, choice: Choice) -> float:
+        """Return the loss of a choice with the noise that is drawn for a budget; see `Selection.priced`."""
+        plan, certificate = choice
+        drawn = None if self.drawn is None else self.drawn(plan)
+        if drawn is None:
+            return certificate.loss
+        own, other = (
+            math.fsum(analysis.group(group).weighted for group in self.workload)
+            for analysis in (plan.analysed(drawn), plan.analysis)
+        )
+        return certificate.loss * own / other
 
     def trial(self, name: str) -> float:
         """Return the loss of a fast trial of a mechanism, or 0 where it has none."""
@@ -158,6 +173,7 @@ class _Search:
     def __init__(self, trials: Trials) -> None:
         self.trials = trials
         self.found: dict[str, Choice] = {}
+        self.losses: dict[str, float] = {}
         self.errors: list[Exception] = []
         self.candidates: list[Candidate] = []
 
@@ -183,6 +199,7 @@ class _Search:
         choice = self.attempt(rule, self.trials.choose)
         if choice is not None:
             self.found[rule.mechanism] = choice
+            self.losses[rule.mechanism] = self.trials.priced(choice)
         return choice is not None
 
     @property
@@ -192,8 +209,7 @@ class _Search:
     @property
     def best(self) -> str:
         """The mechanism with the least loss; of equals another than `dense`."""
-        losses = {name: choice[1].loss for name, choice in self.found.items()}
-        return min(losses, key=lambda name: losses[name] * (1.0 + 2.0 * GAP * (name == "dense")))
+        return min(self.losses, key=lambda name: self.losses[name] * (1.0 + 2.0 * GAP * (name == "dense")))
 
     @property
     def certificate(self) -> Certificate:
@@ -252,8 +268,7 @@ class _Search:
             told = "; ".join(f"{one.mechanism}: {one.reason}" for one in self.candidates)
             noise = self.trials.noise
             raise TooLargeError(f"auto: no mechanism takes this workload with {noise} noise: {told}")
-        losses = {name: choice[1].loss for name, choice in self.found.items()}
-        best = self.best
+        losses, best = self.losses, self.best
         tried = [
             Candidate(name, "chosen" if name == best else "compared", _excess(losses[best], loss), loss)
             for name, loss in sorted(losses.items(), key=lambda item: (item[0] != best, item[1]))
@@ -314,6 +329,7 @@ def select(
     progress: Callable[[str, float | None], None] | None = None,
     certify: bool = False,
     bounded: bool = True,
+    drawn: Drawn = None,
     **options: object,
 ) -> Selection:
     """Choose the strategy that answers a workload with the least expected squared error.
@@ -344,6 +360,9 @@ def select(
         Take longer for a higher lower bound.
     bounded : bool
         Whether to prove a lower bound where that takes work of its own.
+    drawn : callable, optional
+        From a plan to its noise variances at privacy cost 1 under the budget to be spent, or None where they
+        are the plan's: ``auto`` compares what mechanisms found with these.
     **options : object
         Of the mechanism, such as ``gap`` or ``seed``; ``auto`` takes those of the mechanisms that it tries.
 
@@ -388,7 +407,7 @@ def select(
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     reduced = reduced_for(mechanism, asked, noise, objective)
-    trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify)
+    trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify, drawn=drawn)
     _LOG.info("selecting by %s for %d groups of queries", mechanism, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.resources import rare_collections
@@ -146,6 +147,8 @@ class Selection:
         The mechanisms that were considered, the chosen one first; empty where a file does not say.
     rounds : {1, 2}
         In how many rounds the plan is measured.
+    drawn : sequence of float or None
+        The parts' noise variances at privacy cost 1 where they are not the plan's; see `priced`.
     """
 
     workload: Workload
@@ -158,16 +161,32 @@ class Selection:
     targets: Mapping[str, float] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = ()
     rounds: int = 1
+    drawn: Sequence[float] | None = None
 
     @property
     def noise(self) -> Noise:
         """The noise of the plan."""
         return self.plan.noise
 
-    @property
+    @cached_property
     def analysis(self) -> Analysis:
         """Variances and covariances at privacy cost 1."""
-        return self.plan.analysis
+        return self.plan.analysis if self.drawn is None else self.plan.analysed(self.drawn)
+
+    def priced(self, drawn: Sequence[float] | None, least: float) -> Selection:
+        """Return the selection with the errors of other noise variances than the plan's, if there are such.
+
+        Noise on integers has less variance at a budget than its share, by a factor of ``least`` at least: by
+        so much the lower bound for Laplace noise is less for it.
+        """
+        own, certificate = replace(self, drawn=drawn), self.certificate
+        loss, bound, scope = certificate.loss, certificate.lower_bound, certificate.scope
+        if drawn is not None:
+            figure = attrgetter("weighted_squared_error" if self.objective == "sum" else "max_variance")
+            loss *= figure(own) / figure(self)
+        if least < 1.0 and bound is not None:
+            bound, scope = bound * least, f"{scope}, on integers too"
+        return replace(own, certificate=Certificate(loss, bound, scope))
 
     @cached_property
     def errors(self) -> list[GroupError]:

@@ -201,7 +201,7 @@ class CdfEntry(OfAttribute):
         with_all[:, -1] = variances[:, -1]  # the last share is 1, without rounding
         bound = inference.joint_multiplier(count)
         multipliers = np.full(strata.count, bound)
-        if inference.noise.stable and strata.count <= _MOST_STRATA and count <= _MOST_VALUES:
+        if inference.tails.stable and strata.count <= _MOST_STRATA and count <= _MOST_VALUES:
             for place, covariance in enumerate(strata.covariances(inference, prefixes)):
                 multipliers[place] = inference.correlated_multiplier(covariance)
         shares = ratios(Pairs(counts, counts[:, -1:], variances, variances[:, -1:], with_all), bound)
@@ -513,7 +513,7 @@ class TopEntry(OfAttribute):
         estimates, variances = strata.known(inference, strata.product(values))
         chosen = np.argsort(-estimates, axis=1, kind="stable")[:, :most]
         each = zip(estimates, strata.covariances(inference, values), chosen, strict=True)
-        confidences = [set_confidence(inference.noise, *own) for own in each]
+        confidences = [set_confidence(inference.tails, *own) for own in each]
         best, errors = (np.take_along_axis(own, chosen, 1) for own in (estimates, np.sqrt(variances)))
         columns = [
             Column("rank", np.tile(np.arange(1, most + 1), strata.count)),

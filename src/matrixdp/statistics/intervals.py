@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.statistics.statistic import Column, figures
 
 if TYPE_CHECKING:
-    from matrixdp.noise import Noise
+    from matrixdp.noise import Tails
 
 Array = NDArray[np.float64]
 
@@ -171,7 +171,7 @@ def invert(
 # The values that most records have.
 
 
-def set_confidence(noise: Noise, estimates: Array, covariance: Array, chosen: NDArray[np.int64]) -> float:
+def set_confidence(tails: Tails, estimates: Array, covariance: Array, chosen: NDArray[np.int64]) -> float:
     """Return the confidence with which the chosen values are the most frequent ones.
 
     Notes
@@ -193,7 +193,7 @@ def set_confidence(noise: Noise, estimates: Array, covariance: Array, chosen: ND
     leads = estimates[chosen][:, None] - estimates[others][None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
         least = float(np.nan_to_num(leads / np.sqrt(np.maximum(spread, 0.0)), nan=0.0).min())
-    return max(0.0, 1.0 - k * (n - k) * noise.largest_tail(least) / 2.0)
+    return max(0.0, 1.0 - k * (n - k) * tails.largest_tail(least) / 2.0)
 
 
 # The largest of correlated normal variables, by draws of one public seed; nothing is protected by them.

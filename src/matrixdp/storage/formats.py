@@ -383,7 +383,7 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
                 "plan": write_plan(measurement.plan, archive),
                 "authorization": write_authorization(measurement.authorization),
                 "values": archive.add_pieces(steps, (rows,), dtype),
-                "noise": [[str(scale.steps), scale.power] for scale in measurement.scales],
+                "noise": [_write_scale(scale) for scale in measurement.scales],
                 "max_records": measurement.max_records,
                 "out_of_domain": dict(measurement.out_of_domain.codes),
                 **({} if counts is None else {"out_of_domain_counts": _write_counts(counts)}),
@@ -450,12 +450,18 @@ def _read_periods(
     return periods
 
 
+def _write_scale(scale: NoiseScale) -> list[str | int]:
+    return [str(scale.steps), scale.power, *([] if scale.multiple is None else [scale.multiple])]
+
+
 def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> NoiseScale:
-    steps, power = form
+    steps, power, *multiple = form
     scale = exact_number(steps)
     known = type(power) is int and abs(power) <= _POWERS and scale.denominator.bit_count() == 1
     archive.require(known, "a scale of its noise is no integer over a power of 2 in range")
-    found = NoiseScale(scale, power, noise)
+    whole = all(type(number) is int for number in multiple)
+    archive.require(whole and len(multiple) < 2, "its noise is on multiples of no integer")
+    found = NoiseScale(scale, power, noise, *multiple)
     try:
         finite = 0.0 < found.variance < math.inf
     except OverflowError:
@@ -466,8 +472,7 @@ def _read_scale(form: Sequence[Any], noise: Noise, archive: ArchiveReader) -> No
 
 def _write_counts(counts: OutOfDomainCounts) -> dict[str, object]:
     steps = [int(step) for step in np.ldexp(counts.values, -counts.scale.power)]
-    noise = [str(counts.scale.steps), counts.scale.power]
-    return {"attributes": list(counts.attributes), "noise": noise, "values": steps}
+    return {"attributes": list(counts.attributes), "noise": _write_scale(counts.scale), "values": steps}
 
 
 def _read_counts(

@@ -30,7 +30,7 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language import dense
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import Measurement, authorize, measure
+from matrixdp.measure.measurement import Measurement, authorize, drawn_variances, least_drawn, measure
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
 from matrixdp.plan import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
@@ -304,7 +304,8 @@ class Strategy(Displayed):
         PrivacyError
             If the strategy's noise cannot honour the budget.
         """
-        return math.sqrt(self.selection.total_squared_error / self.workload.queries / self._cost(budget))
+        cost = self._cost(budget)
+        return math.sqrt(self.priced(budget).total_squared_error / self.workload.queries / cost)
 
     def max_stddev(self, budget: Budget) -> float:
         """Return the largest standard error of a query, in records.
@@ -319,7 +320,17 @@ class Strategy(Displayed):
         PrivacyError
             If the strategy's noise cannot honour the budget.
         """
-        return math.sqrt(self.selection.max_variance / self._cost(budget))
+        cost = self._cost(budget)
+        return math.sqrt(self.priced(budget).max_variance / cost)
+
+    def priced(self, budget: Budget) -> Selection:
+        """Return the selection with errors at privacy cost 1 that are those of a budget, once divided.
+
+        Errors under a budget are these divided by `Noise.error_scale`. They are those of privacy cost 1 but
+        for noise on integers, whose variance is less than its share.
+        """
+        plan = self.selection.plan
+        return self.selection.priced(drawn_variances(plan, budget), least_drawn(plan.noise, budget))
 
     def target_errors(self, targets: Mapping[str, float] | None = None) -> list[TargetError]:
         """Compare the error of every group with its target, at privacy cost 1.
@@ -408,7 +419,8 @@ class Strategy(Displayed):
             If the strategy's noise cannot honour the budget.
         """
         asked = (left, left_query), (right, right_query)
-        return covariance(self.selection.analysis, self.workload.domain, *asked) / self._cost(budget)
+        cost = self._cost(budget)
+        return covariance(self.priced(budget).analysis, self.workload.domain, *asked) / cost
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the strategy to a file; see `load`.
@@ -639,8 +651,10 @@ class Strategy(Displayed):
         """
         from matrixdp.pictures.plots import draw_strategy
 
-        scale = 1.0 if budget is None else self._cost(budget)
-        return draw_strategy(self.selection, scale)
+        if budget is None:
+            return draw_strategy(self.selection, 1.0)
+        scale = self._cost(budget)
+        return draw_strategy(self.priced(budget), scale)
 
     def _lines(self) -> tuple[str, str]:
         selection, workload = self.selection, self.selection.workload
@@ -879,7 +893,8 @@ def select(
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     goal = partial(select_strategy, workload, objective=objective, targets=targets)
-    selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify)
+    drawn = None if budget is None else partial(drawn_variances, budget=budget)
+    selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify, drawn=drawn)
     selections: list[Selection] = []
     for kind in noises:
         tried = mechanism == "auto" and objective == "sum" and targets is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -329,14 +330,22 @@ def _strategy(release: Release) -> Iterator[Block]:
     yield Table(("as stated", "value"), rows)
 
 
+_INTEGERS = (
+    " Where all answers of a part are multiples of an integer g and b is at most 2 g, the noise is on the "
+    "multiples of g alone, with less variance: k g has a probability in proportion to exp(-|k| g / b), so "
+    "that logarithms of probabilities move by as much."
+)
+
+
 def _measured(release: Release) -> Iterator[Block]:
     noise = release.measurement.plan.noise
+    whole = _INTEGERS if math.isfinite(release.measurement.tails.least) else ""
     variance = "b^2" if noise.variance_factor == 1 else f"{noise.variance_factor:g} b^2"
     yield (
         f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise "
-        f"of scale b on every row: its variance is {variance}, and a little for rounding "
-        f"to a lattice. A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is added "
-        "or removed; replacing one by another costs as much as the two differ."
+        f"of scale b on every row: its variance is {variance}, and a little for rounding to a lattice."
+        f"{whole} A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is "
+        "added or removed; replacing one by another costs as much as the two differ."
     )
 
 
