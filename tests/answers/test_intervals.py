@@ -7,6 +7,7 @@ import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
 from matrixdp.noise import GAUSSIAN, LAPLACE, Tails
 from matrixdp.noise.laplace import combination_quantiles, largest_quantile
+from matrixdp.statistics.intervals import EVERY
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3, "c": 30})
 TABLE = {"a": np.arange(400) % 4, "b": np.arange(400) % 3, "c": np.arange(400) % 30}
@@ -24,7 +25,7 @@ def test_multipliers_are_those_of_the_linear_map(mechanism):
         columns = np.array([plan.analysis.estimates(unit).answers(group) for unit in units])
         squares = columns.T**2 * noise
         expected = combination_quantiles(squares / squares.sum(axis=1, keepdims=True), 0.95)
-        np.testing.assert_allclose(intervals.multipliers(group), expected, rtol=1e-5)
+        np.testing.assert_allclose(intervals.multipliers((1.0, group, EVERY)), expected, rtol=1e-5)
     assert not intervals.bounded
 
 
@@ -32,14 +33,14 @@ def test_large_groups_get_the_bound():
     workload = mdp.Workload(DOMAIN, mdp.product(a="range", b="range", c="range"))
     strategy = mdp.select(workload, noise="laplace", mechanism="opt-kron")
     intervals = Intervals(strategy.selection.analysis, Tails(LAPLACE), 0.9)
-    assert intervals.multipliers(workload.groups[0]) == largest_quantile(0.9)
+    assert intervals.multipliers((1.0, workload.groups[0], EVERY)) == largest_quantile(0.9)
     assert intervals.bounded
 
 
 def test_gaussian_intervals_are_as_ever():
     strategy = mdp.select(WORKLOAD)
     intervals = Intervals(strategy.selection.analysis, Tails(GAUSSIAN), 0.95)
-    assert intervals.multipliers(WORKLOAD.groups[0]) == pytest.approx(1.959964, abs=1e-6)
+    assert intervals.multipliers((1.0, WORKLOAD.groups[0], EVERY)) == pytest.approx(1.959964, abs=1e-6)
     assert intervals.description == "pointwise: each holds the true answer with this confidence, taken alone"
 
 

@@ -19,6 +19,7 @@ from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.measure.measurement import NoiseScale, calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Tails, integers
 from matrixdp.plan import Block, Direct, Part, Plan, Union
+from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import forge_measurement
@@ -113,7 +114,7 @@ def test_large_products_have_the_quantiles_of_small_ones():
         plan = Direct(domain, (part.at_cost(LAPLACE),), LAPLACE)
         [group] = mdp.product({"a": {"matrix": pairs}, "b": "identity"}).expand(domain)
         intervals = Intervals(plan.analysis, Tails(LAPLACE, (0.5,)), 0.95)
-        found.append(np.reshape(intervals.multipliers(group), (len(pairs), size)))
+        found.append(np.reshape(intervals.multipliers((1.0, group, EVERY)), (len(pairs), size)))
         assert not intervals.bounded
     np.testing.assert_allclose(found[1], np.broadcast_to(found[0], (4, 600)), rtol=1e-6)
 

@@ -113,12 +113,21 @@ def test_attributes_that_stay_whole_keep_the_contract(noise):
     check_plan(plan, mdp.Workload(DOMAIN, mdp.product(a="prefix"), mdp.product(a="range", b="prefix")))
 
 
+def twice(terms):
+    return {place: 2 * own for place, own in terms.items()}
+
+
+def unsigned(terms):
+    return {place: np.abs(own) for place, own in terms.items()}
+
+
 @pytest.mark.parametrize(
     ("name", "wrong", "message"),
     [
         ("variances", lambda right: lambda group: 1.01 * right(group), "variances"),
         ("covariance", lambda right: lambda *pair: right(*pair) + 1.0, "covariance"),
-        ("noise_terms", lambda right: lambda *asked: 2 * right(*asked), "noise_terms"),
+        ("noise_terms", lambda right: lambda *asked: twice(right(*asked)), "noise_terms"),
+        ("noise_terms", lambda right: lambda *asked: unsigned(right(*asked)), "noise_terms"),
         ("group", lambda right: lambda group: replace(right(group), weighted=1.0), "sums"),
         ("estimates", lambda right: lambda values: right([0.99 * value for value in values]), "biased"),
         ("check_support", lambda _right: lambda _group: None, "biased"),

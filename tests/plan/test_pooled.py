@@ -87,7 +87,7 @@ def test_many_noise_variables_are_not_listed(monkeypatch: pytest.MonkeyPatch):
     variables = sum(part.rows for part in plan.parts)
     found = plan.analysis.noise_terms(group, 3 * variables)
     assert found is not None
-    assert [(place, own.shape) for place, own in found] == [
+    assert [(place, own.shape) for place, own in found.items()] == [
         (place, (3, part.rows)) for place, part in enumerate(plan.parts)
     ]
     assert plan.analysis.noise_terms(group, 3 * variables - 1) is None

@@ -40,11 +40,14 @@ from matrixdp.noise import Tails
 from matrixdp.plan import Analysis
 from matrixdp.queries import Entry, Group, Workload
 from matrixdp.statistics import Column, StatisticEntry, statistic_of
-from matrixdp.statistics.intervals import largest_of_normals
+from matrixdp.statistics.intervals import EVERY, Pairs, Ratios, Term, largest_of_normals, ratios
 from matrixdp.statistics.statistic import METADATA as METADATA
 from matrixdp.texts import ENGLISH, words_in
 
 Array = NDArray[np.float64]
+
+#: Of the probability that an interval of a ratio may miss, what is for its denominator alone.
+_DENOMINATOR = 0.05
 
 Terms = Iterable[tuple[ArrayLike, Question]]
 """Pairs of coefficients and an entry: a number, one for each query, or a row of them for each combination."""
@@ -124,9 +127,34 @@ class Inference:
             return self.tails.largest_quantile(self.confidence ** (1.0 / count))
         return self.tails.largest_quantile(1.0 - (1.0 - self.confidence) / count)
 
-    def multipliers(self, group: Group) -> float | Array:
-        """Return standard errors to the ends of pointwise intervals: exact where that is known."""
-        return self._intervals.multipliers(group)
+    def multipliers(self, *terms: Term) -> float | Array:
+        """Return standard errors to the ends of pointwise intervals of sums: exact where that is known."""
+        return self._intervals.multipliers(*terms)
+
+    def ratios(self, pairs: Pairs, tops: Sequence[Term], bottoms: Sequence[Term]) -> Ratios:
+        """Return ratios of sums of queries, by the distribution of each N - t D where that is known.
+
+        Parameters
+        ----------
+        pairs : Pairs
+            Each numerator N beside its denominator D.
+        tops, bottoms : sequence of Term
+            What they are sums of; see `Intervals.multipliers`.
+        """
+        if self.tails.stable:
+            return ratios(pairs, self.multiplier)
+        shape, missed = np.broadcast(*pairs).shape, (1.0 - self.confidence) * _DENOMINATOR
+
+        def of(quotients: Array) -> Array:
+            beside = [(factor * -np.ravel(quotients), group, places) for factor, group, places in bottoms]
+            return np.broadcast_to(self._beside_denominators.multipliers(*tops, *beside), shape)
+
+        return ratios(pairs, self.multiplier, (self.tails.largest_quantile(1.0 - missed), of))
+
+    @cached_property
+    def _beside_denominators(self) -> Intervals:
+        missed = (1.0 - self.confidence) * (1.0 - _DENOMINATOR)
+        return Intervals(self.analysis, self.tails, 1.0 - missed)
 
     @cached_property
     def _intervals(self) -> Intervals:
@@ -157,7 +185,7 @@ class Inference:
         """Return estimates, standard errors, lower and upper ends of intervals, shape (4, queries)."""
         with self.computing(group) as (used,):
             estimates, deviations = self.estimates(used), np.sqrt(self.variances(used))
-            half = self.multipliers(used) * deviations
+            half = self.multipliers((1.0, used, EVERY)) * deviations
         return np.stack((estimates, deviations, estimates - half, estimates + half))
 
     def correlated_multiplier(self, covariance: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +11,10 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
 from matrixdp.noise import Tails
-from matrixdp.plan import Analysis
+from matrixdp.plan import Analysis, NoiseTerms
 from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.queries import Group, ProductGroup
+from matrixdp.statistics.intervals import Term
 from matrixdp.texts import ENGLISH, Words
 
 Array = NDArray[np.float64]
@@ -22,9 +24,9 @@ MAX_EXACT_QUERIES = 2_000
 _MAX_COEFFICIENTS = 4_000_000
 #: Beyond it distributions are not inverted: a bound that holds for all is taken.
 _MOST_CONFIDENCE = 1.0 - 1e-6
-#: Distributions that are inverted for a group at most, and terms of one.
+#: Distributions that are inverted for a group at most, and terms of one; on integers most are alike.
 _MAX_DISTINCT = 64
-_MAX_TERMS = 128
+_MAX_TERMS, _MAX_ALIKE = 128, 4_096
 #: Distributions that are inverted for all groups of a release together.
 _MAX_INVERSIONS = 500
 
@@ -71,25 +73,32 @@ class Intervals:
         found = own.combination_quantiles(np.ones((1, 1)), np.full((1, 1), steps), self.confidence)
         return largest if found is None else float(found[0])
 
-    def multipliers(self, group: Group) -> float | Array:
-        """Return how many standard deviations the ends lie from the estimates, for all queries or each.
+    def multipliers(self, *terms: Term) -> float | Array:
+        """Return how many standard deviations the ends lie from the estimates, for all sums of terms or each.
 
-        The quantile of the distribution that the answer's noise really has, or a bound on it.
+        The quantile of the distribution that the noise of such a sum really has, or a bound on it.
+
+        Parameters
+        ----------
+        *terms : tuple
+            Numbers, one for all or one for each sum; a group; and which of its queries they multiply.
         """
         if self.tails.stable:
             return self.tails.largest_quantile(self.confidence)
         # a series grows beyond the limits of exact distributions, and its intervals may not change
-        exact = None if self.analysis.through is not None else self._exact(group)
+        exact = None if self.analysis.through is not None else self._exact(terms)
         self.bounded |= exact is None
         return self.tails.largest_quantile(self.confidence) if exact is None else exact
 
-    def _exact(self, group: Group) -> Array | None:
-        """Return the quantiles of the answers' own distributions, or None where they are too many."""
-        found = self._shares(group) or self._alike(group)
-        if found is None or self.confidence > _MOST_CONFIDENCE:
+    def _exact(self, terms: Sequence[Term]) -> Array | None:
+        """Return the quantiles of the sums' own distributions, or None where they are too many."""
+        if self.confidence > _MOST_CONFIDENCE:
             return None
-        terms, kinds = found
-        distinct, inverse = np.unique(np.round(terms, 9), axis=0, return_inverse=True)
+        found = self._shares(terms) or (self._alike(terms[0][1]) if len(terms) == 1 else None)
+        if found is None:
+            return None
+        listed, kinds = found
+        distinct, inverse = np.unique(np.round(listed, 9), axis=0, return_inverse=True)
         new = [row for row in distinct if row.tobytes() not in self._known]
         if len(distinct) > _MAX_DISTINCT or len(self._known) + len(new) > _MAX_INVERSIONS:
             return None
@@ -104,31 +113,43 @@ class Intervals:
             self._known |= {row.tobytes(): float(q) for row, q in zip(new, quantiles, strict=True)}
         return np.array([self._known[row.tobytes()] for row in distinct])[inverse.ravel()][kinds]
 
-    def _shares(self, group: Group) -> _Kinds | None:
-        """Return the shares of the noise terms in every query's variance, or None if too many."""
-        cells = math.prod(group.sizes)
-        if group.queries > MAX_EXACT_QUERIES or group.queries * cells > _MAX_COEFFICIENTS:
+    def _shares(self, terms: Sequence[Term]) -> _Kinds | None:
+        """Return the shares of the noise variables in every sum's variance, or None if too many."""
+        parts: dict[int, Array] = {}
+        for factors, group, places in terms:
+            own = self._noise_terms(group)
+            if own is None:
+                return None
+            for place, moves in own.items():
+                parts[place] = parts.get(place, 0.0) + np.reshape(factors, (-1, 1)) * moves[places]
+        rows = max(len(own) for own in parts.values())
+        if rows > MAX_EXACT_QUERIES or rows * sum(own.shape[1] for own in parts.values()) > _MAX_COEFFICIENTS:
             return None
-        try:
-            terms = self.analysis.noise_terms(group, _MAX_COEFFICIENTS)
-        except TooLargeError:
-            return None
-        if terms is None or sum(own.size for _, own in terms) > _MAX_COEFFICIENTS:
-            return None
-        combined = np.concatenate([np.zeros((group.queries, 1)), *(own for _, own in terms)], axis=1)
-        sizes = [math.inf, *(self.tails.of(place) for place, _ in terms)]
-        steps = np.repeat(sizes, [1, *(own.shape[1] for _, own in terms)])
+        squares = [np.broadcast_to(own**2, (rows, own.shape[1])) for own in parts.values()]
+        combined = np.concatenate([np.zeros((rows, 1)), *squares], axis=1)
+        sizes = [math.inf, *map(self.tails.of, parts)]
+        steps = np.repeat(sizes, [1, *(own.shape[1] for own in parts.values())])
         total = combined.sum(axis=1, keepdims=True)
         combined /= np.where(total > 0, total, 1.0)
         combined[total[:, 0] <= 0, 0] = 1.0  # a query that is zero has no noise
         order = np.argsort(-combined, axis=1, kind="stable")
         shares = np.take_along_axis(combined, order, axis=1)
         used = int((shares > 1e-9).any(axis=0).sum())
-        if used > _MAX_TERMS:
+        if used > (_MAX_TERMS if math.isinf(self.tails.least) else _MAX_ALIKE):
             return None
         shares, steps = shares[:, :used], steps[order[:, :used]]
         steps[shares <= 1e-9] = math.inf
-        return np.concatenate([shares, steps], axis=1), np.arange(group.queries)
+        return np.concatenate([shares, steps], axis=1), np.arange(rows)
+
+    def _noise_terms(self, group: Group) -> NoiseTerms | None:
+        """Return the noise in the answers to a group, or None if that would be too much."""
+        cells = math.prod(group.sizes)
+        if group.queries > MAX_EXACT_QUERIES or group.queries * cells > _MAX_COEFFICIENTS:
+            return None
+        try:
+            return self.analysis.noise_terms(group, _MAX_COEFFICIENTS)
+        except TooLargeError:
+            return None
 
     def _alike(self, group: Group) -> _Kinds | None:
         """Return the same of a large product of which one part of integer noise says all, equal rows once."""

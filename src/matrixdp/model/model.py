@@ -42,6 +42,7 @@ from matrixdp.model.records import (
 from matrixdp.model.tables import Mixture, Tables, check_answered
 from matrixdp.plan import Analysis
 from matrixdp.queries import Group, Workload
+from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.archive import entry
 from matrixdp.storage.formats import save_measurement
 
@@ -231,7 +232,7 @@ class Model(Displayed):
             figures: tuple[Any, Any, Any] = (nothing, nothing, 0.0)
             if known:
                 estimates, variances = self.measurement.estimates.answers(wide), self.analysis.variances(wide)
-                figures = (estimates, variances, self.intervals.multipliers(wide))
+                figures = (estimates, variances, self.intervals.multipliers((1.0, wide, EVERY)))
             modelled, done = pa.array(self.tables.answers(group)), 0
             for batch in columns.batches(position, *figures):
                 rows, own = batch.num_rows, batch.columns

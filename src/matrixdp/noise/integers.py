@@ -28,6 +28,8 @@ MOST_STEPS, LEAST_STEPS = Fraction(2), Fraction(1, 32)
 
 #: Terms of the Fourier series; half the width, and the number of uniform terms, of what makes it converge.
 _TERMS, _WIDTH, _UNIFORM = 12_000, 0.02, 10
+#: Terms of a combination that differ, up to which its distribution is inverted.
+MOST_TERMS = 128
 #: More than what is left out of the series; docs/noise.md has the sum.
 _LEFT_OUT = 2e-8
 #: Probabilities that what is added to integer noise, to have Laplace noise, lies beyond some point.
@@ -238,21 +240,27 @@ class Tails:
             found[several] = largest
             return found
         terms = math.pi * np.arange(1, _TERMS + 1)
-        frequencies = terms / half
-        kernel = np.sinc(frequencies * _WIDTH / _UNIFORM / math.pi) ** _UNIFORM
+        with np.errstate(divide="ignore"):
+            kernel = np.log(np.sinc(terms / half * _WIDTH / _UNIFORM / math.pi) ** _UNIFORM * 2.0 / terms)
         for row in several:
-            own = np.zeros(_TERMS)
-            for share, size in zip(shares[row].tolist(), steps[row].tolist(), strict=True):
+            alike, number = np.unique(np.array([-shares[row], steps[row]]), axis=1, return_counts=True)
+            if len(number) > MOST_TERMS:
+                found[row] = largest
+                continue
+            own, waves = kernel, terms / half
+            for (share, size), times in zip(alike.T.tolist(), number.tolist(), strict=True):
+                heard = own > math.log(laplace.FAINT)
+                own, waves = own[heard], waves[heard]
                 if math.isinf(size):
-                    own -= np.log1p(share * frequencies**2 / 2.0)
+                    own = own - times * np.log1p(-share * waves**2 / 2.0)
                 else:
-                    unit = variance(size)
-                    own -= np.log1p(2.0 * unit * np.sin(0.5 * math.sqrt(share / unit) * frequencies) ** 2)
-            weights = np.exp(own) * kernel * (2.0 / terms)
+                    moved = np.sin(0.5 * math.sqrt(-share / variance(size)) * waves)
+                    own = own - times * np.log1p(2.0 * variance(size) * moved**2)
+            weights = np.exp(own)
             low, high = 0.0, largest
-            for _ in range(40):
+            for _ in range(24):
                 middle = (low + high) / 2.0
-                below = middle / half + float(weights @ np.sin(middle * frequencies)) < target
+                below = middle / half + float(weights @ np.sin(middle * waves)) < target
                 low, high = (middle, high) if below else (low, middle)
             found[row] = min(high + _WIDTH, largest)
         return found

@@ -185,7 +185,7 @@ class JointAnalysis(SplitAnalysis):
             return None
         weights = self.shared.weights(self._queries(group))
         triples = zip(self.tables, self.shared.alone, weights, strict=True)
-        return [*found, *((self.places[names], table.noise_shares(own)) for names, table, own in triples)]
+        return found | {self.places[names]: table.noise_of(own) for names, table, own in triples}
 
     # ---- groups --------------------------------------------------------------------------------
 

@@ -235,15 +235,15 @@ class PieceAnalysis(Analysis):
 
     def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
         group = self.asked(group)
-        found = []
+        found: NoiseTerms = {}
         for _, place, pieces in self._row_pieces(group.attributes, group.rows()):
             if place is not None:
                 part = self.parts[place]
                 shares = self.variables(place)
                 if part.rows * len(pieces) * len(shares) > most:
                     return None
-                terms = self.noise[place] * self._measured_rows(part, pieces) ** 2
-                found += [(own, share * terms) for own, share in shares]
+                terms = np.sqrt(self.noise[place]) * self._measured_rows(part, pieces)
+                found |= {own: np.sqrt(share) * terms for own, share in shares}
         return found
 
     def variables(self, place: int) -> Sequence[tuple[int, float]]:

@@ -51,8 +51,8 @@ class GroupError:
     largest: float
 
 
-NoiseTerms = list[tuple[int, Array]]
-"""Places of measured parts, and what their noise variables add to variances, (queries, variables) each."""
+NoiseTerms = dict[int, Array]
+"""The noise in answers, (queries, variables), by measured parts: standard deviations with signs."""
 
 
 class Estimates(ABC):
@@ -149,10 +149,10 @@ class Analysis(ABC):
 
     @abstractmethod
     def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
-        """Return how much every noise variable adds to the variances, shape (queries, variables), by parts.
+        """Return how far every noise variable moves answers: standard deviations with signs, by parts.
 
-        Pairs of the place of a measured part and what its variables add; a part may be in several. None if
-        that would be more than ``most`` entries, or if variables are not told apart.
+        Their squares sum to the variances, and those of sums of queries are sums. None if that would be more
+        than ``most`` entries, or if variables are not told apart.
         """
 
     def key(self, group: Group) -> Hashable:

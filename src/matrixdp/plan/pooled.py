@@ -142,7 +142,7 @@ class _PooledAnalysis(SplitAnalysis):
             return None
         group = self.asked(group)
         rows = group.rows()
-        found = []
+        found: NoiseTerms = {}
         for place, part in enumerate(self.measured):
             inside = tuple(name for name in group.attributes if name in part.attributes)
             cells = np.zeros((len(rows), *self.axes.sizes(part.attributes)))
@@ -151,7 +151,7 @@ class _PooledAnalysis(SplitAnalysis):
                     piece = self.axes.piece_rows(group.attributes, kept, rows)
                     shape = [self.domain[n].size if n in kept else 1 for n in part.attributes]
                     cells += self.share(kept, place) * piece.reshape(-1, *shape)
-            found.append((place, self.measured_noise[place] * self._measured_rows(part, cells) ** 2))
+            found[place] = np.sqrt(self.measured_noise[place]) * self._measured_rows(part, cells)
         return found
 
 

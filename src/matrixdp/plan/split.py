@@ -97,9 +97,9 @@ class TableAnalysis(PieceAnalysis):
         """Return the covariances of queries over the cells of the table, or only those in one place."""
         return self._row_covariances(0, left, right, paired)
 
-    def noise_shares(self, rows: Array) -> Array:
-        """Return the share of each noise variable in the variances of queries over the cells."""
-        return np.asarray(self.noise[0] * self._measured_rows(self.parts[0], rows) ** 2)
+    def noise_of(self, rows: Array) -> Array:
+        """Return how far each noise variable moves queries over the cells; see `Analysis.noise_terms`."""
+        return np.asarray(np.sqrt(self.noise[0]) * self._measured_rows(self.parts[0], rows))
 
     def answering(self, table: Array) -> Estimates:
         """Return the answers of a table of estimates."""

@@ -154,7 +154,7 @@ class _SeveralTables(Analysis):
             return None
         weights = self.combination.weights(self._queries(group))
         pairs = zip(self.combination.alone, weights, strict=True)
-        return [(t, table.noise_shares(own)) for t, (table, own) in enumerate(pairs) if own.any()]
+        return {t: table.noise_of(own) for t, (table, own) in enumerate(pairs) if own.any()}
 
 
 class _SeveralEstimates(Estimates):

@@ -28,6 +28,7 @@ from matrixdp.measure.measurement import Measurement, NoiseScale, Periods
 from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Entry, Group
 from matrixdp.queries.groups import subtracts
+from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.archive import read_strictly
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def check_size(
         value = float(measurement.estimates.answers(query)[0])
         # of its own: those of the answers depend on which were asked for before
         intervals = Intervals(measurement.analysis, measurement.tails, confidence)
-        multiplier = float(np.ravel(intervals.multipliers(query))[0])
+        multiplier = float(np.ravel(intervals.multipliers((1.0, query, EVERY)))[0])
         total = Estimated.within(value, deviation, multiplier)
     far = measurement.tails.largest_quantile(1 - _CHANCE)
     quiet = tuple(groups_within_noise(measurement, groups))

@@ -80,6 +80,7 @@ from matrixdp.statements.query import Asked, Known
 from matrixdp.statistics import StatisticEntry, ask
 from matrixdp.statistics.ask import By, Where
 from matrixdp.statistics.attributes import QUARTILES
+from matrixdp.statistics.intervals import EVERY
 from matrixdp.statistics.statistic import not_yet
 from matrixdp.storage.archive import naming_later_versions, plain_content
 from matrixdp.texts import NO_PUBLICATION, Described, Publication, catalogs
@@ -1509,7 +1510,9 @@ class Release(Displayed):
             if seen is not None:
                 seen(variances)
             estimates = self.measurement.estimates.answers(group)
-            yield from columns.batches(position, estimates, variances, self.intervals.multipliers(group))
+            yield from columns.batches(
+                position, estimates, variances, self.intervals.multipliers((1.0, group, EVERY))
+            )
 
     def _table(self, groups: Sequence[Group], levels: bool = True) -> pa.Table:
         rows = sum(group.queries for group in groups)

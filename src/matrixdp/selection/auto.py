@@ -407,7 +407,9 @@ def select(
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     reduced = reduced_for(mechanism, asked, noise, objective)
-    trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify, drawn=drawn)
+    # what amounts and entries are is known of the plan over all values
+    over = None if drawn is None else lambda plan: drawn(reduced.over_values(plan))
+    trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify, drawn=over)
     _LOG.info("selecting by %s for %d groups of queries", mechanism, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():

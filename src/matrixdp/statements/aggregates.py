@@ -20,7 +20,7 @@ from matrixdp.queries import Group
 from matrixdp.queries.predicates import Array
 from matrixdp.statements.parsing import number_of, unwrapped
 from matrixdp.statements.query import Known
-from matrixdp.statistics.intervals import Pairs, ratios
+from matrixdp.statistics.intervals import Pairs, Term
 from matrixdp.statistics.statistic import POINTWISE
 
 if TYPE_CHECKING:
@@ -285,11 +285,11 @@ class Expression:
                 known = self._smooth(inside, inference, values, covariances)
             estimates, deviations, low, high = known.figures
             for function, factor in reversed(outer):
+                before = np.where(high > low, high - low, 1.0)
                 estimates, *ends = map(function, (estimates, low, high))
                 low, high = np.minimum(*ends), np.maximum(*ends)
                 # those of rounded estimates stay what they were
-                reach = 2.0 * inference.multiplier
-                deviations = (high - low) / reach if factor is None else factor * deviations
+                deviations = deviations * ((high - low) / before if factor is None else factor)
         note = f"{known.note}; {self.note}" if self.note else known.note
         told = np.isfinite(low) & np.isfinite(high) & ((deviations > 0) | (known.figures[1] <= 0))
         errors = np.where(told, [deviations, low, high], np.nan)
@@ -331,12 +331,21 @@ class Expression:
             np.einsum("i,ijr,j->r", first, covariances, second)
             for first, second in ((top, top), (bottom, bottom), (top, bottom))
         ]
+        tops, bottoms = self._terms(inference, top), self._terms(inference, bottom)
         if not bottom.any():
             deviations = np.sqrt(np.maximum(sizes[0], 0.0)) / abs(made.bottom[-1])
-            return _around(left / right, deviations, inference.multiplier, POINTWISE)
-        found = ratios(Pairs(left, right, *sizes), inference.multiplier)
+            return _around(left / right, deviations, inference.multipliers(*tops), POINTWISE)
+        found = inference.ratios(Pairs(left, right, *sizes), tops, bottoms)
         figures = np.array([found.estimates, found.deviations, found.lower, found.upper])
         return Known(figures, _FIELLER, found.warnings)
+
+    def _terms(self, inference: Inference, factors: Array) -> list[Term]:
+        """Return the sums of quantities with some factors as terms of queries."""
+        found = []
+        for factor, (group, queries) in zip(factors, self.quantities.values(), strict=True):
+            asked = factor * (queries >= 0)
+            found.append((asked, inference.embed(group), np.maximum(queries, 0)))
+        return found
 
     def _smooth(self, tree: exp.Expr, inference: Inference, values: Array, covariances: Array) -> Known:
         """Return the figures of any other function of the quantities, by the delta method.
@@ -372,6 +381,6 @@ class Expression:
         return _around(asked(values), found, reach, _DELTA)
 
 
-def _around(estimates: Array, deviations: Array, multiplier: float, note: str) -> Known:
+def _around(estimates: Array, deviations: Array, multiplier: float | Array, note: str) -> Known:
     width = multiplier * deviations
     return Known(np.array([estimates, deviations, estimates - width, estimates + width]), note)

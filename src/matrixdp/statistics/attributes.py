@@ -17,7 +17,15 @@ from matrixdp.language.entries import entry_form
 from matrixdp.queries import Identity, Labelled, Matrix, Predicates, Sets
 from matrixdp.queries.predicates import Array
 from matrixdp.statistics import statistic as shared
-from matrixdp.statistics.intervals import UNBOUNDED, Pairs, Ratios, invert, ratios, set_confidence
+from matrixdp.statistics.intervals import (
+    EVERY,
+    UNBOUNDED,
+    Pairs,
+    Ratios,
+    invert,
+    ratios,
+    set_confidence,
+)
 from matrixdp.statistics.statistic import (
     ATTRIBUTE,
     SQUARED,
@@ -102,9 +110,10 @@ class QuantileEntry(OfAttribute):
         lows, highs, dates = _ends(strata.attribute, strata.codes)
         found = []
         for order in orders:
-            known = strata.known(inference, strata.group(np.tri(len(strata.codes)) - order))
-            pairs = zip(known[0], np.sqrt(known[1]), strict=True)
-            found.append([invert(*own, order, inference.multiplier) for own in pairs])
+            group = strata.group(np.tri(len(strata.codes)) - order)
+            estimates, variances = strata.known(inference, group)
+            triples = zip(estimates, np.sqrt(variances), strata.multipliers(inference, group), strict=True)
+            found.append([invert(own, error, order, multiplier) for own, error, multiplier in triples])
         rows = [_value(lows, highs, *row) for stratum in zip(*found, strict=True) for row in stratum]
         estimate, low, high = np.array([row[:3] for row in rows]).T
         if dates:
@@ -329,11 +338,17 @@ class MeanEntry(_OfNumbers):
         numbers = self.determined(inference, strata)
         middle = _middle(numbers)
         rows = np.vstack([numbers - middle, np.ones(len(strata.codes))])
-        estimates, variances = (own.T for own in strata.known(inference, strata.group(rows)))
+        group = strata.group(rows)
+        estimates, variances = (own.T for own in strata.known(inference, group))
         covariances = strata.with_records(inference, rows[:3]).T
+        used, places = inference.embed(group), strata.places(group).T
         below, means, above = (
-            ratios(Pairs(own, estimates[3], variance, variances[3], covariance), inference.multiplier)
-            for own, variance, covariance in zip(estimates[:3], variances[:3], covariances, strict=True)
+            inference.ratios(
+                Pairs(estimates[row], estimates[3], variances[row], variances[3], covariances[row]),
+                [(1.0, used, places[row])],
+                [(1.0, used, places[3])],
+            )
+            for row in range(3)
         )
         # a number of records below 0 is as good as none
         deviations, lower, upper = (
@@ -377,7 +392,8 @@ class SumEntry(_OfNumbers):
         with inference.computing(*groups) as used:
             below, middle, above = (inference.estimates(group) for group in used)
             deviations = [np.sqrt(inference.variances(group)) for group in used]
-            widths = [inference.multipliers(group) * own for group, own in zip(used, deviations, strict=True)]
+            pairs = zip(used, deviations, strict=True)
+            widths = [inference.multipliers((1.0, group, EVERY)) * own for group, own in pairs]
         columns = [
             *figures(middle, deviations[1], below - widths[0], above + widths[2]),
             *self.binning(strata, np.maximum(above - below, 0.0) / 2.0),

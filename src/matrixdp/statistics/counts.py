@@ -24,7 +24,7 @@ from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import Chosen, DenseGroup, Group, Matrix, MatrixRows, ProductGroup
 from matrixdp.queries.groups import subtracts
 from matrixdp.queries.predicates import Array
-from matrixdp.statistics.intervals import Pairs, ratios
+from matrixdp.statistics.intervals import EVERY, Pairs, Ratios
 from matrixdp.statistics.statistic import (
     DIFFERENCE,
     PERCENT_CHANGE,
@@ -44,6 +44,11 @@ if TYPE_CHECKING:
 _FIELLER = "Fieller's, pointwise: each holds the true ratio with this confidence, taken alone"
 #: Queries of which correlations are computed.
 _MOST_CORRELATED = 500
+
+
+def _ratios(inference: Inference, left: Group, right: Group) -> Ratios:
+    """Return ratios of a group's queries to as many others, or to a single one."""
+    return inference.ratios(_pairs(inference, left, right), [(1.0, left, EVERY)], [(1.0, right, EVERY)])
 
 
 def _pairs(inference: Inference, left: Group, right: Group) -> Pairs:
@@ -107,12 +112,11 @@ class ShareEntry(OfEntries):
         with inference.computing(group, divisor) as [left, right]:
             if self.of and not isinstance(self.of, Entry):
                 said = f"those alike in {', '.join(self.of)}"
-                pairs = _alike(inference, group, left, right, self.of)
+                found = _alike(inference, group, left, right, self.of)
             else:
-                pairs = _pairs(inference, left, right)
-        columns = ratios(pairs, inference.multiplier).columns()
+                found = _ratios(inference, left, right)
         labels = inference.labels([group], group=True)
-        return inference.table(labels, columns, _FIELLER, statistic="share", of=said)
+        return inference.table(labels, found.columns(), _FIELLER, statistic="share", of=said)
 
 
 def denominator(group: Group, names: tuple[str, ...], repeated: bool = False) -> ProductGroup:
@@ -139,7 +143,7 @@ def denominator(group: Group, names: tuple[str, ...], repeated: bool = False) ->
     return ProductGroup(", ".join(attributes) or "total", attributes, predicates, sizes, group.weight)
 
 
-def _alike(inference: Inference, group: Group, left: Group, right: Group, names: tuple[str, ...]) -> Pairs:
+def _alike(inference: Inference, group: Group, left: Group, right: Group, names: tuple[str, ...]) -> Ratios:
     """Return the same of a product and of its denominators, each of which is that of several queries.
 
     Their estimates are those of the counts that were planned for. Only where sums of estimates are the
@@ -155,7 +159,8 @@ def _alike(inference: Inference, group: Group, left: Group, right: Group, names:
         covariance = inference.analysis.covariances(left, repeated, paired=True)
     else:
         covariance = inference.analysis.covariances(left, right)[np.arange(group.queries), places]
-    return _known(inference, left, right, covariance, places)
+    pairs = _known(inference, left, right, covariance, places)
+    return inference.ratios(pairs, [(1.0, left, EVERY)], [(1.0, right, places)])
 
 
 # Ratios and differences of two entries, query by query.
@@ -186,7 +191,7 @@ class _OfTwo(OfEntries):
     intervals: ClassVar[str]
 
     @abstractmethod
-    def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
+    def columns(self, inference: Inference, left: Group, right: Group) -> list[Column]:
         """Return the figures."""
 
     def parts(self) -> list[tuple[Path, Entry]]:
@@ -199,7 +204,7 @@ class _OfTwo(OfEntries):
     def evaluate(self, inference: Inference) -> Table:
         groups = self.asked(inference.domain)
         with inference.computing(*groups) as used:
-            columns = self.columns(_pairs(inference, *used), inference.multiplier)
+            columns = self.columns(inference, *used)
         labels = {}
         for (place, _), group in zip(self.parts(), groups, strict=True):
             words = inference.words(group)
@@ -224,8 +229,8 @@ class RatioEntry(_OfTwo):
     def limits(self, domain: Domain) -> tuple[float, float]:
         return (-math.inf if any(map(subtracts, self.asked(domain))) else 0.0), math.inf
 
-    def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
-        return ratios(pairs, multiplier).columns()
+    def columns(self, inference: Inference, left: Group, right: Group) -> list[Column]:
+        return _ratios(inference, left, right).columns()
 
 
 @final
@@ -242,7 +247,9 @@ class DifferenceEntry(_OfTwo):
     def measures(self) -> str:
         return DIFFERENCE
 
-    def columns(self, pairs: Pairs, multiplier: float) -> list[Column]:
+    def columns(self, inference: Inference, left: Group, right: Group) -> list[Column]:
+        pairs = _pairs(inference, left, right)
+        multiplier = inference.multipliers((1.0, left, EVERY), (-1.0, right, EVERY))
         variances = pairs.left_variance + pairs.right_variance - 2.0 * pairs.covariance
         return symmetric(pairs.left - pairs.right, np.sqrt(np.maximum(variances, 0.0)), multiplier)
 
@@ -306,7 +313,7 @@ class PercentChangeEntry(OfEntries):
     def evaluate(self, inference: Inference) -> Table:
         later, earlier = self.compared(inference.domain)
         with inference.computing(later, earlier) as [left, right]:
-            found = ratios(_pairs(inference, left, right), inference.multiplier)
+            found = _ratios(inference, left, right)
         estimates, lower, upper = (100.0 * (own - 1.0) for own in (found.estimates, found.lower, found.upper))
         columns = [
             *figures(estimates, 100.0 * found.deviations, lower, upper),
@@ -420,7 +427,7 @@ class CombinationEntry(OfEntries):
             estimates = np.sum([inference.estimates(group) for group in used], axis=0)
             pairs = itertools.product(used, repeat=2)
             covariance = np.sum([inference.analysis.covariances(*pair) for pair in pairs], axis=0)
-            multiplier = inference.multipliers(used[0]) if len(used) == 1 else inference.multiplier
+            multiplier = inference.multipliers(*((1.0, group, EVERY) for group in used))
         deviations = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         return inference.table(
             {"combination": np.arange(len(estimates))},

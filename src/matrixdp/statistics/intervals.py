@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.queries import Group
 from matrixdp.statistics.statistic import Column, figures
 
 if TYPE_CHECKING:
@@ -20,7 +22,19 @@ Array = NDArray[np.float64]
 
 #: Standard errors of a denominator, relative to it, above which there is a warning.
 _SMALL = 0.1
+#: How often, and by which factor more than at the estimate, multipliers for ratios are tried.
+_TRIES, _MORE = 3, 1.003
 UNBOUNDED = "the denominator cannot be told from 0: the interval is unbounded"
+
+
+Exact = tuple[float, Callable[[Array], Array]]
+"""Standard errors that D rarely exceeds, and what returns the multipliers of N - t D for ratios t."""
+
+
+EVERY = slice(None)
+"""The places of all queries of a group."""
+Term = tuple[float | Array, Group, Any]
+"""Numbers, one for all sums or one for each, times queries of a group: the group, and their places."""
 
 
 class Pairs(NamedTuple):
@@ -63,7 +77,7 @@ class Ratios:
         return [*shown, Column("warning", self.warnings)]
 
 
-def ratios(pairs: Pairs, multiplier: float) -> Ratios:
+def ratios(pairs: Pairs, multiplier: float, exact: Exact | None = None) -> Ratios:
     """Return ratios of estimates.
 
     Parameters
@@ -73,6 +87,8 @@ def ratios(pairs: Pairs, multiplier: float) -> Ratios:
     multiplier : float
         How many standard errors of N - t D are exceeded with no more than the probability that the interval
         may miss the ratio t.
+    exact : tuple, optional
+        The same for each t by itself, where that is less; see `_less`.
 
     Notes
     -----
@@ -92,16 +108,10 @@ def ratios(pairs: Pairs, multiplier: float) -> Ratios:
     >>> round(float(found.lower[0]), 3), round(float(found.upper[0]), 3)
     (0.473, 0.529)
     """
-    squared = multiplier**2
-    quadratic = pairs.right**2 - squared * pairs.right_variance
-    linear = pairs.left * pairs.right - squared * pairs.covariance
-    constant = pairs.left**2 - squared * pairs.left_variance
-    bounded = quadratic > 0
+    lower, upper = _ends(pairs, multiplier if exact is None else _less(pairs, multiplier, *exact))
+    bounded = np.isfinite(lower)
     with np.errstate(divide="ignore", invalid="ignore"):
         estimates = np.where(pairs.right != 0, pairs.left / pairs.right, np.nan)
-        root = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0.0))
-        lower = np.where(bounded, (linear - root) / quadratic, np.nan)
-        upper = np.where(bounded, (linear + root) / quadratic, np.nan)
         spread = (
             pairs.left_variance - 2.0 * estimates * pairs.covariance + estimates**2 * pairs.right_variance
         )
@@ -110,6 +120,43 @@ def ratios(pairs: Pairs, multiplier: float) -> Ratios:
     known = np.broadcast_arrays(estimates, bounded, relative)
     warnings = [_warning(*pair) for pair in zip(known[1].flat, known[2].flat, strict=True)]
     return Ratios(estimates, np.where(bounded, deviations, np.nan), lower, upper, warnings)
+
+
+def _ends(pairs: Pairs, multiplier: float | Array) -> tuple[Array, Array]:
+    """Return the ends of the intervals, nan where they are unbounded."""
+    squared = multiplier**2
+    quadratic = pairs.right**2 - squared * pairs.right_variance
+    linear = pairs.left * pairs.right - squared * pairs.covariance
+    constant = pairs.left**2 - squared * pairs.left_variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(linear**2 - quadratic * constant, 0.0))
+        lower, upper = (np.where(quadratic > 0, (linear + way * root) / quadratic, np.nan) for way in (-1, 1))
+    return lower, upper
+
+
+def _less(pairs: Pairs, multiplier: float, far: float, of: Callable[[Array], Array]) -> Array:
+    """Return multipliers that are enough for intervals of ratios, of each by itself.
+
+    The noise of D exceeds ``far`` standard errors with a probability of p, and that of N - t D those of
+    ``of`` with one that is by p less than what the interval may miss. Where |N - s D| is found beyond these
+    at an end s, and D beyond ``far``, no t beyond s is the true ratio: from s to t, |N - t D| grows by
+    |t - s| |D|, and the bound on its noise by at most |t - s| ``far`` standard errors of D.
+    """
+    shape = np.broadcast(*pairs).shape
+    told = np.broadcast_to(np.abs(pairs.right) > far * np.sqrt(pairs.right_variance), shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tried = of(np.where(told, pairs.left / pairs.right, 0.0))
+    enough = ~told
+    for _ in range(_TRIES):
+        tried = np.where(told, np.minimum(_MORE * tried, multiplier), multiplier)
+        if (tried == multiplier).all():
+            break
+        low, high = (of(np.where(told, end, 0.0)) for end in _ends(pairs, tried))
+        enough = np.maximum(low, high) <= tried
+        if (enough | ~told).all():
+            break
+        tried = np.maximum(tried, np.maximum(low, high))
+    return np.where(enough, tried, multiplier)
 
 
 def _warning(bounded: bool, relative: float) -> str | None:
@@ -124,7 +171,7 @@ def _warning(bounded: bool, relative: float) -> str | None:
 
 
 def invert(
-    estimates: Array, deviations: Array, order: float, multiplier: float
+    estimates: Array, deviations: Array, order: float, multiplier: float | Array
 ) -> tuple[int | None, float, int, int]:
     """Return a quantile's place, how far into its value it lies, and the first and last place it may have.
 
@@ -134,7 +181,7 @@ def invert(
         Of D_v, the number of records up to v less ``order`` times that of all, with its standard error.
     order : float
         Of the quantile, above 0 and below 1.
-    multiplier : float
+    multiplier : float or ndarray, shape (values,)
         Of standard errors, for intervals of D.
 
     Notes

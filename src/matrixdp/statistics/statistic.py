@@ -588,6 +588,15 @@ class Strata:
             found = inference.estimates(used), inference.variances(used)
         return self._arranged(found[0], group), self._arranged(found[1], group)
 
+    def multipliers(self, inference: Inference, group: ProductGroup) -> Array:
+        """Return standard errors to the ends of intervals of the queries of a group, shaped as `known`."""
+        found = inference.multipliers((1.0, inference.embed(group), slice(None)))
+        return np.asarray(self._arranged(np.broadcast_to(found, group.queries), group))
+
+    def places(self, group: ProductGroup) -> NDArray[np.intp]:
+        """Return the places of the queries of a group, shaped as `known`."""
+        return np.asarray(self._arranged(np.arange(group.queries), group))
+
     def covariances(self, inference: Inference, predicates: Predicates) -> Iterator[Array]:
         """Yield the covariances of queries on the attribute in each stratum."""
         rows = [own.rows(self.domain[name].size) for name, own in self.by.items()]
@@ -609,13 +618,13 @@ class Strata:
             return np.asarray((more - less) / (4.0 * scale))
         group, whole = self.group(rows), self.group(np.ones(rows.shape))
         pair = inference.embed(group), inference.embed(whole)
-        return self._arranged(inference.analysis.covariances(*pair, paired=True), group)
+        return np.asarray(self._arranged(inference.analysis.covariances(*pair, paired=True), group))
 
-    def _arranged(self, values: Array, group: ProductGroup) -> Array:
+    def _arranged(self, values: NDArray[Any], group: ProductGroup) -> Any:
         """Reshape the values of a group to (strata, queries on the attribute)."""
         tensor = values.reshape(group.counts)
         tensor = np.moveaxis(tensor, group.attributes.index(self.attribute.name), -1)
-        return np.asarray(tensor.reshape(-1, tensor.shape[-1]))
+        return tensor.reshape(-1, tensor.shape[-1])
 
     def table(
         self,

@@ -19,6 +19,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.errors import SourceError, SpecificationError, explained, within
 from matrixdp.exact.resources import peak_memory_mb
 from matrixdp.forms import describe_value, unknown_name
+from matrixdp.measure.measurement import drawn_variances, least_drawn
 from matrixdp.noise import NOISES, natural_noise, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
@@ -373,8 +374,10 @@ def _selected(
 ) -> dict[str, Any]:
     """Select a strategy, and return its errors; a lower bound where it is wanted, or costs no more."""
     started = time.perf_counter()
-    own = noise_named(noise)
-    found = select(workload, mechanism=mechanism, noise=own, neighbours=budget.neighbours, bounded=bounded)
+    own, drawn = noise_named(noise), partial(drawn_variances, budget=budget)
+    chosen = partial(select, workload, mechanism=mechanism, noise=own, neighbours=budget.neighbours)
+    found = chosen(bounded=bounded, drawn=drawn)
+    found = found.priced(drawn(found.plan), least_drawn(own, budget))
     scale, bound = own.error_scale(budget), found.certificate.lower_bound
     squares = {"rmse": found.total_squared_error, "weighted_rmse": found.weighted_squared_error}
     squares |= {} if bound is None else {"lower_bound_rmse": bound}

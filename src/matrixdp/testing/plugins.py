@@ -431,8 +431,8 @@ def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
         require_close([error.total, error.weighted, error.largest], sums, f"{name}: sums of variances", 1e-7)
         terms = analysis.noise_terms(group, 1 << 24)
         if terms is not None:
-            added = sum((some.sum(axis=1) for _, some in terms), np.zeros(group.queries))
-            require_close(added, own, f"{name}: noise_terms do not sum to variances", 1e-7)
+            added = sum(((some**2).sum(axis=1) for some in terms.values()), np.zeros(group.queries))
+            require_close(added, own, f"{name}: squares of noise_terms do not sum to variances", 1e-7)
     for left, right in {(0, 0), (0, len(groups) - 1), (len(groups) // 2, len(groups) - 1)}:
         i, j = groups[left].queries - 1, groups[right].queries // 2
         place = covariance[starts[left] + i, starts[right] + j]
@@ -443,6 +443,10 @@ def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
         block = covariance[starts[left] : starts[left + 1], starts[right] : starts[right + 1]]
         found = analysis.covariances(groups[left], groups[right])
         require_close(found / scale, block / scale, f"covariances of {names}", 1e-7)
+        moved, others = (analysis.noise_terms(groups[place], 1 << 24) for place in (left, right))
+        if moved is not None and others is not None:
+            found = sum((moved[p] @ others[p].T for p in moved.keys() & others), np.zeros(block.shape))
+            require_close(found / scale, block / scale, f"noise_terms of {names}: covariances", 1e-7)
         if left == right:
             found = analysis.covariances(groups[left], groups[right], paired=True)
             require_close(found, np.diagonal(block), f"covariances of {names}, in pairs", 1e-7)
