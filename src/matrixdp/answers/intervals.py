@@ -116,15 +116,15 @@ class Intervals:
     def _shares(self, terms: Sequence[Term]) -> _Kinds | None:
         """Return the shares of the noise variables in every sum's variance, or None if too many."""
         parts: dict[int, Array] = {}
+        each = [max(np.size(own), np.arange(group.queries)[places].size) for own, group, places in terms]
+        if (rows := max(each)) > MAX_EXACT_QUERIES:
+            return None
         for factors, group, places in terms:
             own = self._noise_terms(group)
-            if own is None:
+            if own is None or rows * sum(moves.shape[1] for moves in own.values()) > _MAX_COEFFICIENTS:
                 return None
             for place, moves in own.items():
                 parts[place] = parts.get(place, 0.0) + np.reshape(factors, (-1, 1)) * moves[places]
-        rows = max(len(own) for own in parts.values())
-        if rows > MAX_EXACT_QUERIES or rows * sum(own.shape[1] for own in parts.values()) > _MAX_COEFFICIENTS:
-            return None
         squares = [np.broadcast_to(own**2, (rows, own.shape[1])) for own in parts.values()]
         combined = np.concatenate([np.zeros((rows, 1)), *squares], axis=1)
         sizes = [math.inf, *map(self.tails.of, parts)]

@@ -29,7 +29,7 @@ MOST_STEPS, LEAST_STEPS = Fraction(2), Fraction(1, 32)
 #: Terms of the Fourier series; half the width, and the number of uniform terms, of what makes it converge.
 _TERMS, _WIDTH, _UNIFORM = 12_000, 0.02, 10
 #: Terms of a combination that differ, up to which its distribution is inverted.
-MOST_TERMS = 128
+_MOST_TERMS = 128
 #: More than what is left out of the series; docs/noise.md has the sum.
 _LEFT_OUT = 2e-8
 #: Probabilities that what is added to integer noise, to have Laplace noise, lies beyond some point.
@@ -244,7 +244,7 @@ class Tails:
             kernel = np.log(np.sinc(terms / half * _WIDTH / _UNIFORM / math.pi) ** _UNIFORM * 2.0 / terms)
         for row in several:
             alike, number = np.unique(np.array([-shares[row], steps[row]]), axis=1, return_counts=True)
-            if len(number) > MOST_TERMS:
+            if len(number) > _MOST_TERMS:
                 found[row] = largest
                 continue
             own, waves = kernel, terms / half
