@@ -22,8 +22,8 @@ from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.noise import Array, Noise
 from matrixdp.noise.source import RandomSource
 
-#: From so many steps on the standard error is within 1.1% of that of Laplace noise, whose quantiles are
-#: bounded better; with fewer than the least, what is left of it is below what floating point should add up.
+#: From so many steps on the standard error is nearly that of Laplace noise, whose quantiles are bounded
+#: better; with fewer than the least, what is left of it is below what floating point should add up.
 MOST_STEPS, LEAST_STEPS = Fraction(2), Fraction(1, 32)
 
 #: Terms of the Fourier series; half the width, and the number of uniform terms, of what makes it converge.
