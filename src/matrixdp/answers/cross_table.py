@@ -29,6 +29,7 @@ from matrixdp.answers.titles import heads, unique
 from matrixdp.display import Preview
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError, WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.queries import Identity, Predicates, ProductGroup, Sets, Total
 from matrixdp.queries.groups import asked_attributes
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-Array = NDArray[np.float64]
 
 MOST_COLUMNS = 12
 """An attribute with more values does not stand in the columns unless it is asked for."""

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from matrixdp.answers.inference import METADATA
 from matrixdp.answers.table import BOUND, FIGURES, REMARKS, figure_of, subject_of
+from matrixdp.exact.linear import Array
 from matrixdp.selection.rounds import CV
 from matrixdp.statistics.attributes import ALL_VALUES
 from matrixdp.statistics.statistic import DIFFERENCE
 from matrixdp.texts import Publication, Words, words_in
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 GRADES = (("A", 0.05), ("B", 0.15), ("C", 1 / CV))

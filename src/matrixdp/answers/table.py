@@ -17,16 +17,14 @@ from typing import Any, Self, final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from matrixdp.answers.titles import heads
 from matrixdp.domain import Attribute, Domain
 from matrixdp.domain.rules import Bounds
+from matrixdp.exact.linear import Array
 from matrixdp.language.periods import known_after
 from matrixdp.queries import DenseGroup, Group, Predicates, ProductGroup, Spans, Total
 from matrixdp.texts import ENGLISH, Words
-
-Array = NDArray[np.float64]
 
 #: Rows of a batch, and of a row group of a file.
 BATCH_ROWS = 1 << 20

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
 from matrixdp.plan import Direct
 from matrixdp.queries import Workload
@@ -25,7 +25,6 @@ from matrixdp.selection.registry import Mechanism, Options, Task, register
 from matrixdp.selection.rules import Facts
 from matrixdp.selection.selection import Certificate, Choice
 
-Array = NDArray[np.float64]
 Solve = TypeVar("Solve", bound=Callable[..., Factor])
 
 #: What a certificate says of a strategy that is not optimized.

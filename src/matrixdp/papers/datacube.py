@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import IdentityMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     LIMITS,
     Certificate,
@@ -25,7 +25,6 @@ from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 
-Array = NDArray[np.float64]
 Members = tuple[str, ...]
 
 _SEARCHES = ("bounded", "once")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     Factor,
     best_factor,
@@ -12,8 +12,6 @@ from matrixdp.mechanisms import (
     spectrum_of,
 )
 from matrixdp.noise import Noise
-
-Array = NDArray[np.float64]
 
 MAX_CELLS = 2_048
 _ITERATIONS = 20_000

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     LIMITS,
     Choice,
@@ -18,8 +19,6 @@ from matrixdp.mechanisms import (
     register,
 )
 from matrixdp.queries import Identity, Prefix, Suffix
-
-Array = NDArray[np.float64]
 
 _SCOPE = "no bound: the basis is fixed by its paper"
 #: Characters of less than this share of the largest weight are left out: the workload does not use them.

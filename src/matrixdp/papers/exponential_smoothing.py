@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import Factor, Options, explicit_mechanism, factor_of, option
 from matrixdp.noise import Noise
-
-Array = NDArray[np.float64]
 
 MAX_CELLS = 1_024
 #: Eigenvalues of M are kept above this.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     Construction,
     ConvexOptions,
@@ -25,8 +25,6 @@ from matrixdp.mechanisms import (
     register,
     select_by_decomposition,
 )
-
-Array = NDArray[np.float64]
 
 #: Sub-workloads that do not factor are measured up to this many cells: by a matrix of as many rows.
 MAX_FOURIER_CELLS = 9_000

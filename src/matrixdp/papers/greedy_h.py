@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import axis_gram, numeric_mechanism
-
-Array = NDArray[np.float64]
 
 #: Shares of a node's budget that are tried: multiples of 1 / 100.
 _STEPS = 100

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     Factor,
     Options,
@@ -20,8 +20,6 @@ from matrixdp.mechanisms import (
     spectrum_of,
 )
 from matrixdp.noise import Noise
-
-Array = NDArray[np.float64]
 
 MAX_CELLS = 1_024
 #: Entries of the rows beside the singular vectors where the search starts.

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     Factor,
     Options,
@@ -21,8 +21,6 @@ from matrixdp.mechanisms import (
     spectrum_of,
 )
 from matrixdp.noise import Noise
-
-Array = NDArray[np.float64]
 
 MAX_CELLS = 2_048
 #: A rotation looks at every pair of rows again and again.

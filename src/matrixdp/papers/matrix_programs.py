@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     Factor,
     Options,
@@ -25,8 +25,6 @@ from matrixdp.mechanisms import (
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.papers.matrix_mechanism import l2_factor, singular_value_factor
 from matrixdp.papers.semidefinite import NONE, Program, Variables, rank_direction
-
-Array = NDArray[np.float64]
 
 MAX_ERROR_CELLS = 10
 MAX_SENSITIVITY_CELLS = 16

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy  # its parts are read when they are first used
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from matrixdp.errors import WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     GAP,
     Choice,
@@ -37,7 +38,6 @@ from matrixdp.queries import Workload
 if TYPE_CHECKING:
     from matrixdp.language.predicates import PredicateForm
 
-Array = NDArray[np.float64]
 
 #: Eigenvalues of B'B below this share of the largest are rounding errors.
 _RANK = 1e-11

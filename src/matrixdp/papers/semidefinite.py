@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, WorkloadError, needing
+from matrixdp.exact.linear import Array
 
-Array = NDArray[np.float64]
 Variables = NDArray[np.intp]
 
 #: In the place of a variable: the entry of a matrix is constant.

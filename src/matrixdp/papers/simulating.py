@@ -6,13 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import Simulation
 from matrixdp.queries import Group, Workload
-
-Array = NDArray[np.float64]
 
 #: How often a mechanism is run where nothing else is said.
 DEFAULT_SIMULATIONS = 20

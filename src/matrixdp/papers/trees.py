@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact import GridTree, IdentityMatrix, MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.exact.structured import GridCovariance
 from matrixdp.mechanisms import (
     LIMITS,
@@ -31,8 +31,6 @@ from matrixdp.mechanisms import (
     register,
 )
 from matrixdp.plan import Direct
-
-Array = NDArray[np.float64]
 
 _BUDGETS = ("geometric", "uniform")
 #: The integer weight of the root of a quadtree with geometric budgets.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import numeric_mechanism
-
-Array = NDArray[np.float64]
 
 
 def haar_rows(size: int) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.mechanisms import (
     Certificate,
     Choice,
@@ -28,8 +28,6 @@ from matrixdp.mechanisms import (
 )
 from matrixdp.noise import Noise
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
-
-Array = NDArray[np.float64]
 
 #: The queries are written out over the cells of the attributes up to this many entries.
 MAX_QUERY_ENTRIES = 4_000_000

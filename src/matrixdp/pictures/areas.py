@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import SpecificationError
+from matrixdp.exact.linear import Array
 from matrixdp.forms import unknown_name
 from matrixdp.pictures.plots import GRID, INK, WIDE, Answered, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Array = NDArray[np.float64]
 
 #: Of classes of figures, the least first.
 CLASSES = ("#dbe9f6", "#a6cbe8", "#60a4d4", "#2474b4", "#0a4580")

@@ -21,6 +21,7 @@ from matrixdp.display import harmless
 from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import needing
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.plan import Plan
 from matrixdp.queries import (
     AllRanges,
@@ -247,7 +248,6 @@ def joined(axes: tuple[Axis, ...]) -> tuple[str, ...]:
 MAX_DRAWN = 1_000_000
 #: Widths of pictures in inches: on a page, beside a table there, and on a phone.
 WIDE, BESIDE, NARROW = 6.4, 5.0, 3.7
-Array = NDArray[np.float64]
 
 _COLOURS = "cividis"
 #: Cells that are written in, and marks along an axis, at most.

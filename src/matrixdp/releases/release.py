@@ -52,6 +52,7 @@ from matrixdp.errors import (
     within,
 )
 from matrixdp.errors import Path as Place
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.exports import export_tables
 from matrixdp.forms import describe_value, unknown_name
@@ -96,7 +97,6 @@ _MOST_QUERIES = 100_000
 
 # Answers in the shape of a statement's result: a row for each of its rows, its columns under their names.
 
-Array = NDArray[np.float64]
 
 _CHOSEN = (
     "HAVING, ORDER BY and LIMIT are applied to noisy estimates: which rows are shown depends on the noise, "

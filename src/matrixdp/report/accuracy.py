@@ -9,18 +9,16 @@ from itertools import chain, zip_longest
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp import queries
 from matrixdp.domain import Domain
+from matrixdp.exact.linear import Array
 from matrixdp.measure.measurement import NoiseScale, least_drawn
 from matrixdp.noise import Noise
 from matrixdp.plan import Rounds
 from matrixdp.queries import DenseGroup, Group, Predicates, Workload
 from matrixdp.releases.release import Release
 from matrixdp.selection.bounds.lower_bound import svd_bound_workload
-
-Array = NDArray[np.float64]
 
 #: Groups whose accuracy is shown, at most.
 MAX_ACCURACIES = 150

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.queries import Group
 from matrixdp.statistics.statistic import Column, figures
 
 if TYPE_CHECKING:
     from matrixdp.noise import Tails
 
-Array = NDArray[np.float64]
 
 # Ratios of two estimates: the interval of Fieller, from their exact covariance.
 

@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from matrixdp.domain import Categorical, Domain, Integers, OutOfDomain
 from matrixdp.errors import MatrixDPError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact import IntegerMatrix
-from matrixdp.exact.linear import kronecker
+from matrixdp.exact.linear import Array, kronecker
 from matrixdp.language import Entry, dense, marginals, product
 from matrixdp.noise import NOISES, Distribution, Noise, SeededSource, noise_named
 from matrixdp.plan import Part, Plan
@@ -26,7 +26,6 @@ from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Spans, W
 from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism
 from matrixdp.strategy import Strategy, select
 
-Array = NDArray[np.float64]
 E = TypeVar("E", bound=MatrixDPError)
 
 

@@ -25,6 +25,7 @@ from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, plain_sch
 from matrixdp.display import counted
 from matrixdp.errors import MatrixDPError, StorageError, TooLargeError, UnsupportedQueryError, within
 from matrixdp.errors import Path as JsonPath
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.language.periods import workload_through
 from matrixdp.ledger import Entry, Ledger, LedgerEntry
@@ -136,7 +137,6 @@ def settled(subject: str, words: str, problems: Iterable[str]) -> Iterator[Findi
 #: How far an estimate, a standard error or the end of an interval may lie from what is computed again: so
 #: many standard errors, and so much of itself, which is what sums of floating-point numbers may differ by.
 STANDARD_ERRORS, RELATIVE = 1e-6, 1e-12
-Array = NDArray[np.float64]
 _ROWS = 1 << 16
 #: The most bytes of a row group in a Parquet file: for its texts, and for each row.
 _LARGEST_GROUP, _LARGEST_ROW = 1 << 26, 1 << 10

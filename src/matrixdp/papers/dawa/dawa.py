@@ -49,6 +49,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, withholding
+from matrixdp.exact.linear import Array
 from matrixdp.ledger import Ledger
 from matrixdp.measure.measurement import Authorization, NoiseScale, random_source
 from matrixdp.measure.statement import PrivacyStatement
@@ -68,7 +69,6 @@ from matrixdp.privacy import Budget
 from matrixdp.privacy.conversions import Number, exact_positive
 from matrixdp.queries import Workload
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Of the budget, for the partition: what the paper's experiments use.

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.papers.simulating import group_weights
 from matrixdp.queries import Group, ProductGroup, Workload
-
-Array = NDArray[np.float64]
 
 #: The most values of the attribute: the tree over the buckets is chosen with dense matrices.
 MOST_CELLS = 4_096

@@ -8,9 +8,9 @@ import numpy as np
 import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.papers.greedy_h import greedy_rows
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 #: Weights are multiples of 2^-14 of the largest.

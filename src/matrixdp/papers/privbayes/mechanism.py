@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
 from matrixdp.errors import PrivacyError, TooLargeError, WorkloadError, withholding
+from matrixdp.exact.linear import Array
 from matrixdp.forms import unknown_name
 from matrixdp.ledger import Ledger
 from matrixdp.measure.measurement import Authorization, maximal_marginals, random_source
@@ -57,7 +58,6 @@ from matrixdp.papers.spending import Spent
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Marginal = tuple[str, ...]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.noise import RandomSource, choose, uniform
 from matrixdp.papers.door import MOST_RECORDS
 from matrixdp.papers.privbayes.scores import Score
 from matrixdp.papers.spending import Spent
 from matrixdp.queries import Workload
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Marginal = tuple[str, ...]
 #: A child and its parents.

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import OutOfDomain
+from matrixdp.exact.linear import Array
 from matrixdp.measure.measurement import random_source
 from matrixdp.mechanisms import DataDependent, Simulation, register
 from matrixdp.noise import LAPLACE
@@ -21,8 +21,6 @@ from matrixdp.papers.privbayes.network import PrivateCounts
 from matrixdp.papers.simulating import DEFAULT_SIMULATIONS, check_simulations, simulated
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
