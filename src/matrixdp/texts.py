@@ -236,6 +236,7 @@ class Publication(Record):
     summary: Text | None = key(TEXT, default=None, about="its main points, a line each")
     unit: Text | None = key(TEXT, default=None, about="what one record is, such as persons or stops")
     period: Text | None = key(TEXT, default=None, about="the time that the records are of")
+    release_date: Text | None = key(TEXT, default=None, about="the day on which it is published")
     source: Text | None = key(TEXT, default=None, about="where the records come from")
     publisher: Text | None = key(TEXT, default=None, about="who publishes it")
     contact: Text | None = key(TEXT, default=None, about="whom readers ask")
@@ -418,6 +419,21 @@ class Words:
         except ValueError:  # such as the school year 2016-17
             return text
         return self.day(first) if day else self("month_of", month=self._month(first), year=year)
+
+    def warning(self, text: str) -> str:
+        """Return a warning of a statistic, which files have in English, in this language.
+
+        Examples
+        --------
+        >>> [words_in("de").warning(text) for text in (ENGLISH("warning_all"), "as it is")]
+        ['vom Rauschen verdeckt: das Intervall umfasst alle Werte', 'as it is']
+        """
+        for name, english in ENGLISH.texts.items():
+            if name.startswith("warning_"):
+                written = re.escape(_NAMED.sub(r"<\1>", english))
+                if found := re.fullmatch(re.sub(r"<(\w+)>", r"(?P<\1>.+)", written), text):
+                    return self(name, **found.groupdict())
+        return text
 
     def counted(self, name: str, number: int) -> str:
         """Return a text about a number of things."""

@@ -54,7 +54,7 @@ def test_counts_are_whole_and_shares_are_in_percent() -> None:
         ("records", -2, ["1,234", "0"]),
         ("difference", 3, ["1,234", "0"]),
         ("income", 1, ["1,234.5", "-0.4"]),
-        ("share", 3, ["123,450.0%", "-40.0%"]),
+        ("share", 4, ["123,450.0%", "-40.0%"]),
     ):
         assert of(values, measures, Presentation(), decimals).texts("estimate") == expected
     assert of(values, "records", Presentation(), 1).texts("stddev") == ["1,234.5", "-0.4"]

@@ -122,17 +122,17 @@ def test_where_values_begin_and_end(spec, low, high):
         ),
         (
             {"edges": [0, 5, 10], "clip": True},
-            "Numbers below 0 count in the first bin, above 10 in the last.",
+            "Numbers below 0 count in the first class, above 10 in the last.",
         ),
-        ({"categories": ["a"], "missing": [99, "NA"], "null": "none"}, "Missing values are also: 99, NA."),
+        ({"categories": ["a"], "missing": [99, "NA"], "null": "none"}, "Missing values are also: 99 and NA."),
         ({"by": "hour", "time_zone": "America/Chicago"}, "Times with an offset are read in America/Chicago."),
         (
             {"from": "2013-01-01", "to": "2013-01-31", "by": "day", "clip": True, "note": "Of arrival."},
-            "Days before 2013-01-01 and after 2013-01-31 count as these.",
+            "Days before 1 January 2013 and after 31 January 2013 count as these.",
         ),
         (
             {"amount": [0, 5]},
-            "A number below 0 counts as 0, above 5 as 5, else as the nearest multiple of 1.",
+            "Numbers below 0 count as 0, above 5 as 5.",
         ),
     ],
 )

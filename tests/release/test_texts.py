@@ -92,8 +92,8 @@ def test_a_release_speaks_each_language(folder: Path) -> None:
     french = release.in_language("fr")
     assert release.languages == ("en", "fr", "ar")
     assert [one.title for one in french.tables] == [
-        f"Contrôles: Sexe par {NASTY[2]}",
-        "Contrôles: Sexe par Région",
+        f"Contrôles: Sexe selon {NASTY[2]}",
+        "Contrôles: Sexe selon Région",
         "Âge moyen",
     ]
     assert [one.unit for one in french.tables] == ["contrôles", "contrôles", "ans"]

@@ -69,7 +69,7 @@ def test_every_word_is_said_somewhere() -> None:
     source = FOLDER.parent
     code = "".join(path.read_text() for path in (*source.rglob("*.py"), *source.rglob("*.html")))
     made = re.compile(
-        r"(head|told|alt|form|marks|accuracy_straight|plainly_record|unit)_?|.*_(one|of)$|(in)?(below|(share|ratio)$)"
+        r"(head|told|counts|warning|alt|form|marks|accuracy_straight|plainly_record|unit)_?|.*_(one|of)$|(in)?(below|(share|ratio)$)"
     )
     said = set(re.findall(r"[\"'](\w+)[\"']", code))
     assert [name for name in ENGLISH if not made.match(name) and name not in said] == []
@@ -116,12 +116,12 @@ def test_a_page_has_no_english_words(folder: Path, language: str) -> None:
 def test_titles_and_workbooks_are_in_the_language(folder: Path, tmp_path: Path) -> None:
     release = mdp.load_release(folder).in_language("fr")
     assert [one.title for one in release.tables] == [
-        "age", "X par age", "age\N{NO-BREAK SPACE}: cumul par X", "age\N{NO-BREAK SPACE}: intervalles",
-        "moyenne\N{NO-BREAK SPACE}: age par X", "quartiles\N{NO-BREAK SPACE}: age où X f",
+        "age", "X selon age", "age\N{NO-BREAK SPACE}: cumul selon X", "age\N{NO-BREAK SPACE}: intervalles",
+        "moyenne\N{NO-BREAK SPACE}: age selon X", "quartiles\N{NO-BREAK SPACE}: age où X f",
         "les plus fréquents 2\N{NO-BREAK SPACE}: age",
     ]  # fmt: skip
     assert [one.name for one in release.tables] == [one.name for one in mdp.load_release(folder).tables]
-    assert release.find("moyenne\N{NO-BREAK SPACE}: age par X").name == "mean of age by sex"
+    assert release.find("moyenne\N{NO-BREAK SPACE}: age selon X").name == "mean of age by sex"
     assert release.cross_table("sex by age").columns == ("Total", "f", "m")
     [path] = release.save_tables(tmp_path / "book", format="xlsx").iterdir()
     book = load_workbook(path)
@@ -129,7 +129,7 @@ def test_titles_and_workbooks_are_in_the_language(folder: Path, tmp_path: Path) 
     assert [cell.value for cell in book["Sommaire"][3]][:2] == ["tableau", "avec intervalles"]
     heads = [cell.value for cell in book["age"][5]]
     assert heads[-5:] == ["estimation", "erreur type", "de", "à", "qualité"]
-    assert book["X par age (liste)"]["A5"].value == "X"
+    assert book["X selon age (liste)"]["A5"].value == "X"
     notes = " ".join(str(cell.value) for cell in book["Notes"]["A"])
     assert release.presentation.say("digits") in notes
     assert all(words in notes for words in release.presentation.words)

@@ -73,7 +73,7 @@ def test_without_choices_the_newest_period_the_total_and_the_largest_change_are_
     assert [own.split(":")[0] for own in found[1:]] == [
         "shares, North",
         "shares, South",
-        "per cent change of month on the period before, June 2025",
+        "per cent change of month on the previous period, June 2025",
     ]
 
 
@@ -195,7 +195,7 @@ def test_rows_that_do_not_exist_are_named(folder: Path, where: dict[str, str], p
 
 def test_time_runs_from_left_to_right(folder: Path):
     release = mdp.load_release(folder)
-    for title in ("month", "month by place", "per cent change of month on the period before"):
+    for title in ("month", "month by place", "per cent change of month on the previous period"):
         for axes in release.plot(title).axes:
             for line in axes.lines:
                 assert (

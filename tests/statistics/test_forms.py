@@ -82,7 +82,7 @@ WRITTEN: list[tuple[dict[str, Any], StatisticEntry, str, list[str]]] = [
     (
         {"percent_change": {"product": {"month": {"sliding": 2}}}, "over": "period"},
         ask.percent_change(mdp.product(month={"sliding": 2})),
-        "per cent change of month ranges of 2 on the period before",
+        "per cent change of month ranges of 2 on the previous period",
         ["month: sliding 2"],
     ),
     (

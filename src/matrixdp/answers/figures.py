@@ -24,7 +24,7 @@ from matrixdp.answers.table import BOUND, FIGURES, REMARKS, figure_of, subject_o
 from matrixdp.exact.linear import Array
 from matrixdp.selection.rounds import CV
 from matrixdp.statistics.attributes import ALL_VALUES
-from matrixdp.statistics.statistic import DIFFERENCE
+from matrixdp.statistics.statistic import DIFFERENCE, PERCENT_CHANGE
 from matrixdp.texts import Publication, Words, words_in
 
 Mask = NDArray[np.bool_]
@@ -170,7 +170,9 @@ class Figures:
         errors = np.where(np.isnan(stddevs) | (halves > stddevs * (1 + 1e-9)), halves, stddevs)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(errors == 0, 0.0, np.abs(errors / estimates))
-        found = np.where(np.isnan(errors) | self.absent | self.dates, np.nan, found)
+        # near 0 a change is small, and no worse for it
+        other = self.dates or self.measures in (DIFFERENCE, PERCENT_CHANGE)
+        found = np.where(np.isnan(errors) | self.absent | other, np.nan, found)
         return np.where(self.unbounded, np.inf, found)
 
     @property
@@ -193,6 +195,12 @@ class Figures:
         """Return how many digits stand behind the point: counts are whole, whatever their errors are."""
         if self.dates:
             return None
+        if self.decimals is not None and figure != "stddev":
+            if self.measures == PERCENT_CHANGE:
+                return min(self.decimals, 1)
+            if self.measures == "share":
+                # one digit of the error is enough for per cent, and no less than whole ones
+                return max(self.decimals - 1, min(self.decimals, 2))
         return self.decimals if figure == "stddev" or self.measures not in COUNTS else 0
 
     def rounded(self, values: Array, figure: str) -> Array:
@@ -224,7 +232,10 @@ class Figures:
             return say.day(dt.date(1970, 1, 1) + dt.timedelta(days=value))
         if self.measures == "share":
             return say.percent(value, None if places is None else places - 2)
-        return say.number(value, places)
+        text = say.number(value, places)
+        if self.measures == PERCENT_CHANGE:
+            text = say("percent", number=f"+{text}" if value > 0 and figure != "stddev" else text)
+        return text
 
     def texts(self, figure: str) -> list[str]:
         """Return one of `FIGURES` as texts: ``F`` where it is hidden, ``-`` where it does not exist."""

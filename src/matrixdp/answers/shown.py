@@ -70,9 +70,13 @@ class Shown:
             table = table.drop_columns(["binning"])  # nothing was binned
         if "group" in table.column_names and len(table.column("group").unique()) <= 1:
             table = table.drop_columns(["group"])  # the name of one says nothing
-        self.table, self.total = table.slice(0, first), table.num_rows
         self.measures, self.rules, self.say = measures, rules, rules.say
         self.figures = figures_of(table, measures, rules, first)
+        if "warning" in table.column_names and self.say.language != "en":
+            place, column = table.column_names.index("warning"), table.column("warning").to_pylist()
+            said = [None if text is None else self.say.warning(text) for text in column]
+            table = table.set_column(place, table.schema.field(place), pa.array(said, pa.utf8()))
+        self.table, self.total = table.slice(0, first), table.num_rows
 
     @property
     def fields(self) -> list[pa.Field]:

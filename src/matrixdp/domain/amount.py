@@ -147,7 +147,9 @@ class Amount(Attribute):
 
     @property
     def _counting(self) -> str:
-        return f"A number {self.meaning}."
+        low, high = map(self.say.plain, (self.minimum, self.maximum))
+        step = "" if self.step == 1 else self.say("counts_step", step=self.say.plain(self.step))
+        return " ".join(filter(None, (self.say("counts_ends", low=low, high=high), step)))
 
     @cached_property
     def ends(self) -> rules.Bounds:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
-from matrixdp.display import listed
 from matrixdp.domain.rules import (
     A_NUMERAL,
     NUMBERS,
@@ -508,8 +507,8 @@ class Attribute(ABC):
     @property
     def reading(self) -> str:
         """How clipped, rounded, zoned and missing values count, in sentences; empty without such rules."""
-        missing = [value or "an empty text" for value in self.codebook.missing]
-        absent = f"Missing values are also: {listed(missing, len(missing))}." if missing else ""
+        missing = [value or self.say("empty_text") for value in self.codebook.missing]
+        absent = self.say("counts_missing", values=self.say.listed(missing)) if missing else ""
         return " ".join(filter(None, (self._counting, absent)))
 
     @property

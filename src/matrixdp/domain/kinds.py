@@ -246,8 +246,8 @@ class Bins(Attribute):
 
     @property
     def _counting(self) -> str:
-        low, high = map(number_text, (self.edges[0], self.edges[-1]))
-        return f"Numbers below {low} count in the first bin, above {high} in the last." if self.clip else ""
+        low, high = map(self.say.plain, (self.edges[0], self.edges[-1]))
+        return self.say("counts_bins", low=low, high=high) if self.clip else ""
 
     @cached_property
     def ends(self) -> rules.Bounds:
@@ -471,8 +471,9 @@ class Dates(Attribute):
 
     @property
     def _counting(self) -> str:
-        clipped = f"Days before {self.first} and after {self.last} count as these." if self.clip else ""
-        zoned = f"Times with an offset are read in {self.time_zone}." if self.time_zone else ""
+        ends = {"low": self.say.day(self.first), "high": self.say.day(self.last)}
+        clipped = self.say("counts_days", **ends) if self.clip else ""
+        zoned = self.say("counts_zone", zone=self.time_zone) if self.time_zone else ""
         return " ".join(filter(None, (clipped, zoned)))
 
     @cached_property
@@ -741,15 +742,10 @@ class Integers(_ConsecutiveIntegers):
 
     @property
     def _counting(self) -> str:
-        rounded = {
-            None: "",
-            "floor": "Numbers are rounded down.",
-            "nearest": "Numbers are rounded to the nearest.",
-        }
-        ends = (
-            f"Numbers below {self.minimum} count as {self.minimum}, above {self.maximum} as {self.maximum}."
-        )
-        return " ".join(filter(None, (rounded[self.round], ends if self.clip else "")))
+        rounded = "" if self.round is None else self.say(f"counts_{self.round}")
+        low, high = map(self.say.plain, (self.minimum, self.maximum))
+        ends = self.say("counts_ends", low=low, high=high) if self.clip else ""
+        return " ".join(filter(None, (rounded, ends)))
 
 
 @final

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.answers.cross_table import CrossTable, Row, default_cross_table
 from matrixdp.answers.figures import MISSING, UNRELIABLE, Figures
-from matrixdp.answers.publication import PublishedTable, attribute_notes, chosen_tables, ordered, table_errors
+from matrixdp.answers.footnotes import Mark, footnotes
+from matrixdp.answers.publication import PublishedTable, attribute_notes, ordered, table_errors
 from matrixdp.answers.shown import Shown
 from matrixdp.answers.table import figure_of, heading, subject_of
 from matrixdp.display import harmless
@@ -127,7 +128,7 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
     contents = book.add_worksheet(front)
     sheets = list(_sheets(release, published, {front.casefold(), back.casefold()}))
     _write_contents(contents, looks, release, sheets, back)
-    footnotes = _footnotes(release)
+    marks = footnotes(release, published)
     for own in sheets:
         sheet = book.add_worksheet(own.name)
         sheet.write_string(0, 0, own.one.title, looks.title)
@@ -137,7 +138,8 @@ def _write_book(book: Any, release: Release, published: Sequence[PublishedTable]
         what = say("letters", notes=back)
         if own.cross is None:
             what = say("intervals_of", confidence=say.number(100 * release.confidence))
-        told = (say("unit", unit=own.one.unit), what, note, source, *footnotes.get(own.one.name, ()))
+        below = map(_footnote, marks.get(own.one.name, ()))
+        told = (say("unit", unit=own.one.unit), what, note, source, *below)
         if own.cross is not None:
             widths = _write_cross(sheet, looks, own.cross)
         else:
@@ -169,16 +171,9 @@ def _write_line(sheet: Any, looks: _Looks, line: str, widths: Sequence[int]) -> 
     sheet.set_row(1, 15 * math.ceil(1.1 * len(line) / sum(widths)))
 
 
-def _footnotes(release: Release) -> dict[str, list[str]]:
-    """Return the footnotes of the publication by the names of their tables, each with what it is of."""
-    told, found = release.publication, dict[str, list[str]]()
-    for (key, place, *_), name in chosen_tables(release.workload, told).items():
-        if key == "footnotes":
-            own = told.footnotes[int(place)]
-            of = ", ".join(map(str, own.where.values()))
-            text = own.text.within(release.domain.language)
-            found.setdefault(name, []).append(f"{of}: {text}" if of else text)
-    return found
+def _footnote(mark: Mark) -> str:
+    of = ", ".join(text for _, text in sorted(mark.of))
+    return f"{of}: {mark.text}" if of else mark.text
 
 
 def _plain(title: str) -> str:

@@ -530,7 +530,7 @@ class LevelForm(KeyedPredicates):
             raise EntryError(forms.unknown_name(("level",), self.level, expected, names), code="unknown-name")
         level = attribute.level(self.level)
         return queries.Labelled(
-            queries.Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute)
+            queries.Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute.as_written)
         )
 
 

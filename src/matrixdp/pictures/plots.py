@@ -60,7 +60,7 @@ DARK = {
     "#a8324a": "#f08a9e", "#3d3d3d": "#b8c0c8", "#007a99": "#5cc8e6",
 }  # fmt: skip
 
-_LONGEST = 22
+_LONGEST = 30
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -579,7 +579,7 @@ def _order(sizes: Array) -> NDArray[np.intp]:
 def _rows(answered: Answered, width: float) -> Figure:
     """Draw a row for each answer: bars of counts where they are few, else points, with their intervals."""
     labels = joined(answered.axes) if answered.axes else (answered.say("all"),)
-    longest = _longest(width) * (2 if len(answered.axes) > 1 and width >= WIDE else 1)
+    longest = _longest(width)
     order = _order(answered.estimates)
     figure = new_figure(width, 0.9 + _pitch(len(order)) * len(order))
     axes = figure.add_subplot()
@@ -598,7 +598,7 @@ def _rows(answered: Answered, width: float) -> Figure:
 
 
 def _longest(width: float) -> int:
-    return _LONGEST if width >= WIDE else 16
+    return 40 if width >= WIDE else 30 if width > NARROW else 20
 
 
 def _pitch(rows: int) -> float:

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from matrixdp import queries
 from matrixdp.answers.figures import MISSING, UNRELIABLE
+from matrixdp.answers.footnotes import chosen_rows, newest
 from matrixdp.answers.publication import PublishedTable, chosen_tables
 from matrixdp.answers.schedule import figures_known
 from matrixdp.answers.shown import Shown
 from matrixdp.errors import WorkloadError, within
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.releases.release import Release
-from matrixdp.report.tables import PageTable, chosen_rows, newest
+from matrixdp.report.tables import PageTable
 from matrixdp.statistics.statistic import DIFFERENCE, PERCENT_CHANGE
 from matrixdp.texts import Rows
 
@@ -80,9 +81,9 @@ def _chosen(release: Release, asked: Sequence[str | Rows]) -> Iterator[KeyFigure
         name = names["key_figures", place] if isinstance(own, str) else names["key_figures", place, "table"]
         if name in tables:
             with within("publication", "key_figures", place):
-                shown, places = chosen_rows(release, tables[name], rows.where)
+                found = chosen_rows(release, tables[name], rows.where)
             title = "" if rows.title is None else rows.title.within(release.domain.language)
-            yield from _figures(PageTable(tables[name], shown), places, title=title)
+            yield from _figures(PageTable(tables[name], found.shown), found.places, title=title)
 
 
 def _figures(one: PageTable, places: Iterable[int], remark: str = "", title: str = "") -> Iterator[KeyFigure]:
@@ -91,9 +92,11 @@ def _figures(one: PageTable, places: Iterable[int], remark: str = "", title: str
     assert one.shown.main is not None
     figures, rows = one.shown.main, one.shown.rows()
     texts, letters, intervals = figures.texts("estimate"), figures.letters, figures.intervals()
+    times = {one.shown.head(own) for own in one.shown.keys if one.shown.dated(own.name)}
     for place in places:
         if letters[place] != UNRELIABLE and not (figures.absent | figures.outside)[place]:
-            label = title or ", ".join([one.title, *(text for _, text in rows[place])])
+            dated = [text for head, text in rows[place] if title and head in times]
+            label = ", ".join([title, *dated] if title else [one.title, *(text for _, text in rows[place])])
             spread = "" if intervals[place] == MISSING else intervals[place]
             unit = "" if one.published.measures in (PERCENT_CHANGE, "share") else one.published.unit
             yield KeyFigure(label, texts[place], unit, spread, remark)
@@ -225,7 +228,6 @@ def _changes(
     sizes, margins = map(abs, figures.shown[0]), figures.margins()
     every = zip(sizes, shown.rows(), margins, signed, kept["clear"], strict=True)
     for value, row, margin, change, clear in every:
-        up = "up" if change > 0 else "down"
-        direction = up if clear.as_py() else "no_change" if rules.suppress_above is None else "no_figure"
+        direction = ("up" if change > 0 else "down") if clear.as_py() else "no_change"
         told = {"change": figures.text(value), "margin": margin.removeprefix("\N{PLUS-MINUS SIGN} ")}
         yield ", ".join(text for _, text in row), rules.say(direction, **told)

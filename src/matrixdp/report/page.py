@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
 
-import numpy as np
-
 from matrixdp.answers.figures import UNRELIABLE
 from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.display import printable
@@ -172,7 +170,6 @@ def report_release(
             news=highlights.news(release),
             told=_told(release, title, name, say),
             outside=list(_outside(release, say)),
-            margins=_margins(shown, say),
             pictures=_pictures(shown, maps or {}, say),
             files=_listed(exported, say),
             errors=accuracies(release, record),
@@ -275,20 +272,6 @@ def _outside(release: Release, say: Words) -> Iterator[str]:
             if name is None
             else say("outside_of", of=release.domain[name].title, **told)
         )
-
-
-def _margins(shown: Sequence[PageTable], say: Words) -> str:
-    """Return how large margins of counts are; nothing where there are none."""
-    counts = [
-        one.shown.main for one in shown if one.shown is not None and one.published.measures == "records"
-    ]
-    halves = [(own.values[3] - own.values[2]) / 2 for own in counts if own is not None]
-    known = np.concatenate([np.zeros(0), *halves])
-    known = known[np.isfinite(known)]
-    if not len(known):
-        return ""
-    low, high = (say.number(float(end(known)), digits=2) for end in (np.min, np.max))
-    return say("margins_all", margin=low) if low == high else say("margins", low=low, high=high)
 
 
 def _told(release: Release, title: str | None, name: str, say: Words) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, final
@@ -12,16 +12,14 @@ from typing import Any, Literal, final
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
-from numpy.typing import NDArray
 
 from matrixdp.answers.cross_table import CrossTable, default_cross_table
+from matrixdp.answers.footnotes import Mark, footnotes
 from matrixdp.answers.publication import PublishedTable, attribute_notes, chosen_tables, ordered
 from matrixdp.answers.shown import QUALITY, Shown
-from matrixdp.answers.table import TITLE, figure_of, is_key, subject_of, without_formulas
+from matrixdp.answers.table import figure_of, is_key, subject_of, without_formulas
 from matrixdp.answers.titles import file_name
 from matrixdp.display import printable
-from matrixdp.errors import WorkloadError, within
-from matrixdp.forms import unknown_name
 from matrixdp.pictures.plots import MAX_DRAWN, Answered, answered_group, answered_statistic
 from matrixdp.releases.release import Release
 from matrixdp.report.accuracy import first_places
@@ -30,8 +28,8 @@ from matrixdp.report.accuracy import first_places
 MAX_GROUPS, MAX_GROUP_ROWS, MAX_ROWS = 50, 2_000, 8_000
 #: Rows of a table that is too long to be shown whole.
 _FIRST_ROWS = 50
-#: Columns of a cross table that stands beside a picture, at most.
-_BESIDE = 4
+#: Letters in a row of a cross table that stands beside a picture, at most.
+_BESIDE = 64
 #: Rows that a warning names, at most.
 _NAMED = 4
 
@@ -44,16 +42,6 @@ class Column:
     head: str
     kind: Literal["key", "figure", "letter"]
     cells: Sequence[tuple[str, str]]
-
-
-@final
-@dataclass(frozen=True)
-class Mark:
-    """A footnote: its number, what it is of (columns with their values; nothing: the table), and its text."""
-
-    number: int
-    of: frozenset[tuple[str, str]]
-    text: str
 
 
 @final
@@ -139,7 +127,7 @@ class PageTable:
         if self.picture is None or self.rows < self.published.rows:
             return False
         if self.cross is not None:
-            return len(self.cross.columns) <= _BESIDE and len(self.cross.panels) == 1
+            return len(self.cross.panels) == 1 and _width(self.cross) <= _BESIDE
         return self.keys == 1
 
     def columns(self) -> Iterator[Column]:
@@ -197,6 +185,16 @@ class PageTable:
         return data_address("text/csv;charset=utf-8", stream.getvalue())
 
 
+def _width(cross: CrossTable) -> int:
+    """Return how many letters its longest row may have, with a space between columns."""
+    rows = [row for panel in cross.panels for row in panel.rows]
+    cells = zip(*(row.cells for row in rows if row.cells), strict=True)
+    widths = [max(len(f"{own.text} {own.margin}") for own in column) for column in cells]
+    heads = [len(head) for head in cross.columns]
+    columns = sum(max(pair) + 2 for pair in zip(widths, heads, strict=True))
+    return columns + max((len(row.label) for row in rows), default=0)
+
+
 def data_address(kind: str, content: bytes) -> str:
     """Return an address that holds a file."""
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"
@@ -208,12 +206,12 @@ def shown_tables(release: Release) -> Iterator[PageTable]:
     inference, rules = release.inference(), release.presentation
     places = set(first_places(release.workload, MAX_GROUPS))
     chosen = [one for one in page_tables(release) if one.place is None or one.place in places]
-    footnotes = list(_footnotes(release))
+    marks = footnotes(release, chosen)
     for one in chosen[:MAX_GROUPS]:
         told: dict[str, Any] = {
             "definitions": attribute_notes(release.domain, rules.say, one.attributes),
             "anchor": file_name(one.name, taken),
-            "marks": [mark for name, mark in footnotes if name == one.name],
+            "marks": marks.get(one.name, ()),
         }
         if one.rows > MAX_DRAWN or (one.statistic is not None and one.statistic.published is None):
             yield PageTable(one, **told)
@@ -235,81 +233,6 @@ def page_tables(release: Release) -> list[PublishedTable]:
     hidden = {name for place, name in chosen if place[0] == "hide_from_page"}
     shown = [one for one in release.tables if one.name not in hidden]
     return ordered(shown, release.workload, told)
-
-
-def _footnotes(release: Release) -> Iterator[tuple[str, Mark]]:
-    """Yield the footnotes of the publication, each with the name of its table."""
-    told, tables = release.publication, {one.name: one for one in release.tables}
-    chosen = chosen_tables(release.workload, told)
-    for number, own in enumerate(told.footnotes, start=1):
-        name = chosen["footnotes", number - 1, "table"]
-        if name in tables:
-            of: set[tuple[str, str]] = set()
-            if own.where:
-                with within("publication", "footnotes", number - 1):
-                    shown, places = chosen_rows(release, tables[name], own.where)
-                if not places:
-                    continue
-                asked = {shown.head(field) for field in shown.keys if _is(field, own.where)}
-                of = {pair for pair in shown.rows()[places[0]] if pair[0] in asked}
-            yield name, Mark(number, frozenset(of), own.text.within(release.domain.language))
-
-
-def chosen_rows(
-    release: Release, one: PublishedTable, where: Mapping[str, object]
-) -> tuple[Shown, list[int]]:
-    """Return a table as readers see it, and the places of its rows of some values.
-
-    Values are what the tables call them, in the language of files or of readers. Of a table by time, the
-    newest rows are meant where nothing says which.
-
-    Raises
-    ------
-    WorkloadError
-        If rows are not of that, or there are no such rows.
-    """
-    plain = release.in_language(None)
-    table = plain.table(next(own for own in plain.tables if own.name == one.name)).to_arrow()
-    shown = Shown(release.table(one).to_arrow(), one.measures, release.presentation)
-    mask = np.ones(len(table), dtype=bool)
-    for name, value in where.items():
-        field = next((own for own in shown.keys if _is(own, {name})), None)
-        if field is None:
-            names = [own.name for own in shown.keys]
-            raise WorkloadError(unknown_name(("where", name), name, "what the rows are of", names))
-        sought = str(value).casefold()
-        known = zip(
-            shown.texts(field.name), table.column(field.name).cast(pa.utf8()).to_pylist(), strict=True
-        )
-        mask &= [sought in {text.casefold(), str(own).casefold()} for text, own in known]
-    if not mask.any() and release.series is not None:
-        return shown, []  # perhaps not yet
-    if not mask.any():
-        said = ", ".join(f"{name}: {value}" for name, value in where.items())
-        raise WorkloadError.at(("where",), said, "values of a row of the table", code="unknown-name")
-    dated = [own for own in shown.keys if shown.dated(own.name)]
-    if not any(_is(own, where) for own in dated):
-        latest = newest(shown, np.flatnonzero(mask))
-        return shown, np.flatnonzero(mask).tolist() if latest is None else latest
-    return shown, np.flatnonzero(mask).tolist()
-
-
-def _is(field: pa.Field, names: Collection[str]) -> bool:
-    """Return whether one of these is the name or the title of a column."""
-    title = (field.metadata or {}).get(TITLE, b"").decode()
-    return field.name in names or title in names
-
-
-def newest(shown: Shown, among: NDArray[np.intp] | None = None) -> list[int] | None:
-    """Return the places of the rows, among some, of the last day; None of a table that is not by time."""
-    for field in shown.keys:
-        if shown.dated(field.name):
-            ends = shown.ends_of(field.name)
-            assert ends is not None
-            days = ends[1].cast(pa.int32()).to_numpy()
-            known = np.arange(len(days)) if among is None else among
-            return [int(place) for place in known if days[place] == days[known].max()]
-    return None
 
 
 def _picture(release: Release, one: PublishedTable, shown: Shown) -> Answered | None:

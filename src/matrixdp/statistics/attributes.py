@@ -37,7 +37,7 @@ from matrixdp.statistics.statistic import (
     figures,
     values_of,
 )
-from matrixdp.texts import Words
+from matrixdp.texts import ENGLISH, Words
 
 if TYPE_CHECKING:
     from matrixdp.answers.inference import Inference
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 QUARTILES = (0.25, 0.5, 0.75)
 """The default quantiles."""
-_NO_RECORDS = "no estimate: the number of records cannot be told from 0"
-ALL_VALUES = "hidden by noise: the interval covers all values"
-_OPEN = "in a bin without an end: the estimate is the end that it has"
+_NO_RECORDS, ALL_VALUES, _OPEN = map(ENGLISH, ("warning_none", "warning_all", "warning_open"))
 
 
 def _between(written: object) -> float | None:

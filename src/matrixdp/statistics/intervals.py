@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from matrixdp.exact.linear import Array
 from matrixdp.queries import Group
 from matrixdp.statistics.statistic import Column, figures
+from matrixdp.texts import ENGLISH
 
 if TYPE_CHECKING:
     from matrixdp.noise import Tails
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _SMALL = 0.1
 #: How often, and by which factor more than at the estimate, multipliers for ratios are tried.
 _TRIES, _MORE = 3, 1.003
-UNBOUNDED = "the denominator cannot be told from 0: the interval is unbounded"
+UNBOUNDED = ENGLISH("warning_unbounded")
 
 
 Exact = tuple[float, Callable[[Array], Array]]
@@ -163,7 +164,7 @@ def _warning(bounded: bool, relative: float) -> str | None:
     if not bounded:
         return UNBOUNDED
     if relative > _SMALL:
-        return f"small denominator: its standard error is {relative:.0%} of it; go by the interval"
+        return ENGLISH("warning_small", number=f"{100 * relative:.0f}")
     return None
 
 

@@ -7,6 +7,7 @@ const reveal = () => {
 };
 addEventListener("hashchange", reveal);
 reveal();
+const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 for (const table of document.querySelectorAll("table.answers")) {
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];
   const text = (row, column) => (row.cells[column].firstChild?.textContent ?? "").trim();
@@ -47,10 +48,10 @@ for (const table of document.querySelectorAll("table.answers")) {
   label.append(document.body.dataset.search + " ", input);
   said.setAttribute("role", "status");
   input.addEventListener("input", () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = plain(input.value).split(/\s+/).filter(Boolean);
     let left = 0;
     for (const row of rows) {
-      const own = [...row.cells].map((cell) => cell.textContent.toLowerCase());
+      const own = [...row.cells].map((cell) => plain(cell.textContent));
       row.hidden = !words.every((word) => own.some((cell) => cell.includes(word)));
       left += !row.hidden;
     }
