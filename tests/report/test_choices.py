@@ -1,6 +1,7 @@
 """What a publisher chooses of a page: main points, key figures, order, what is hidden, footnotes."""
 
 import csv
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -227,3 +228,20 @@ def test_a_change_that_noise_explains_is_no_key_figure(tmp_path: Path):
     assert [label.split(",")[0] for label in keys_of(report_release(release.save(tmp_path / "out")))] == [
         "month"
     ]
+
+
+@pytest.mark.parametrize("names", [("n", "s"), ("North", "South"), ("Nord", "Sud")])
+def test_a_map_finds_areas_by_codes_and_by_names_in_any_language(
+    folder: Path, tmp_path: Path, names: tuple[str, str]
+):
+    squares = [
+        {"type": "Polygon", "coordinates": [[[x, 0], [x + 1, 0], [x + 1, 1], [x, 0]]]} for x in range(2)
+    ]
+    features = [
+        {"type": "Feature", "properties": {"own": name}, "geometry": square}
+        for name, square in zip(names, squares, strict=True)
+    ]
+    path = tmp_path / "areas.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
+    page = report_release(folder, language="fr", maps={"place": str(path)})
+    assert "carte de place" in Page(page).text or "carte de place" in page

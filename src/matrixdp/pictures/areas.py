@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from matrixdp.domain import Domain
 from matrixdp.errors import SpecificationError
 from matrixdp.exact.linear import Array
 from matrixdp.forms import unknown_name
@@ -45,7 +46,14 @@ class Areas:
     outlines: Mapping[str, Sequence[Array]]
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], names: Iterable[str], *, name: str = "") -> Areas:
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        names: Iterable[str],
+        *,
+        name: str = "",
+        others: Iterable[Sequence[str]] = (),
+    ) -> Areas:
         """Return the areas of a GeoJSON file (RFC 7946), in the places of names.
 
         Parameters
@@ -57,6 +65,8 @@ class Areas:
             What the areas are called. Upper and lower case are the same.
         name : str
             The property of features with their names; the one that has most of them where it is left out.
+        others : iterable of sequence of str
+            What the areas are called elsewhere, in the same order: in another language, by their codes.
 
         Raises
         ------
@@ -74,7 +84,7 @@ class Areas:
         ...     len(Areas.read(path, ["north"]).outlines["north"][0])
         4
         """
-        asked = list(names)
+        called = list(names)
         found = _features(Path(path))
         keys = [name] if name else sorted({key for own, _ in found for key in own})
 
@@ -82,8 +92,11 @@ class Areas:
             spelled = {str(own[key]).strip(): rings for own, rings in found if key in own}
             return {own.casefold(): rings for own, rings in spelled.items()} | spelled
 
-        known = max((named(key) for key in keys), key=lambda own: len(_matched(own, asked)), default={})
-        outlines = {own: known.get(own.strip(), known.get(own.strip().casefold(), [])) for own in asked}
+        ways = [called, *map(list, others)]
+        pairs = ((named(key), way) for key in keys for way in ways)
+        known, asked = max(pairs, key=lambda pair: len(_matched(*pair)), default=({}, called))
+        rings = (known.get(own.strip(), known.get(own.strip().casefold(), [])) for own in asked)
+        outlines = dict(zip(called, rings, strict=True))
         missing = [own for own in asked if not _matched(known, [own])]
         if missing:
             more = "" if len(missing) <= _LISTED else f" and {len(missing) - _LISTED} more"
@@ -133,7 +146,9 @@ def _rings(geometry: Mapping[str, Any] | None) -> list[Array]:
     return rings
 
 
-def mapped(pictures: Mapping[str, Answered], maps: Mapping[str, str]) -> dict[str, Areas]:
+def mapped(
+    pictures: Mapping[str, Answered], maps: Mapping[str, str], domain: Domain | None = None
+) -> dict[str, Areas]:
     """Return the areas of each attribute that is to be mapped.
 
     Parameters
@@ -142,6 +157,8 @@ def mapped(pictures: Mapping[str, Answered], maps: Mapping[str, str]) -> dict[st
         The pictures of one attribute or level alone, by its name.
     maps : mapping of str to str
         The path of a GeoJSON file for each attribute or level, with ``:property`` behind it or not.
+    domain : Domain, optional
+        Whose values may be called as in any language, or by what the table has for them.
 
     Raises
     ------
@@ -156,8 +173,25 @@ def mapped(pictures: Mapping[str, Answered], maps: Mapping[str, str]) -> dict[st
             expected = "an attribute of categories that a table is about alone"
             raise SpecificationError(unknown_name(("map", attribute), attribute, expected, named))
         file, _, key = (path, "", "") if Path(path).exists() else path.rpartition(":")
-        found[attribute] = Areas.read(file or path, known[attribute].labels, name=key if file else "")
+        labels = known[attribute].labels
+        others = (
+            [] if domain is None else [own for own in _called(domain, attribute) if len(own) == len(labels)]
+        )
+        found[attribute] = Areas.read(file or path, labels, name=key if file else "", others=others)
     return found
+
+
+def _called(domain: Domain, name: str) -> Iterator[list[str]]:
+    """Yield what the values of an attribute or a level are called: in files, and by a table."""
+    for attribute in domain:
+        plain = attribute.as_written
+        if attribute.name == name:
+            labels = [plain.label(code) for code in range(plain.size)]
+            values = {str(label): value for value, label in plain.codebook.labels}
+            yield from (labels, [values.get(label, label) for label in labels])
+        for level in attribute.codebook.levels:
+            if level.name == name:
+                yield from (list(level.labels(plain)), [value for value, _ in level.groups])
 
 
 def classes_of(values: Array) -> Array:

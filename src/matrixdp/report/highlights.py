@@ -93,10 +93,13 @@ def _figures(one: PageTable, places: Iterable[int], remark: str = "", title: str
     figures, rows = one.shown.main, one.shown.rows()
     texts, letters, intervals = figures.texts("estimate"), figures.letters, figures.intervals()
     times = {one.shown.head(own) for own in one.shown.keys if one.shown.dated(own.name)}
+    quantiles = [own for own in one.shown.keys if own.name == "quantile"]
+    alone = {one.shown.head(own) for own in quantiles if len(one.shown.table[own.name].unique()) == 1}
     for place in places:
         if letters[place] != UNRELIABLE and not (figures.absent | figures.outside)[place]:
             dated = [text for head, text in rows[place] if title and head in times]
-            label = ", ".join([title, *dated] if title else [one.title, *(text for _, text in rows[place])])
+            of = [text for head, text in rows[place] if head not in alone]  # as of the quantile of a median
+            label = ", ".join([title, *dated] if title else [one.title, *of])
             spread = "" if intervals[place] == MISSING else intervals[place]
             unit = "" if one.published.measures in (PERCENT_CHANGE, "share") else one.published.unit
             yield KeyFigure(label, texts[place], unit, spread, remark)

@@ -170,7 +170,7 @@ def report_release(
             news=highlights.news(release),
             told=_told(release, title, name, say),
             outside=list(_outside(release, say)),
-            pictures=_pictures(shown, maps or {}, say),
+            pictures=_pictures(shown, maps or {}, release),
             files=_listed(exported, say),
             errors=accuracies(release, record),
             name=name,
@@ -242,9 +242,13 @@ def _errors(found: Accuracies, say: Words) -> Pictured:
     return Pictured(wide, narrow, say("accuracy_picture", number=len(points)))
 
 
-def _pictures(shown: Sequence[PageTable], maps: Mapping[str, str], say: Words) -> list[list[Pictured]]:
+def _pictures(shown: Sequence[PageTable], maps: Mapping[str, str], release: Release) -> list[list[Pictured]]:
     """Return the pictures of each table: a map where there is one, and a chart."""
-    areas = mapped({one.alone: one.picture for one in shown if one.picture is not None and one.alone}, maps)
+    say, alone = (
+        release.presentation.say,
+        {own.alone: own.picture for own in shown if own.picture and own.alone},
+    )
+    areas = mapped(alone, maps, release.domain)
     found = []
     for one in shown:
         picture, own = one.picture, []
