@@ -19,6 +19,15 @@ Gaussian: a record moves the mean by at most sqrt(cost) standard deviations, whi
 Laplace noise may also lie on the multiples of an integer g alone, k g with a probability in proportion to
 exp(-|k| g / b_k). It costs as much if every answer is a multiple of g, which is checked: so is every entry of
 B_k, and no record is divided among cells, as it is for amounts.
+A block may be a *walk*: the prefix sums P_k of n values in their order, whose noise is not independent. Row
+k is P_k + u_(k-1) + p_k, u_k = u_(k-1) + soft(p_k, w_k), where p_k is an integer, in lattice steps, with a
+probability in proportion to exp(-max(0, |p_k| - w_k) / s), s = b_k in steps. Then u_k is the point within w_k
+of the noise of row k that is nearest to u_(k-1), and no path from 0 within w_1, w_2, .. of the noise has less
+total variation than u. A record moves the noise by 1 from its value on; the path that moves with it varies by
+at most 1 more. So the log-likelihood moves by at most 1 / b_k, whatever the widths: s_k counts such a block
+as 1, and a replacement as 2, a record that comes and another that goes. That holds for one part, one such
+block, Laplace noise and answers on the lattice: without row factors, amounts, a lattice step above 1, or a
+series. All else is refused.
 If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p
 times as much. Rounding noisy answers, and all that is computed from them, reveals nothing more.
 docs/privacy.md of matrixdp has the proofs.
@@ -153,22 +162,27 @@ class Block:
 
     It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: one of these over
     the products of groups of values of some attributes (below them, where groups of one attribute have
-    weights, the rows of k times such a centered matrix for the values of each group with a weight k), or
-    `grid-tree`: the sums over the rectangles of each level of a tree over a grid of two attributes, times the
-    level's weight.
+    weights, the rows of k times such a centered matrix for the values of each group with a weight k),
+    `walk`: the prefix sums of values in their order, with the noise of a walk; or `grid-tree`: the sums over
+    the rectangles of each level of a tree over a grid of two attributes, times the level's weight.
     """
 
     def __init__(self, form, arrays):
-        self.kind, self.within = form["kind"], []
+        self.kind, self.within, self.walk = form["kind"], [], form["kind"] == "walk"
         if self.kind in ("identity", "centered"):
             self.rows = self.columns = form["size"]
+        elif self.walk:
+            if any(type(width) is not int or width < 0 for width in form["widths"]):
+                raise ValueError("a walk has a width that is none")
+            self.rows = self.columns = len(form["widths"])
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
             inner = Block(form["matrix"], arrays)
             if inner.kind in ("merged", "grid-tree"):
                 raise ValueError("a matrix over groups of values is over groups of groups")
-            self.rows, self.columns, self.entries = inner.rows, inner.columns, inner.written()
+            self.rows, self.columns, self.walk = inner.rows, inner.columns, inner.walk
+            self.entries = [] if self.walk else inner.written()
             self.groups = groups = [integers(arrays.pop(name)) for name in form["groups"]]
             if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")
@@ -178,7 +192,12 @@ class Block:
             self.sizes = [groups[0].count(group) for group in range(max(groups[0]) + 1)]
             if "within" in form:
                 self.within = integers(arrays.pop(form["within"]))
-                if len(groups) > 1 or len(self.within) != len(self.sizes) or min(self.within) < 0:
+                if (
+                    self.walk
+                    or len(groups) > 1
+                    or len(self.within) != len(self.sizes)
+                    or min(self.within) < 0
+                ):
                     raise ValueError("weights within groups that are not those of one attribute")
                 self.rows += sum(self.within[group] > 0 for group in groups[0])
         elif self.kind == "grid-tree":
@@ -209,8 +228,10 @@ class Block:
         self.entries = [[next(flat) for _ in range(self.columns)] for _ in range(self.rows)]
 
     def largest_sum(self, p):
-        """Return the largest over the columns of the sum of |entry|^p."""
-        if self.kind == "identity":
+        """Return the largest over the columns of the sum of |entry|^p; of a walk what a record costs."""
+        if self.walk and p != 1:
+            raise ValueError("a walk under noise that is not Laplace noise")
+        if self.kind == "identity" or self.walk:
             return 1
         if self.kind == "centered":  # each column holds n - 1 once, and -1 the other n - 1 times
             return (self.rows - 1) ** p + self.rows - 1
@@ -225,6 +246,8 @@ class Block:
 
     def written(self):
         """Return the rows of the matrix over all of its cells."""
+        if self.walk:
+            raise ValueError("a walk costs no sum over its rows")
         if self.kind in ("identity", "centered"):
             n, own, other = self.rows, *((1, 0) if self.kind == "identity" else (self.rows - 1, -1))
             return [[own if i == j else other for j in range(n)] for i in range(n)]
@@ -258,12 +281,23 @@ class Block:
             own, n = self.largest_sum(p), self.rows
             other = 0 if self.kind == "identity" else {2: -n, 1: n - 2}[p]
             return None, [[own, other], [other, own]]
+        if self.kind == "walk":
+            return None, [[self.largest_sum(p), 0], [0, self.largest_sum(p)]]
         if self.rows * self.columns**2 > MOST_OVERLAPS:
             return None
+        if self.walk:  # two records of one group move it alike, others apart
+            places = [0]
+            for group in self.groups:
+                places = [place * (max(group) + 1) + value for place in places for value in group]
+            return places, [
+                [self.largest_sum(p) * (a == b) for b in range(self.rows)] for a in range(self.rows)
+            ]
         return overlaps_of(self.written(), p)
 
     def contract(self, vectors, p):
         """Return for each column the sum over the rows i of |entry_i|^p vector_i; equal columns once."""
+        if self.walk:
+            raise ValueError("a walk with row factors")
         if self.kind == "identity":
             return vectors
         if self.kind == "centered":  # the sum of all vectors, but (n - 1)^p in place of 1 at one of them
@@ -404,6 +438,10 @@ def measured(header, matrices, arrays, p):
         if key not in known:  # many parts are alike
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
         whole = not any(positions and amounts & set(positions) for positions, _ in part["blocks"])
+        walks = sum(block.walk for block in blocks)
+        alone = len(parts) == 1 and header["plan"]["kind"] == "direct" and header.get("series") is None
+        if walks and (walks > 1 or not (alone and whole) or factors is not None or power > 0 or multiple):
+            raise ValueError("a walk where its proof does not hold")
         on_multiples(multiple, power, divisor(blocks, factors and arrays[factors]) if whole else 0)
         scale = exact(steps) * Fraction(2) ** power
         if known[key] < 1 or scale <= 0:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
-from matrixdp.noise import Tails
+from matrixdp.noise import Tails, Walk
+from matrixdp.noise.walks import MOST_COEFFICIENTS
 from matrixdp.plan import Analysis, NoiseTerms
 from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.queries import Group, ProductGroup
@@ -94,6 +95,8 @@ class Intervals:
         """Return the quantiles of the sums' own distributions, or None where they are too many."""
         if self.confidence > _MOST_CONFIDENCE:
             return None
+        if self.tails.walk is not None:
+            return self._of_walk(self.tails.walk, terms)
         found = self._shares(terms) or (self._alike(terms[0][1]) if len(terms) == 1 else None)
         if found is None:
             return None
@@ -113,19 +116,44 @@ class Intervals:
             self._known |= {row.tobytes(): float(q) for row, q in zip(new, quantiles, strict=True)}
         return np.array([self._known[row.tobytes()] for row in distinct])[inverse.ravel()][kinds]
 
-    def _shares(self, terms: Sequence[Term]) -> _Kinds | None:
-        """Return the shares of the noise variables in every sum's variance, or None if too many."""
+    def _of_walk(self, walk: Walk, terms: Sequence[Term]) -> Array | None:
+        """Return the same where the noise is that of a walk: a product's by those that are alike."""
+        [(factors, group, places), *more] = terms
+        alone = not more and np.size(factors) == 1 and isinstance(group, ProductGroup)
+        if alone and isinstance(self.analysis, PieceAnalysis):
+            asked = self.analysis.asked(group)
+            assert isinstance(asked, ProductGroup)
+            alike = self.analysis.walk_terms(asked, MOST_COEFFICIENTS)
+            if alike is not None:
+                own, coefficients, kinds = alike
+                return own.quantiles(coefficients, self.confidence)[kinds][places]
+        found = self._moves(terms, MOST_COEFFICIENTS, MOST_COEFFICIENTS)
+        return None if found is None else walk.quantiles(found[1][0], self.confidence)
+
+    def _moves(self, terms: Sequence[Term], queries: int, most: int) -> tuple[int, dict[int, Array]] | None:
+        """Return how many sums there are, and how far the noise of each part moves every one of them.
+
+        None if that would be too much.
+        """
         parts: dict[int, Array] = {}
         each = [max(np.size(own), np.arange(group.queries)[places].size) for own, group, places in terms]
-        if (rows := max(each)) > MAX_EXACT_QUERIES:
+        if (rows := max(each)) > queries:
             return None
         for factors, group, places in terms:
-            own = self._noise_terms(group)
-            if own is None or rows * sum(moves.shape[1] for moves in own.values()) > _MAX_COEFFICIENTS:
+            own = self._noise_terms(group, queries, most)
+            if own is None or rows * sum(moves.shape[1] for moves in own.values()) > most:
                 return None
             for place, moves in own.items():
                 parts[place] = parts.get(place, 0.0) + np.reshape(factors, (-1, 1)) * moves[places]
-        squares = [np.broadcast_to(own**2, (rows, own.shape[1])) for own in parts.values()]
+        return rows, {place: np.broadcast_to(own, (rows, own.shape[1])) for place, own in parts.items()}
+
+    def _shares(self, terms: Sequence[Term]) -> _Kinds | None:
+        """Return the shares of the noise variables in every sum's variance, or None if too many."""
+        found = self._moves(terms, MAX_EXACT_QUERIES, _MAX_COEFFICIENTS)
+        if found is None:
+            return None
+        rows, parts = found
+        squares = [own**2 for own in parts.values()]
         combined = np.concatenate([np.zeros((rows, 1)), *squares], axis=1)
         sizes = [math.inf, *map(self.tails.of, parts)]
         steps = np.repeat(sizes, [1, *(own.shape[1] for own in parts.values())])
@@ -141,13 +169,13 @@ class Intervals:
         steps[shares <= 1e-9] = math.inf
         return np.concatenate([shares, steps], axis=1), np.arange(rows)
 
-    def _noise_terms(self, group: Group) -> NoiseTerms | None:
+    def _noise_terms(self, group: Group, queries: int, most: int) -> NoiseTerms | None:
         """Return the noise in the answers to a group, or None if that would be too much."""
         cells = math.prod(group.sizes)
-        if group.queries > MAX_EXACT_QUERIES or group.queries * cells > _MAX_COEFFICIENTS:
+        if group.queries > queries or group.queries * cells > most:
             return None
         try:
-            return self.analysis.noise_terms(group, _MAX_COEFFICIENTS)
+            return self.analysis.noise_terms(group, most)
         except TooLargeError:
             return None
 

@@ -100,6 +100,11 @@ class MeasuredMatrix(ABC):
     residual: ClassVar[bool] = False
 
     @property
+    def walk(self) -> tuple[int, ...] | None:
+        """The widths of the walk whose joint noise its rows have; None where their noise is independent."""
+        return None
+
+    @property
     @abstractmethod
     def columns(self) -> int:
         """The number of cells."""

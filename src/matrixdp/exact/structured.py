@@ -16,6 +16,7 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact.kronecker import ExactMatrix
 from matrixdp.exact.linear import Array, along_axes
 from matrixdp.exact.matrices import (
+    MOST_OVERLAPS,
     AxisQueries,
     DeficientMatrix,
     IntegerMatrix,
@@ -148,6 +149,19 @@ class MergedMatrix(MeasuredMatrix):
     def _group(self) -> NDArray[np.int64]:
         """The groups of the cells with a row of their own."""
         return self.groups[0][self._told]
+
+    @property
+    def walk(self) -> tuple[int, ...] | None:
+        return self.matrix.walk
+
+    def overlaps(self, power: int) -> NDArray[np.int64] | None:
+        if self.walk is None:
+            return super().overlaps(power)
+        if self.rows * self.columns**2 > MOST_OVERLAPS:
+            return None
+        # a walk's cost is no sum over its rows: two records of one group move it alike, others apart
+        cells = merged_cells(self.groups)
+        return self.column_power_sum(power) * np.equal.outer(cells, cells).astype(np.int64)
 
     @property
     def sizes(self) -> tuple[int, ...]:

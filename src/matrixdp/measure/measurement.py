@@ -18,10 +18,21 @@ from matrixdp.display import without_caches
 from matrixdp.domain import Amount, OutOfDomain
 from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError, withholding
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
+from matrixdp.exact.walks import UNIT
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
 from matrixdp.measure.statement import PrivacyStatement, statement
-from matrixdp.noise import Cost, Noise, RandomSource, SeededSource, SystemSource, Tails, checked_cost
+from matrixdp.noise import (
+    LAPLACE,
+    Cost,
+    Noise,
+    RandomSource,
+    SeededSource,
+    SystemSource,
+    Tails,
+    Walk,
+    checked_cost,
+)
 from matrixdp.noise import integers as integer_noise
 from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
 from matrixdp.plan.rounds import FIRST_SHARE, averaged
@@ -38,6 +49,8 @@ from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 #: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
 #: then adds less than 5e-9 of the variance.
 SCALE_BITS = 12
+#: The same of walks: rounding their widths to the lattice then changes no variance by more than 1e-6.
+_WALK_BITS = 20
 _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
 #: What an exact cost is a multiple of: 2 to the minus this.
@@ -114,6 +127,22 @@ class NoiseScale:
                 return replace(whole, multiple=entry)
         return cls.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
 
+    @classmethod
+    def of_walk(cls, scale: float, entry: int, noise: Noise) -> NoiseScale:
+        """Return noise of a scale for walks: on a lattice of whole counts, as fine as their widths need.
+
+        Coarser where answers, in units of it, would leave 62-bit integers for the usual bound on records.
+
+        Examples
+        --------
+        >>> from matrixdp.noise import LAPLACE
+        >>> [NoiseScale.of_walk(scale, 1, LAPLACE).power for scale in (1e9, 1.0, 1e-3)]
+        [0, -20, -25]
+        """
+        exponent = math.frexp(scale)[1] - 1
+        finest = min(entry.bit_length() + DEFAULT_MAX_RECORDS.bit_length() - 60, exponent - SCALE_BITS)
+        return cls.at_least(Fraction(scale), min(max(exponent - _WALK_BITS, finest), 0), noise)
+
     @property
     def ratio(self) -> float:
         """The scale over the number of whose multiples integer noise is; infinite where it is continuous."""
@@ -134,12 +163,26 @@ def _entry(plan: Plan, part: Part) -> int | None:
     return None if divided else part.divisor
 
 
+def _check_walk(plan: Plan, part: Part, scale: NoiseScale | None = None) -> None:
+    """Reject a walk over answers that are not on its lattice."""
+    if _entry(plan, part) is None:
+        told = f"part {part.attributes}: a walk over amounts, whose records are divided"
+        raise PrivacyError(f"{told}; expected another mechanism", code="not-supported")
+    if scale is not None and (scale.power > 0 or scale.multiple is not None):
+        raise PrivacyError(
+            f"part {part.attributes}: a walk on a lattice that its answers are not on", "conflict"
+        )
+
+
 def _scale(plan: Plan, part: Part, cost: float, inflation: float) -> NoiseScale:
     noise = plan.noise
     scale = noise.scale(part.variance, cost) * inflation
     if not (math.isfinite(scale) and scale > 0):
         told = f"part {part.attributes}: noise scale {scale}; expected a finite number above 0"
         raise PrivacyError(told, "out-of-range")
+    if part.walk is not None:
+        _check_walk(plan, part)
+        return NoiseScale.of_walk(scale, part.max_entry, noise)
     return NoiseScale.least(scale, _entry(plan, part), noise)
 
 
@@ -155,11 +198,13 @@ def plan_cost(
     Raises
     ------
     PrivacyError
-        If a part has no noise or no sensitivity, noise of another kind than the plan's, or noise on the
-        multiples of a number that does not divide its answers.
+        If a part has no noise or no sensitivity, noise of another kind than the plan's, noise on the
+        multiples of a number that does not divide its answers, or a walk on a lattice that they are not on.
     """
     for part, scale in zip(plan.parts, scales, strict=True):
         plan.noise.check_same(scale.noise)
+        if part.walk is not None:
+            _check_walk(plan, part, scale)
         entry = None if scale.multiple is None else _entry(plan, part)
         if scale.multiple is not None and (entry is None or entry % scale.multiple):
             told = (
@@ -305,10 +350,10 @@ def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> Non
         If it is.
     """
     for part, scale in zip(plan.parts, scales, strict=True):
-        check_entries(scale, part.max_entry, records)
+        check_entries(scale, part.max_entry, records, part.walk)
 
 
-def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
+def check_entries(scale: NoiseScale, entry: int, records: int, walk: Walk | None = None) -> None:
     """Reject noise so small that counts of `records` records, times `entry`, would leave 62-bit integers.
 
     Raises
@@ -316,7 +361,9 @@ def check_entries(scale: NoiseScale, entry: int, records: int) -> None:
     PrivacyError
         If it is.
     """
-    if Fraction(entry * records) / Fraction(2) ** scale.power + 64 * scale.steps >= 2**61:
+    # a walk adds up as many steps as it has rows, and an innovation within its width
+    scales = 64 if walk is None else 64 * (len(walk.widths) + 1) + math.ceil(max(walk.widths) / UNIT)
+    if Fraction(entry * records) / Fraction(2) ** scale.power + scales * scale.steps >= 2**61:
         told = "budget: so large that answers in units of the noise exceed 62 bits"
         expected = "a mu or epsilon above about 10,000 is no protection and is not supported"
         raise PrivacyError(f"{told}; {expected}", "out-of-range")
@@ -574,6 +621,8 @@ class Periods:
             found = f"{list(self.published)}"
             raise PrivacyError.at(("series", "published"), found, f"increasing numbers up to {size}")
         for part in plan.parts:
+            if part.walk is not None:  # what it added so far would have to be kept, in secret
+                raise PrivacyError(f"part {part.attributes}: a walk in a series", code="not-supported")
             axis, weights = self._axis(part), part.multipliers
             ordered = axis is not None and part.blocks[axis].matrix.lower_triangular
             # weights that change over time would tie it to other attributes
@@ -648,7 +697,8 @@ class Measurement:
     @cached_property
     def tails(self) -> Tails:
         """How far the noise of answers stays from 0."""
-        return Tails(self.plan.noise, tuple(scale.ratio for scale in self.scales))
+        walk = self.plan.parts[0].walk if len(self.plan.parts) == 1 else None
+        return Tails(self.plan.noise, tuple(scale.ratio for scale in self.scales), walk)
 
     @cached_property
     def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:
@@ -773,9 +823,22 @@ def random_source(seed_not_private: int | None) -> RandomSource:
 
 
 def noisy(
-    answers: IntegerTensor, scale: NoiseScale, source: RandomSource, shift: int = 0, weight: int = 1
+    answers: IntegerTensor,
+    scale: NoiseScale,
+    source: RandomSource,
+    shift: int = 0,
+    weight: int = 1,
+    walk: Walk | None = None,
 ) -> NDArray[np.int64]:
-    """Return round((answers / (2^shift weight) + noise) / step) for exact answers, flat."""
+    """Return round((answers / (2^shift weight) + noise) / step) for exact answers, flat.
+
+    The noise is independent, or that of a walk.
+    """
+    if walk is not None:
+        if shift or weight != 1 or scale.power > 0 or scale.noise != LAPLACE:
+            raise PrivacyError("a walk for answers that are not on its lattice", "conflict")
+        whole, _, _ = answers.split(scale.power)
+        return np.asarray(whole + walk.draw(scale.steps, source))
     if scale.multiple is not None:
         if shift or weight != 1:
             raise PrivacyError("noise on integers for answers that are none", "conflict")
@@ -903,7 +966,7 @@ def _check_alone(plan: Plan, allowed: Cost, max_records: int, neighbours: str) -
     whole = float(allowed.value) * (1 if neighbours == "add_remove" else 2**plan.noise.norm)
     records = max(max_records, DEFAULT_MAX_RECORDS)
     for part in plan.parts:
-        check_entries(_scale(plan, part.at_cost(plan.noise), whole, 1.0), part.max_entry, records)
+        check_entries(_scale(plan, part.at_cost(plan.noise), whole, 1.0), part.max_entry, records, part.walk)
 
 
 def _measured_again(
@@ -1057,10 +1120,11 @@ def _noisy_answers(
             for index in plan.positions[attributes]:
                 if before_noise is not None and not values:
                     before_noise()
-                answers, scale = plan.parts[index].answers(marginal, bound * own), scales[index]
+                part, scale = plan.parts[index], scales[index]
+                answers = part.answers(marginal, bound * own)
                 if due is not None:
                     answers = answers.chosen(due[index])
-                drawn = noisy(answers, scale, random, weight=own)
+                drawn = noisy(answers, scale, random, weight=own, walk=part.walk)
                 values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
                 if progress is not None:
                     progress(len(values), len(plan.parts))

@@ -438,7 +438,7 @@ class Evidence:
         >>> evidence.total, [part.attributes for part in evidence.parts]
         (90.0, [('sex',)])
         """
-        check_ended(measurement)
+        check_modelled(measurement)
         domain, answered = measurement.plan.domain, measurement.answered
         cells = sum(domain.cells(cells_of(domain, part.attributes)[0]) for part, _, _ in answered)
         if cells > MAX_CELLS:
@@ -530,8 +530,15 @@ def _answers(measurement: Measurement, names: Sequence[str], asked: Predicates) 
         return None
 
 
-def check_ended(measurement: Measurement) -> None:
-    """Reject a series with periods to come: what is not measured yet would count as 0."""
+def check_modelled(measurement: Measurement) -> None:
+    """Reject a series with periods to come, where what is not measured yet would count as 0, and walks."""
+    if any(part.walk for part in measurement.plan.parts):
+        told = (
+            "a release whose rows share the noise of a walk: models are fitted to rows of independent noise"
+        )
+        raise UnsupportedQueryError(
+            f"{told}; select with another mechanism, such as opt-kron", "not-supported"
+        )
     periods = measurement.periods
     if periods is not None and periods.through < measurement.plan.domain[periods.attribute].size:
         told = (

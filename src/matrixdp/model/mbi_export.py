@@ -11,7 +11,7 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError, needing
 from matrixdp.measure.measurement import Measurement
-from matrixdp.model.likelihood import check_ended
+from matrixdp.model.likelihood import check_modelled
 from matrixdp.plan import Part
 
 
@@ -49,7 +49,7 @@ def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:
 
 def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
     """Return the measurement as objects of mbi; see `matrixdp.Release.to_mbi`."""
-    check_ended(measurement)
+    check_modelled(measurement)
     with needing("mbi", "mbi", error=UnsupportedQueryError):
         import mbi
     domain, made = measurement.plan.domain, []

@@ -25,3 +25,4 @@ from matrixdp.noise.noise import Noise as Noise
 from matrixdp.noise.source import RandomSource as RandomSource
 from matrixdp.noise.source import SeededSource as SeededSource
 from matrixdp.noise.source import SystemSource as SystemSource
+from matrixdp.noise.walks import Walk as Walk

@@ -21,6 +21,7 @@ from matrixdp.noise import laplace
 from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.noise import Array, Noise
 from matrixdp.noise.source import RandomSource
+from matrixdp.noise.walks import Walk
 
 #: From so many steps on the standard error is nearly that of Laplace noise, whose quantiles are bounded
 #: better; with fewer than the least, what is left of it is below what floating point should add up.
@@ -124,10 +125,13 @@ class Tails:
     noise : Noise
     steps : tuple of float
         Of each part the scale of its integer noise in steps; infinite where its noise is continuous.
+    walk : Walk, optional
+        The joint noise of the one part, where it has such.
     """
 
     noise: Noise
     steps: tuple[float, ...] = ()
+    walk: Walk | None = None
 
     @property
     def stable(self) -> bool:
@@ -158,6 +162,8 @@ class Tails:
         >>> [round(Tails(LAPLACE, (steps,)).largest_quantile(0.95), 3) for steps in (1.0, math.inf)]
         [2.737, 2.161]
         """
+        if self.walk is not None:
+            return self.walk.largest_quantile(confidence)
         if math.isinf(self.least):
             return self.noise.largest_quantile(confidence)
         missed, wider = 1.0 - confidence, self._wider
@@ -177,6 +183,8 @@ class Tails:
         >>> round(tails.largest_tail(tails.largest_quantile(0.95)), 9)
         0.05
         """
+        if self.walk is not None:
+            return self.walk.largest_tail(multiplier)
         if math.isinf(self.least) or multiplier <= 0.0:
             return self.noise.largest_tail(multiplier)
         bounds = (

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.exact import IntegerTensor, MeasuredMatrix, apply_kronecker
+from matrixdp.exact import IntegerTensor, MeasuredMatrix, WalkMatrix, apply_kronecker
 from matrixdp.exact.linear import along
-from matrixdp.noise import Noise
+from matrixdp.noise import Noise, Walk
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,8 @@ class Part:
     blocks : tuple of Block
         They partition the attributes.
     variance : float
-        Noise variance of each measured row at privacy cost 1, in squared counts times squared entries.
+        Noise variance of each measured row at privacy cost 1, in squared counts times squared entries; where
+        rows share the noise of a walk, that which Laplace noise of the same scale would have.
     multipliers : ndarray of int64, optional
         A positive integer for each row, in the shape (rows of block 1, rows of block 2, ...): rows that
         are measured more or less precisely than others.
@@ -61,6 +62,7 @@ class Part:
         if not (math.isfinite(self.variance) and self.variance > 0):
             raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
         self._check_multipliers()
+        self._check_walks()
         if self.column_power_sum(2) < 1:
             raise PrivacyError(f"part {self.attributes}: nothing is measured")
 
@@ -74,6 +76,29 @@ class Part:
             raise PrivacyError(f"part {self.attributes}: a row multiplier below 1")
         if self.multipliers.size * int(self.multipliers.max()) ** 2 >= 2**62:
             raise PrivacyError(f"part {self.attributes}: row multipliers too large for exact sensitivities")
+
+    def _check_walks(self) -> None:
+        """Refuse what the proof of a walk does not cover: several along one row, or weights along it."""
+        walks = sum(block.matrix.walk is not None for block in self.blocks)
+        if walks > 1 or (walks and self.multipliers is not None):
+            told = f"part {self.attributes}: a walk beside another, or with row multipliers"
+            raise PrivacyError(f"{told}; expected one walk for each row of the other matrices")
+
+    @cached_property
+    def walk(self) -> Walk | None:
+        """The joint noise of the rows; None where the noise of every row is its own."""
+        for place, block in enumerate(self.blocks):
+            widths = block.matrix.walk
+            if widths is not None:
+                return Walk(widths, math.prod(self.shape[:place]), math.prod(self.shape[place + 1 :]))
+        return None
+
+    @property
+    def spread(self) -> float:
+        """The mean variance of a row's noise over that of its own scale: 1 but for the joint noise of walks."""
+        if self.walk is None:
+            return 1.0
+        return float(WalkMatrix(self.walk.widths).noise_covariance.diagonal().mean())
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import along, outer
+from matrixdp.noise import Walk
 from matrixdp.plan.axes import Axes, without_sums
 from matrixdp.plan.part import Part
 from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, questions_key
@@ -259,7 +261,7 @@ class PieceAnalysis(Analysis):
         part, kinds = self.parts[0], np.zeros(1, dtype=np.intp)
         shares: Array = np.ones((1, 1))
         whole = len(self.parts) == 1 and part.multipliers is None and len(part.blocks) == len(part.attributes)
-        if not whole or not set(group.attributes) <= set(part.attributes):
+        if not whole or part.walk is not None or not set(group.attributes) <= set(part.attributes):
             return None
         if any(self.axes.weights[name].any() for name in part.attributes):
             return None
@@ -282,6 +284,40 @@ class PieceAnalysis(Analysis):
             shares = np.asarray(np.kron(shares, own))
             kinds = np.add.outer(kinds * len(own), of.ravel()).ravel()
         return shares, kinds
+
+    def walk_terms(self, group: ProductGroup, most: int) -> tuple[Walk, Array, NDArray[np.intp]] | None:
+        """Return coefficients of rows in queries of a part with a walk, those that are alike once.
+
+        They are those of as many walks as one query needs, shape (kinds, rows), with the kind of every query.
+        Independent walks may trade places, and signs. None if there would be more than ``most``.
+        """
+        part = self.parts[0]
+        if part.walk is None or len(part.blocks) != len(part.attributes):
+            return None
+        matrices = {block.attributes[0]: block.matrix for block in part.blocks}
+        own: Array = np.ones((1, 1))
+        others: Array = np.ones((1, 1))
+        of, at = np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.intp)
+        for name in part.attributes:
+            predicates, size = group.sets.get(name, Total()), self.domain[name].size
+            count = predicates.count(size)
+            of, at = np.repeat(of, count), np.repeat(at, count)
+            if matrices[name].kind == "identity" and isinstance(predicates, Identity):
+                continue  # every query needs one row
+            if count * size > most:
+                return None
+            rows = matrices[name].coefficients(predicates.rows(size).T).T
+            repeats = len(of) // count
+            if matrices[name].walk is not None:
+                own, at = rows, np.tile(np.arange(count), repeats)
+                continue
+            few, place = np.unique(np.round(-np.sort(-np.abs(rows), axis=1), 12), axis=0, return_inverse=True)
+            others = np.asarray(np.kron(others, few[:, few.any(axis=0)]))
+            of = of * len(few) + np.tile(place.ravel(), repeats)
+        if len(others) * len(own) * others.shape[1] * own.shape[1] > most:
+            return None
+        walk = replace(part.walk, before=others.shape[1], after=1)
+        return walk, np.asarray(np.kron(others, own)), of * len(own) + at
 
     # ---- groups --------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, WorkloadError
-from matrixdp.noise import Noise
+from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan.part import Part
 from matrixdp.plan.replacement import Moves, moves
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
@@ -151,8 +151,9 @@ class Analysis(ABC):
     def noise_terms(self, group: Group, most: int) -> NoiseTerms | None:
         """Return how far every noise variable moves answers: standard deviations with signs, by parts.
 
-        Their squares sum to the variances, and those of sums of queries are sums. None if that would be more
-        than ``most`` entries, or if variables are not told apart.
+        Their squares sum to the variances, and those of sums of queries are sums. Of a part with a walk they
+        are the coefficients of its rows, whose noise is not independent: see `Walk.variances`. None if that
+        would be more than ``most`` entries, or if variables are not told apart.
         """
 
     def key(self, group: Group) -> Hashable:
@@ -278,6 +279,8 @@ class Plan(ABC):
 
     kind: ClassVar[str]
     words: ClassVar[str]
+    #: Whether a part may have the joint noise of a walk.
+    walks: ClassVar[bool] = False
 
     domain: Domain
     parts: tuple[Part, ...]
@@ -293,6 +296,9 @@ class Plan(ABC):
             raise PrivacyError("a plan without parts measures nothing")
         if not isinstance(self.noise, Noise):
             raise PrivacyError(f"noise: found {self.noise!r}; expected a Noise")
+        if any(part.walk for part in self.parts) and not (self.walks and self.noise == LAPLACE):
+            told = f"{self.noise} noise in a {self.kind} plan: the noise of a walk, which it does not have"
+            raise PrivacyError(f"{told}; expected one table under {LAPLACE} noise", code="not-supported")
         if not self.cost <= 1.0 + _COST_TOLERANCE:
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")
 

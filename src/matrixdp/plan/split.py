@@ -34,6 +34,7 @@ class Direct(Plan, kind="direct"):
     """One part, on whose marginal every query is answered as it stands."""
 
     words: ClassVar[str] = "one table"
+    walks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -122,7 +122,7 @@ def measured(measurement: Measurement) -> dict[str, Any]:
                 "scale": exact_scale(kind.scale.exact),
                 "lattice_exponent": -kind.scale.power,
                 **on_integers(kind.scale),
-                "noise_stddev": math.sqrt(kind.scale.variance),
+                "noise_stddev": math.sqrt(kind.scale.variance * kind.first.spread),
                 "attributes": [[list(block.attributes) for block in part.blocks] for part in kind.parts],
             }
             for kind in kinds
@@ -132,6 +132,8 @@ def measured(measurement: Measurement) -> dict[str, Any]:
 
 
 def _kind(matrix: MeasuredMatrix) -> str:
+    if matrix.walk is not None:
+        return "walk"
     return {"identity": "identity", "centered": "centered identity"}.get(matrix.kind, "integer")
 
 

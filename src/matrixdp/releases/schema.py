@@ -288,7 +288,9 @@ class Certificate(Model):
 class Matrix(Model, json_schema_extra=_ONE_SENSITIVITY):
     """A measured matrix."""
 
-    kind: Literal["identity", "centered identity", "integer"]
+    kind: Literal["identity", "centered identity", "integer", "walk"] = Field(
+        description="A walk: prefix sums whose rows share their noise; its sensitivity is that of its theorem."
+    )
     shape: list[Positive] = Field(min_length=2, max_length=2)
     sensitivity: Exact = Field(LEFT_OUT, description="L1, for noise of norm 1.")
     squared_sensitivity: Exact = Field(LEFT_OUT, description="L2, for noise of norm 2.")
@@ -321,7 +323,7 @@ class Part(Model, json_schema_extra=_ONE_SENSITIVITY):
     scale: Scale
     lattice_exponent: int = Field(description="Noisy answers are multiples of 2 to minus this.")
     multiples_of: Positive = Field(LEFT_OUT, description=_MULTIPLES)
-    noise_stddev: float = Field(gt=0)
+    noise_stddev: float = Field(gt=0, description="Of a walk the root mean square over its rows.")
     attributes: list[list[list[str]]] = Field(
         min_length=1, description="For each part of this row, the attributes of each of its matrices."
     )

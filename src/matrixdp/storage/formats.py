@@ -152,6 +152,10 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         whole = len(sizes) == 2 and all(type(number) is int for number in (*sizes, branching, *weights))
         require(whole, "a tree over a grid does not consist of integers")
         return exact.GridTree(sizes, branching, weights)
+    if kind == "walk":
+        widths = tuple(form["widths"])
+        require(all(type(own) is int for own in widths), "the widths of a walk are not integers")
+        return exact.WalkMatrix(widths)
     if kind == "merged":
         inner = form["matrix"]["kind"] not in ("merged", "grid-tree")
         require(inner, "a matrix over groups of values is over groups of groups")

@@ -128,6 +128,8 @@ def _how(matrix: MeasuredMatrix) -> str:
         return "the identity: one 1 in each column"
     if matrix.kind == "centered":
         return "n I - 11': each column has n - 1 once and -1 the other n - 1 times"
+    if matrix.walk is not None:
+        return "prefix sums with the noise of a walk: by its theorem a record costs 1, a replacement 2"
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 
@@ -149,7 +151,7 @@ def _rows(
             f"{kind.first.rows:,}",
             str(kind.first.column_power_sum(norm)),
             about(kind.scale.exact),
-            f"{kind.scale.variance:.6g}",
+            f"{kind.scale.variance * kind.first.spread:.6g}",
             f"{float(cost / len(kind.parts)):.6g}",
             f"{float(cost / total):.3%}".replace(".000%", "%"),
         )
@@ -337,9 +339,18 @@ _INTEGERS = (
 )
 
 
+_WALK = (
+    " The rows of a walk are prefix sums P_k of the values in their order, and share their noise: row k has "
+    "P_k + u_(k-1) + p_k, u_k = u_(k-1) + soft(p_k, c_k), with innovations p_k whose density falls as "
+    "exp(-max(0, |p_k| - c_k) / b). A record moves the logarithm of their probability by at most 1 / b: "
+    "docs/privacy.md has the proof. Variances are the mean over its rows."
+)
+
+
 def _measured(release: Release) -> Iterator[Block]:
     noise = release.measurement.plan.noise
     whole = _INTEGERS if math.isfinite(release.measurement.tails.least) else ""
+    whole = _WALK if release.measurement.tails.walk is not None else whole
     variance = "b^2" if noise.variance_factor == 1 else f"{noise.variance_factor:g} b^2"
     yield (
         f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise "

@@ -1,0 +1,458 @@
+"""Joint noise of an ordered attribute: a soft-threshold walk, with less error for its prefix sums.
+
+Prefix sums P_1 .. P_n of integers are released as y_k = P_k + u_(k-1) + p_k with u_k = u_(k-1) + q_k and
+q_k = soft(p_k, w_k) = sign(p_k) max(|p_k| - w_k, 0). The innovations p_k are independent integers,
+P(p_k = z) in proportion to a^max(0, |z| - w_k), a = exp(-1 / s). So the noise is a known linear map of the
+independent pairs (p_k, q_k). All of it is integer arithmetic on a lattice, on which the scale is s.
+docs/privacy.md has the proof of what it costs, docs/noise.md that samples are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+import scipy
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+from matrixdp.errors import PrivacyError
+from matrixdp.exact.walks import UNIT, WalkMatrix
+from matrixdp.noise import laplace
+from matrixdp.noise.drawing import Distribution, draw
+from matrixdp.noise.noise import Array
+from matrixdp.noise.source import RandomSource
+
+#: With fair bits a loop is longer with probability below 2^-1000.
+_LONGEST = 1_000
+_STUCK = "the random source does not deliver random bits: a loop of 1,000 steps did not end"
+_WORD = 64
+#: Rows of walks that are drawn at once.
+_CHUNK = 1 << 18
+
+
+def _ball(number: Fraction) -> arb:
+    return arb(fmpq(number.numerator, number.denominator))
+
+
+# Exact samples.
+
+
+@lru_cache(maxsize=1024)
+def tail_distribution(steps: Fraction) -> Distribution:
+    """Return a distribution that rounds to +-G, P(G >= k) = a^k: G = floor(s |L|) for a Laplace variable L.
+
+    Examples
+    --------
+    >>> tail = tail_distribution(Fraction(1))  # of both signs
+    >>> round(2 * float(tail.upper_tail(Fraction(1, 2))), 6)  # P(G >= 1) = 1 / e
+    0.367879
+    """
+    size = float(steps)
+
+    def upper_tail(point: Fraction) -> arb:
+        return (-(_ball(point) + arb(0.5)) / _ball(steps)).exp() / 2
+
+    def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        magnitude, proved = laplace.approximate(lower)
+        magnitude *= size
+        magnitude -= 0.5
+        return magnitude, proved
+
+    return Distribution(
+        upper_tail=upper_tail,
+        guess=lambda logarithm: max(size * (-logarithm - math.log(2)) - 0.5, 0.0),
+        approximate=approximate,
+        epsilon=steps * laplace.EPSILON,
+        roundings=math.ceil(48 * steps),
+    )
+
+
+@lru_cache(maxsize=65536)
+def flat_words(width: int, steps: Fraction, bits: int = _WORD) -> int:
+    """Return floor(2^bits P(|p| <= w)), the number of words of so many bits that are flat for certain.
+
+    Examples
+    --------
+    At width 0 and scale 1 the probability is (1 - a) / (1 + a) = tanh(1/2).
+
+    >>> flat_words(0, Fraction(1)) / 2**64 - math.tanh(0.5)
+    0.0
+    """
+    guard = 64
+    while True:
+        with ctx.workprec(bits + guard):
+            a = (-1 / _ball(steps)).exp()
+            own = arb(2 * width + 1) * (1 - a)
+            found = (own / (own + 2 * a) * arb(2) ** bits).floor().unique_fmpz()
+        if found is not None:
+            return int(found)
+        guard *= 2
+
+
+def _is_flat(word: int, width: int, steps: Fraction, source: RandomSource) -> bool:
+    """Decide for a word that 64 bits do not decide, drawing further bits."""
+    bits = _WORD
+    for _ in range(_LONGEST):
+        more = source.more_bits(_WORD)
+        if not 0 <= more < 1 << _WORD:
+            raise PrivacyError("the random source returned bits out of range", code="out-of-range")
+        word, bits = word << _WORD | more, bits + _WORD
+        edge = flat_words(width, steps, bits)
+        if word != edge:
+            return word < edge
+    raise PrivacyError(_STUCK)
+
+
+def _words(count: int, source: RandomSource) -> NDArray[np.uint64]:
+    words = source.bits64(count)
+    if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.shape != (count,):
+        raise PrivacyError("the random source did not return the words that were asked for")
+    return words
+
+
+def lattice_widths(widths: Sequence[int], steps: Fraction) -> list[int]:
+    """Return the widths of a walk in lattice steps, rounded down.
+
+    Examples
+    --------
+    >>> lattice_widths((1024, 1536, 0), Fraction(7, 2))
+    [3, 5, 0]
+    """
+    return [math.floor(own * steps / UNIT) for own in widths]
+
+
+def draw_innovations(
+    widths: Sequence[int], steps: Fraction, lines: int, source: RandomSource
+) -> NDArray[np.int64]:
+    """Draw independent innovations p, shape (lines, widths), for widths in lattice steps; exact.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import SeededSource
+    >>> draw_innovations([2, 0], Fraction(1, 8), 4, SeededSource(1)).tolist()
+    [[0, 0], [0, 0], [1, 0], [-1, 0]]
+    """
+    width = np.tile(np.array(widths, dtype=np.int64), lines)
+    edges = np.tile(np.array([flat_words(own, steps) for own in widths], dtype=np.uint64), lines)
+    words = _words(len(width), source)
+    flat = words < edges
+    for place in np.flatnonzero(words == edges).tolist():
+        flat[place] = _is_flat(int(words[place]), int(width[place]), steps, source)
+    # uniform on -w .. w, by rejection from as few bits as hold 2 w
+    span = np.array([2 * own for own in widths], dtype=np.uint64)
+    masks = np.array([(1 << (2 * own).bit_length()) - 1 for own in widths], dtype=np.uint64)
+    span, masks = np.tile(span, lines), np.tile(masks, lines)
+    found = np.empty(len(width), dtype=np.int64)
+    left = np.flatnonzero(flat)
+    for _ in range(_LONGEST):
+        if not len(left):
+            break
+        drawn = _words(len(left), source) & masks[left]
+        fits = drawn <= span[left]
+        found[left[fits]] = drawn[fits].astype(np.int64) - width[left[fits]]
+        left = left[~fits]
+    else:
+        raise PrivacyError(_STUCK)
+    beyond = np.flatnonzero(~flat)
+    further = np.abs(draw(tail_distribution(steps), Fraction(1), len(beyond), None, None, source))
+    negative = _words(len(beyond), source) >> np.uint64(63) == 1
+    found[beyond] = np.where(negative, -1, 1) * (width[beyond] + 1 + further)
+    return found.reshape(lines, len(widths))
+
+
+def walk_noise(innovations: NDArray[np.int64], widths: Sequence[int]) -> NDArray[np.int64]:
+    """Return the noise u_(k-1) + p_k of prefix sums from innovations, shape (lines, widths) in and out.
+
+    Examples
+    --------
+    >>> walk_noise(np.array([[3, -1, -4]]), [2, 1, 0]).tolist()
+    [[3, 0, -3]]
+    """
+    steps = np.sign(innovations) * np.maximum(np.abs(innovations) - np.array(widths, dtype=np.int64), 0)
+    return np.asarray(np.cumsum(steps, axis=1) - steps + innovations)
+
+
+def draw_walk(widths: Sequence[int], steps: Fraction, lines: int, source: RandomSource) -> NDArray[np.int64]:
+    """Draw the noise of independent walks, shape (lines, n), for widths in parts of 1024 of the scale.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Of a `WalkMatrix`.
+    steps : Fraction
+        The scale in lattice steps, exact.
+    lines : int
+    source : RandomSource
+
+    Raises
+    ------
+    PrivacyError
+        If the source misbehaves.
+
+    Examples
+    --------
+    >>> from matrixdp.noise import SeededSource
+    >>> draw_walk((1024, 0), Fraction(5000), 3, SeededSource(1)).shape
+    (3, 2)
+    """
+    own, result = lattice_widths(widths, steps), np.empty((lines, len(widths)), dtype=np.int64)
+    at_once = max(1, _CHUNK // len(own))
+    for start in range(0, lines, at_once):
+        count = min(at_once, lines - start)
+        result[start : start + count] = walk_noise(draw_innovations(own, steps, count, source), own)
+    return result
+
+
+# How far combinations stay from 0.
+#
+# A combination of the noise e of walks is X = sum (alpha_k r_k + gamma_k q_k) with the independent pairs
+# r = p - q, |r| <= c, and q, where alpha_k is the coefficient of e_k and gamma_k the sum of those from k on.
+
+#: Half the period of the wrapped distribution, in standard deviations; the terms of its Fourier series, by
+#: blocks, and the weight of a whole block that ends it: what follows has less.
+_HALF = 16.0
+_BLOCKS = (1, 65, 129, 257, 513, 1025, 2049, 4097, 8193)
+_FAINT = 3e-7
+#: More than what the series leaves out and what its terms are off by, as a probability.
+_LEFT_OUT = 1e-6
+#: Standard deviations that share their frequencies are at most this far apart, as a factor.
+_APART = 1.25
+#: Numbers in one table, and coefficients of all combinations whose distributions are inverted.
+_MOST_NUMBERS, MOST_COEFFICIENTS = 8_000_000, 16_000_000
+#: Halvings of an interval around a quantile, which is rounded up.
+#: Cells along an edge of the box that bounds coefficients, and the exponents of the bound by moments, as
+#: shares of the least at which a moment may be infinite.
+_HALVINGS = 18
+_CELLS, _EXPONENTS = 64, np.linspace(0.06, 0.96, 16)
+
+
+@final
+@dataclass(frozen=True)
+class Walk:
+    """The joint noise of a part: independent walks along one of the axes of its rows.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Of a `WalkMatrix`.
+    before, after : int
+        The rows of the blocks before it and after it.
+    """
+
+    widths: tuple[int, ...]
+    before: int = 1
+    after: int = 1
+
+    @cached_property
+    def _matrix(self) -> WalkMatrix:
+        return WalkMatrix(self.widths)
+
+    def draw(self, steps: Fraction, source: RandomSource) -> NDArray[np.int64]:
+        """Draw the noise of all rows of the part, flat; see `draw_walk`."""
+        drawn = draw_walk(self.widths, steps, self.before * self.after, source)
+        return drawn.reshape(self.before, self.after, -1).transpose(0, 2, 1).ravel()
+
+    def _by_lines(self, coefficients: Array) -> Array:
+        """Return coefficients of the rows by walks, shape (m, rows) in, (m, walks, n) out."""
+        found = coefficients.reshape(-1, self.before, len(self.widths), self.after).transpose(0, 1, 3, 2)
+        return np.ascontiguousarray(found).reshape(len(coefficients), -1, len(self.widths))
+
+    def variances(self, coefficients: Array) -> Array:
+        """Return the variances of combinations of rows, at a scale where Laplace noise has the variance 1.
+
+        Examples
+        --------
+        >>> Walk((0, 0)).variances(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])).tolist()
+        [1.0, 2.0, 1.0]
+        """
+        own = self._by_lines(coefficients)
+        return np.asarray(np.einsum("mlk,mlk->m", own @ self._matrix.noise_covariance, own))
+
+    # ---- a bound for all combinations ------------------------------------------------------------
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        """Exponents t, and numbers K with E exp(t X) <= exp K for every combination X of variance 1.
+
+        Coefficients of a combination of variance 1 satisfy alpha_k^2 <= (C^-1)_kk, where C is the covariance
+        of e, and gamma_k^2 <= (D^-1)_kk, where D is that of the differences of e. Over this box
+        E cosh t(alpha r + gamma q) - 1 is at most K times the variance of alpha r + gamma q: see `_steepest`.
+        """
+        matrix = self._matrix
+        width = matrix.scaled_widths[:, None]
+        alpha, gamma = (
+            np.sqrt(np.linalg.inv(2.0 * own).diagonal())[:, None]
+            for own in (matrix.noise_covariance, matrix.covariance())
+        )
+        exponents = _EXPONENTS / float(gamma.max())
+        return exponents, np.array([_steepest(t * alpha, t * gamma, width) * t**2 for t in exponents])
+
+    def largest_quantile(self, confidence: float) -> float:
+        """Return q with P(|X| <= q) >= confidence for every linear combination X of variance 1.
+
+        By the inequalities of Chebyshev and of Chernoff.
+
+        Examples
+        --------
+        >>> walk = Walk((1500, 1200, 0))
+        >>> [round(walk.largest_quantile(confidence), 2) for confidence in (0.95, 1 - 1e-6)]
+        [4.47, 13.86]
+        """
+        missed, (exponents, moments) = 1.0 - confidence, self._moments
+        return float(min(((moments + math.log(2.0 / missed)) / exponents).min(), 1.0 / math.sqrt(missed)))
+
+    def largest_tail(self, multiplier: float) -> float:
+        """Return a bound on P(|X| > multiplier) for every linear combination X of variance 1.
+
+        Examples
+        --------
+        >>> walk = Walk((1500, 1200, 0))
+        >>> round(walk.largest_tail(walk.largest_quantile(0.99)), 9)
+        0.01
+        """
+        if multiplier <= 0.0:
+            return 1.0
+        exponents, moments = self._moments
+        return float(min(2.0 * np.exp(moments - exponents * multiplier).min(), 1.0 / multiplier**2, 1.0))
+
+    # ---- the distribution of each ----------------------------------------------------------------
+
+    def quantiles(self, coefficients: Array, confidence: float) -> Array:
+        """Return the quantile of |X| in standard deviations for each combination of the rows.
+
+        Parameters
+        ----------
+        coefficients : ndarray, shape (m, rows)
+        confidence : float
+
+        Notes
+        -----
+        X has the characteristic function prod [c sinc(t alpha c) + Re(e^(i t alpha c) / (1 - i t gamma))] /
+        (1 + c), sinc(x) = sin(x) / x. Wrapped on a circle its probabilities are a Fourier series in its
+        values. What is wrapped, and what the series leaves out, is added to the confidence.
+
+        Examples
+        --------
+        One prefix sum at width 0 has Laplace noise; the second has that of two.
+
+        >>> Walk((0, 0)).quantiles(np.eye(2), 0.95).round(3).tolist()
+        [2.118, 2.057]
+        """
+        largest = self.largest_quantile(confidence)
+        found = np.full(len(coefficients), largest)
+        target = confidence + self.largest_tail(_HALF) + _LEFT_OUT
+        deviations = np.sqrt(np.maximum(self.variances(coefficients), 0.0))
+        order = np.argsort(deviations)
+        order = order[deviations[order] > 0.0]
+        if target >= 1.0:
+            return found
+        # at scale 1
+        alphas = self._by_lines(coefficients) / math.sqrt(2.0)
+        gammas = np.cumsum(alphas[..., ::-1], axis=-1)[..., ::-1]
+        most = max(1, _MOST_NUMBERS // (_BLOCKS[1] * alphas[0].size)) if len(alphas) else 1
+        start = 0
+        while start < len(order):
+            near = np.searchsorted(deviations[order], _APART * deviations[order[start]], side="right")
+            chosen = order[start : min(int(near), start + most)]
+            start += len(chosen)
+            own = deviations[chosen]
+            found[chosen] = np.minimum(
+                self._near(alphas[chosen], gammas[chosen], own, target, largest), largest
+            )
+        return found
+
+    def _near(self, alphas: Array, gammas: Array, deviations: Array, target: float, largest: float) -> Array:
+        """Return the quantiles of combinations of similar variances, whose factors are computed once."""
+        half = _HALF * float(deviations.max())
+        count, places = len(alphas), np.broadcast_to(np.arange(alphas.shape[2]), alphas.shape)
+        told = (alphas != 0.0) | (np.abs(gammas) > 1e-12 * np.abs(alphas).max())
+        rows = np.broadcast_to(np.arange(count)[:, None, None], alphas.shape)[told]
+        own = np.abs(alphas[told])
+        # X and -X are alike
+        other = np.where(own > 0.0, np.sign(alphas[told]) * gammas[told], np.abs(gammas[told]))
+        unit = 1e-12 * float(max(own.max(), np.abs(other).max()))
+        keys = np.stack([places[told], np.round(own / unit / 16) * 16, np.round(other / unit / 16) * 16])
+        _, first, factor = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        times = scipy.sparse.csr_array(
+            (np.ones(len(rows)), (rows, factor.ravel())), shape=(count, len(first))
+        )
+        width = self._matrix.scaled_widths[places[told][first]]
+        found, left = np.empty(count), np.arange(count)
+        weights, waves = np.empty((count, 0)), np.empty(0)
+        for low, high in pairwise(_BLOCKS):
+            terms = np.arange(low, high)
+            frequencies = np.asarray(math.pi * terms / half, dtype=np.float64)
+            table = _characteristic(own[first], other[first], width, frequencies)
+            logarithm = times[left] @ np.log(np.maximum(np.abs(table), 1e-300))
+            negative = np.rint(times[left] @ (table < 0.0)) % 2
+            more = (1.0 - 2.0 * negative) * np.exp(logarithm) * 2.0 / (math.pi * terms)
+            weights, waves = np.hstack([weights, more]), np.concatenate([waves, frequencies])
+            ended = np.abs(more).sum(axis=1) < _FAINT
+            if high == _BLOCKS[-1]:
+                ended[:] = True
+            done = left[ended]
+            found[done] = _inverted(weights[ended], waves, half, deviations[done], target, largest)
+            left, weights = left[~ended], weights[~ended]
+            if not len(left):
+                break
+        return found
+
+
+def _inverted(
+    weights: Array, waves: Array, half: float, deviations: Array, target: float, largest: float
+) -> Array:
+    """Return where Fourier series reach a probability, in deviations, rounded up."""
+    least, most = np.zeros(len(weights)), np.full(len(weights), largest)
+    for _ in range(_HALVINGS):
+        middle = (least + most) / 2.0
+        reached = middle * deviations
+        within = reached / half + np.einsum("qk,qk->q", weights, np.sin(np.multiply.outer(reached, waves)))
+        least, most = np.where(within < target, middle, least), np.where(within < target, most, middle)
+    return most
+
+
+def _characteristic(alpha: Array, gamma: Array, width: Array, waves: Array) -> Array:
+    """Return E cos t(alpha r + gamma q), for pairs in rows and frequencies t in columns."""
+    turned, stepped = np.multiply.outer(alpha * width, waves), np.multiply.outer(gamma, waves)
+    beyond = (np.cos(turned) - stepped * np.sin(turned)) / (1.0 + stepped**2)
+    return np.asarray((width[:, None] * np.sinc(turned / math.pi) + beyond) / (1.0 + width[:, None]))
+
+
+def _steepest(alpha: Array, gamma: Array, width: Array) -> float:
+    """Return a bound of (E cosh T - 1) / E T^2, T = a r + g q, over |a| <= alpha, |g| <= gamma < 1.
+
+    Along rays from 0 the quotient grows, so that edges decide. On each cell of an edge the moment is convex,
+    hence at most that at an end, and E T^2 is a quadratic function, of which the least is known.
+    """
+    flat = width**2 * (1.0 + width / 3.0) / (1.0 + width)
+    mixed, stepped = width / (1.0 + width), 2.0 / (1.0 + width)
+    grid, found = np.linspace(-1.0, 1.0, _CELLS + 1), 0.0
+    for along in (True, False):  # along a at the largest g, along g at the largest a
+        moving, fixed = (alpha, gamma) if along else (gamma, alpha)
+        own, still = (flat, stepped) if along else (stepped, flat)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            vertex = np.nan_to_num(-mixed * fixed / own, nan=0.0, posinf=0.0, neginf=0.0)
+            least = np.maximum(still - np.nan_to_num(mixed**2 / own), 0.0) * fixed**2
+            spread = np.nan_to_num(np.sqrt(least / own), nan=1.0, posinf=1.0)
+        # fine where the quadratic function is small
+        reach = np.arcsinh((moving + np.abs(vertex)) / np.maximum(spread, 1e-300))
+        points = np.clip(vertex + spread * np.sinh(grid * reach), -moving, moving)
+        points[:, [0, -1]] = np.hstack([-moving, moving])
+        a, g = (points, fixed) if along else (fixed, points)
+        turned = a * width
+        sinc = np.divide(np.sinh(turned), turned, out=np.ones_like(turned + g), where=np.abs(turned) > 1e-9)
+        beyond = (np.cosh(turned) + g * np.sinh(turned)) / (1.0 - g**2)
+        moment = (width * sinc + beyond) / (1.0 + width) - 1.0
+        nearest = np.clip(vertex, points[:, :-1], points[:, 1:])
+        second = own * (nearest - vertex) ** 2 + least
+        known = second > 0.0  # a width of 0 leaves no r
+        quotient = np.maximum(moment[:, :-1], moment[:, 1:])[known] / second[known]
+        found = max(found, float(quotient.max(initial=0.0)))
+    return found

@@ -1,0 +1,233 @@
+"""The noise of walks: its law, exact log-ratios over all moves, moments, and quantiles of combinations.
+
+Statistical tests use fixed seeds, and alarm falsely with a probability below 1e-9 over the choice of them.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx, fmpq
+from scipy import stats
+
+from matrixdp.errors import PrivacyError
+from matrixdp.exact import WalkMatrix
+from matrixdp.noise import SeededSource, Walk, drawing, walks
+from tests.noise.exact import FALSE_ALARM
+from tests.noise.recorded import RecordedSource
+
+
+def heights(noise: np.ndarray, widths: tuple[int, ...]) -> np.ndarray:
+    """The exponents h of probabilities a^h of the noise of walks, from the definition, shape (lines,)."""
+    total, before = np.zeros(len(noise), dtype=np.int64), np.zeros(len(noise), dtype=np.int64)
+    for own, width in zip(noise.T, widths, strict=True):
+        innovation = own - before
+        beyond = np.maximum(np.abs(innovation) - width, 0)
+        total += beyond
+        before = before + np.sign(innovation) * beyond
+    return total
+
+
+def box(reach: int, size: int) -> np.ndarray:
+    return np.array(list(itertools.product(range(-reach, reach + 1), repeat=size)))
+
+
+WIDTHS = [(1, 1, 0), (2, 0, 1), (0, 3, 1), (0, 0, 0), (3, 2, 1, 0), (0, 2, 0, 3), (1, 0, 2, 0)]
+
+
+@pytest.mark.parametrize("widths", WIDTHS, ids=str)
+def test_no_record_moves_a_log_probability_by_more_than_its_entry(widths: tuple[int, ...]):
+    """Of every noise in a box, for records of every value that count once, twice, thrice; it is reached."""
+    size = len(widths)
+    noise = box(5 if size == 3 else 4, size)
+    own = heights(noise, widths)
+    for entry in (1, 2, 3):
+        for value in range(size):
+            move = np.where(np.arange(size) >= value, entry, 0)
+            ratios = np.abs(heights(noise + move, widths) - own)
+            assert ratios.max() == entry
+
+
+@pytest.mark.parametrize("widths", WIDTHS, ids=str)
+def test_a_replacement_costs_exactly_two_records(widths: tuple[int, ...]):
+    size, largest = len(widths), 0
+    noise = box(5 if size == 3 else 4, size)
+    own = heights(noise, widths)
+    for first, second in itertools.permutations(range(size), 2):
+        move = (np.arange(size) >= first).astype(int) - (np.arange(size) >= second)
+        largest = max(largest, int(np.abs(heights(noise + move, widths) - own).max()))
+    assert largest == 2
+
+
+def test_the_same_rule_on_a_grid_is_not_private():
+    """Why a walk has one attribute: predicted from three neighbours, a log-probability moves by 3."""
+    noise = box(3, 4)
+
+    def height(values: np.ndarray) -> np.ndarray:
+        first = np.sign(values) * np.maximum(np.abs(values) - 1, 0)
+        total, u = np.abs(first[:, 0]), np.zeros_like(values)
+        u[:, 0] = first[:, 0]
+        for place, from_places in ((1, [0]), (2, [0]), (3, [1, 2])):
+            before = u[:, from_places].sum(axis=1) - (u[:, 0] if place == 3 else 0)
+            beyond = values[:, place] - before
+            step = np.sign(beyond) * np.maximum(np.abs(beyond) - 1, 0)
+            total, u[:, place] = total + np.abs(step), before + step
+        return total
+
+    assert np.abs(height(noise + 1) - height(noise)).max() == 3
+
+
+@pytest.mark.parametrize("steps", [Fraction(7, 4), Fraction(1, 2)], ids=str)
+def test_samples_have_the_joint_law_and_a_wrong_one_is_seen(steps: Fraction):
+    widths, count, reach = (2, 1, 0), 400_000, 7
+    own = [math.ceil(width * 1024 / steps) for width in widths]
+    assert walks.lattice_widths(own, steps) == list(widths)
+    found = walks.draw_walk(own, steps, count, SeededSource(1))
+    inside = found[(np.abs(found) <= reach).all(axis=1)] + reach
+    observed = np.bincount(
+        np.ravel_multi_index(inside.T, (2 * reach + 1,) * 3), minlength=(2 * reach + 1) ** 3
+    )
+
+    def chi_square(widths: tuple[int, ...], steps: float) -> float:
+        a = math.exp(-1 / steps)
+        whole = math.prod(2 * width + 1 + 2 * a / (1 - a) for width in widths)
+        expected = count * a ** heights(box(reach, 3), widths) / whole
+        large = expected > 10
+        cells = np.append(expected[large], count - expected[large].sum())
+        seen = np.append(observed[large], count - observed[large].sum())
+        return float(stats.chi2.sf(((seen - cells) ** 2 / cells).sum(), len(cells) - 1))
+
+    assert chi_square(widths, float(steps)) > FALSE_ALARM
+    assert chi_square((2, 0, 0), float(steps)) < FALSE_ALARM
+    assert chi_square(widths, float(steps) * 1.05) < FALSE_ALARM
+
+
+def test_words_decide_which_innovations_are_flat():
+    width, steps = 3, Fraction(5, 2)
+    with ctx.workprec(400):
+        a = (-1 / arb(fmpq(5, 2))).exp()
+        share = 7 / (7 + 2 * a / (1 - a)) * arb(2) ** 128
+        word, rest = divmod(int(share.floor().unique_fmpz()), 1 << 64)
+    assert walks.flat_words(width, steps) == word
+    half, six = 1 << 62, 6
+    # a word below the bound: uniform on -3 .. 3 by its last three bits, of which 7 is drawn again
+    for first in ([word - 1], [word, rest - 1]):
+        source = RecordedSource([*first, 7, six])
+        assert walks.draw_innovations([width], steps, 1, source).tolist() == [[3]]
+        assert source.taken == len(first) + 2
+    # above it: the tail, then a bit for its sign
+    for first in ([word + 1], [word, rest + 1]):
+        for sign, expected in ((0, 5), (1 << 63, -5)):
+            source = RecordedSource([*first, half, sign])
+            assert walks.draw_innovations([width], steps, 1, source).tolist() == [[expected]]
+
+
+@pytest.mark.parametrize("steps", [Fraction(1, 3), Fraction(1), Fraction(9, 2)], ids=str)
+def test_tails_are_geometric_to_the_last_word(steps: Fraction):
+    """G >= k below 2^64 a^k / 2, for all k that words reach."""
+    words, expected = [], []
+    for k in range(1, 15):
+        with ctx.workprec(300):
+            edge = int(
+                ((-k / arb(fmpq(steps.numerator, steps.denominator))).exp() / 2 * arb(2) ** 64)
+                .floor()
+                .unique_fmpz()
+            )
+        words += [edge - 1, edge + 1]
+        expected += [k, k - 1]
+    source = RecordedSource(words)
+    found = drawing.draw(walks.tail_distribution(steps), Fraction(1), len(words), None, None, source)
+    assert np.abs(found).tolist() == expected
+
+
+def test_sources_that_are_none_are_rejected():
+    class Broken:
+        private = False
+
+        def bits64(self, count: int) -> np.ndarray:
+            return np.full(count, 7, dtype=np.uint64)
+
+        def more_bits(self, count: int) -> int:
+            return 0
+
+    with pytest.raises(PrivacyError):
+        walks.draw_innovations([3], Fraction(1), 1, Broken())
+
+
+@pytest.mark.parametrize("widths", [(0, 0, 0), (1024, 2048, 0), (3000, 500, 1500, 100)], ids=str)
+def test_moments_are_those_of_samples(widths: tuple[int, ...]):
+    steps, count = Fraction(1 << 20), 100_000
+    drawn = walks.draw_walk(widths, steps, count, SeededSource(5)) / float(steps)
+    expected = 2.0 * WalkMatrix(widths).noise_covariance
+    spread = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()) * 6 / count)
+    assert (np.abs(drawn.T @ drawn / count - expected) < 7 * spread).all()
+
+
+def test_walks_of_a_part_are_independent_and_in_their_places():
+    walk = Walk((1500, 800, 0), before=2, after=3)
+    drawn = np.array([walk.draw(Fraction(1000), SeededSource(seed)) for seed in range(400)]) / 1000.0
+    found = drawn.T @ drawn / len(drawn)
+    expected = 2 * np.kron(np.eye(2), np.kron(WalkMatrix(walk.widths).noise_covariance, np.eye(3)))
+    assert np.abs(found - expected).max() < 2.0
+    alone = walk.variances(np.eye(18))
+    np.testing.assert_allclose(2 * alone, expected.diagonal())
+    pairs = np.eye(18)[0] + np.eye(18)[3]  # two prefix sums of one walk
+    assert walk.variances(pairs[None])[0] == pytest.approx(pairs @ expected @ pairs / 2)
+
+
+WALKS = {
+    "no widths": Walk((0, 0, 0, 0, 0)),
+    "wide": Walk((5000, 4000, 3000, 2000, 0)),
+    "uneven": Walk((0, 9000, 10, 2500, 0)),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize("confidence", [0.9, 0.99])
+def test_quantiles_are_those_of_samples(name: str, confidence: float):
+    walk, count = WALKS[name], 60_000
+    drawn = walks.draw_walk(walk.widths, Fraction(1 << 16), count, SeededSource(6)) / float(1 << 16)
+    asked = np.vstack([np.eye(5), np.diff(np.eye(5), axis=0), np.ones(5), [0.3, -1, 0, 2, 0.1]])
+    ends = walk.quantiles(asked, confidence) * np.sqrt(2 * walk.variances(asked))
+    inside = (np.abs(drawn @ asked.T) <= ends).mean(axis=0)
+    assert np.abs(inside - confidence).max() < 6 * math.sqrt(confidence * (1 - confidence) / count)
+    far = walk.largest_quantile(confidence)
+    assert (walk.quantiles(asked, confidence) <= far).all()
+    assert walk.largest_tail(far) == pytest.approx(1 - confidence)
+
+
+def test_without_widths_a_prefix_sum_has_as_many_laplace_variables():
+    from matrixdp.noise.laplace import combination_quantiles
+
+    walk = Walk((0,) * 6)
+    expected = combination_quantiles(np.tri(6) / np.arange(1, 7)[:, None], 0.95)
+    np.testing.assert_allclose(walk.quantiles(np.eye(6), 0.95), expected, rtol=1e-4)
+
+
+def test_a_combination_over_several_walks_adds_up_their_pairs():
+    one, two = Walk((2000, 1000, 0)), Walk((2000, 1000, 0), before=2)
+    asked = np.array([[1.0, 0.0, 2.0]])
+    both = two.quantiles(np.hstack([asked, -0.5 * asked]), 0.95)
+    steps, count = Fraction(1 << 16), 60_000
+    drawn = [walks.draw_walk(one.widths, steps, count, SeededSource(seed)) for seed in (1, 2)]
+    sums = (drawn[0] - 0.5 * drawn[1]) @ asked[0] / float(steps)
+    inside = np.mean(np.abs(sums) <= both[0] * math.sqrt(2 * 1.25 * one.variances(asked)[0]))
+    assert abs(inside - 0.95) < 6 * math.sqrt(0.95 * 0.05 / count)
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_the_bound_holds_for_the_moments_of_all_combinations(name: str):
+    """E cosh(t X) of random combinations of variance 1, from the characteristic function's own definition."""
+    walk = WALKS[name]
+    exponents, moments = walk._moments
+    width, random = np.array(walk.widths) / 1024, np.random.default_rng(7)
+    asked = np.vstack([random.normal(size=(300, 5)), np.eye(5), np.diff(np.eye(5), axis=0), -np.tri(5)])
+    asked /= np.sqrt(2 * walk.variances(asked))[:, None]
+    sums = np.cumsum(asked[:, ::-1], axis=1)[:, ::-1]
+    for t, bound in zip(exponents, moments, strict=True):
+        a, g = t * asked * width, t * sums
+        flat = np.where(np.abs(a) > 1e-9, np.sinh(a) / np.where(a == 0, 1, a), 1.0)
+        own = (width * flat + (np.exp(a) / (1 - g) + np.exp(-a) / (1 + g)) / 2) / (1 + width)
+        assert (np.log(own).sum(axis=1) <= bound * (1 + 1e-9)).all()
