@@ -34,10 +34,18 @@ def lowered(limits: Mapping[str, object]) -> Iterator[None]:
         yield
 
 
-def scaled_rows(selection: Selection) -> np.ndarray:
-    """Return all that is measured, each row over the standard deviation of its noise."""
-    parts = selection.plan.parts
-    return np.vstack([dense_measurement(p, selection.plan.domain) / math.sqrt(p.variance) for p in parts])
+def scaled_rows(selection: Selection, moved: bool = False) -> np.ndarray:
+    """Return all that is measured, in rows of noise of variance 1; or such that their norms are costs."""
+    found = []
+    for part in selection.plan.parts:
+        rows = dense_measurement(part, selection.plan.domain) / math.sqrt(part.variance)
+        if part.walk is not None and moved:
+            own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
+            rows = np.diff(own, axis=1, prepend=0.0).reshape(rows.shape)
+        elif part.walk is not None:
+            rows = np.linalg.solve(np.linalg.cholesky(part.walk.covariance()), rows)
+        found.append(rows)
+    return np.vstack(found)
 
 
 def error_of(selection: Selection) -> float:
@@ -50,7 +58,10 @@ def check(selection: Selection) -> float:
     rows, error = scaled_rows(selection), error_of(selection)
     least = dense_error(dense_gram(workload), rows)
     assert plan.cost == pytest.approx(1.0, rel=1e-9)
-    assert plan.noise.column_norms(rows).max() ** 2 * plan.noise.variance_factor <= 1 + 1e-9
+    assert (
+        plan.noise.column_norms(scaled_rows(selection, moved=True)).max() ** 2 * plan.noise.variance_factor
+        <= 1 + 1e-9
+    )
     assert certificate.loss == pytest.approx(error, rel=2e-3)
     assert least * (1 - 1e-6) <= error
     if plan.kind in LEAST_SQUARES or plan.noise == GAUSSIAN:

@@ -149,7 +149,10 @@ def test_auto_takes_the_least_error(name: str, noise: Noise) -> None:
     figures = [figure for own, n, _, figure in CASES if (own, n) == (name, noise)]
     least = 1.0 if noise == GAUSSIAN else min(figures)
     assert check(selection) <= noise.variance_factor * error_of(optimum(name)) * least * 1.003
-    assert selection.certificate.lower_bound <= noise.variance_factor * error_of(optimum(name))
+    if selection.mechanism == "walk":
+        assert selection.certificate.lower_bound is None
+    else:
+        assert selection.certificate.lower_bound <= noise.variance_factor * error_of(optimum(name))
 
 
 @pytest.mark.parametrize("mechanism", ["residual", "querysmasher", "opt-kron", "generalized-marginals"])

@@ -218,7 +218,7 @@ def draw_walk(widths: Sequence[int], steps: Fraction, lines: int, source: Random
 #: Half the period of the wrapped distribution, in standard deviations; the terms of its Fourier series, by
 #: blocks, and the weight of a whole block that ends it: what follows has less.
 _HALF = 16.0
-_BLOCKS = (1, 65, 129, 257, 513, 1025, 2049, 4097, 8193)
+_BLOCKS = (1, 65, 129, 257, 513, 1025, 2049, 4097)
 _FAINT = 3e-7
 #: More than what the series leaves out and what its terms are off by, as a probability.
 _LEFT_OUT = 1e-6
@@ -253,6 +253,11 @@ class Walk:
     @cached_property
     def _matrix(self) -> WalkMatrix:
         return WalkMatrix(self.widths)
+
+    def covariance(self) -> Array:
+        """Return the covariance of all rows, at a scale where Laplace noise has the variance 1."""
+        own = np.kron(np.eye(self.before), np.kron(self._matrix.noise_covariance, np.eye(self.after)))
+        return np.asarray(own)
 
     def draw(self, steps: Fraction, source: RandomSource) -> NDArray[np.int64]:
         """Draw the noise of all rows of the part, flat; see `draw_walk`."""

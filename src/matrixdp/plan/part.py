@@ -95,7 +95,7 @@ class Part:
 
     @property
     def spread(self) -> float:
-        """The mean variance of a row's noise over that of its own scale: 1 but for the joint noise of walks."""
+        """The mean variance of the rows' noise over that of its scale: 1 but for the joint noise of walks."""
         if self.walk is None:
             return 1.0
         return float(WalkMatrix(self.walk.widths).noise_covariance.diagonal().mean())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -51,6 +51,8 @@ _DOUBTED = 0.5
 #: No search is hoped to end below a fast trial of generalized marginals divided by this: 1.10 was the most on
 #: the workloads on which they were compared.
 _HOPE = 1.15
+#: Of equals others are chosen: the parts of others say more than one table, and walks have no lower bound.
+_LAST = ("dense", "walk")
 #: Percent less error that another strategy may have, from which trying others is advised.
 _MUCH = 5.0
 
@@ -160,6 +162,11 @@ class Trials:
         return None if found is None else (self.noise.variance_factor * found[0], found[1])
 
 
+def _walks(plan: Plan) -> bool:
+    """Return whether rows share the noise of a walk: what is proved of strategies does not hold for it."""
+    return any(part.walk is not None for part in plan.parts)
+
+
 def with_bound(certificate: Certificate, bound: Bound) -> Certificate:
     """Return the certificate with the larger of its own lower bound and another."""
     if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
@@ -208,13 +215,17 @@ class _Search:
 
     @property
     def best(self) -> str:
-        """The mechanism with the least loss; of equals another than `dense`."""
-        return min(self.losses, key=lambda name: self.losses[name] * (1.0 + 2.0 * GAP * (name == "dense")))
+        """The mechanism with the least loss; of equals another than `_LAST`."""
+        return self._best(self.losses)
 
-    @property
-    def certificate(self) -> Certificate:
-        """What is proved of the best that was found."""
-        certificate = self.found[self.best][1]
+    def _best(self, names: Iterable[str]) -> str:
+        return min(names, key=lambda name: self.losses[name] * (1.0 + 2.0 * GAP * (name in _LAST)))
+
+    def certificate(self, name: str) -> Certificate:
+        """Return what is proved of what a mechanism found."""
+        plan, certificate = self.found[name]
+        if _walks(plan):
+            return certificate
         if "dense" in self.found:
             whole = self.found["dense"][1]
             known = None if whole.lower_bound is None else (whole.lower_bound, whole.scope)
@@ -255,7 +266,8 @@ class _Search:
             else:
                 self.note(rule.mechanism, "passed", "a fast trial had more error")
         for rule in large:
-            gap = self.trials.certified(self.certificate).gap if self.found else math.inf
+            rest = [name for name, (plan, _) in self.found.items() if not _walks(plan)]
+            gap = self.trials.certified(self.certificate(self._best(rest))).gap if rest else math.inf
             if gap is not None and gap > LIMITS.far:
                 self.choose(rule)
 
@@ -274,7 +286,7 @@ class _Search:
             for name, loss in sorted(losses.items(), key=lambda item: (item[0] != best, item[1]))
         ]
         others = {one.mechanism: one for one in self.candidates if one.mechanism not in losses}
-        return (self.found[best][0], self.certificate), best, (*tried, *others.values())
+        return (self.found[best][0], self.certificate(best)), best, (*tried, *others.values())
 
 
 def _excess(least: float, loss: float) -> str:
@@ -501,7 +513,8 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
         chosen, candidates = mechanism, (Candidate(mechanism, "chosen", "asked for", certificate.loss),)
         if mechanism == "residual" and trials.facts.small:
             certificate = with_bound(certificate, trials.whole_bound())
-    if objective != "max":
+    walks = _walks(plan)
+    if objective != "max" and not walks:
         certificate = trials.certified(certificate)
     auto = mechanism == "auto"
     reason = _reason(candidates, certificate.gap, trials.facts) if auto else candidates[0].reason
@@ -510,7 +523,7 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
             trials.workload,
             lambda weighted: trials.quietly(weighted).choose(chosen),
             iterations=_BALANCING_STEPS[trials.noise.norm],
-            bound_of=lambda weighted: _bound_after(replace(trials, workload=weighted)),
+            bound_of=None if walks else lambda weighted: _bound_after(replace(trials, workload=weighted)),
             progress=trials.progress,
         )
     return (plan, certificate), chosen, reason, candidates
@@ -538,7 +551,11 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     if explicit and facts.size("searched") <= LIMITS.searched_cells:
         return 0.0  # strategies of single queries have far less error than those of marginals
     with one_blas_thread():
+        ways = [
+            rule for rule in rules_for(noise) if rule.mechanism == "walk" and not any(rule.refusal(facts))
+        ]
+        walks = trials.trial("walk") if ways else math.inf
         if not facts.beyond(mechanism_named("generalized-marginals").limits):
-            return trials.trial("generalized-marginals") / _HOPE
+            return min(trials.trial("generalized-marginals") / _HOPE, walks)
         rules = [rule for rule in rules_for(noise) if rule.gain is not None and not any(rule.refusal(facts))]
         return min((trials.trial(rule.mechanism) / (rule.gain or 1.0) for rule in rules), default=0.0)

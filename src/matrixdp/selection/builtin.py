@@ -31,6 +31,7 @@ from matrixdp.selection.searches.marginals import (
     select_marginals,
 )
 from matrixdp.selection.searches.unions import CLUSTERS, first_union_loss, select_union
+from matrixdp.selection.searches.walks import select_walk
 from matrixdp.selection.selection import Certificate, PartMethod
 
 _BOTH = (1, 2)
@@ -236,6 +237,19 @@ register(
         _opt_plus,
         _MARGINALS,
         lambda task: first_union_loss(task.workload, task.noise, task.memory)[0],
+        lambda facts, _: searched_attributes(facts),
+        reduces="groups",
+    )
+)
+register(
+    Mechanism(
+        "walk",
+        "of ours: prefix sums of one attribute with joint noise, p-Identity strategies of the others",
+        (1,),
+        PIdentityOptions,
+        lambda task: select_walk(task.workload, task.noise, **_searching(task)),
+        {**_TABLE, "factor": "axis_cells"},
+        lambda task: select_walk(task.workload, task.noise, effort="fast")[1].loss,
         lambda facts, _: searched_attributes(facts),
         reduces="groups",
     )

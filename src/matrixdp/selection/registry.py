@@ -156,6 +156,7 @@ _FILES = {
     "residual": _OPTIMIZED,
     "querysmasher": _OPTIMIZED,
     "fourier": "papers.fourier",
+    "walk": _OPTIMIZED,
     "opt-kron": _OPTIMIZED,
     "eigen-query": "papers.eigen_query",
     "weighted-product": _OPTIMIZED,
@@ -177,6 +178,7 @@ IN_WORDS = {
     "and opt-m (weighted marginals)",
     "generalized-marginals": "weighted marginals with one optimized strategy for each attribute",
     "weighted-product": "one product of bases with weighted rows",
+    "walk": "prefix sums of one ordered attribute, with joint noise",
 }
 #: Those whose strategies others than we optimize too, and what only simulates: no baselines of comparisons.
 _OF_OURS = ("hdmm", "fourier", "dawa", "privbayes")

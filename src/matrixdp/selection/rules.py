@@ -24,6 +24,7 @@ from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
+from matrixdp.selection.searches.walks import no_walk
 
 #: The group of entry points by which installed packages offer candidates: each a `Rule`.
 CANDIDATES = "matrixdp.candidates"
@@ -275,6 +276,10 @@ def _marginals_of_strategies(facts: Facts) -> str:
     return "only identities and totals are asked: opt-m weights them" if facts.terms.plain() else ""
 
 
+def _no_walk(facts: Facts) -> str:
+    return no_walk(facts.asked, facts.terms)
+
+
 def _products(facts: Facts) -> str:
     plain = facts.terms.plain() and not facts.beyond(mechanism_named("opt-m").limits)
     return "opt-m contains the products of identities and totals" if plain else ""
@@ -307,6 +312,7 @@ RULES: dict[int, tuple[Rule, ...]] = {
     ),
     1: (
         Rule("opt-m"),
+        Rule("walk", unless=_no_walk, gain=1.0),
         Rule(
             "opt-kron",
             unless=_one_attribute,

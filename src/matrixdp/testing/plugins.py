@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import block_diag
 from scipy.special import ndtr, ndtri
 
 from matrixdp.domain import Categorical, Domain, Integers, OutOfDomain
@@ -348,9 +349,23 @@ def check_plan(plan: Plan, workload: Workload) -> None:
     linear = _estimator(plan, groups)
     queries = np.vstack([dense_queries(group, plan.domain) for group in groups])
     require_close(linear @ np.vstack(measured), queries, "answers are biased", 1e-8)
-    pairs = zip(measured, plan.parts, strict=True)
-    variances = np.concatenate([np.full(len(rows), part.variance) for rows, part in pairs])
-    _check_errors(plan, groups, (linear * variances) @ linear.T)
+    noise = block_diag(*[part.variance * _shared_noise(part) for part in plan.parts])
+    _check_errors(plan, groups, linear @ noise @ linear.T)
+
+
+def _shared_noise(part: Part) -> Array:
+    """Return the covariance of the noise of a part's rows over that of its own scale."""
+    if part.walk is None:
+        return np.eye(part.rows)
+    return np.asarray(part.walk.covariance())
+
+
+def _moved(part: Part, rows: NDArray[Any]) -> NDArray[Any]:
+    """Return rows whose L1 norms are what a record costs: of a walk each prefix sum less the one before."""
+    if part.walk is None:
+        return rows
+    own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
+    return np.diff(own, axis=1, prepend=rows.dtype.type(0)).reshape(rows.shape)
 
 
 def _check_parts(plan: Plan, measured: list[Array]) -> None:
@@ -361,7 +376,7 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
         label, whole = f"the part on {part.attributes}", np.rint(rows).astype(np.int64)
         if part.max_entry >= 2**53:  # floating point rounds the products of its blocks
             whole = _measured(part, plan.domain, None, object)
-        sizes = np.abs(whole)
+        sizes = np.abs(_moved(part, whole))
         if len(whole) * int(sizes.max()) ** noise.norm >= 2**63:
             sizes = sizes.astype(object)  # integers of any width
         exact = int((sizes**noise.norm).sum(axis=0).max())
@@ -373,7 +388,8 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
         expected = (whole @ counts.ravel()).tolist()
         require(answers == expected, f"{label}: its answers are not those of its rows")
     scales = [math.sqrt(part.variance / noise.variance_factor) for part in plan.parts]
-    scaled = np.vstack([rows / scale for rows, scale in zip(measured, scales, strict=True)])
+    triples = zip(plan.parts, measured, scales, strict=True)
+    scaled = np.vstack([_moved(part, rows) / scale for part, rows, scale in triples])
     dense = float(noise.column_norms(scaled).max()) ** 2
     require(dense <= plan.cost * (1 + 1e-9), f"cost: {plan.cost:.9g}; that of the rows is {dense:.9g}")
     require(plan.cost <= 1 + 1e-6, f"cost: {plan.cost:.9g}; expected at most 1")
@@ -430,7 +446,12 @@ def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
         require_close([error.total, error.weighted, error.largest], sums, f"{name}: sums of variances", 1e-7)
         terms = analysis.noise_terms(group, 1 << 24)
         if terms is not None:
-            added = sum(((some**2).sum(axis=1) for some in terms.values()), np.zeros(group.queries))
+            walks = [own.walk for own in plan.parts]
+            squares = (
+                (some**2).sum(axis=1) if (walk := walks[place]) is None else walk.variances(some)
+                for place, some in terms.items()
+            )
+            added = sum(squares, np.zeros(group.queries))
             require_close(added, own, f"{name}: squares of noise_terms do not sum to variances", 1e-7)
     for left, right in {(0, 0), (0, len(groups) - 1), (len(groups) // 2, len(groups) - 1)}:
         i, j = groups[left].queries - 1, groups[right].queries // 2
@@ -444,7 +465,8 @@ def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
         require_close(found / scale, block / scale, f"covariances of {names}", 1e-7)
         moved, others = (analysis.noise_terms(groups[place], 1 << 24) for place in (left, right))
         if moved is not None and others is not None:
-            found = sum((moved[p] @ others[p].T for p in moved.keys() & others), np.zeros(block.shape))
+            pairs = ((moved[p] @ _shared_noise(plan.parts[p]), others[p]) for p in moved.keys() & others)
+            found = sum((own @ other.T for own, other in pairs), np.zeros(block.shape))
             require_close(found / scale, block / scale, f"noise_terms of {names}: covariances", 1e-7)
         if left == right:
             found = analysis.covariances(groups[left], groups[right], paired=True)

@@ -1,0 +1,143 @@
+"""A walk along one ordered attribute, and a p-Identity strategy for each of the others.
+
+With G the Gram matrix of what is asked of its values, and s_j = 1 + c_j for the widths c_j in units
+of the noise's scale, the squared error at privacy cost 1 is separable (docs/mathematics.md):
+
+    sum over j of  D_j (s_j^2 / 3 + 2 / (3 s_j)) + 2 G_j,j+1 / s_j + G_jj - G_j+1,j+1,
+    D_j = G_jj - 2 G_j,j+1 + G_j+1,j+1,
+
+where entries beyond the last value are 0. So every width is known: s_j^3 = 1 + 3 G_j,j+1 / D_j, or s_j = 1
+where that is less. With several attributes strategies alternate over them, as for any product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from matrixdp.domain import Amount
+from matrixdp.errors import WorkloadError
+from matrixdp.exact.walks import UNIT, WalkMatrix
+from matrixdp.noise import Noise
+from matrixdp.plan import Plan
+from matrixdp.queries import Workload
+from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, alternate, solve_kron
+from matrixdp.selection.compose.whole_table import product_choice
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.limits import GAP, LIMITS
+from matrixdp.selection.problem.kron_sum import Inverse, KronSum
+from matrixdp.selection.selection import Certificate
+
+Array = NDArray[np.float64]
+
+#: Widths of rows that nobody asks for by themselves, in units of the scale.
+_WIDEST = 256.0
+_SWEEPS = 6
+NO_BOUND = "no lower bound is known for walks: those of strategies with Laplace noise do not hold for them"
+
+
+def walk_for(gram: Array) -> Factor:
+    """Return the best walk for a Gram matrix over values in their order; its loss is exact.
+
+    Examples
+    --------
+    Prefixes of eight values, at epsilon 1.
+
+    >>> factor = walk_for(np.tri(8).T @ np.tri(8))
+    >>> round((2 * factor.loss / 8) ** 0.5, 3)
+    2.415
+    """
+    own, beside = gram.diagonal(), np.append(np.diagonal(gram, 1), 0.0)
+    after = np.append(own[1:], 0.0)
+    apart = np.maximum(own - 2.0 * beside + after, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cubes = np.nan_to_num(1.0 + 3.0 * beside / apart, nan=1.0, posinf=np.inf, neginf=1.0)
+    widths = np.clip(np.cbrt(np.clip(cubes, 1.0, (1.0 + _WIDEST) ** 3)) - 1.0, 0.0, _WIDEST)
+    whole = np.rint(widths * UNIT).astype(np.int64)
+    sizes = 1.0 + whole / UNIT
+    losses = apart * (sizes**2 / 3.0 + 2.0 / (3.0 * sizes)) + 2.0 * beside / sizes + own - after
+    # at noise of variance 1, which has the scale 1 / sqrt(2)
+    return Factor(WalkMatrix(tuple(whole.tolist())), float(losses.sum()) / 2.0)
+
+
+def ordered_axes(terms: KronSum) -> list[int]:
+    """Return the axes of which more than single values and their total is asked, and not too many values."""
+    return [
+        axis
+        for axis, size in enumerate(terms.sizes)
+        if 1 < size <= LIMITS.axis_cells and not terms.symmetric(axis)
+    ]
+
+
+def no_walk(workload: Workload, terms: KronSum) -> str:
+    """Return why no walk can be measured, or nothing."""
+    if any(isinstance(workload.domain[name], Amount) for name in terms.attributes):
+        return "amounts are asked about: their records are divided"
+    return "" if ordered_axes(terms) else "no attribute has queries over several values in their order"
+
+
+def select_walk(
+    workload: Workload,
+    noise: Noise,
+    *,
+    gap: float = GAP,
+    seed: int = 0,
+    rows: Rows = AS_MANY_AS_PAY,
+    progress: Callable[[str, float | None], None] | None = None,
+    effort: str = "full",
+) -> tuple[Plan, Certificate]:
+    """Select the best product of a walk along one attribute and strategies of the others.
+
+    Raises
+    ------
+    WorkloadError
+        If no attribute has queries for which a walk is made.
+    TooLargeError
+        If the workload is too large.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"sex": 2, "age": 64}), mdp.product(sex="identity", age="prefix"))
+    >>> plan, certificate = select_walk(workload, LAPLACE)
+    >>> round((certificate.loss / 128) ** 0.5, 3)
+    4.57
+    """
+    if progress is not None:
+        progress("solving a walk along each attribute", None)
+    terms = KronSum.of(workload.domain, workload.groups)
+    why = no_walk(workload, terms)
+    if why:
+        raise WorkloadError.at(("mechanism",), f"walk, but {why}", "queries such as prefixes and ranges")
+    axes = range(len(terms.sizes))
+    begun: Sequence[Factor] = ()
+    if len(axes) > 1:
+        begun = solve_kron(terms, noise, gap=gap, seed=seed, rows=rows, effort=effort).factors
+    best: tuple[list[Factor], float] | None = None
+    for ordered in ordered_axes(terms):
+
+        def solve(axis: int, inverses: Sequence[Inverse], own: Factor, ordered: int = ordered) -> Factor:
+            gram = terms.surrogate(axis, inverses)
+            if axis == ordered:
+                return walk_for(gram.explicit.entries)
+            if terms.large(axis):
+                whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
+                return replace(own, loss=terms.loss(whole))
+            return solve_axis(gram, noise, gap=gap, seed=seed, start=own, p=rows.of(terms.sizes[axis]))
+
+        inverses = [factor.estimator for factor in begun] or terms.unknown
+        walk = solve(ordered, inverses, begun[ordered] if begun else walk_for(np.eye(terms.sizes[ordered])))
+        factors = [walk if axis == ordered else begun[axis] for axis in axes]
+        loss = walk.loss
+        if len(axes) > 1 and not terms.proportional():
+            factors, loss, _ = alternate(solve, factors, loss, _SWEEPS, LIMITS.first_gain)
+        if best is None or loss < best[1]:
+            best = factors, loss
+    assert best is not None
+    names = [(name,) for name in terms.attributes]
+    return product_choice(workload, noise, names, Product(tuple(best[0]), best[1]), NO_BOUND)

@@ -1,0 +1,337 @@
+"""Releases with the noise of a walk: costs, files, what is rejected, and intervals that hold."""
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import matrixdp as mdp
+from matrixdp.errors import (
+    MatrixDPError,
+    NumericalError,
+    PrivacyError,
+    StorageError,
+    UnsupportedQueryError,
+    WorkloadError,
+)
+from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix, WalkMatrix
+from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource
+from matrixdp.plan import Block, Direct, Part, Split, Union
+from matrixdp.storage.formats import load_measurement
+from tests.builders import saved
+from tests.forging import forge_measurement
+from tests.measure.test_integer_noise import VERIFIER, checked
+
+AGES = mdp.Workload(mdp.Domain({"age": 12}), mdp.product(age="prefix"), mdp.product(age="range"))
+BY_SEX = mdp.Workload(
+    mdp.Domain({"sex": 2, "age": 20}),
+    mdp.product(sex="identity", age={"ranges": [[0, 3], [4, 9], [0, 9], [10, 19], [4, 19]]}),
+)
+WIDTHS = (1500, 1000, 700, 0)
+
+
+def walk_plan(*others: Block, size: int = 4, groups: np.ndarray | None = None) -> Direct:
+    matrix: Any = WalkMatrix(WIDTHS) if groups is None else MergedMatrix(WalkMatrix(WIDTHS), (groups,))
+    domain = mdp.Domain({"b": 3, "a": size})
+    return Direct.of(domain, [*others, Block(("a",), matrix)], LAPLACE)
+
+
+TREE = Block(("b",), IntegerMatrix(np.array([[2, 2, 2], [1, 0, 0], [0, 1, 0], [0, 0, -3]])))
+PLANS = {
+    "alone": walk_plan(),
+    "with others": walk_plan(TREE),
+    "of groups": walk_plan(TREE, size=6, groups=np.array([0, 0, 1, 2, 2, 3])),
+}
+
+
+def answer_heights(noise: np.ndarray, widths: list[int]) -> np.ndarray:
+    """The exponents of the probabilities of noise, shape (draws, lines, n), from the definition of a walk."""
+    total, before = np.zeros(noise.shape[:-1], dtype=np.int64), np.zeros(noise.shape[:-1], dtype=np.int64)
+    for own, width in zip(np.moveaxis(noise, -1, 0), widths, strict=True):
+        beyond = np.maximum(np.abs(own - before) - width, 0)
+        total, before = total + beyond, before + np.sign(own - before) * beyond
+    return total.sum(axis=-1)
+
+
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_log_ratios_over_all_moves_are_at_most_the_cost(name: str, neighbours: Any):
+    """Of what is released on its lattice, in noise drawn wide and narrow, between every two neighbours."""
+    plan = PLANS[name]
+    [part] = plan.parts
+    [scale], cost = calibrate(
+        plan, LAPLACE.cost(mdp.Budget(epsilon=2, neighbours=neighbours)), 100, neighbours
+    )
+    step = Fraction(2) ** scale.power
+    assert scale.power <= 0
+    assert part.walk is not None
+    widths = [math.floor(own * scale.steps / 1024) for own in part.walk.widths]
+    rows = part.blocks[0].matrix.written() if len(part.blocks) > 1 else np.ones((1, 1))
+    columns = part.blocks[-1].matrix.written()
+    cells = [
+        np.outer(rows[:, i], columns[:, j]) for i in range(rows.shape[1]) for j in range(columns.shape[1])
+    ]
+    moves = list(cells)
+    if neighbours == "replace":
+        moves += [one - other for one in cells for other in cells]
+    random = np.random.default_rng(3)
+    shape = 2000, len(rows), len(widths)
+    noise = np.concatenate(
+        [np.rint(random.normal(0, size, shape) * float(scale.steps)) for size in (1, 3, 30)]
+    )
+    noise = noise.astype(np.int64)
+    own, largest = answer_heights(noise, widths), 0
+    for move in moves:
+        lattice = np.rint(move / float(step)).astype(np.int64)
+        largest = max(largest, int(np.abs(answer_heights(noise + lattice, widths) - own).max()))
+    found, moved = Fraction(largest) / scale.steps, 2 if neighbours == "replace" else 1
+    assert cost.value * moved * Fraction(99, 100) <= found <= cost.value * moved
+
+
+def test_a_person_of_several_records_pays_for_each():
+    budget = mdp.Budget(epsilon=2, unit=mdp.Unit(records=4))
+    [scale], _ = calibrate(PLANS["with others"], LAPLACE.cost(budget), 100)
+    [one], _ = calibrate(PLANS["with others"], LAPLACE.cost(mdp.Budget(epsilon=2)), 100)
+    assert scale.exact == pytest.approx(4 * one.exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_costs_are_those_of_one_record_and_of_two(name: str):
+    plan = PLANS[name]
+    assert (plan.cost, plan.replacement_cost) == pytest.approx((1.0, 4.0))
+    together = plan.moves
+    assert max(map(max, together[1])) == 2 * max(map(max, together[0]))
+
+
+BUDGETS = [
+    mdp.Budget(epsilon=1),
+    mdp.Budget(epsilon=3, unit=mdp.Unit(records=3), neighbours="replace"),
+    mdp.Budget(mu=Fraction(1, 2)),
+    mdp.Budget(epsilon=50),
+    mdp.Budget(epsilon=Fraction(1, 10**7)),
+]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.words)
+@pytest.mark.parametrize("workload", [AGES, BY_SEX], ids=["ages", "by sex"])
+def test_releases_are_verified(workload: mdp.Workload, budget: mdp.Budget, tmp_path: Path):
+    release = saved(tmp_path / "out", workload, budget, mechanism="walk", noise="laplace")
+    folder = tmp_path / "out"
+    assert mdp.verify_release(folder).failed == ()
+    checked(folder)
+    record = json.loads((folder / "release.json").read_text())
+    assert "walk" in {matrix["kind"] for matrix in record["strategy"]["matrices"]}
+    assert "The rows of a walk" in mdp.explain_release(folder)
+    again, _ = load_measurement(folder / "measurement.mdp")
+    assert again.scales == release.measurement.scales
+    assert np.array_equal(again.values[0], release.measurement.values[0])
+    assert again.tails.walk == release.measurement.tails.walk
+
+
+def test_counts_out_of_domain_and_ledgers_go_with_it(tmp_path: Path):
+    strategy = mdp.select(AGES, noise="laplace")
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "people", mdp.Budget(epsilon=2))
+    table, rules = {"age": [0, 1, 99]}, {"count": True}
+    release = strategy.measure(table, mdp.Budget(epsilon=1), out_of_domain=rules, ledger=ledger).reconstruct()
+    assert release.measurement.authorization.cost.value <= 1
+    folder = mdp.save_release(release, tmp_path / "out")
+    assert mdp.verify_release(folder).failed == ()
+    checked(folder)
+
+
+Change = Callable[[dict[str, Any]], object]
+FORGED: dict[str, Change] = {
+    "a coarse lattice": lambda header: header.update(noise=[["1048576", 1]]),
+    "on multiples": lambda header: header.update(noise=[["1", 0, 1]]),
+    "a negative width": lambda header: header["plan"]["matrices"][-1].update(widths=[-1] * 12),
+    "a width that is none": lambda header: header["plan"]["matrices"][-1].update(widths=[0.5] * 12),
+    "no widths": lambda header: header["plan"]["matrices"][-1].update(widths=[]),
+    "a plan of several parts": lambda header: header["plan"].update(kind="union"),
+    "gaussian noise": lambda header: header["plan"].update(noise="gaussian"),
+    "less noise": lambda header: header.update(noise=[["524288", -20]]),
+    "a series": lambda header: header.update(series={"attribute": "age", "published": [12]}),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_walks_are_found(name: str, tmp_path: Path):
+    saved(tmp_path / "out", AGES, mdp.Budget(epsilon=1), noise="laplace")
+
+    def change(header: dict[str, Any], _: dict[str, bytes]) -> None:
+        FORGED[name](header)
+
+    forge_measurement(tmp_path / "out", change)
+    with pytest.raises(StorageError):
+        mdp.load_release(tmp_path / "out")
+    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
+    assert run.returncode == 1
+
+
+def test_an_amount_beside_a_walk_is_found(tmp_path: Path):
+    """The domain of a release is changed to one whose records are divided."""
+    saved(tmp_path / "out", BY_SEX, mdp.Budget(epsilon=1), noise="laplace")
+
+    def change(header: dict[str, Any], _: dict[str, bytes]) -> None:
+        header["workload"]["domain"][0][1] = {"amount": [0, 1], "step": 1}
+
+    forge_measurement(tmp_path / "out", change)
+    with pytest.raises(MatrixDPError):
+        mdp.load_release(tmp_path / "out")
+    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
+    assert run.returncode == 1
+
+
+def test_what_the_proof_does_not_cover_is_rejected():
+    walk, domain = Block(("a",), WalkMatrix(WIDTHS)), mdp.Domain({"b": 4, "a": 4})
+    part = Part(("a",), (walk,), 2.0)
+    with pytest.raises(PrivacyError, match="walk"):
+        Direct(domain, (replace(part, variance=99.0),), GAUSSIAN)
+    with pytest.raises(PrivacyError, match="walk"):
+        Union(domain, (part,), LAPLACE)
+    with pytest.raises(PrivacyError, match="walk"):
+        Split(domain, (part,), LAPLACE, {name: np.full(4, 0.25) for name in domain.names})
+    with pytest.raises(PrivacyError, match="walk"):
+        Part(("b", "a"), (Block(("b",), WalkMatrix(WIDTHS)), walk), 2.0)
+    with pytest.raises(PrivacyError, match="walk"):
+        Part(("a",), (walk,), 2.0, np.array([1, 1, 2, 1]))
+    for widths in ((), (-1, 0), (1.5, 0), (2**40,)):
+        with pytest.raises(NumericalError):
+            WalkMatrix(widths)  # type: ignore[arg-type]
+    plan = PLANS["alone"]
+    for scale in (
+        NoiseScale(Fraction(2**20), 1, LAPLACE),
+        NoiseScale(Fraction(1), 0, LAPLACE, 1),
+        NoiseScale(Fraction(2**20), -20, GAUSSIAN),
+    ):
+        with pytest.raises(PrivacyError):
+            plan_cost(plan, (scale,))
+        answers = plan.parts[0].answers(np.ones(4, dtype=np.int64), 100)
+        with pytest.raises(PrivacyError):
+            noisy(answers, scale, SeededSource(1), shift=1, walk=plan.parts[0].walk)
+    with pytest.raises(PrivacyError, match="series"):
+        Periods("a").check(plan)
+    with pytest.raises(PrivacyError):
+        calibrate(plan, Cost(Fraction(10**6), LAPLACE), 100)
+    amounts = mdp.Domain({"b": {"amount": [0, 1], "step": 1}, "a": 4})
+    with pytest.raises(PrivacyError, match="amounts"):
+        calibrate(
+            Direct.of(amounts, [Block(("b",), IdentityMatrix(2)), walk], LAPLACE),
+            LAPLACE.cost(mdp.Budget(epsilon=1)),
+            100,
+        )
+
+
+def test_selections_without_a_walk_and_models_say_so():
+    with pytest.raises(WorkloadError, match="walk"):
+        mdp.select(mdp.Workload(mdp.Domain({"a": 8}), mdp.marginals(1)), mechanism="walk", noise="laplace")
+    with pytest.raises(PrivacyError, match="walk"):
+        mdp.select(AGES, mechanism="walk", noise="gaussian")
+    pay = mdp.Domain({"pay": {"amount": [0, 10], "step": 5}, "a": 8})
+    asked = mdp.Workload(pay, mdp.product(a="prefix"), mdp.ask.sum("pay"))
+    assert mdp.select(asked, budget=mdp.Budget(epsilon=1)).mechanism != "walk"
+    release = mdp.select(AGES, noise="laplace").measure({"age": [1]}, mdp.Budget(epsilon=1)).reconstruct()
+    with pytest.raises(UnsupportedQueryError, match="walk"):
+        release.model()
+
+
+RMSE = {
+    "prefix 8": (mdp.Domain({"x": 8}), [mdp.product(x="prefix")], 2.4153),
+    "prefix 64": (mdp.Domain({"x": 64}), [mdp.product(x="prefix")], 4.5699),
+    "prefix 256": (mdp.Domain({"x": 256}), [mdp.product(x="prefix")], 7.1599),
+    "range 64": (mdp.Domain({"x": 64}), [mdp.product(x="range")], 4.4387),
+    "by sex": (mdp.Domain({"s": 2, "x": 64}), [mdp.product(s="identity", x="prefix")], 4.5699),
+    "two groups": (
+        mdp.Domain({"s": 2, "x": 64}),
+        [mdp.product(s="identity", x="prefix"), mdp.product(x="prefix")],
+        5.2769,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RMSE)
+def test_auto_takes_the_walk_and_states_its_error(name: str):
+    domain, asked, expected = RMSE[name]
+    workload = mdp.Workload(domain, *asked)
+    strategy = mdp.select(workload, noise="laplace")
+    assert strategy.mechanism == "walk"
+    assert strategy.rmse(mdp.Budget(epsilon=1)) == pytest.approx(expected, abs=1e-3)
+    certificate = strategy.selection.certificate
+    assert certificate.lower_bound is None
+    assert "walk" in certificate.scope
+    assert certificate.loss == pytest.approx(strategy.selection.total_squared_error, rel=1e-6)
+
+
+def test_widths_are_the_least_error_of_any_widths():
+    """Against widths that are moved, for a workload of weights and signs."""
+    random = np.random.default_rng(5)
+    rows = random.integers(-1, 3, (30, 7)).astype(float)
+    workload = mdp.Workload(mdp.Domain({"x": 7}), mdp.dense(rows, attributes=["x"]))
+    best = mdp.select(workload, mechanism="walk", noise="laplace").selection
+    widths = best.plan.parts[0].walk.widths
+    for _ in range(20):
+        moved = tuple(
+            int(max(0, own + step)) for own, step in zip(widths, random.integers(-60, 61, 7), strict=True)
+        )
+        other = Direct.of(workload.domain, [Block(("x",), WalkMatrix(moved))], LAPLACE)
+        loss = math.fsum(other.analysis.group(group).total for group in workload)
+        assert loss >= best.total_squared_error * (1 - 1e-9)
+
+
+def test_errors_and_intervals_of_releases_are_the_stated_ones():
+    """Of 400 measurements, with the intervals that a release states: at 6 deviations."""
+    table = {"age": [0] * 300 + [5] * 500 + [9] * 200}
+    strategy, count = mdp.select(AGES, noise="laplace"), 400
+    counts = np.bincount(table["age"], minlength=12)
+    pairs = [(i, j) for i in range(12) for j in range(i, 12)]
+    exact = np.concatenate([np.cumsum(counts), [counts[i : j + 1].sum() for i, j in pairs]])
+    answers = strategy.measure(table, mdp.Budget(epsilon=1)).reconstruct().answers
+    far, deviations = (
+        answers.column("upper").to_numpy() - answers.column("estimate").to_numpy(),
+        answers.column("stddev").to_numpy(),
+    )
+    errors = []
+    for seed in range(count):
+        measured = strategy.measure(table, mdp.Budget(epsilon=1), seed_not_private=seed).measurement
+        own = [measured.estimates.answers(group) for group in AGES]
+        errors.append(np.concatenate(own) - exact)
+    inside = (np.abs(errors) <= far).mean(axis=0)
+    assert (np.abs(inside - 0.95) < 6 * math.sqrt(0.95 * 0.05 / count)).all()
+    assert abs(np.mean((np.array(errors) / deviations) ** 2) - 1) < 0.1
+    assert (far / deviations < 2.1).all()  # Laplace noise has 2.118 for one count
+
+
+def statistics_inside(release: mdp.Release, counts: np.ndarray) -> list[bool]:
+    """Whether intervals of the median, of a share and of all cumulative counts together hold the truth."""
+    low, high = (mdp.product(age={"ranges": [own]}) for own in ([0, 4], [0, 11]))
+    [share] = release.ratio(low, high).to_pylist()
+    [median] = release.quantile("age", 0.5).to_pylist()
+    together = release.simultaneous(mdp.product(age="prefix")).to_pylist()
+    exact = np.cumsum(counts)
+    return [
+        median["lower"] <= int(np.searchsorted(exact, exact[-1] / 2)) <= median["upper"],
+        share["lower"] <= exact[4] / exact[-1] <= share["upper"],
+        all(row["lower"] <= own <= row["upper"] for row, own in zip(together, exact, strict=True)),
+    ]
+
+
+def test_statistics_have_intervals_of_their_own_noise():
+    """Of 60 releases of one small table: at 5 deviations."""
+    counts = np.array([3, 4, 5, 3, 6, 2, 4, 3, 5, 4, 2, 3])
+    table = {"age": np.repeat(np.arange(12), counts)}
+    strategy, count = mdp.select(AGES, noise="laplace"), 60
+    found = [
+        statistics_inside(
+            strategy.measure(table, mdp.Budget(epsilon=1), seed_not_private=seed).reconstruct(), counts
+        )
+        for seed in range(count)
+    ]
+    assert (np.mean(found, axis=0) > 0.95 - 5 * math.sqrt(0.95 * 0.05 / count)).all()
