@@ -217,8 +217,10 @@ def test_what_the_proof_does_not_cover_is_rejected():
         answers = plan.parts[0].answers(np.ones(4, dtype=np.int64), 100)
         with pytest.raises(PrivacyError):
             noisy(answers, scale, SeededSource(1), shift=1, walk=plan.parts[0].walk)
-    with pytest.raises(PrivacyError, match="series"):
-        Periods("a").check(plan)
+    by_period = Direct.of(domain, [Block(("b",), IdentityMatrix(4)), walk], LAPLACE)
+    for attribute in ("a", "b"):
+        with pytest.raises(PrivacyError, match="a walk in a series"):
+            Periods(attribute).check(by_period)
     with pytest.raises(PrivacyError):
         calibrate(plan, Cost(Fraction(10**6), LAPLACE), 100)
     amounts = mdp.Domain({"b": {"amount": [0, 1], "step": 1}, "a": 4})

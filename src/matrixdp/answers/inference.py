@@ -118,14 +118,20 @@ class Inference:
         """Standard errors from an estimate to the ends of its interval, enough for every combination."""
         return self.tails.largest_quantile(self.confidence)
 
-    def joint_multiplier(self, count: int) -> float:
+    def joint_multiplier(self, count: int, *groups: Group) -> float:
         """Return the multiplier at which several intervals hold together, whatever their covariances.
 
-        By the inequality of Sidak where all combinations are normal, else by that of Bonferroni.
+        By the inequality of Sidak where all combinations are normal, else by that of Bonferroni. With
+        ``groups``, as the measurement determines them, it is for their queries alone: for walks, for which
+        the bound that holds for all combinations is wide, the largest of their own.
         """
         if self.tails.stable:
             return self.tails.largest_quantile(self.confidence ** (1.0 / count))
-        return self.tails.largest_quantile(1.0 - (1.0 - self.confidence) / count)
+        each = 1.0 - (1.0 - self.confidence) / count
+        if self.tails.walk is None or not groups:
+            return self.tails.largest_quantile(each)
+        own = Intervals(self.analysis, self.tails, each)
+        return max(float(np.max(own.multipliers((1.0, group, EVERY)))) for group in groups)
 
     def multipliers(self, *terms: Term) -> float | Array:
         """Return standard errors to the ends of pointwise intervals of sums: exact where that is known."""

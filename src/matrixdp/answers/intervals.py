@@ -61,6 +61,8 @@ class Intervals:
         if tails.stable:
             return text
         deviations = say.number(tails.largest_quantile(self.confidence), 4)
+        if tails.walk is not None:
+            return say("pointwise_walk", pointwise=text, deviations=deviations)
         noise = tails.noise.title
         told = {"queries": say.number(MAX_EXACT_QUERIES), "noise": noise, "deviations": deviations}
         return say("pointwise_mixed", pointwise=text, **told)

@@ -224,12 +224,13 @@ _FAINT = 3e-7
 _LEFT_OUT = 1e-6
 #: Standard deviations that share their frequencies are at most this far apart, as a factor.
 _APART = 1.25
-#: Numbers in one table, and coefficients of all combinations whose distributions are inverted.
-_MOST_NUMBERS, MOST_COEFFICIENTS = 8_000_000, 16_000_000
+#: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
+#: distributions are inverted.
+_MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
 #: Halvings of an interval around a quantile, which is rounded up.
 #: Cells along an edge of the box that bounds coefficients, and the exponents of the bound by moments, as
 #: shares of the least at which a moment may be infinite.
-_HALVINGS = 18
+_HALVINGS, _OUTWARD = 9, 3e-5
 _CELLS, _EXPONENTS = 64, np.linspace(0.06, 0.96, 16)
 
 
@@ -361,7 +362,7 @@ class Walk:
         # at scale 1
         alphas = self._by_lines(coefficients) / math.sqrt(2.0)
         gammas = np.cumsum(alphas[..., ::-1], axis=-1)[..., ::-1]
-        most = max(1, _MOST_NUMBERS // (_BLOCKS[1] * alphas[0].size)) if len(alphas) else 1
+        most = max(1, _MOST_KEYS // alphas[0].size) if len(alphas) else 1
         start = 0
         while start < len(order):
             near = np.searchsorted(deviations[order], _APART * deviations[order[start]], side="right")
@@ -375,35 +376,52 @@ class Walk:
 
     def _near(self, alphas: Array, gammas: Array, deviations: Array, target: float, largest: float) -> Array:
         """Return the quantiles of combinations of similar variances, whose factors are computed once."""
-        half = _HALF * float(deviations.max())
+        period = _HALF * float(deviations.max())
         count, places = len(alphas), np.broadcast_to(np.arange(alphas.shape[2]), alphas.shape)
-        told = (alphas != 0.0) | (np.abs(gammas) > 1e-12 * np.abs(alphas).max())
+        unit = 1e-11 * float(np.abs(alphas).max())
+        alphas, gammas = np.rint(alphas / unit), np.rint(gammas / unit)
+        told = (alphas != 0.0) | (gammas != 0.0)
         rows = np.broadcast_to(np.arange(count)[:, None, None], alphas.shape)[told]
-        own = np.abs(alphas[told])
         # X and -X are alike
-        other = np.where(own > 0.0, np.sign(alphas[told]) * gammas[told], np.abs(gammas[told]))
-        unit = 1e-12 * float(max(own.max(), np.abs(other).max()))
-        keys = np.stack([places[told], np.round(own / unit / 16) * 16, np.round(other / unit / 16) * 16])
+        own, other = np.abs(alphas[told]), gammas[told]
+        other = np.where(own > 0.0, np.sign(alphas[told]) * other, np.abs(other))
+        keys = np.stack([places[told], own, other])
         _, first, factor = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        if len(first) * _BLOCKS[1] > _MOST_NUMBERS and count > 1:
+            halves = slice(count // 2), slice(count // 2, None)
+            parts = [(unit * alphas[own], unit * gammas[own], deviations[own]) for own in halves]
+            return np.concatenate([self._near(*few, target, largest) for few in parts])
         times = scipy.sparse.csr_array(
             (np.ones(len(rows)), (rows, factor.ravel())), shape=(count, len(first))
         )
-        width = self._matrix.scaled_widths[places[told][first]]
+        width, own, other = (
+            self._matrix.scaled_widths[places[told][first]],
+            unit * own[first],
+            unit * other[first],
+        )
         found, left = np.empty(count), np.arange(count)
         weights, waves = np.empty((count, 0)), np.empty(0)
         for low, high in pairwise(_BLOCKS):
             terms = np.arange(low, high)
-            frequencies = np.asarray(math.pi * terms / half, dtype=np.float64)
-            table = _characteristic(own[first], other[first], width, frequencies)
-            logarithm = times[left] @ np.log(np.maximum(np.abs(table), 1e-300))
-            negative = np.rint(times[left] @ (table < 0.0)) % 2
+            frequencies = np.asarray(math.pi * terms / period, dtype=np.float64)
+            asked = times[left]
+            used = np.unique(asked.indices)
+            asked = asked[:, used]
+            at_once = max(1, _MOST_NUMBERS // max(1, len(used)))
+            pieces = []
+            for start in range(0, len(terms), at_once):
+                some = frequencies[start : start + at_once]
+                table = _characteristic(own[used], other[used], width[used], some)
+                signs = np.rint(asked @ (table < 0.0)) % 2
+                pieces.append((asked @ np.log(np.maximum(np.abs(table), 1e-300)), signs))
+            logarithm, negative = (np.hstack(few) for few in zip(*pieces, strict=True))
             more = (1.0 - 2.0 * negative) * np.exp(logarithm) * 2.0 / (math.pi * terms)
             weights, waves = np.hstack([weights, more]), np.concatenate([waves, frequencies])
             ended = np.abs(more).sum(axis=1) < _FAINT
             if high == _BLOCKS[-1]:
                 ended[:] = True
             done = left[ended]
-            found[done] = _inverted(weights[ended], waves, half, deviations[done], target, largest)
+            found[done] = _inverted(weights[ended], waves, period, deviations[done], target, largest)
             left, weights = left[~ended], weights[~ended]
             if not len(left):
                 break
@@ -415,12 +433,17 @@ def _inverted(
 ) -> Array:
     """Return where Fourier series reach a probability, in deviations, rounded up."""
     least, most = np.zeros(len(weights)), np.full(len(weights), largest)
+    below, above = np.zeros(len(weights)), np.ones(len(weights))
     for _ in range(_HALVINGS):
         middle = (least + most) / 2.0
         reached = middle * deviations
         within = reached / half + np.einsum("qk,qk->q", weights, np.sin(np.multiply.outer(reached, waves)))
-        least, most = np.where(within < target, middle, least), np.where(within < target, most, middle)
-    return most
+        short = within < target
+        least, most = np.where(short, middle, least), np.where(short, most, middle)
+        below, above = np.where(short, within, below), np.where(short, above, within)
+    # on the chord of probabilities that are concave but for less than what is added
+    share = (target - below) / np.maximum(above - below, 1e-300)
+    return np.asarray(np.minimum(least + share * (most - least) + _OUTWARD, most))
 
 
 def _characteristic(alpha: Array, gamma: Array, width: Array, waves: Array) -> Array:

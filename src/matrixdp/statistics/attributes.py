@@ -207,7 +207,8 @@ class CdfEntry(OfAttribute):
         with_all = strata.with_records(inference, np.tri(count))
         with_all[:, -1] = variances[:, -1]  # the last share is 1, without rounding
         bound = inference.joint_multiplier(count)
-        multipliers = np.full(strata.count, bound)
+        own = inference.joint_multiplier(count, inference.embed(strata.product(prefixes)))
+        multipliers = np.full(strata.count, own)
         if inference.tails.stable and strata.count <= _MOST_STRATA and count <= _MOST_VALUES:
             for place, covariance in enumerate(strata.covariances(inference, prefixes)):
                 multipliers[place] = inference.correlated_multiplier(covariance)
@@ -523,7 +524,7 @@ class TopEntry(OfAttribute):
         [values] = self.needed(strata)
         assert values is not None
         most, count = self.top[self.attribute], len(strata.codes)
-        bound = inference.joint_multiplier(count)
+        bound = inference.joint_multiplier(count, inference.embed(strata.product(values)))
         estimates, variances = strata.known(inference, strata.product(values))
         chosen = np.argsort(-estimates, axis=1, kind="stable")[:, :most]
         each = zip(estimates, strata.covariances(inference, values), chosen, strict=True)

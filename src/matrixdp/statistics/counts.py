@@ -477,7 +477,7 @@ class SimultaneousEntry(OfEntries):
         with inference.computing(*asked) as used:
             estimates = np.concatenate([inference.estimates(group) for group in used])
             deviations = np.sqrt(np.concatenate([inference.variances(group) for group in used]))
-            multiplier = inference.joint_multiplier(len(estimates))
+            multiplier = inference.joint_multiplier(len(estimates), *used)
             if inference.tails.stable and len(estimates) <= _MOST_CORRELATED:
                 blocks = [[inference.analysis.covariances(one, other) for other in used] for one in used]
                 multiplier = inference.correlated_multiplier(np.block(blocks))
