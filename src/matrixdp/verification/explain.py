@@ -350,12 +350,14 @@ _WALK = (
 def _measured(release: Release) -> Iterator[Block]:
     noise = release.measurement.plan.noise
     whole = _INTEGERS if math.isfinite(release.measurement.tails.least) else ""
-    whole = _WALK if release.measurement.tails.walk is not None else whole
     variance = "b^2" if noise.variance_factor == 1 else f"{noise.variance_factor:g} b^2"
+    told = f"with independent {noise} noise of scale b on every row: its variance is {variance}, and a little"
+    told += f" for rounding to a lattice.{whole}"
+    if release.measurement.tails.walk is not None:
+        told = f"with the joint noise of a walk of scale b.{_WALK}"
     yield (
-        f"Each part is an integer matrix times the counts of one marginal, with independent {noise} noise "
-        f"of scale b on every row: its variance is {variance}, and a little for rounding to a lattice."
-        f"{whole} A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is "
+        f"Each part is an integer matrix times the counts of one marginal, {told} "
+        f"A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is "
         "added or removed; replacing one by another costs as much as the two differ."
     )
 
