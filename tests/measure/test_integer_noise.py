@@ -66,15 +66,15 @@ def test_auto_compares_what_a_budget_draws(epsilon: int):
     budget = mdp.Budget(epsilon=epsilon)
     plain, priced = mdp.select(workload, noise="laplace"), mdp.select(workload, budget=budget)
     assert priced.rmse(budget) <= plain.rmse(budget)
-    assert (priced.mechanism, priced.rmse(budget) < 0.6 * plain.rmse(budget)) == (
-        ("opt-kron", False) if epsilon == 1 else ("opt-m", True)
+    assert (priced.mechanism, priced.rmse(budget) < 0.8 * plain.rmse(budget)) == (
+        ("walk", False) if epsilon == 1 else ("opt-m", True)
     )
     chosen, compared, *_ = priced.selection.candidates
     assert (chosen.status, compared.status) == ("chosen", "compared")
     assert chosen.loss is not None
     assert compared.loss is not None
     assert chosen.loss < compared.loss
-    assert priced.priced(budget).certificate.lower_bound is not None
+    assert (priced.priced(budget).certificate.lower_bound is None) == (priced.mechanism == "walk")
 
 
 def test_the_released_errors_are_the_stated_ones():

@@ -24,6 +24,8 @@ from matrixdp.errors import (
 )
 from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix, WalkMatrix
 from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
+from matrixdp.model.constraints import Constraints
+from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource
 from matrixdp.plan import Block, Direct, Part, Split, Union
 from matrixdp.storage.formats import load_measurement
@@ -95,6 +97,21 @@ def test_log_ratios_over_all_moves_are_at_most_the_cost(name: str, neighbours: A
         largest = max(largest, int(np.abs(answer_heights(noise + lattice, widths) - own).max()))
     found, moved = Fraction(largest) / scale.steps, 2 if neighbours == "replace" else 1
     assert cost.value * moved * Fraction(99, 100) <= found <= cost.value * moved
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_all_records_of_a_person_cost_no_more_than_the_budget(neighbours: Any):
+    """Of two records a person: every sum of two of the moves of one."""
+    budget = mdp.Budget(epsilon=2, neighbours=neighbours, unit=mdp.Unit(records=2))
+    [scale], _ = calibrate(PLANS["alone"], LAPLACE.cost(budget), 100, neighbours)
+    widths = [math.floor(own * scale.steps / 1024) for own in WIDTHS]
+    cells = [*np.tri(4).T, np.zeros(4)]
+    moves = [one - other for one in cells for other in cells] if neighbours == "replace" else cells
+    noise = np.random.default_rng(4).normal(0, 3 * float(scale.steps), (5000, 1, 4)).astype(np.int64)
+    own, step = answer_heights(noise, widths), 2.0**scale.power
+    both = [np.rint((one + other) / step).astype(np.int64) for one in moves for other in moves]
+    largest = max(int(np.abs(answer_heights(noise + move, widths) - own).max()) for move in both)
+    assert Fraction(199, 100) <= Fraction(largest) / scale.steps <= 2
 
 
 def test_a_person_of_several_records_pays_for_each():
@@ -232,7 +249,7 @@ def test_what_the_proof_does_not_cover_is_rejected():
         )
 
 
-def test_selections_without_a_walk_and_models_say_so():
+def test_selections_without_a_walk_and_other_programs_say_so():
     with pytest.raises(WorkloadError, match="walk"):
         mdp.select(mdp.Workload(mdp.Domain({"a": 8}), mdp.marginals(1)), mechanism="walk", noise="laplace")
     with pytest.raises(PrivacyError, match="walk"):
@@ -242,7 +259,26 @@ def test_selections_without_a_walk_and_models_say_so():
     assert mdp.select(asked, budget=mdp.Budget(epsilon=1)).mechanism != "walk"
     release = mdp.select(AGES, noise="laplace").measure({"age": [1]}, mdp.Budget(epsilon=1)).reconstruct()
     with pytest.raises(UnsupportedQueryError, match="walk"):
-        release.model()
+        release.to_mbi()
+
+
+@pytest.mark.parametrize("workload", [AGES, BY_SEX], ids=["ages", "by sex"])
+def test_models_are_fitted_to_walks(workload: mdp.Workload):
+    """The loss of the true table is half a chi-square variable's mean: a walk's rows are combined for it."""
+    random, strategy = np.random.default_rng(9), mdp.select(workload, noise="laplace")
+    names = workload.domain.names
+    table = {name: random.integers(0, workload.domain[name].size, 3000) for name in names}
+    truth = np.zeros(workload.domain.shape)
+    np.add.at(truth, tuple(table[name] for name in names), 1.0)
+    losses = []
+    for seed in range(60):
+        measured = strategy.measure(table, mdp.Budget(epsilon=1), seed_not_private=seed)
+        evidence = Evidence.of(measured.measurement, Constraints.of(workload.domain))
+        [part] = evidence.parts
+        order = [names.index(name) for name in part.free]
+        losses.append(2.0 * part.loss(np.transpose(truth, order).ravel()) / part.degrees)
+    assert np.mean(losses) == pytest.approx(1.0, abs=0.15)
+    assert measured.reconstruct().model().accepted
 
 
 RMSE = {

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix, WalkMatrix
 from matrixdp.exact.linear import Array, contrasts
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
@@ -83,6 +83,9 @@ class Axis:
         if known is not None and weak is None and known[1] * matrix.columns in (0.0, -known[0]):
             return cls(matrix, known[0], known[1] != 0)
         rows = matrix.written()
+        if matrix.walk is not None:  # combined such that their noise is uncorrelated
+            root = np.linalg.cholesky(WalkMatrix(matrix.walk).noise_covariance)
+            rows = np.linalg.solve(root, rows)
         if weak is not None:
             left, values, _ = np.linalg.svd(rows @ weak.T, full_matrices=False)
             left = left[:, values > _ROUNDING * np.linalg.norm(rows)]
@@ -438,7 +441,7 @@ class Evidence:
         >>> evidence.total, [part.attributes for part in evidence.parts]
         (90.0, [('sex',)])
         """
-        check_modelled(measurement)
+        check_ended(measurement)
         domain, answered = measurement.plan.domain, measurement.answered
         cells = sum(domain.cells(cells_of(domain, part.attributes)[0]) for part, _, _ in answered)
         if cells > MAX_CELLS:
@@ -530,15 +533,8 @@ def _answers(measurement: Measurement, names: Sequence[str], asked: Predicates) 
         return None
 
 
-def check_modelled(measurement: Measurement) -> None:
-    """Reject a series with periods to come, where what is not measured yet would count as 0, and walks."""
-    if any(part.walk for part in measurement.plan.parts):
-        told = (
-            "a release whose rows share the noise of a walk: models are fitted to rows of independent noise"
-        )
-        raise UnsupportedQueryError(
-            f"{told}; select with another mechanism, such as opt-kron", "not-supported"
-        )
+def check_ended(measurement: Measurement) -> None:
+    """Reject a series with periods to come: what is not measured yet would count as 0."""
     periods = measurement.periods
     if periods is not None and periods.through < measurement.plan.domain[periods.attribute].size:
         told = (
@@ -563,7 +559,9 @@ def _estimated_total(measurement: Measurement) -> float:
 
 def _kurtosis(measurement: Measurement) -> float:
     """Return the largest excess kurtosis of the noise of a part, from tail probabilities."""
-    noise, least = measurement.plan.noise, measurement.tails.least
+    noise, least, walk = measurement.plan.noise, measurement.tails.least, measurement.tails.walk
+    if walk is not None:
+        return walk.largest_kurtosis()
     if math.isfinite(least):
         return integers.excess_kurtosis(least)
     deviation = math.sqrt(noise.variance_factor)

@@ -11,7 +11,7 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError, needing
 from matrixdp.measure.measurement import Measurement
-from matrixdp.model.likelihood import check_modelled
+from matrixdp.model.likelihood import check_ended
 from matrixdp.plan import Part
 
 
@@ -49,7 +49,12 @@ def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:
 
 def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
     """Return the measurement as objects of mbi; see `matrixdp.Release.to_mbi`."""
-    check_modelled(measurement)
+    check_ended(measurement)
+    if measurement.tails.walk is not None:
+        told = "a release whose rows share the noise of a walk, which mbi does not have"
+        raise UnsupportedQueryError(
+            f"{told}; select with another mechanism, such as opt-kron", "not-supported"
+        )
     with needing("mbi", "mbi", error=UnsupportedQueryError):
         import mbi
     domain, made = measurement.plan.domain, []

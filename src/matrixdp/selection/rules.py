@@ -277,7 +277,7 @@ def _marginals_of_strategies(facts: Facts) -> str:
 
 
 def _no_walk(facts: Facts) -> str:
-    return no_walk(facts.asked, facts.terms)
+    return no_walk(facts.asked, facts.noise, facts.terms)
 
 
 def _products(facts: Facts) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from matrixdp.domain import Amount
 from matrixdp.errors import WorkloadError
 from matrixdp.exact.walks import UNIT, WalkMatrix
-from matrixdp.noise import Noise
+from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, alternate, solve_kron
@@ -73,8 +73,10 @@ def ordered_axes(terms: KronSum) -> list[int]:
     ]
 
 
-def no_walk(workload: Workload, terms: KronSum) -> str:
+def no_walk(workload: Workload, noise: Noise, terms: KronSum) -> str:
     """Return why no walk can be measured, or nothing."""
+    if noise != LAPLACE:
+        return f"{noise} noise has none"
     if any(isinstance(workload.domain[name], Amount) for name in terms.attributes):
         return "amounts are asked about: their records are divided"
     return "" if ordered_axes(terms) else "no attribute has queries over several values in their order"
@@ -111,7 +113,7 @@ def select_walk(
     if progress is not None:
         progress("solving a walk along each attribute", None)
     terms = KronSum.of(workload.domain, workload.groups)
-    why = no_walk(workload, terms)
+    why = no_walk(workload, noise, terms)
     if why:
         raise WorkloadError.at(("mechanism",), f"walk, but {why}", "queries such as prefixes and ranges")
     axes = range(len(terms.sizes))
