@@ -24,10 +24,10 @@ from matrixdp.exact.walks import UNIT, WalkMatrix
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan import Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.compose.product import AS_MANY_AS_PAY, Product, alternate, solve_kron
+from matrixdp.selection.compose.product import Product, alternate, solve_kron
 from matrixdp.selection.compose.whole_table import product_choice
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.gram.opt_0 import Rows, solve_axis
+from matrixdp.selection.gram.opt_0 import AS_MANY_AS_PAY, Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum
 from matrixdp.selection.selection import Certificate
@@ -130,7 +130,7 @@ def select_walk(
             if terms.large(axis):
                 whole = [1.0 if other == axis else inverse for other, inverse in enumerate(inverses)]
                 return replace(own, loss=terms.loss(whole))
-            return solve_axis(gram, noise, gap=gap, seed=seed, start=own, p=rows.of(terms.sizes[axis]))
+            return solve_axis(gram, noise, gap=gap, seed=seed, start=own, rows=rows)
 
         inverses = [factor.estimator for factor in begun] or terms.unknown
         walk = solve(ordered, inverses, begun[ordered] if begun else walk_for(np.eye(terms.sizes[ordered])))
