@@ -308,6 +308,27 @@ def test_auto_takes_the_walk_and_states_its_error(name: str):
     assert certificate.loss == pytest.approx(strategy.selection.total_squared_error, rel=1e-6)
 
 
+def test_what_a_replacement_costs_is_compared_where_it_counts():
+    """A walk pays twice for it; parts of which the total does not move pay less."""
+    line = mdp.Domain({"x": 12})
+    for weight in (1.0, 1e4):
+        asked = mdp.Workload(line, mdp.product(x="prefix"), mdp.product(x="total", weight=weight))
+        found = {
+            name: mdp.select(asked, noise="laplace", mechanism=name, neighbours="replace").selection
+            for name in ("auto", "walk", "opt-m", "opt-kron")
+        }
+        errors = {name: own.weighted_squared_error for name, own in found.items()}
+        assert errors["auto"] <= min(errors.values()) * (1 + 1e-6)
+
+
+def test_strategies_are_saved(tmp_path: Path):
+    strategy = mdp.select(AGES, noise="laplace")
+    strategy.save(tmp_path / "ages.mdp")
+    again = mdp.Strategy.load(tmp_path / "ages.mdp")
+    assert again.selection.plan.parts[0].walk == strategy.selection.plan.parts[0].walk
+    assert again.rmse(mdp.Budget(epsilon=1)) == strategy.rmse(mdp.Budget(epsilon=1))
+
+
 def test_widths_are_the_least_error_of_any_widths():
     """Against widths that are moved, for a workload of weights and signs."""
     random = np.random.default_rng(5)

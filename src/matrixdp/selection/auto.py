@@ -69,6 +69,8 @@ class Trials:
     certify: bool = False
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
     drawn: Drawn = None
+    #: Whether choices are compared at what a replacement costs.
+    replaced: bool = False
 
     @cached_property
     def facts(self) -> Facts:
@@ -88,16 +90,20 @@ class Trials:
         return found
 
     def priced(self, choice: Choice) -> float:
-        """Return the loss of a choice with the noise that is drawn for a budget; see `Selection.priced`."""
+        """Return the loss of a choice with the noise that is drawn for a budget; see `Selection.priced`.
+
+        Under ``replaced`` at the cost of a replacement, which for walks is always that of two records.
+        """
         plan, certificate = choice
         drawn = None if self.drawn is None else self.drawn(plan)
+        factor = plan.replacement_cost if self.replaced else 1.0
         if drawn is None:
-            return certificate.loss
+            return certificate.loss * factor
         own, other = (
             math.fsum(analysis.group(group).weighted for group in self.workload)
             for analysis in (plan.analysed(drawn), plan.analysis)
         )
-        return certificate.loss * own / other
+        return certificate.loss * factor * own / other
 
     def trial(self, name: str) -> float:
         """Return the loss of a fast trial of a mechanism, or 0 where it has none."""
@@ -211,7 +217,9 @@ class _Search:
 
     @property
     def least(self) -> float:
-        return min((choice[1].loss for choice in self.found.values()), default=math.inf)
+        # a replacement costs a walk twice as much as a record, and may cost others less
+        found = [choice for choice in self.found.values() if not (self.trials.replaced and _walks(choice[0]))]
+        return min((choice[1].loss for choice in found), default=math.inf)
 
     @property
     def best(self) -> str:
@@ -358,7 +366,7 @@ def select(
         fast trial leaves hope that they win.
     noise : Noise
     neighbours : str
-        ``"add_remove"`` or ``"replace"``. Selection optimizes add_remove in both cases; the plan is scaled to
+        ``"add_remove"`` or ``"replace"``. Mechanisms optimize add_remove in both cases; the plan is scaled to
         cost 1 for these.
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
@@ -422,6 +430,8 @@ def select(
     # what amounts and entries are is known of the plan over all values
     over = None if drawn is None else lambda plan: drawn(reduced.over_values(plan))
     trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify, drawn=over)
+    if neighbours == "replace" and noise.norm == 1:
+        trials = replace(trials, replaced=True)
     _LOG.info("selecting by %s for %d groups of queries", mechanism, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():

@@ -134,7 +134,7 @@ class Selection:
     mechanism : str
         Which mechanism was chosen.
     neighbours : str
-        ``"add_remove"`` or ``"replace"``: what the plan costs 1 for. Selection optimizes add_remove.
+        ``"add_remove"`` or ``"replace"``: what the plan costs 1 for. Mechanisms optimize add_remove.
     certificate : Certificate
     reason : str
         Why this mechanism.
@@ -242,6 +242,6 @@ def charged(selection: Selection) -> Selection:
     if certificate.lower_bound is not None:
         certificate = replace(certificate, scope=certificate.scope.removesuffix(_FOLLOWS) + _FOLLOWS)
     reason = selection.reason.removeprefix(_CHOSEN)
-    if selection.mechanism != "given":
+    if selection.mechanism != "given" and plan.noise.norm == 2:
         reason = _CHOSEN + reason
     return replace(selection, plan=plan, certificate=certificate, reason=reason)
