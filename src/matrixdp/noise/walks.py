@@ -227,10 +227,10 @@ _APART = 1.25
 #: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
 #: distributions are inverted.
 _MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
-#: Halvings of an interval around a quantile, which is rounded up.
+#: Halvings of the interval that holds a quantile, and what this is raised by, in deviations.
+_HALVINGS, _OUTWARD = 9, 3e-5
 #: Cells along an edge of the box that bounds coefficients, and the exponents of the bound by moments, as
 #: shares of the least at which a moment may be infinite.
-_HALVINGS, _OUTWARD = 9, 3e-5
 _CELLS, _EXPONENTS = 64, np.linspace(0.06, 0.96, 16)
 
 

@@ -24,7 +24,7 @@ from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
-from matrixdp.selection.searches.walks import no_walk
+from matrixdp.selection.searches.walks import no_walk, ordered_axes
 
 #: The group of entry points by which installed packages offer candidates: each a `Rule`.
 CANDIDATES = "matrixdp.candidates"
@@ -277,6 +277,9 @@ def _marginals_of_strategies(facts: Facts) -> str:
 
 
 def _no_walk(facts: Facts) -> str:
+    several = len(ordered_axes(facts.terms)) > 1 and not facts.terms.proportional()
+    if several:
+        return "several attributes are asked in their order, in groups that are not alike"
     return no_walk(facts.asked, facts.noise, facts.terms)
 
 
