@@ -102,8 +102,8 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 
     Examples
     --------
-    >>> shortened("a" * 30), shortened("$x$ and $y$")
-    ('aaaaaaaaaaaaaaaaaaaaa…', '\\$x\\$ and \\$y\\$')
+    >>> shortened("a" * 40), shortened("$x$ and $y$")
+    ('aaaaaaaaaaaaaaaaaaaaaaaaaaaaa…', '\\$x\\$ and \\$y\\$')
     """
     line = " ".join("".join(mark if harmless(mark) else " " for mark in text).split())
     short = line if len(line) <= longest else f"{line[: longest - 1]}…"
