@@ -57,10 +57,10 @@ def silent_part(patch: Patch) -> None:
     honest = measurement.noisy
     calls = []
 
-    def noisy(answers, scale, source, shift=0, weight=1):
+    def noisy(answers, scale, source, shift=0, weight=1, **rest):
         calls.append(scale)
         if len(calls) % 2:
-            return honest(answers, scale, source, shift, weight)
+            return honest(answers, scale, source, shift, weight, **rest)
         return answers.split(scale.power + shift, weight)[0]
 
     patch.setattr(measurement, "noisy", noisy)
@@ -70,10 +70,10 @@ def silent_cells(patch: Patch) -> None:
     """What is measured as 0, as where there are no records, is released as it is."""
     honest = measurement.noisy
 
-    def noisy(answers, scale, source, shift=0, weight=1):
+    def noisy(answers, scale, source, shift=0, weight=1, **rest):
         quotient, fraction, _ = answers.split(scale.power + shift, weight)
         empty = (quotient == 0) & (fraction == 0)
-        return np.where(empty, quotient, honest(answers, scale, source, shift, weight))
+        return np.where(empty, quotient, honest(answers, scale, source, shift, weight, **rest))
 
     patch.setattr(measurement, "noisy", noisy)
 

@@ -76,8 +76,8 @@ def random_strategy(rng: Generator, mechanism: str, noise: Noise) -> Strategy | 
 
 def with_multipliers(rng: Generator, plan: Plan) -> Plan:
     """Return a plan with random row multipliers where it has one part, as a mechanism of somebody's may."""
-    if not isinstance(plan, Direct) or rng.random() < 0.5:
-        return plan
+    if not isinstance(plan, Direct) or rng.random() < 0.5 or plan.parts[0].walk is not None:
+        return plan  # a walk has none
     [part] = plan.parts
     multiplied = dataclasses.replace(part, multipliers=rng.integers(1, 6, part.shape))
     return Direct(plan.domain, (multiplied.at_cost(plan.noise),), plan.noise)

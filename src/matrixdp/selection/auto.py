@@ -217,7 +217,7 @@ class _Search:
 
     @property
     def least(self) -> float:
-        # a replacement costs a walk twice as much as a record, and may cost others less
+        # a replacement costs a walk as much as two records, and may cost others less
         found = [choice for choice in self.found.values() if not (self.trials.replaced and _walks(choice[0]))]
         return min((choice[1].loss for choice in found), default=math.inf)
 
