@@ -154,6 +154,8 @@ def spread(rows: Integers, order: list[int], shape: tuple[int, ...]) -> Integers
 def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int:
     if form["kind"] == "identity":
         return int(form["size"])
+    if form["kind"] == "walk":  # costs what the identity does; tests/noise/test_walks.py tries every move
+        return len(form["widths"])
     if form["kind"] == "centered":
         size = int(form["size"])
         return size * np.eye(size, dtype=np.int64) - 1
