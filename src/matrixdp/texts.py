@@ -189,24 +189,9 @@ _WHERE: Form[Mapping[str, str | bool | int | float]] = MappingOf(
 )
 
 
-@final
 @record
-class Rows(Record):
-    """Rows of a table: all of them, or those of some values."""
-
-    error = SpecificationError
-
-    table: str = key(_TABLE, missing="the title or the name of a table", about="the table")
-    where: Mapping[str, str | bool | int | float] = key(
-        _WHERE, default=MappingProxyType({}), about="the values that the rows are of; all rows without it"
-    )
-    title: Text | None = key(TEXT, default=None, about="what the figure is called")
-
-
-@final
-@record
-class Footnote(Record):
-    """What readers should know of a table, or of rows of it."""
+class _OfRows(Record):
+    """What is said of rows of a table."""
 
     error = SpecificationError
 
@@ -214,6 +199,21 @@ class Footnote(Record):
     where: Mapping[str, str | bool | int | float] = key(
         _WHERE, default=MappingProxyType({}), about="the values that the rows are of; the table without it"
     )
+
+
+@final
+@record
+class Rows(_OfRows):
+    """Rows of a table: all of them, or those of some values."""
+
+    title: Text | None = key(TEXT, default=None, about="what the figure is called")
+
+
+@final
+@record
+class Footnote(_OfRows):
+    """What readers should know of a table, or of rows of it."""
+
     text: Text = key(TEXT, missing="what readers should know", about="what readers should know")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from matrixdp.answers.publication import PublishedTable, chosen_tables
+from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.shown import Shown
 from matrixdp.answers.table import TITLE
 from matrixdp.errors import WorkloadError, within
@@ -38,11 +38,10 @@ def footnotes(release: Release, tables: Sequence[PublishedTable]) -> dict[str, l
     WorkloadError
         If a footnote is of rows that do not exist.
     """
-    told, found = release.publication, dict[str, list[Mark]]()
-    chosen, number = chosen_tables(release.workload, told), 0
+    found, number = dict[str, list[Mark]](), 0
     for one in tables:
-        for place, own in enumerate(told.footnotes):
-            if chosen["footnotes", place, "table"] != one.name:
+        for place, own in enumerate(release.publication.footnotes):
+            if release.chosen["footnotes", place, "table"] != one.name:
                 continue
             of: frozenset[tuple[str, str]] = frozenset()
             if own.where:

@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, embed
@@ -32,6 +32,7 @@ from matrixdp.answers.table import (
 from matrixdp.answers.titles import title, unique
 from matrixdp.domain import Domain
 from matrixdp.errors import MatrixDPError, SpecificationError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language.periods import whole_workload
@@ -43,8 +44,6 @@ from matrixdp.statistics import Column, StatisticEntry, statistic_of
 from matrixdp.statistics.intervals import EVERY, Pairs, Ratios, Term, largest_of_normals, ratios
 from matrixdp.statistics.statistic import METADATA as METADATA
 from matrixdp.texts import ENGLISH, words_in
-
-Array = NDArray[np.float64]
 
 #: Of the probability that an interval of a ratio may miss, what is for its denominator alone.
 _DENOMINATOR = 0.05

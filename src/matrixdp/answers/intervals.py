@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import TooLargeError
+from matrixdp.exact.linear import Array
 from matrixdp.noise import Tails, Walk
 from matrixdp.noise.walks import MOST_COEFFICIENTS
 from matrixdp.plan import Analysis, NoiseTerms
@@ -17,8 +18,6 @@ from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.statistics.intervals import Term
 from matrixdp.texts import ENGLISH, Words
-
-Array = NDArray[np.float64]
 
 #: Groups of more queries, or of more coefficients altogether, get the bound that holds for all combinations.
 MAX_EXACT_QUERIES = 2_000

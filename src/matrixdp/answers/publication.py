@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -138,8 +138,10 @@ def chosen_tables(workload: Workload, publication: Publication) -> dict[tuple[st
         If there is no such table, or it only serves a statistic.
     """
     asked = publication.named
+    if not asked:
+        return {}
     spoken = workload.in_language(publication.language)
-    tables = published_tables(spoken, say=words_in(publication.language)) if asked else ()
+    tables = published_tables(spoken, say=words_in(publication.language))
     found = {}
     for place, called in asked.items():
         with within("publication", *place):
@@ -152,11 +154,11 @@ def chosen_tables(workload: Workload, publication: Publication) -> dict[tuple[st
 
 
 def ordered(
-    tables: Sequence[PublishedTable], workload: Workload, publication: Publication
+    tables: Sequence[PublishedTable], chosen: Mapping[tuple[str | int, ...], str]
 ) -> list[PublishedTable]:
     """Return tables in the order of a publication: those that it names first, the others as they were."""
-    chosen = [name for place, name in chosen_tables(workload, publication).items() if place[0] == "order"]
-    return sorted(tables, key=lambda one: chosen.index(one.name) if one.name in chosen else len(chosen))
+    names = [name for place, name in chosen.items() if place[0] == "order"]
+    return sorted(tables, key=lambda one: names.index(one.name) if one.name in names else len(names))
 
 
 def _unit(domain: Domain, measured: str, records: str, say: Words) -> str:

@@ -74,7 +74,8 @@ class Shown:
         self.figures = figures_of(table, measures, rules, first)
         if "warning" in table.column_names and self.say.language != "en":
             place, column = table.column_names.index("warning"), table.column("warning").to_pylist()
-            said = [None if text is None else self.say.warning(text) for text in column]
+            known = {text: self.say.warning(text) for text in {*column} - {None}}
+            said = [known.get(text) for text in column]
             table = table.set_column(place, table.schema.field(place), pa.array(said, pa.utf8()))
         self.table, self.total = table.slice(0, first), table.num_rows
 
@@ -91,10 +92,8 @@ class Shown:
     def ends_of(self, name: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
         """Return where the values of a key begin and end, of numbers and days; None of any other key."""
         place = self.table.column_names.index(name) + 1  # they stand behind it
-        ends = [own for own in self.table.schema if BOUND in (own.metadata or {})]
-        if place + 1 >= self.table.num_columns or self.table.schema.field(place) not in ends:
-            return None
-        return self.table.column(place), self.table.column(place + 1)
+        behind = self.table.schema.field(place).metadata if place < self.table.num_columns else None
+        return (self.table.column(place), self.table.column(place + 1)) if BOUND in (behind or {}) else None
 
     def dated(self, name: str) -> bool:
         """Whether a key is of days, or of periods."""

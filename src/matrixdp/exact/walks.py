@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.matrices import MeasuredMatrix
-
-Array = NDArray[np.float64]
 
 #: Widths are integers, in this many parts of the scale of the noise.
 UNIT = 1024

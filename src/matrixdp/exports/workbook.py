@@ -57,7 +57,7 @@ def write_workbook(release: Release, published: Sequence[PublishedTable], folder
             raise TooLargeError.at(("tables", one.title), f"{one.rows:,} rows", expected)
     spoken = release.for_readers(release.domain.language)
     found = same_tables(published, release, spoken)
-    release, published = spoken, ordered(found, spoken.workload, spoken.publication)
+    release, published = spoken, ordered(found, spoken.chosen)
     # texts of the domain are never formulas or links
     plain = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     try:

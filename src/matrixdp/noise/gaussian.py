@@ -11,14 +11,14 @@ from typing import final
 
 import numpy as np
 import scipy
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.noise.drawing import Distribution
 from matrixdp.noise.noise import Guarantee, Measure, Noise
 from matrixdp.privacy import Budget, delta_of, epsilon_of
-from matrixdp.privacy.conversions import root_above
+from matrixdp.privacy.conversions import ball, root_above
 
 # The Gaussian filter: |Z| from 63 bits of its tail probability, within a proved error.
 #
@@ -53,7 +53,7 @@ class FilterTable:
 
 def upper_tail(point: Fraction) -> arb:
     """Enclose Q(point), the upper tail probability of the normal distribution, at the current precision."""
-    return (arb(fmpq(point.numerator, point.denominator)) / arb(2).sqrt()).erfc() / 2
+    return (ball(point) / arb(2).sqrt()).erfc() / 2
 
 
 def _nearest_integer(cell: int, precision: int) -> int:

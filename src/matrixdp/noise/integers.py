@@ -14,14 +14,16 @@ from functools import lru_cache
 from typing import final
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 from numpy.typing import NDArray
 
+from matrixdp.exact.linear import Array
 from matrixdp.noise import laplace
 from matrixdp.noise.drawing import Distribution, draw
-from matrixdp.noise.noise import Array, Noise
+from matrixdp.noise.noise import Noise
 from matrixdp.noise.source import RandomSource
 from matrixdp.noise.walks import Walk
+from matrixdp.privacy.conversions import ball
 
 #: From so many steps on the standard error is nearly that of Laplace noise, whose quantiles are bounded
 #: better; with fewer than the least, what is left of it is below what floating point should add up.
@@ -37,10 +39,6 @@ _LEFT_OUT = 2e-8
 _BEYOND = (0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4)
 
 
-def _ball(number: Fraction) -> arb:
-    return arb(fmpq(number.numerator, number.denominator))
-
-
 @lru_cache(maxsize=1024)
 def distribution(steps: Fraction) -> Distribution:
     """Return a distribution that rounds to the two-sided geometric one, a = exp(-1 / steps).
@@ -53,27 +51,14 @@ def distribution(steps: Fraction) -> Distribution:
     0.268941
     """
     with ctx.workprec(256):
-        zero = (1 + (-1 / _ball(steps)).exp()).log()
-        shift = laplace.nearest(_ball(steps) * (arb(2).log() - zero) - arb(0.5))
-        size, base = float(steps), float(zero)
+        zero = (1 + (-1 / ball(steps)).exp()).log()
+        shift = laplace.nearest(ball(steps) * (arb(2).log() - zero) - arb(0.5))
 
     def upper_tail(point: Fraction) -> arb:
-        own = _ball(steps)
-        return (-(_ball(point) + arb(0.5)) / own).exp() / (1 + (-1 / own).exp())
+        own = ball(steps)
+        return (-(ball(point) + arb(0.5)) / own).exp() / (1 + (-1 / own).exp())
 
-    def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        magnitude, proved = laplace.approximate(lower)
-        magnitude *= size
-        magnitude += shift
-        return magnitude, proved
-
-    return Distribution(
-        upper_tail=upper_tail,
-        guess=lambda logarithm: max(size * (-logarithm - base) - 0.5, 0.0),
-        approximate=approximate,
-        epsilon=steps * laplace.EPSILON,
-        roundings=math.ceil(48 * steps),
-    )
+    return laplace.stretched(steps, upper_tail, float(zero), shift)
 
 
 def draw_integers(steps: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:

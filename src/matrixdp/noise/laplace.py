@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import final
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.linear import Array
 from matrixdp.noise.drawing import Distribution
-from matrixdp.noise.noise import Array, Guarantee, Measure, Noise
+from matrixdp.noise.noise import Guarantee, Measure, Noise
 from matrixdp.privacy import Budget
-from matrixdp.privacy.conversions import bisect, epsilon_of_gdp, gdp_of_epsilon, root_below
+from matrixdp.privacy.conversions import ball, bisect, epsilon_of_gdp, gdp_of_epsilon, root_below
 
 # The Laplace filter: |L| = -ln(2 V) from 63 bits of its tail probability V, within a proved error.
 #
@@ -95,7 +97,37 @@ def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray
 
 def upper_tail(point: Fraction) -> arb:
     """Enclose P(L > point) = exp(-point) / 2 at the current precision, for a density of exp(-|x|) / 2."""
-    return (-arb(fmpq(point.numerator, point.denominator))).exp() / 2
+    return (-ball(point)).exp() / 2
+
+
+def stretched(steps: Fraction, tail: Callable[[Fraction], arb], base: float, shift: float) -> Distribution:
+    """Return a distribution of integers with tails of Laplace noise of a scale in steps.
+
+    Parameters
+    ----------
+    steps : Fraction
+    tail : callable
+        The exact tail, from a point on.
+    base : float
+        Minus the logarithm of the tail at -1/2, as the exponential tails beyond continue it.
+    shift : float
+        From a Laplace variable of the scale to the variable that is rounded.
+    """
+    size = float(steps)
+
+    def scaled(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        magnitude, proved = approximate(lower)
+        magnitude *= size
+        magnitude += shift
+        return magnitude, proved
+
+    return Distribution(
+        upper_tail=tail,
+        guess=lambda logarithm: max(size * (-logarithm - base) - 0.5, 0.0),
+        approximate=scaled,
+        epsilon=steps * EPSILON,
+        roundings=math.ceil(48 * steps),
+    )
 
 
 # Linear combinations of Laplace variables: how far from their mean they stay, with what probability.

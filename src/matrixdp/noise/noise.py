@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
+from matrixdp.exact.linear import Array
 from matrixdp.noise.drawing import Distribution, draw, exact_number
 from matrixdp.noise.source import RandomSource
 from matrixdp.privacy import Budget
 
-Array = NDArray[np.float64]
 #: What accounts across releases add up.
 Measure = Literal["rho", "squared_mu", "epsilon"]
 

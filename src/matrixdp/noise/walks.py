@@ -19,15 +19,16 @@ from typing import final
 
 import numpy as np
 import scipy
-from flint import arb, ctx, fmpq
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.walks import UNIT, WalkMatrix
 from matrixdp.noise import laplace
 from matrixdp.noise.drawing import Distribution, draw
-from matrixdp.noise.noise import Array
 from matrixdp.noise.source import RandomSource
+from matrixdp.privacy.conversions import ball
 
 #: With fair bits a loop is longer with probability below 2^-1000.
 _LONGEST = 1_000
@@ -35,10 +36,6 @@ _STUCK = "the random source does not deliver random bits: a loop of 1,000 steps 
 _WORD = 64
 #: Rows of walks that are drawn at once.
 _CHUNK = 1 << 18
-
-
-def _ball(number: Fraction) -> arb:
-    return arb(fmpq(number.numerator, number.denominator))
 
 
 # Exact samples.
@@ -54,24 +51,11 @@ def tail_distribution(steps: Fraction) -> Distribution:
     >>> round(2 * float(tail.upper_tail(Fraction(1, 2))), 6)  # P(G >= 1) = 1 / e
     0.367879
     """
-    size = float(steps)
 
     def upper_tail(point: Fraction) -> arb:
-        return (-(_ball(point) + arb(0.5)) / _ball(steps)).exp() / 2
+        return (-(ball(point) + arb(0.5)) / ball(steps)).exp() / 2
 
-    def approximate(lower: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        magnitude, proved = laplace.approximate(lower)
-        magnitude *= size
-        magnitude -= 0.5
-        return magnitude, proved
-
-    return Distribution(
-        upper_tail=upper_tail,
-        guess=lambda logarithm: max(size * (-logarithm - math.log(2)) - 0.5, 0.0),
-        approximate=approximate,
-        epsilon=steps * laplace.EPSILON,
-        roundings=math.ceil(48 * steps),
-    )
+    return laplace.stretched(steps, upper_tail, math.log(2), -0.5)
 
 
 @lru_cache(maxsize=65536)
@@ -88,7 +72,7 @@ def flat_words(width: int, steps: Fraction, bits: int = _WORD) -> int:
     guard = 64
     while True:
         with ctx.workprec(bits + guard):
-            a = (-1 / _ball(steps)).exp()
+            a = (-1 / ball(steps)).exp()
             own = arb(2 * width + 1) * (1 - a)
             found = (own / (own + 2 * a) * arb(2) ** bits).floor().unique_fmpz()
         if found is not None:

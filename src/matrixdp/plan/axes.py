@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.exact.linear import along, kronecker, outer
+from matrixdp.exact.linear import Array, along, kronecker, outer
 from matrixdp.plan.part import Block, Part
 from matrixdp.queries.predicates import Predicates, Total
 from matrixdp.queries.structured import Totals
-
-Array = NDArray[np.float64]
 
 
 def without_sums(array: Array, axis: int, weights: Array) -> Array:

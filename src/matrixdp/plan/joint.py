@@ -8,11 +8,10 @@ from itertools import combinations
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import kronecker
+from matrixdp.exact.linear import Array, kronecker
 from matrixdp.plan.least_squares import Schur, bilinear
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import MAX_VARIANCES, PieceEstimates
@@ -20,7 +19,6 @@ from matrixdp.plan.plan import Estimates, NoiseTerms, Plan
 from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
-Array = NDArray[np.float64]
 Names = tuple[str, ...]
 
 #: Unknowns of the one-way marginals: their covariance is one dense matrix.

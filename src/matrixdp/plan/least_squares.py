@@ -32,13 +32,12 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact.linear import RANK, along_axes, contrasts, inverse_root
+from matrixdp.exact.linear import RANK, Array, along_axes, contrasts, inverse_root
 from matrixdp.plan.part import Part
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 
-Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Names = tuple[str, ...]
 Queries = Mapping[int, Array]

@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact import MeasuredMatrix
-from matrixdp.exact.linear import along_axes, inverse_root
+from matrixdp.exact.linear import Array, along_axes, inverse_root
 from matrixdp.plan.least_squares import Combination, Loss, Queries, asked_sets
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
-
-Array = NDArray[np.float64]
 
 #: Values of an attribute, and cells of a marginal, up to which two tables are combined.
 MAX_VALUES, MAX_CELLS = 4_096, 20_000_000

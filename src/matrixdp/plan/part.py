@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import IntegerTensor, MeasuredMatrix, WalkMatrix, apply_kronecker
-from matrixdp.exact.linear import along
+from matrixdp.exact.linear import Array, along
 from matrixdp.noise import Noise, Walk
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

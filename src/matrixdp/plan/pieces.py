@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.exact.linear import along, outer
+from matrixdp.exact.linear import Array, along, outer
 from matrixdp.noise import Walk
 from matrixdp.plan.axes import Axes, without_sums
 from matrixdp.plan.part import Part
 from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, questions_key
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Total
-
-Array = NDArray[np.float64]
 
 #: Squared relative norm above which a part of a query outside the measured span counts.
 SUPPORT_TOLERANCE = 1e-9

@@ -10,17 +10,15 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan.part import Part
 from matrixdp.plan.replacement import Moves, moves
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Matrix, Predicates, Total
-
-Array = NDArray[np.float64]
 
 #: Entries of a matrix of covariances.
 MAX_COVARIANCE_ENTRIES = 25_000_000

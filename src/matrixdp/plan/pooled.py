@@ -19,10 +19,10 @@ from functools import cached_property
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.plan.axes import without_sums
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceEstimates
@@ -30,7 +30,6 @@ from matrixdp.plan.plan import Estimates, NoiseTerms, Plan
 from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries.groups import Group
 
-Array = NDArray[np.float64]
 Names = tuple[str, ...]
 
 #: Pairs of a measured marginal and a residual in it, up to which a pooled plan is analysed.

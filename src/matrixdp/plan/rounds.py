@@ -13,15 +13,13 @@ from fractions import Fraction
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
+from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
 from matrixdp.plan.part import Part
 from matrixdp.plan.plan import Analysis, Estimates, Plan
 from matrixdp.plan.split import Split, SplitAnalysis, check_weight_vectors
-
-Array = NDArray[np.float64]
 
 #: The share of the privacy cost that the first round may spend.
 FIRST_SHARE = Fraction(1, 2)

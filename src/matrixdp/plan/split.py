@@ -9,20 +9,17 @@ from itertools import combinations
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.exact import IdentityMatrix
-from matrixdp.exact.linear import outer
+from matrixdp.exact.linear import Array, outer
 from matrixdp.noise import Noise
 from matrixdp.plan.part import Block, Part
 from matrixdp.plan.pieces import PieceAnalysis, PieceEstimates
 from matrixdp.plan.plan import Estimates, Plan
 from matrixdp.queries.groups import DenseGroup, Group, over
 from matrixdp.queries.predicates import Total
-
-Array = NDArray[np.float64]
 
 #: How far from 1 the sum of a weight vector may be.
 _WEIGHT_SUM = 1e-6

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
+from matrixdp.exact.linear import Array
 from matrixdp.plan.least_squares import Combination, Loss, Schur
 from matrixdp.plan.pair import Pair
 from matrixdp.plan.pieces import not_measured
@@ -18,8 +18,6 @@ from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, Plan, one_query
 from matrixdp.plan.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup, asked_attributes
 from matrixdp.queries.predicates import Identity
-
-Array = NDArray[np.float64]
 
 
 @final

@@ -121,7 +121,7 @@ _LARGEST_PURE_MU = Fraction(1 << 15)
 _UP, _DOWN = Fraction(2), Fraction(1, 2)
 
 
-def _ball(value: Fraction) -> arb:
+def ball(value: Fraction) -> arb:
     """Enclose a rational number at the current precision."""
     return arb(fmpq(value.numerator, value.denominator))
 
@@ -129,9 +129,9 @@ def _ball(value: Fraction) -> arb:
 def _curve(mu: Fraction, epsilon: Fraction) -> arb:
     """Enclose delta(epsilon; mu) at the current precision."""
     root = arb(2).sqrt()
-    near = (_ball(epsilon / mu - mu / 2) / root).erfc()
-    far = (_ball(epsilon / mu + mu / 2) / root).erfc()
-    return (near - _ball(epsilon).exp() * far) / 2
+    near = (ball(epsilon / mu - mu / 2) / root).erfc()
+    far = (ball(epsilon / mu + mu / 2) / root).erfc()
+    return (near - ball(epsilon).exp() * far) / 2
 
 
 def _proved(balls: Callable[[], tuple[arb, arb]]) -> bool:
@@ -149,13 +149,13 @@ def _proved(balls: Callable[[], tuple[arb, arb]]) -> bool:
 @lru_cache(maxsize=4096)
 def _at_most(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     """Return True only if delta(epsilon; mu) <= delta is proved."""
-    return _proved(lambda: (_curve(mu, epsilon), _ball(delta)))
+    return _proved(lambda: (_curve(mu, epsilon), ball(delta)))
 
 
 def _pure_is_gdp(epsilon: Fraction, mu: Fraction) -> bool:
     """Return True only if (1 + e^epsilon) Phi(-mu / 2) <= 1 is proved."""
     return _proved(
-        lambda: ((1 + _ball(epsilon).exp()) * (_ball(mu / 2) / arb(2).sqrt()).erfc(), _ball(Fraction(2)))
+        lambda: ((1 + ball(epsilon).exp()) * (ball(mu / 2) / arb(2).sqrt()).erfc(), ball(Fraction(2)))
     )
 
 

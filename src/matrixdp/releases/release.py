@@ -676,8 +676,9 @@ class Release(Displayed):
         given = dict(publication or {}) | {name: own for name, own in asked.items() if own is not None}
         with within(*(["publication"] if publication else [])):
             told = Publication.read(self.publication.to_spec() | given)
-        chosen_tables(self.workload, told)
-        return replace(self, publication=told)
+        made = replace(self, publication=told)
+        _ = made.chosen  # what it names is there
+        return made
 
     @property
     def presentation(self) -> Presentation:
@@ -702,6 +703,11 @@ class Release(Displayed):
         """
         say = self.presentation.say
         return published_tables(self.workload, self.asked, say, self.told.get("unit", say("records")))
+
+    @cached_property
+    def chosen(self) -> dict[tuple[str | int, ...], str]:
+        """The names of the tables that the publication speaks of, by the places where it does."""
+        return chosen_tables(self.workload, self.publication)
 
     @cached_property
     def helpers(self) -> tuple[PublishedTable, ...]:

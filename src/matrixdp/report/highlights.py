@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from matrixdp import queries
 from matrixdp.answers.figures import MISSING, UNRELIABLE
 from matrixdp.answers.footnotes import chosen_rows, newest
-from matrixdp.answers.publication import PublishedTable, chosen_tables
+from matrixdp.answers.publication import PublishedTable
 from matrixdp.answers.schedule import figures_known
 from matrixdp.answers.shown import Shown
 from matrixdp.errors import WorkloadError, within
@@ -50,7 +50,7 @@ def key_figures(release: Release, shown: Sequence[PageTable]) -> list[KeyFigure]
 
     Raises
     ------
-    SpecificationError
+    WorkloadError
         If the publication chose rows that do not exist.
     """
     chosen = release.publication.key_figures
@@ -74,7 +74,7 @@ def key_figures(release: Release, shown: Sequence[PageTable]) -> list[KeyFigure]
 
 def _chosen(release: Release, asked: Sequence[str | Rows]) -> Iterator[KeyFigure]:
     """Yield the figures that a publication chose; of a series that goes on, those that there are by now."""
-    names = chosen_tables(release.workload, release.publication)
+    names = release.chosen
     tables = {one.name: one for one in release.tables}
     for place, own in enumerate(asked):
         rows = Rows(table=own) if isinstance(own, str) else own
@@ -110,13 +110,13 @@ def _changed(one: PageTable) -> Iterator[tuple[float, KeyFigure]]:
     assert one.shown is not None
     assert one.shown.main is not None
     _, _, lower, upper = one.shown.main.values
-    rows = newest(one.shown)
-    clear = [place for place in rows if lower[place] > 0 or upper[place] < 0] if rows is not None else []
+    rows = newest(one.shown) or []
+    clear = [place for place in rows if lower[place] > 0 or upper[place] < 0]
     sizes = np.abs(one.shown.main.values[0])
     if clear:
         largest = max(clear, key=lambda place: float(sizes[place]))
-        told = one.shown.say("largest_of", number=one.shown.say.number(len(rows or ())))
-        for own in _figures(one, [largest], told if len(rows or ()) > 1 else ""):
+        told = one.shown.say("largest_of", number=one.shown.say.number(len(rows)))
+        for own in _figures(one, [largest], told if len(rows) > 1 else ""):
             yield float(sizes[largest]), own
 
 

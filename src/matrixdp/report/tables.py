@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 
 from matrixdp.answers.cross_table import CrossTable, default_cross_table
 from matrixdp.answers.footnotes import Mark, footnotes
-from matrixdp.answers.publication import PublishedTable, attribute_notes, chosen_tables, ordered
+from matrixdp.answers.publication import PublishedTable, attribute_notes, ordered
 from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.answers.table import figure_of, is_key, subject_of, without_formulas
 from matrixdp.answers.titles import file_name
@@ -228,11 +228,9 @@ def shown_tables(release: Release) -> Iterator[PageTable]:
 
 def page_tables(release: Release) -> list[PublishedTable]:
     """Return the tables that the publication does not hide from pages, in its order."""
-    told = release.publication
-    chosen = chosen_tables(release.workload, told).items()
-    hidden = {name for place, name in chosen if place[0] == "hide_from_page"}
+    hidden = {name for place, name in release.chosen.items() if place[0] == "hide_from_page"}
     shown = [one for one in release.tables if one.name not in hidden]
-    return ordered(shown, release.workload, told)
+    return ordered(shown, release.chosen)
 
 
 def _picture(release: Release, one: PublishedTable, shown: Shown) -> Answered | None:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from matrixdp.domain import Amount
 from matrixdp.errors import WorkloadError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.walks import UNIT, WalkMatrix
 from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan import Plan
@@ -31,8 +31,6 @@ from matrixdp.selection.gram.opt_0 import AS_MANY_AS_PAY, Rows, solve_axis
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.kron_sum import Inverse, KronSum
 from matrixdp.selection.selection import Certificate
-
-Array = NDArray[np.float64]
 
 #: Widths of rows that nobody asks for by themselves, in units of the scale.
 _WIDEST = 256.0
