@@ -28,6 +28,14 @@ at most 1 more. So the log-likelihood moves by at most 1 / b_k, whatever the wid
 as 1, and a replacement as 2, a record that comes and another that goes. That holds for one part, one such
 block, Laplace noise and answers on the lattice: without row factors, amounts, a lattice step above 1, or a
 series. All else is refused.
+Parts may share *one radius*: part k then has a width w_k and measures centred tables (blocks n I - 11'), at
+most one of more than two cells, so that its answers are signs times the centred cells of n counts, or, for no
+attribute, one count (n = 2). Their noise is that of integers z_k up to a common summand, drawn together, with
+a probability in proportion to exp(-max(0, max over k of |z_k| - w_k) / b), |z| = min over t of sum |z_i - t|.
+A record moves one cell of each z_k by 1, hence every |z_k| and the maximum by at most 1, and the
+log-likelihood by at most 1 / b: all of them together count as one part with s = 1, and a replacement as 2.
+That holds in a plan of one part for each marginal, for Laplace noise of one scale b on one lattice that the
+answers are on, for whole records, without row factors or a series. All else is refused.
 If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p
 times as much. Rounding noisy answers, and all that is computed from them, reveals nothing more.
 docs/privacy.md of matrixdp has the proofs.
@@ -169,6 +177,7 @@ class Block:
 
     def __init__(self, form, arrays):
         self.kind, self.within, self.walk = form["kind"], [], form["kind"] == "walk"
+        self.inner = self.kind  # the kind of what is measured of groups
         if self.kind in ("identity", "centered"):
             self.rows = self.columns = form["size"]
         elif self.walk:
@@ -183,6 +192,7 @@ class Block:
                 raise ValueError("a matrix over groups of values is over groups of groups")
             self.rows, self.columns, self.walk = inner.rows, inner.columns, inner.walk
             self.entries = [] if self.walk else inner.written()
+            self.inner = "" if "within" in form else inner.kind
             self.groups = groups = [integers(arrays.pop(name)) for name in form["groups"]]
             if any(max(group) >= len(group) or set(group) != set(range(max(group) + 1)) for group in groups):
                 raise ValueError("groups of values of which one is empty")
@@ -415,10 +425,41 @@ def on_multiples(multiple, power, divides):
         raise ValueError("noise on the multiples of a number of which answers are not")
 
 
+def one_radius(header, matrices, p):
+    """Return what parts under one radius cost together, as `measured` does; nothing if there are none."""
+    pairs = [pair for pair in zip(header["plan"]["parts"], header["noise"]) if "width" in pair[0]]
+    attributes = [form for _, form in header["workload"]["domain"]]
+    for part, form in pairs:
+        blocks = [matrices[place] for _, place in part["blocks"]]
+        inner = [block.inner for block in blocks]
+        own = [attributes[i] for at, _ in part["blocks"] for i in at]
+        whole = not any(isinstance(one, dict) and "amount" in one for one in own)
+        if (
+            header["plan"]["kind"] != "split"
+            or header.get("series") is not None
+            or p != 1
+            or form != pairs[0][1]
+            or len(form) != 2
+            or type(form[1]) is not int
+            or not -1000 <= form[1] <= 0
+            or type(part["width"]) is not int
+            or part["width"] < 0
+            or part.get("multipliers") is not None
+            or any(kind != "centered" for kind in inner)
+            or any(block.rows < 2 for block in blocks)
+            or sum(block.rows > 2 for block in blocks) > 1
+            or not whole
+        ):
+            raise ValueError("one radius where its proof does not hold")
+        if exact(form[0]) <= 0:
+            raise ValueError("a part is measured without noise, or measures nothing")
+    return {(1, exact(pairs[0][1][0]) * Fraction(2) ** pairs[0][1][1]): 1} if pairs else {}
+
+
 def measured(header, matrices, arrays, p):
     """Return how many parts there are of each (s_k, b_k), and the number of rows of all."""
     parts, noise = header["plan"]["parts"], header["noise"]
-    known, found, rows = {}, Counter(), 0
+    known, found, rows = {}, Counter(one_radius(header, matrices, p)), 0
     attributes = [form for _, form in header["workload"]["domain"]]
     amounts = {i for i, form in enumerate(attributes) if isinstance(form, dict) and "amount" in form}
     if not parts or len(parts) != len(noise):
@@ -435,6 +476,9 @@ def measured(header, matrices, arrays, p):
         blocks = [matrices[place] for place in places]
         if factors is not None and arrays[factors][1] != "<i8":
             raise ValueError("row multipliers are not integers")
+        if "width" in part:  # of one radius, counted once
+            rows += math.prod(block.rows for block in blocks)
+            continue
         if key not in known:  # many parts are alike
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
         whole = not any(positions and amounts & set(positions) for positions, _ in part["blocks"])
@@ -549,6 +593,9 @@ def replacement(header, matrices, arrays, p):
     """
     sizes = header["plan"]["sizes"]
     known, parts, weights = {}, [], []
+    listed = [part for part in header["plan"]["parts"] if "width" in part]
+    joint = tuple(sorted({i for part in listed for positions, _ in part["blocks"] for i in positions}))
+    apart = joint, (None, [[1, 0], [0, 1]]), 1  # any two different records, of all parts under one radius
     for part, (steps, power, *_) in zip(header["plan"]["parts"], header["noise"]):
         at = [i for positions, _ in part["blocks"] for i in positions]
         if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
@@ -556,7 +603,12 @@ def replacement(header, matrices, arrays, p):
         for positions, place in part["blocks"]:
             if math.prod(sizes[i] for i in positions) != matrices[place].columns:
                 raise ValueError("a matrix does not have a column for each combination of values")
-        parts.append(columns_of(part, matrices, arrays, p, known))
+        if "width" in part:
+            if part is not listed[0]:
+                continue
+            parts.append([apart])
+        else:
+            parts.append(columns_of(part, matrices, arrays, p, known))
         weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
     largest = [math.prod(own for _, _, own in factors) for factors in parts]
     apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
@@ -704,14 +756,17 @@ def guarantees(listed, gaussian, between):
 
 
 def parts_of(release, p):
-    """Return how many parts release.json lists of each (s_k, b_k)."""
-    found = Counter()
+    """Return how many parts release.json lists of each (s_k, b_k); those under one radius count as one."""
+    found, under = Counter(), set()
     for row in release["strategy"]["parts"]:
         scale = row["scale"]["numerator"] / Fraction(2) ** row["scale"]["exponent"]
         if scale == exact(row["scale"]["text"]):
-            found[int(row["squared_sensitivity" if p == 2 else "sensitivity"]), scale] += len(
-                row["attributes"]
-            )
+            key = int(row["squared_sensitivity" if p == 2 else "sensitivity"]), scale
+            if "radius_width" in row:
+                under.add(key)
+            else:
+                found[key] += len(row["attributes"])
+    found.update(under)
     return found
 
 

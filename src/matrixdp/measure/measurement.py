@@ -49,8 +49,8 @@ from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 #: The lattice step is chosen such that the scale in steps lies in [2^12, 2^13): rounding to the lattice
 #: then adds less than 5e-9 of the variance.
 SCALE_BITS = 12
-#: The same of walks: rounding their widths to the lattice then changes no variance by more than 1e-6.
-_WALK_BITS = 20
+#: The same of joint noise: rounding its widths to the lattice then changes no variance by more than 1e-6.
+_JOINT_BITS = 20
 _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
 #: What an exact cost is a multiple of: 2 to the minus this.
@@ -128,20 +128,20 @@ class NoiseScale:
         return cls.at_least(Fraction(scale), math.frexp(scale)[1] - 1 - SCALE_BITS, noise)
 
     @classmethod
-    def of_walk(cls, scale: float, entry: int, noise: Noise) -> NoiseScale:
-        """Return noise of a scale for walks: on a lattice of whole counts, as fine as their widths need.
+    def joint(cls, scale: float, entry: int, noise: Noise) -> NoiseScale:
+        """Return joint noise of a scale: on a lattice that whole counts are on, as fine as widths need.
 
         Coarser where answers, in units of it, would leave 62-bit integers for the usual bound on records.
 
         Examples
         --------
         >>> from matrixdp.noise import LAPLACE
-        >>> [NoiseScale.of_walk(scale, 1, LAPLACE).power for scale in (1e9, 1.0, 1e-3)]
+        >>> [NoiseScale.joint(scale, 1, LAPLACE).power for scale in (1e9, 1.0, 1e-3)]
         [0, -20, -25]
         """
         exponent = math.frexp(scale)[1] - 1
         finest = min(entry.bit_length() + DEFAULT_MAX_RECORDS.bit_length() - 60, exponent - SCALE_BITS)
-        return cls.at_least(Fraction(scale), min(max(exponent - _WALK_BITS, finest), 0), noise)
+        return cls.at_least(Fraction(scale), min(max(exponent - _JOINT_BITS, finest), 0), noise)
 
     @property
     def ratio(self) -> float:
@@ -163,15 +163,20 @@ def _entry(plan: Plan, part: Part) -> int | None:
     return None if divided else part.divisor
 
 
-def _check_walk(plan: Plan, part: Part, scale: NoiseScale | None = None) -> None:
-    """Reject a walk over answers that are not on its lattice."""
+def _check_joint(plan: Plan, part: Part, scale: NoiseScale | None = None) -> None:
+    """Reject joint noise over answers that are not on its lattice."""
+    told = f"part {part.attributes}: {'a walk' if part.walk is not None else 'one radius'}"
     if _entry(plan, part) is None:
-        told = f"part {part.attributes}: a walk over amounts, whose records are divided"
+        told = f"{told} over amounts, whose records are divided"
         raise PrivacyError(f"{told}; expected another mechanism", code="not-supported")
     if scale is not None and (scale.power > 0 or scale.multiple is not None):
-        raise PrivacyError(
-            f"part {part.attributes}: a walk on a lattice that its answers are not on", "conflict"
-        )
+        raise PrivacyError(f"{told} on a lattice that its answers are not on", "conflict")
+
+
+def _largest_entry(plan: Plan, part: Part) -> int:
+    """Return the largest entry of a part, or of those that have its noise on one lattice."""
+    under = [plan.parts[place].max_entry for place in plan.under_radius] if part.width is not None else []
+    return max(part.max_entry, *under) if under else part.max_entry
 
 
 def _scale(plan: Plan, part: Part, cost: float, inflation: float) -> NoiseScale:
@@ -180,9 +185,9 @@ def _scale(plan: Plan, part: Part, cost: float, inflation: float) -> NoiseScale:
     if not (math.isfinite(scale) and scale > 0):
         told = f"part {part.attributes}: noise scale {scale}; expected a finite number above 0"
         raise PrivacyError(told, "out-of-range")
-    if part.walk is not None:
-        _check_walk(plan, part)
-        return NoiseScale.of_walk(scale, part.max_entry, noise)
+    if part.walk is not None or part.width is not None:
+        _check_joint(plan, part)
+        return NoiseScale.joint(scale, _largest_entry(plan, part), noise)
     return NoiseScale.least(scale, _entry(plan, part), noise)
 
 
@@ -199,26 +204,30 @@ def plan_cost(
     ------
     PrivacyError
         If a part has no noise or no sensitivity, noise of another kind than the plan's, noise on the
-        multiples of a number that does not divide its answers, or a walk on a lattice that they are not on.
+        multiples of a number that does not divide its answers, joint noise on a lattice that they are not
+        on, or one radius of several scales.
     """
     for part, scale in zip(plan.parts, scales, strict=True):
         plan.noise.check_same(scale.noise)
-        if part.walk is not None:
-            _check_walk(plan, part, scale)
+        if part.walk is not None or part.width is not None:
+            _check_joint(plan, part, scale)
         entry = None if scale.multiple is None else _entry(plan, part)
         if scale.multiple is not None and (entry is None or entry % scale.multiple):
             told = (
                 f"part {part.attributes}: noise on multiples of {scale.multiple}, which its answers are not"
             )
             raise PrivacyError(told, "conflict")
-    noise, exact = plan.noise, [scale.exact for scale in scales]
-    cost = noise.exact_cost(zip(plan.parts, exact, strict=True))
+    if len({scales[place] for place in plan.under_radius}) > 1:
+        raise PrivacyError("parts under one radius have noise of one scale", "conflict")
+    noise = plan.noise
+    cost = noise.exact_cost([(plan.parts[place], scales[place].exact) for place in plan.charged])
     alone = cost if outside is None or outside <= cost else outside
     if neighbours == "add_remove":
         return alone
     # a record out of domain moves other rows than one in it, so that their costs add up
-    columns = _largest(plan.moves[0], scales) + (0 if outside is None else outside.value)
-    between = max(columns, _largest(plan.moves[1], scales))
+    charged = tuple(scales[place] for place in plan.charged)
+    columns = _largest(plan.moves[0], charged) + (0 if outside is None else outside.value)
+    between = max(columns, _largest(plan.moves[1], charged))
     return Cost(min(between / 2**noise.norm, alone.value), noise)
 
 
@@ -240,7 +249,8 @@ def left_for_counts(plan: Plan, scales: tuple[NoiseScale, ...], cost: Cost, neig
     """
     if neighbours == "add_remove":
         return cost
-    return Cost(cost.value * 2**plan.noise.norm - _largest(plan.moves[0], scales), plan.noise)
+    charged = tuple(scales[place] for place in plan.charged)
+    return Cost(cost.value * 2**plan.noise.norm - _largest(plan.moves[0], charged), plan.noise)
 
 
 def _largest(table: NDArray[np.object_], scales: tuple[NoiseScale, ...]) -> Fraction:
@@ -338,7 +348,12 @@ def drawn_variances(plan: Plan, budget: Budget) -> list[float] | None:
     scales = [_scale(plan, part, _whole_cost(noise, budget), 1.0) for part in plan.parts]
     if all(scale.multiple is None for scale in scales):
         return None
-    return [scale.variance * noise.error_scale(budget) for scale in scales]
+    return [own * noise.error_scale(budget) for own in row_variances(plan, scales)]
+
+
+def row_variances(plan: Plan, scales: Sequence[NoiseScale]) -> list[float]:
+    """Return the variance of each part's noise as it is drawn; see `Plan.row_variances`."""
+    return plan.row_variances([scale.variance for scale in scales])
 
 
 def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> None:
@@ -351,6 +366,10 @@ def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> Non
     """
     for part, scale in zip(plan.parts, scales, strict=True):
         check_entries(scale, part.max_entry, records, part.walk)
+        if plan.radius is not None and part.width is not None:
+            # far more than any norm: entries of at most twice the cells times it
+            steps = max(plan.radius.lattice_widths(scale.steps)) + (plan.radius.dimension + 64) * scale.steps
+            check_entries(replace(scale, steps=2 * part.cells * steps), part.max_entry, records)
 
 
 def check_entries(scale: NoiseScale, entry: int, records: int, walk: Walk | None = None) -> None:
@@ -689,7 +708,7 @@ class Measurement:
     @cached_property
     def analysis(self) -> Analysis:
         """Errors at the noise that was really added, rounding to the lattice included."""
-        analysis = self.plan.analysed([scale.variance for scale in self.scales])
+        analysis = self.plan.analysed(row_variances(self.plan, self.scales))
         if self.periods is not None:
             analysis.through = (self.periods.attribute, self.periods.through)
         return analysis
@@ -703,7 +722,7 @@ class Measurement:
     @cached_property
     def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:
         """The parts with the variances of their noisy answers, and these; of rounds their averages."""
-        variances = [scale.variance for scale in self.scales]
+        variances = row_variances(self.plan, self.scales)
         if not isinstance(self.plan, Rounds):
             return tuple(zip(self.plan.parts, variances, self.values, strict=True))
         averages = self.plan.averages(variances)
@@ -829,11 +848,17 @@ def noisy(
     shift: int = 0,
     weight: int = 1,
     walk: Walk | None = None,
+    joint: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Return round((answers / (2^shift weight) + noise) / step) for exact answers, flat.
 
-    The noise is independent, or that of a walk.
+    The noise is independent, that of a walk, or integers that were drawn together with those of other parts.
     """
+    if joint is not None:
+        if shift or weight != 1 or scale.power > 0 or scale.noise != LAPLACE:
+            raise PrivacyError("one radius for answers that are not on its lattice", "conflict")
+        whole, _, _ = answers.split(scale.power)
+        return np.asarray(whole + joint)
     if walk is not None:
         if shift or weight != 1 or scale.power > 0 or scale.noise != LAPLACE:
             raise PrivacyError("a walk for answers that are not on its lattice", "conflict")
@@ -1098,6 +1123,7 @@ def _noisy_answers(
     them the exact counts of records out of domain, if the source returns such.
     """
     values: dict[int, NDArray[np.float64]] = {}
+    joint: dict[int, NDArray[np.int64]] = {}
     outside: NDArray[np.int64] | None = None
     for subset, counts in marginals:
         if subset == OUT_OF_DOMAIN:
@@ -1124,13 +1150,22 @@ def _noisy_answers(
                 answers = part.answers(marginal, bound * own)
                 if due is not None:
                     answers = answers.chosen(due[index])
-                drawn = noisy(answers, scale, random, weight=own, walk=part.walk)
+                if part.width is not None and not joint:
+                    joint = _radius_noise(plan, scale, random)
+                drawn = noisy(answers, scale, random, weight=own, walk=part.walk, joint=joint.get(index))
                 values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
                 if progress is not None:
                     progress(len(values), len(plan.parts))
     if len(values) != len(plan.parts):
         raise SourceError("the source did not return every marginal that was asked for")
     return tuple(values[i] for i in range(len(scales))), outside
+
+
+def _radius_noise(plan: Plan, scale: NoiseScale, random: RandomSource) -> dict[int, NDArray[np.int64]]:
+    """Draw the noise of the parts that share one radius, by their places."""
+    assert plan.radius is not None
+    drawn = zip(plan.under_radius, plan.radius.draw(scale.steps, random), strict=True)
+    return {place: plan.parts[place].radius_noise(own) for place, own in drawn}
 
 
 def _noisy_counts(

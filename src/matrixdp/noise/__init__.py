@@ -22,6 +22,7 @@ from matrixdp.noise.noise import Guarantee as Guarantee
 from matrixdp.noise.noise import Measure as Measure
 from matrixdp.noise.noise import Measured as Measured
 from matrixdp.noise.noise import Noise as Noise
+from matrixdp.noise.radius import Radius as Radius
 from matrixdp.noise.source import RandomSource as RandomSource
 from matrixdp.noise.source import SeededSource as SeededSource
 from matrixdp.noise.source import SystemSource as SystemSource

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
-from matrixdp.exact import IntegerTensor, MeasuredMatrix, WalkMatrix, apply_kronecker
+from matrixdp.exact import (
+    CenteredMatrix,
+    IntegerTensor,
+    MeasuredMatrix,
+    MergedMatrix,
+    WalkMatrix,
+    apply_kronecker,
+)
 from matrixdp.exact.linear import Array, along
 from matrixdp.noise import Noise, Walk
 
@@ -28,6 +35,13 @@ class Block:
 
     attributes: tuple[str, ...]
     matrix: MeasuredMatrix
+
+
+def _centred(matrix: MeasuredMatrix) -> bool:
+    """Return whether a matrix is n I - 11', over cells or over groups of them."""
+    if isinstance(matrix, MergedMatrix) and matrix.within is None:
+        return _centred(matrix.matrix)
+    return isinstance(matrix, CenteredMatrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +60,16 @@ class Part:
     multipliers : ndarray of int64, optional
         A positive integer for each row, in the shape (rows of block 1, rows of block 2, ...): rows that
         are measured more or less precisely than others.
+    width : int, optional
+        Of a part that shares one radius of noise with others (`matrixdp.noise.Radius`), in parts of 1024 of
+        the scale. Its variance is that which Laplace noise of the same scale would have.
     """
 
     attributes: tuple[str, ...]
     blocks: tuple[Block, ...]
     variance: float
     multipliers: NDArray[np.int64] | None = None
+    width: int | None = None
 
     def __post_init__(self) -> None:
         listed = self.listed
@@ -61,6 +79,7 @@ class Part:
             raise PrivacyError(f"part {self.attributes}: noise variance {self.variance}; expected > 0")
         self._check_multipliers()
         self._check_walks()
+        self._check_width()
         if self.column_power_sum(2) < 1:
             raise PrivacyError(f"part {self.attributes}: nothing is measured")
 
@@ -82,6 +101,43 @@ class Part:
             told = f"part {self.attributes}: a walk beside another, or with row multipliers"
             raise PrivacyError(f"{told}; expected one walk for each row of the other matrices")
 
+    def _check_width(self) -> None:
+        """Refuse what the proof of one radius does not cover."""
+        if self.width is None:
+            return
+        sizes = [block.matrix.rows for block in self.blocks]
+        centred = all(_centred(block.matrix) for block in self.blocks)
+        fits = centred and min(sizes, default=2) >= 2 and sum(size > 2 for size in sizes) <= 1
+        if not fits or self.multipliers is not None:
+            told = f"part {self.attributes}: under one radius with others"
+            expected = "centred tables, at most one of them of more than two cells"
+            raise PrivacyError(f"{told}; expected {expected}, and no row multipliers")
+
+    @property
+    def cells(self) -> int:
+        """Under one radius: how many cells a record moves one of, the signs that two values make aside."""
+        return max((block.matrix.rows for block in self.blocks), default=2)
+
+    @property
+    def radius_factor(self) -> int:
+        """The variance of independent noise that has the errors of centred noise of variance 1 on `cells`."""
+        return self.cells**2 * 2 ** (len(self.blocks) - 1) if self.blocks else 2
+
+    def radius_noise(self, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the noise of the rows, flat, from that of the `cells`."""
+        if not self.blocks:
+            return drawn[:1] - drawn[1:]
+        found, long = np.ones(1, dtype=np.int64), self._long
+        for place in range(len(self.blocks)):
+            own = len(drawn) * drawn - drawn.sum() if place == long else np.array([1, -1])
+            found = np.multiply.outer(found, own).reshape(-1, 1)[:, 0]
+        return found
+
+    @property
+    def _long(self) -> int:
+        """The place of the block with the most values."""
+        return int(np.argmax([block.matrix.rows for block in self.blocks]))
+
     @cached_property
     def walk(self) -> Walk | None:
         """The joint noise of the rows; None where the noise of every row is its own."""
@@ -93,7 +149,9 @@ class Part:
 
     @property
     def spread(self) -> float:
-        """The mean variance of the rows' noise over that of its scale: 1 but for the joint noise of walks."""
+        """The mean variance of the rows' noise over that of its scale: 1 but where noise is joint."""
+        if self.width is not None:
+            return self.cells * (self.cells - 1) / self.radius_factor
         if self.walk is None:
             return 1.0
         return float(WalkMatrix(self.walk.widths).noise_covariance.diagonal().mean())
@@ -126,7 +184,12 @@ class Part:
         return own if self.multipliers is None else own * int(np.gcd.reduce(self.multipliers, axis=None))
 
     def column_power_sum(self, power: int) -> int:
-        """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2."""
+        """Return the largest sum over a column of |entry|^power, an exact integer; the power is 1 or 2.
+
+        Under one radius a record costs 1, by its theorem, once for all parts under it.
+        """
+        if self.width is not None and power == 1:
+            return 1
         if self.multipliers is None:
             return math.prod([block.matrix.column_power_sum(power) for block in self.blocks])
         if power not in self._sums:

@@ -327,9 +327,17 @@ class PieceAnalysis(Analysis):
             total += own
         return np.maximum(total, 0.0) if isinstance(group, DenseGroup) else total
 
-    def by_part(self, group: Group) -> dict[int, float]:
-        """Return how much each part adds to the sum of the variances, by the place of the part."""
-        return {place: float(own.sum()) for place, own in self._variances_by_part(group)}
+    def by_part(self, group: Group, weighted: bool = False) -> dict[int, float]:
+        """Return how much each part adds to the sum of the variances, by the place of the part.
+
+        If ``weighted`` to that in which they have the weights of the group and of its queries.
+        """
+        weights = group.query_weights if weighted else None
+        factor = group.weight if weighted else 1.0
+        return {
+            place: factor * float(own.sum() if weights is None else own.ravel() @ weights)
+            for place, own in self._variances_by_part(group)
+        }
 
     def _variances_by_part(self, group: Group) -> Iterator[tuple[int, Array]]:
         """Yield the place of each part that answers a group, and what it adds to the variances, flat."""

@@ -14,7 +14,7 @@ import numpy as np
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array
-from matrixdp.noise import LAPLACE, Noise
+from matrixdp.noise import LAPLACE, Noise, Radius
 from matrixdp.plan.part import Part
 from matrixdp.plan.replacement import Moves, moves
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
@@ -277,8 +277,9 @@ class Plan(ABC):
 
     kind: ClassVar[str]
     words: ClassVar[str]
-    #: Whether a part may have the joint noise of a walk.
+    #: Whether a part may have the joint noise of a walk, and parts may share one radius.
     walks: ClassVar[bool] = False
+    radii: ClassVar[bool] = False
 
     domain: Domain
     parts: tuple[Part, ...]
@@ -297,8 +298,21 @@ class Plan(ABC):
         if any(part.walk for part in self.parts) and not (self.walks and self.noise == LAPLACE):
             told = f"{self.noise} noise in a {self.kind} plan: the noise of a walk, which it does not have"
             raise PrivacyError(f"{told}; expected one table under {LAPLACE} noise", code="not-supported")
+        self._check_radius()
         if not self.cost <= 1.0 + _COST_TOLERANCE:
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")
+
+    def _check_radius(self) -> None:
+        """Refuse one radius in a plan that does not have it, or of more than one scale."""
+        under = [self.parts[place] for place in self.under_radius]
+        if not under:
+            return
+        if not self.radii or self.noise != LAPLACE:
+            told = f"{self.noise} noise in a {self.kind} plan: parts under one radius, which it does not have"
+            expected = f"one part for each marginal under {LAPLACE} noise"
+            raise PrivacyError(f"{told}; expected {expected}", code="not-supported")
+        if len({part.variance for part in under}) > 1:
+            raise PrivacyError("parts under one radius have noise of one scale")
 
     def check_distinct(self) -> None:
         """Refuse two parts on one marginal."""
@@ -313,24 +327,63 @@ class Plan(ABC):
             found[part.attributes] = (*found.get(part.attributes, ()), place)
         return found
 
+    @cached_property
+    def under_radius(self) -> tuple[int, ...]:
+        """The places of the parts that share one radius."""
+        return tuple(place for place, part in enumerate(self.parts) if part.width is not None)
+
+    @cached_property
+    def radius(self) -> Radius | None:
+        """The joint noise of the parts that share one radius."""
+        under = [self.parts[place] for place in self.under_radius]
+        widths = tuple(part.width for part in under if part.width is not None)
+        return Radius(tuple(part.cells for part in under), widths) if under else None
+
+    @cached_property
+    def charged(self) -> tuple[int, ...]:
+        """The places of the parts whose costs add up: of those under one radius the first stands for all."""
+        return tuple(
+            place
+            for place, part in enumerate(self.parts)
+            if part.width is None or place == self.under_radius[0]
+        )
+
+    def row_variances(self, noise: Sequence[float]) -> list[float]:
+        """Return the noise variances of rows from those that Laplace noise of the same scales has.
+
+        Under one radius that is the variance of independent noise with the same errors.
+        """
+        found = list(noise)
+        if self.radius is not None:
+            for place, own in zip(self.under_radius, self.radius.scaled_variances, strict=True):
+                found[place] *= self.parts[place].radius_factor * own / self.noise.variance_factor
+        return found
+
     @property
     def cost(self) -> float:
         """The privacy cost by which variances scale: mu squared, or epsilon squared.
 
         A float; the measurement recomputes it exactly.
         """
-        total = math.fsum(self.noise.share(part, part.variance) for part in self.parts)
+        total = math.fsum(self.noise.share(part, part.variance) for part in self._charged_parts)
         return float(total ** (2.0 / self.noise.norm))
+
+    @property
+    def _charged_parts(self) -> list[Part]:
+        return [self.parts[place] for place in self.charged]
 
     @cached_property
     def moves(self) -> Moves:
-        """How far a record moves each part, and how far replacing one does: exact, see `moves`."""
-        return moves(self.domain, self.parts, self.noise.norm)
+        """How far a record moves each charged part, and how far replacing one does: exact, see `moves`."""
+        under = {name for place in self.under_radius for name in self.parts[place].attributes}
+        return moves(self.domain, self._charged_parts, self.noise.norm, self.domain.sort(under))
 
     @property
     def replacement_cost(self) -> float:
         """The privacy cost of one record replaced by another, or by one out of domain; see `cost`."""
-        shares = [self.noise.share(part, part.variance) / self.noise.power_sum(part) for part in self.parts]
+        shares = [
+            self.noise.share(part, part.variance) / self.noise.power_sum(part) for part in self._charged_parts
+        ]
         largest = max(float((table.astype(float) @ shares).max()) for table in self.moves)
         return float(largest ** (2.0 / self.noise.norm))
 
@@ -341,4 +394,4 @@ class Plan(ABC):
     @cached_property
     def analysis(self) -> Analysis:
         """Estimates and errors at privacy cost 1."""
-        return self.analysed([part.variance for part in self.parts])
+        return self.analysed(self.row_variances([part.variance for part in self.parts]))

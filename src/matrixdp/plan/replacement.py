@@ -29,12 +29,14 @@ _MOST_ENUMERATED = 2**22
 _LARGEST = 2**60
 
 
-def moves(domain: Domain, parts: Sequence[Part], power: int) -> Moves:
+def moves(domain: Domain, parts: Sequence[Part], power: int, joint: tuple[str, ...] = ()) -> Moves:
     """Return the effects on the parts of adding one record, and of replacing it by another.
 
     Two tables with a column for each part: sums over its rows of |change|^power. For every record the first
     has a row, and for every two records the second, that is nowhere less than theirs. They are enumerated
     where these are few, or alike in few ways; otherwise each table has one row, of the largest of each part.
+    A part under one radius stands for all of these, which are on the attributes ``joint``: each record moves
+    them by 1, and two different ones by 2.
 
     Examples
     --------
@@ -46,12 +48,13 @@ def moves(domain: Domain, parts: Sequence[Part], power: int) -> Moves:
     """
     most = [part.column_power_sum(power) for part in parts]
     known: dict[str, Integers | None] = {}
-    factors = [_factors(part, power, known) for part in parts]
+    apart: list[Factor] = [(joint, np.eye(2, dtype=np.int64), 1)]
+    factors = [_factors(part, power, known) if part.width is None else apart for part in parts]
     found = _enumerated(domain, factors, int if max(most) < _LARGEST else object)
     if found is not None:
         return found
-    apart = [2 * own - 2 * _least_overlap(few, power) for own, few in zip(most, factors, strict=True)]
-    return np.array([most], dtype=object), np.array([apart], dtype=object)
+    between = [2 * own - 2 * _least_overlap(few, power) for own, few in zip(most, factors, strict=True)]
+    return np.array([most], dtype=object), np.array([between], dtype=object)
 
 
 def _factors(part: Part, power: int, known: dict[str, Integers | None]) -> list[Factor]:

@@ -24,7 +24,7 @@ from matrixdp.exact import MeasuredMatrix
 from matrixdp.language import marginals, product
 from matrixdp.language.periods import group_through
 from matrixdp.ledger.ledger import version
-from matrixdp.measure.measurement import Measurement, NoiseScale, Periods
+from matrixdp.measure.measurement import Measurement, NoiseScale, Periods, row_variances
 from matrixdp.plan import Analysis, Part
 from matrixdp.queries import Entry, Group
 from matrixdp.queries.groups import subtracts
@@ -71,12 +71,25 @@ class PartKind:
     matrices : tuple of int
         The places of its matrices in the list of all.
     parts : list of Part
+    variance : float
+        The mean variance of a row's noise.
+    charged : bool
+        False if others under the same radius stand for what these cost.
     """
 
     first: Part
     scale: NoiseScale
     matrices: tuple[int, ...]
     parts: list[Part]
+    variance: float
+    charged: bool = True
+
+    @property
+    def cost(self) -> Fraction:
+        """What all of these parts cost, exact."""
+        norm = self.scale.noise.norm
+        count = len(self.parts) if self.first.width is None else self.charged
+        return count * self.first.column_power_sum(norm) / self.scale.exact**norm
 
 
 def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[PartKind]]:
@@ -84,16 +97,21 @@ def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[
 
     A plan can have ten thousand parts that share three matrices and a few scales.
     """
-    norm = measurement.plan.noise.norm
+    plan = measurement.plan
+    norm, charged = plan.noise.norm, set(plan.charged)
     matrices: dict[object, tuple[int, MeasuredMatrix]] = {}
     kinds: dict[object, PartKind] = {}
-    for part, scale in zip(measurement.plan.parts, measurement.scales, strict=True):
+    noise = row_variances(plan, measurement.scales)
+    for place, (part, scale) in enumerate(zip(plan.parts, measurement.scales, strict=True)):
         own = [block.matrix for block in part.blocks]
         places = tuple(
             matrices.setdefault((_kind(one), one.digest()), (len(matrices), one))[0] for one in own
         )
-        alike = places, part.multipliers is None, part.column_power_sum(norm), scale
-        kinds.setdefault(alike, PartKind(part, scale, places, [])).parts.append(part)
+        alike = places, part.multipliers is None, part.column_power_sum(norm), scale, part.width
+        if alike not in kinds:
+            variance = noise[place] * part.spread
+            kinds[alike] = PartKind(part, scale, places, [], variance, place in charged)
+        kinds[alike].parts.append(part)
     return [matrix for _, matrix in matrices.values()], list(kinds.values())
 
 
@@ -122,7 +140,8 @@ def measured(measurement: Measurement) -> dict[str, Any]:
                 "scale": exact_scale(kind.scale.exact),
                 "lattice_exponent": -kind.scale.power,
                 **on_integers(kind.scale),
-                "noise_stddev": math.sqrt(kind.scale.variance * kind.first.spread),
+                **({} if kind.first.width is None else {"radius_width": kind.first.width}),
+                "noise_stddev": math.sqrt(kind.variance),
                 "attributes": [[list(block.attributes) for block in part.blocks] for part in kind.parts],
             }
             for kind in kinds

@@ -323,6 +323,11 @@ class Part(Model, json_schema_extra=_ONE_SENSITIVITY):
     scale: Scale
     lattice_exponent: int = Field(description="Noisy answers are multiples of 2 to minus this.")
     multiples_of: Positive = Field(LEFT_OUT, description=_MULTIPLES)
+    radius_width: Count = Field(
+        LEFT_OUT,
+        description="Of parts that share one radius of noise, which together cost what one does: the width, "
+        "in parts of 1024 of the scale.",
+    )
     noise_stddev: float = Field(gt=0, description="Of a walk the root mean square over its rows.")
     attributes: list[list[list[str]]] = Field(
         min_length=1, description="For each part of this row, the attributes of each of its matrices."

@@ -51,8 +51,8 @@ _DOUBTED = 0.5
 #: No search is hoped to end below a fast trial of generalized marginals divided by this: 1.10 was the most on
 #: the workloads on which they were compared.
 _HOPE = 1.15
-#: Of equals others are chosen: the parts of others say more than one table, and walks have no lower bound.
-_LAST = ("dense", "walk")
+#: Of equals others are chosen: parts of others say more than one table, and joint noise has no lower bound.
+_LAST = ("dense", "walk", "radius")
 #: Percent less error that another strategy may have, from which trying others is advised.
 _MUCH = 5.0
 
@@ -92,7 +92,7 @@ class Trials:
     def priced(self, choice: Choice) -> float:
         """Return the loss of a choice with the noise that is drawn for a budget; see `Selection.priced`.
 
-        Under ``replaced`` at the cost of a replacement, which for walks is always that of two records.
+        Under ``replaced`` at the cost of a replacement, which for joint noise is always that of two records.
         """
         plan, certificate = choice
         drawn = None if self.drawn is None else self.drawn(plan)
@@ -168,9 +168,9 @@ class Trials:
         return None if found is None else (self.noise.variance_factor * found[0], found[1])
 
 
-def _walks(plan: Plan) -> bool:
-    """Return whether rows share the noise of a walk: what is proved of strategies does not hold for it."""
-    return any(part.walk is not None for part in plan.parts)
+def _joint(plan: Plan) -> bool:
+    """Return whether rows share their noise: what is proved of strategies does not hold for them."""
+    return bool(plan.under_radius) or any(part.walk is not None for part in plan.parts)
 
 
 def with_bound(certificate: Certificate, bound: Bound) -> Certificate:
@@ -217,8 +217,8 @@ class _Search:
 
     @property
     def least(self) -> float:
-        # a replacement costs a walk as much as two records, and may cost others less
-        found = [choice for choice in self.found.values() if not (self.trials.replaced and _walks(choice[0]))]
+        # a replacement costs joint noise as much as two records, and may cost others less
+        found = [choice for choice in self.found.values() if not (self.trials.replaced and _joint(choice[0]))]
         return min((choice[1].loss for choice in found), default=math.inf)
 
     @property
@@ -232,7 +232,7 @@ class _Search:
     def certificate(self, name: str) -> Certificate:
         """Return what is proved of what a mechanism found."""
         plan, certificate = self.found[name]
-        if _walks(plan):
+        if _joint(plan):
             return certificate
         if "dense" in self.found:
             whole = self.found["dense"][1]
@@ -274,7 +274,7 @@ class _Search:
             else:
                 self.note(rule.mechanism, "passed", "a fast trial had more error")
         for rule in large:
-            rest = [name for name, (plan, _) in self.found.items() if not _walks(plan)]
+            rest = [name for name, (plan, _) in self.found.items() if not _joint(plan)]
             gap = self.trials.certified(self.certificate(self._best(rest))).gap if rest else math.inf
             if gap is not None and gap > LIMITS.far:
                 self.choose(rule)
@@ -523,8 +523,8 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
         chosen, candidates = mechanism, (Candidate(mechanism, "chosen", "asked for", certificate.loss),)
         if mechanism == "residual" and trials.facts.small:
             certificate = with_bound(certificate, trials.whole_bound())
-    walks = _walks(plan)
-    if objective != "max" and not walks:
+    joint = _joint(plan)
+    if objective != "max" and not joint:
         certificate = trials.certified(certificate)
     auto = mechanism == "auto"
     reason = _reason(candidates, certificate.gap, trials.facts) if auto else candidates[0].reason
@@ -533,7 +533,7 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
             trials.workload,
             lambda weighted: trials.quietly(weighted).choose(chosen),
             iterations=_BALANCING_STEPS[trials.noise.norm],
-            bound_of=None if walks else lambda weighted: _bound_after(replace(trials, workload=weighted)),
+            bound_of=None if joint else lambda weighted: _bound_after(replace(trials, workload=weighted)),
             progress=trials.progress,
         )
     return (plan, certificate), chosen, reason, candidates
@@ -561,11 +561,10 @@ def hope_of(workload: Workload, noise: Noise) -> float:
     if explicit and facts.size("searched") <= LIMITS.searched_cells:
         return 0.0  # strategies of single queries have far less error than those of marginals
     with one_blas_thread():
-        ways = [
-            rule for rule in rules_for(noise) if rule.mechanism == "walk" and not any(rule.refusal(facts))
-        ]
-        walks = trials.trial("walk") if ways else math.inf
+        joint = ("walk", "radius")
+        ways = [rule for rule in rules_for(noise) if rule.mechanism in joint and not any(rule.refusal(facts))]
+        least = min((trials.trial(rule.mechanism) for rule in ways), default=math.inf)
         if not facts.beyond(mechanism_named("generalized-marginals").limits):
-            return min(trials.trial("generalized-marginals") / _HOPE, walks)
+            return min(trials.trial("generalized-marginals") / _HOPE, least)
         rules = [rule for rule in rules_for(noise) if rule.gain is not None and not any(rule.refusal(facts))]
         return min((trials.trial(rule.mechanism) / (rule.gain or 1.0) for rule in rules), default=0.0)

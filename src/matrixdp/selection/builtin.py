@@ -30,6 +30,7 @@ from matrixdp.selection.searches.marginals import (
     select_generalized_marginals,
     select_marginals,
 )
+from matrixdp.selection.searches.radius import select_radius
 from matrixdp.selection.searches.unions import CLUSTERS, first_union_loss, select_union
 from matrixdp.selection.searches.walks import select_walk
 from matrixdp.selection.selection import Certificate, PartMethod
@@ -251,6 +252,18 @@ register(
         {**_TABLE, "factor": "axis_cells"},
         lambda task: select_walk(task.workload, task.noise, effort="fast")[1].loss,
         lambda facts, _: searched_attributes(facts),
+        reduces="groups",
+    )
+)
+register(
+    Mechanism(
+        "radius",
+        "of ours: centred tables of small marginals under one radius of noise, all others with Laplace noise",
+        (1,),
+        Options,
+        lambda task: select_radius(task.workload, task.noise, task.progress),
+        {"subsets": "max_axis_pieces"},
+        matrices=(),
         reduces="groups",
     )
 )

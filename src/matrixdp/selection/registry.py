@@ -157,6 +157,7 @@ _FILES = {
     "querysmasher": _OPTIMIZED,
     "fourier": "papers.fourier",
     "walk": _OPTIMIZED,
+    "radius": _OPTIMIZED,
     "opt-kron": _OPTIMIZED,
     "eigen-query": "papers.eigen_query",
     "weighted-product": _OPTIMIZED,
@@ -179,6 +180,7 @@ IN_WORDS = {
     "generalized-marginals": "weighted marginals with one optimized strategy for each attribute",
     "weighted-product": "one product of bases with weighted rows",
     "walk": "prefix sums of one ordered attribute, with joint noise",
+    "radius": "small tables under one radius of joint noise",
 }
 #: Those whose strategies others than we optimize too, and what only simulates: no baselines of comparisons.
 _OF_OURS = ("hdmm", "fourier", "dawa", "privbayes")

@@ -24,6 +24,7 @@ from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
+from matrixdp.selection.searches.radius import no_radius
 from matrixdp.selection.searches.walks import no_walk, ordered_axes
 
 #: The group of entry points by which installed packages offer candidates: each a `Rule`.
@@ -286,6 +287,13 @@ def _no_walk(facts: Facts) -> str:
     return no_walk(facts.asked, facts.noise, facts.terms)
 
 
+def _no_radius(facts: Facts) -> str:
+    marginals = facts.size("subsets")
+    if marginals > LIMITS.radius_marginals:
+        return f"marginals in marginals: {marginals}; the limit is {LIMITS.radius_marginals}"
+    return no_radius(facts.asked, facts.noise)
+
+
 def _products(facts: Facts) -> str:
     plain = facts.terms.plain() and not facts.beyond(mechanism_named("opt-m").limits)
     return "opt-m contains the products of identities and totals" if plain else ""
@@ -319,6 +327,7 @@ RULES: dict[int, tuple[Rule, ...]] = {
     1: (
         Rule("opt-m"),
         Rule("walk", unless=_no_walk, gain=1.0),
+        Rule("radius", unless=_no_radius, gain=1.0),
         Rule(
             "opt-kron",
             unless=_one_attribute,

@@ -70,6 +70,8 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
         parts.append({"blocks": blocks, "variance": part.variance})
         if part.multipliers is not None:
             parts[-1]["multipliers"] = once(part.multipliers.ravel())
+        if part.width is not None:
+            parts[-1]["width"] = part.width
     vectors = {
         own.name: {name: once(np.asarray(values, float)) for name, values in getattr(plan, own.name).items()}
         for own in fields(plan)
@@ -199,7 +201,9 @@ def _read_part(
     if factors is not None:
         archive.require(factors.dtype == np.int64, "row multipliers are not integers")
         factors = factors.reshape([block.matrix.rows for block in blocks])
-    return Part(attributes, tuple(blocks), float(row["variance"]), factors)
+    width = row.get("width")
+    archive.require(width is None or type(width) is int, "the width of a part is no integer")
+    return Part(attributes, tuple(blocks), float(row["variance"]), factors, width)
 
 
 # Domains, workloads and budgets in archives: in the form of a specification, large arrays apart.

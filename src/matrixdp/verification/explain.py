@@ -85,15 +85,11 @@ _SUMS = {
 }
 
 
-def _cost_of(kind: PartKind, norm: int) -> Fraction:
-    return len(kind.parts) * kind.first.column_power_sum(norm) / kind.scale.exact**norm
-
-
 def _parts(measurement: Measurement) -> Iterator[Block]:
     """Yield the paragraphs about the matrices and parts of a measurement."""
     norm = measurement.plan.noise.norm
     matrices, kinds = parts_summary(measurement)
-    costs = [_cost_of(kind, norm) for kind in kinds]
+    costs = [kind.cost for kind in kinds]
     total = sum(costs, Fraction(0))
     ordered = [kinds[i] for i in sorted(range(len(kinds)), key=lambda i: costs[i], reverse=True)]
     plan = measurement.plan
@@ -116,9 +112,9 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
     if len(matrices) > _MOST:
         yield f"{len(matrices) - _MOST:,} more matrices are in the file of the measurement."
     heads = ("parts", "on", "measured", "rows of each", "s", "b, exact", "variance of a row", "cost of each")
-    yield Table((*heads, "of the cost"), list(_rows(ordered[:_MOST], norm, total, again)))
+    yield Table((*heads, "of the cost"), list(_rows(ordered[:_MOST], total, again)))
     if rest := ordered[_MOST:]:
-        share = sum((_cost_of(kind, norm) for kind in rest), Fraction(0)) / total
+        share = sum((kind.cost for kind in rest), Fraction(0)) / total
         count = sum(len(kind.parts) for kind in rest)
         yield f"{count:,} more parts of {len(rest):,} more kinds have {float(share):.3%} of the cost."
 
@@ -133,9 +129,7 @@ def _how(matrix: MeasuredMatrix) -> str:
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 
-def _rows(
-    kinds: list[PartKind], norm: int, total: Fraction, again: frozenset[int]
-) -> Iterator[tuple[str, ...]]:
+def _rows(kinds: list[PartKind], total: Fraction, again: frozenset[int]) -> Iterator[tuple[str, ...]]:
     for kind in kinds:
         names = [
             _line((", ".join(part.attributes) or "the total") + " (round 2)" * (id(part) in again))
@@ -143,17 +137,16 @@ def _rows(
         ]
         more = len(kind.parts) - _NAMED
         product = " (x) ".join(f"M{place + 1}" for place in kind.matrices) or "1"
-        cost = _cost_of(kind, norm)
         yield (
             f"{len(kind.parts):,}",
             "; ".join(names) + (f"; {more:,} more" if more > 0 else ""),
             f"{product}, rows weighted" if kind.first.multipliers is not None else product,
             f"{kind.first.rows:,}",
-            str(kind.first.column_power_sum(norm)),
+            str(kind.first.column_power_sum(kind.scale.noise.norm)),
             about(kind.scale.exact),
-            f"{kind.scale.variance * kind.first.spread:.6g}",
-            f"{float(cost / len(kind.parts)):.6g}",
-            f"{float(cost / total):.3%}".replace(".000%", "%"),
+            f"{kind.variance:.6g}",
+            f"{float(kind.cost / len(kind.parts)):.6g}" if kind.first.width is None else "of one radius",
+            f"{float(kind.cost / total):.3%}".replace(".000%", "%"),
         )
 
 
@@ -347,6 +340,14 @@ _WALK = (
 )
 
 
+_RADIUS = (
+    " Parts of one radius share their noise: each has numbers z, up to a common summand, and a width w. With "
+    "|z| = min over t of sum |z_i - t| its density is in proportion to exp(-max(0, max of |z| - w) / b). A "
+    "record moves each |z| by at most 1, and so the logarithm by at most 1 / b: together they cost what one "
+    "of them does. docs/privacy.md has the proof."
+)
+
+
 def _measured(release: Release) -> Iterator[Block]:
     noise = release.measurement.plan.noise
     whole = _INTEGERS if math.isfinite(release.measurement.tails.least) else ""
@@ -355,6 +356,8 @@ def _measured(release: Release) -> Iterator[Block]:
     told += f" for rounding to a lattice.{whole}"
     if release.measurement.tails.walk is not None:
         told = f"with the joint noise of a walk of scale b.{_WALK}"
+    if release.measurement.plan.under_radius:
+        told += _RADIUS
     yield (
         f"Each part is an integer matrix times the counts of one marginal, {told} "
         f"A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is "

@@ -1,0 +1,304 @@
+"""Joint noise of many small tables: one radius for all, where each would pay for a share of its own.
+
+A block is what a record can move by one unit: a vector z of n integers up to a common summand (the centred
+cells of a table, with n = 2 a single number), of norm |z| = min over t of sum |z_i - t|. Blocks b with widths
+w_b have noise of probability in proportion to a^max(0, max over b of |z_b| - w_b), a = exp(-1 / s): a record
+changes every |z_b| by at most 1, hence the maximum, too. It is a mixture: of one radius r for all blocks,
+given which they are independent, and z_b is uniform on |z_b| <= w_b + r. All of it is integer arithmetic.
+docs/privacy.md has the proof of what it costs, docs/noise.md that samples are exact.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import final
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from matrixdp.errors import PrivacyError
+from matrixdp.exact.walks import UNIT
+from matrixdp.noise.choice import uniform
+from matrixdp.noise.drawing import draw
+from matrixdp.noise.source import RandomSource
+from matrixdp.noise.walks import tail_distribution
+from matrixdp.privacy.conversions import ball
+
+#: With fair bits a loop is longer with probability below 2^-1000.
+_LONGEST = 1_000
+_STUCK = "the random source does not deliver random bits: a loop of 1,000 steps did not end"
+_WORD = 64
+#: Steps to the scale at which errors are as those of continuous noise, to nine digits.
+_FINE = Fraction(2**30)
+
+
+@lru_cache(maxsize=256)
+def signed_counts(cells: int) -> tuple[tuple[int, int, int], ...]:
+    """Return how many cells are above 0, how many below, and in how many ways, for vectors of median 0.
+
+    Of every n integers up to a common summand one vector has the lower median 0.
+
+    Examples
+    --------
+    >>> signed_counts(2), sum(ways for *_, ways in signed_counts(3))
+    (((0, 0, 1), (1, 0, 2)), 13)
+    """
+    above, below = range(cells // 2 + 1), range((cells - 1) // 2 + 1)
+    pairs = ((a, b) for a in above for b in below)
+    return tuple((a, b, math.comb(cells, a) * math.comb(cells - a, b)) for a, b in pairs)
+
+
+@lru_cache(maxsize=256)
+def _coefficients(cells: int) -> tuple[list[int], list[int], list[int]]:
+    """Return what `points` and `square_sum` are sums of, by the number of cells that are not 0."""
+    ways, more, mixed = ([0] * cells for _ in range(3))
+    for a, b, own in signed_counts(cells):
+        moved = a + b
+        ways[moved] += own
+        more[moved] += own * moved * (cells - 1)
+        mixed[moved] += own * (moved * cells - (a - b) ** 2)
+    return ways, more, mixed
+
+
+def _binomials(norm: int, most: int) -> list[int]:
+    """Return (norm choose j) for j up to `most`."""
+    found = [1]
+    for j in range(most):
+        found.append(found[-1] * (norm - j) // (j + 1))
+    return found
+
+
+def points(cells: int, norm: int) -> int:
+    """Return how many vectors have at most a norm.
+
+    Examples
+    --------
+    >>> points(2, 5), points(3, 1)
+    (11, 7)
+    """
+    return int(sum(map(operator.mul, _coefficients(cells)[0], _binomials(norm, cells - 1))))
+
+
+def square_sum(cells: int, norm: int) -> int:
+    """Return the sum over these of n times the squared length of the centred vector.
+
+    Examples
+    --------
+    >>> square_sum(2, 1), square_sum(3, 1)  # twice 2 ((1/2)^2 + (1/2)^2); six times 3 (4 + 1 + 1) / 9
+    (2, 12)
+    """
+    _, more, mixed = _coefficients(cells)
+    # the sums over all sizes of the moved cells of s_1^2 less s_1 s_2, and of s_1 s_2
+    apart, both = _binomials(norm + 1, cells + 1), _binomials(norm + 2, cells + 1)
+    return int(sum(map(operator.mul, more, apart[2:])) + sum(map(operator.mul, mixed, both[2:])))
+
+
+def _differences(values: list[int]) -> list[int]:
+    """Return c with values[r] = sum of c_j times (r choose j)."""
+    found = []
+    while values:
+        found.append(values[0])
+        values = list(map(operator.sub, values[1:], values))
+    return found
+
+
+def _chosen(weights: Sequence[int], source: RandomSource) -> int:
+    """Draw a place in proportion to integer weights."""
+    left = uniform(sum(weights), source)
+    for place, own in enumerate(weights):
+        if left < own:
+            return place
+        left -= own
+    raise AssertionError
+
+
+_Kind = tuple[int, int]
+"""The cells of a block, and its width in lattice steps."""
+_Kinds = tuple[tuple[_Kind, int], ...]
+"""Kinds of blocks, and how many blocks there are of each."""
+
+
+def _all_points(kinds: _Kinds, radii: int) -> list[int]:
+    """Return the number of points of all blocks together, at radii from 0 on."""
+    return [
+        math.prod(points(cells, width + radius) ** number for (cells, width), number in kinds)
+        for radius in range(radii)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _expanded(kinds: _Kinds) -> list[int]:
+    """Return K with `_all_points` at a radius r = sum of K_j (r choose j); none is below 0."""
+    dimension = sum((cells - 1) * number for (cells, _), number in kinds)
+    return _differences(_all_points(kinds, dimension + 1))
+
+
+@lru_cache(maxsize=256)
+def _variances(kinds: _Kinds, steps: Fraction) -> dict[_Kind, float]:
+    """Return the variances of kinds of blocks; see `Radius.variances`."""
+    expanded, found = _expanded(kinds), {}
+    together = _all_points(kinds, len(expanded) + 2)
+    with ctx.workprec(128):
+        odds = 1 / ((1 / ball(steps)).exp() - 1)
+
+        def summed(coefficients: list[int]) -> arb:
+            total = arb(0)
+            for own in reversed(coefficients):
+                total = total * odds + own
+            return total
+
+        whole = summed(expanded)
+        for (cells, width), _ in kinds:
+            squares = [
+                own // points(cells, width + radius) * square_sum(cells, width + radius)
+                for radius, own in enumerate(together)
+            ]
+            found[cells, width] = float(summed(_differences(squares)) / whole) / (cells * (cells - 1))
+    return found
+
+
+def draw_block(cells: int, norm: int, source: RandomSource) -> NDArray[np.int64]:
+    """Draw a vector of at most a norm, all alike, with the lower median 0; shape (cells,).
+
+    Examples
+    --------
+    >>> from matrixdp.noise import SeededSource
+    >>> drawn = draw_block(5, 7, SeededSource(1))
+    >>> int(np.sort(drawn)[2]), int(np.abs(drawn).sum()) <= 7
+    (0, True)
+    """
+    kinds = signed_counts(cells)
+    a, b, _ = kinds[_chosen([ways * math.comb(norm, a + b) for a, b, ways in kinds], source)]
+    # Floyd's algorithm: a + b of the numbers from 1 to the norm; their differences are the sizes
+    ends: set[int] = set()
+    for last in range(norm - a - b + 1, norm + 1):
+        one = uniform(last, source) + 1
+        ends.add(last if one in ends else one)
+    sizes = np.diff(np.array(sorted(ends), dtype=np.int64), prepend=0)
+    places = list(range(cells))
+    for moved in range(a + b):
+        other = moved + uniform(cells - moved, source)
+        places[moved], places[other] = places[other], places[moved]
+    found = np.zeros(cells, dtype=np.int64)
+    found[places[:a]], found[places[a : a + b]] = sizes[:a], -sizes[a:]
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Radius:
+    """The joint noise of blocks under one radius.
+
+    Parameters
+    ----------
+    cells : tuple of int
+        Of each block, at least 2.
+    widths : tuple of int
+        Of each block, in parts of 1024 of the scale, at least 0.
+
+    Raises
+    ------
+    PrivacyError
+        If there is no such block or width.
+
+    Examples
+    --------
+    A count by itself, of width 0, has two-sided geometric noise: at epsilon 1 of standard deviation 1.357.
+
+    >>> one = Radius((2,), (0,))
+    >>> round((2 * one.variances(Fraction(1))[0]) ** 0.5, 3)
+    1.357
+    """
+
+    cells: tuple[int, ...]
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        whole = all(type(own) is int for own in (*self.cells, *self.widths))
+        fits = whole and len(self.cells) == len(self.widths) >= 1
+        if not fits or min(self.cells) < 2 or not 0 <= min(self.widths) <= max(self.widths) <= UNIT * 2**20:
+            raise PrivacyError("one radius: expected blocks of at least 2 cells, and a width for each")
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are free."""
+        return sum(self.cells) - len(self.cells)
+
+    def lattice_widths(self, steps: Fraction) -> list[int]:
+        """Return the widths in lattice steps, to the nearest."""
+        return [math.floor(own * steps / UNIT + Fraction(1, 2)) for own in self.widths]
+
+    def _kinds(self, steps: Fraction) -> list[_Kind]:
+        return list(zip(self.cells, self.lattice_widths(steps), strict=True))
+
+    def variances(self, steps: Fraction) -> list[float]:
+        """Return the variance v of each block in squared lattice steps: its covariance is v (I - 11' / n).
+
+        That is of the centred vector. Exact but for rounding.
+        """
+        kinds = self._kinds(steps)
+        found = _variances(tuple(sorted(Counter(kinds).items())), steps)
+        return [found[kind] for kind in kinds]
+
+    @cached_property
+    def scaled_variances(self) -> list[float]:
+        """The same of continuous noise, over the squared scale."""
+        return [own / float(_FINE) ** 2 for own in self.variances(_FINE)]
+
+    def draw_radius(self, steps: Fraction, source: RandomSource) -> int:
+        """Draw the radius: r with probability in proportion to a^r times the number of points; exact.
+
+        With K as `_expanded` has it, that is a mixture: j with weight K_j (a / (1 - a))^j, and r the sum of j
+        and j + 1 geometric variables of ratio a.
+        """
+        weights, word, bits = _expanded(tuple(sorted(Counter(self._kinds(steps)).items()))), 0, 0
+        for _ in range(_LONGEST):
+            word, bits = word << _WORD | source.more_bits(_WORD), bits + _WORD
+            if not 0 <= word < 1 << bits:
+                raise PrivacyError("the random source returned bits out of range", code="out-of-range")
+            chosen = _place(weights, steps, word, bits)
+            if chosen is not None:
+                break
+        else:
+            raise PrivacyError(_STUCK)
+        tail = tail_distribution(steps)
+        return chosen + int(np.abs(draw(tail, Fraction(1), chosen + 1, None, None, source)).sum())
+
+    def draw(self, steps: Fraction, source: RandomSource) -> list[NDArray[np.int64]]:
+        """Draw the noise of all blocks, each of shape (cells,), up to a common summand; exact.
+
+        Raises
+        ------
+        PrivacyError
+            If the source misbehaves.
+        """
+        radius = self.draw_radius(steps, source)
+        pairs = zip(self.cells, self.lattice_widths(steps), strict=True)
+        return [draw_block(cells, width + radius, source) for cells, width in pairs]
+
+
+def _place(weights: Sequence[int], steps: Fraction, word: int, bits: int) -> int | None:
+    """Return the j whose interval of probability has [word, word + 1] / 2^bits in it, or None if unclear."""
+    with ctx.workprec(bits + 64 + 2 * len(weights)):
+        odds = 1 / ((1 / ball(steps)).exp() - 1)
+        power, total, terms = arb(1), arb(0), list[arb]()
+        for weight in weights:
+            terms.append(weight * power)
+            total += terms[-1]
+            power *= odds
+        low, high = total * word / arb(2) ** bits, total * (word + 1) / arb(2) ** bits
+        reached = arb(0)
+        for place, own in enumerate(terms):
+            before, reached = reached, reached + own
+            if high <= reached or place == len(terms) - 1:
+                return place if low >= before or place == 0 else None
+            if not low >= reached:
+                return None  # the interval of the word reaches over the end of this one
+    return None

@@ -1,0 +1,229 @@
+"""The noise of tables under one radius: its law, exact log-ratios over all moves, moments, and its sampler.
+
+Statistical tests use fixed seeds, and alarm falsely with a probability below 1e-9 over the choice of them.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.optimize
+from scipy import sparse, stats
+
+import matrixdp as mdp
+from matrixdp.errors import PrivacyError
+from matrixdp.noise import Radius, SeededSource, radius
+from tests.noise.exact import FALSE_ALARM
+from tests.noise.recorded import RecordedSource
+
+
+def norms(vectors: np.ndarray) -> np.ndarray:
+    """The least sum of |z_i - t| over all t, from its definition, shape (draws,)."""
+    reach = int(np.abs(vectors).max(initial=0))
+    return np.min([np.abs(vectors - t).sum(axis=-1) for t in range(-reach, reach + 1)], axis=0)
+
+
+def box(reach: int, cells: int) -> np.ndarray:
+    """Every vector up to a common summand: the last entry is 0."""
+    found = np.array(list(itertools.product(range(-reach, reach + 1), repeat=cells - 1)))
+    return np.hstack([found, np.zeros((len(found), 1), dtype=int)])
+
+
+def heights(blocks: list[np.ndarray], widths: tuple[int, ...]) -> np.ndarray:
+    """The exponents of the probabilities of combinations of vectors, one axis for each block."""
+    found = np.zeros([1] * len(blocks))
+    for axis, (own, width) in enumerate(zip(blocks, widths, strict=True)):
+        shape = [-1 if other == axis else 1 for other in range(len(blocks))]
+        found = np.maximum(found, (norms(own) - width).reshape(shape))
+    return found
+
+
+CASES = [((2, 2), (0, 2)), ((2, 3), (1, 0)), ((3, 3), (0, 2)), ((2, 2, 3), (0, 1, 2)), ((4, 2), (1, 3))]
+
+
+@pytest.mark.parametrize(("cells", "widths"), CASES, ids=str)
+def test_no_record_moves_a_log_probability_by_more_than_one(cells: tuple[int, ...], widths: tuple[int, ...]):
+    """Over all vectors of a box and all moves, signs and several records included; it is reached."""
+    blocks = [box(4 if len(cells) < 3 else 3, own) for own in cells]
+    own = heights(blocks, widths)
+    each = [[sign * row for row in np.eye(n, dtype=int) for sign in (1, -1)] for n in cells]
+    moves = list(itertools.product(*each))
+    single = [
+        np.abs(heights([b + m for b, m in zip(blocks, move, strict=True)], widths) - own).max()
+        for move in moves
+    ]
+    assert max(single) == 1
+    double = max(
+        np.abs(heights([b + m + o for b, m, o in zip(blocks, move, other, strict=True)], widths) - own).max()
+        for move, other in itertools.product(moves[::3], moves[::2])
+    )
+    assert double == 2
+
+
+def test_the_sum_of_norms_in_place_of_their_maximum_is_not_private():
+    """One radius pays once because one record moves every table by one: shares would be paid for each."""
+    blocks = [box(4, 2), box(4, 3)]
+    move = (np.array([1, 0]), np.array([1, 0, 0]))
+    before, after = ([norms(b + m * on) for b, m in zip(blocks, move, strict=True)] for on in (0, 1))
+    both = [np.add.outer(one, other) for one, other in (before, after)]
+    assert np.abs(both[1] - both[0]).max() == 2
+
+
+@pytest.mark.parametrize("cells", [2, 3, 4, 5])
+def test_points_and_squares_are_those_of_lists(cells: int):
+    reach = 6 if cells < 5 else 4
+    vectors = box(reach, cells)
+    own = norms(vectors)
+    centred = cells * vectors - vectors.sum(axis=1, keepdims=True)
+    for norm in range(reach // 2 + 1):
+        inside = own <= norm
+        assert radius.points(cells, norm) == inside.sum()
+        squares = (centred[inside].astype(object) ** 2).sum()
+        assert radius.square_sum(cells, norm) * cells == squares
+
+
+def law(cells: tuple[int, ...], widths: tuple[int, ...], steps: Fraction, reach: int) -> np.ndarray:
+    """The probabilities of all combinations of vectors of a box that has all but nothing of them."""
+    weights = np.exp(-heights([box(reach, own) for own in cells], widths) / float(steps))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("steps", [Fraction(1, 2), Fraction(4, 5)], ids=str)
+def test_variances_are_those_of_the_law(steps: Fraction):
+    cells, widths, reach = (2, 3), (2, 1), 22
+    probabilities = law(cells, widths, steps, reach)
+    stated = Radius(cells, tuple(math.ceil(own * 1024 / steps) for own in widths)).variances(steps)
+    for axis, own in enumerate(cells):
+        vectors = box(reach, own)
+        centred = vectors - vectors.mean(axis=1, keepdims=True)
+        alone = probabilities.sum(axis=1 - axis)
+        covariance = np.einsum("q,qi,qj->ij", alone, centred, centred)
+        assert covariance == pytest.approx(stated[axis] * (np.eye(own) - 1 / own), abs=1e-7)
+
+
+def test_samples_have_the_joint_law_and_a_wrong_one_is_seen():
+    cells, widths, steps, count, reach = (2, 3, 2), (1, 2, 0), Fraction(3, 4), 12_000, 6
+    noise = Radius(cells, tuple(math.ceil(own * 1024 / steps) for own in widths))
+    assert noise.lattice_widths(steps) == list(widths)
+    source = SeededSource(1)
+    drawn = [noise.draw(steps, source) for _ in range(count)]
+    places = []
+    for axis, own in enumerate(cells):
+        vectors = np.array([each[axis] for each in drawn])
+        free = (vectors - vectors[:, -1:])[:, : own - 1] + reach
+        inside = ((free >= 0) & (free <= 2 * reach)).all(axis=1)
+        index = np.ravel_multi_index(np.clip(free, 0, 2 * reach).T, (2 * reach + 1,) * (own - 1))
+        places.append(np.where(inside, index, -1))
+    held = np.min(places, axis=0) >= 0
+    shape = tuple((2 * reach + 1) ** (own - 1) for own in cells)
+    observed = np.bincount(
+        np.ravel_multi_index([own[held] for own in places], shape), minlength=math.prod(shape)
+    )
+
+    def chi_square(widths: tuple[int, ...]) -> float:
+        expected = count * law(cells, widths, steps, 2 * reach).reshape(
+            [side for own in cells for side in [4 * reach + 1] * (own - 1)]
+        )
+        middle = tuple(slice(reach, 3 * reach + 1) for _ in range(expected.ndim))
+        expected = expected[middle].ravel()
+        large = expected > 8
+        cell = np.append(expected[large], count - expected[large].sum())
+        seen = np.append(observed[large], count - observed[large].sum())
+        return float(stats.chi2.sf(((seen - cell) ** 2 / cell).sum(), len(cell) - 1))
+
+    assert chi_square(widths) > FALSE_ALARM
+    assert chi_square((1, 1, 0)) < FALSE_ALARM
+    assert chi_square((0, 2, 0)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("steps", [Fraction(1, 3), Fraction(5), Fraction(2**20)], ids=str)
+def test_the_mixture_has_no_negative_weights_and_is_the_product_of_points(steps: Fraction):
+    noise = Radius((2, 2, 5, 3, 4), (0, 4000, 3000, 1000, 777))
+    widths = noise.lattice_widths(steps)
+    kinds = tuple(sorted(dict.fromkeys(zip(noise.cells, widths, strict=True), 1).items()))
+    weights = radius._expanded(kinds)
+    assert min(weights) >= 0
+    assert len(weights) == noise.dimension + 1
+    for r in (0, 3, 40):
+        points = math.prod(radius.points(n, width + r) for n, width in zip(noise.cells, widths, strict=True))
+        assert sum(own * math.comb(r, j) for j, own in enumerate(weights)) == points
+
+
+def test_further_bits_decide_what_one_word_does_not():
+    """The first weight's share of the probability: just below it, just above it, and the word between."""
+    weights, steps = [1, 3], Fraction(1)
+    odds = 1 / (math.e - 1)
+    share = 1 / (1 + 3 * odds)
+    word = int(share * 2**40)
+    assert radius._place(weights, steps, word - 1, 40) == 0
+    assert radius._place(weights, steps, word + 1, 40) == 1
+    assert radius._place(weights, steps, word, 40) is None
+    found = {radius._place(weights, steps, (word << 64) + rest, 104) for rest in (0, 2**64 - 1)}
+    assert found == {0, 1}
+
+
+def test_blocks_are_drawn_by_the_words_that_are_given():
+    """Of two cells of norm 3: the weights are 1 (nothing moves) and 6; sizes are 1, 2 or 3."""
+    for first, size, place in itertools.product((1, 6), (0, 1, 2), (0, 1)):
+        drawn = radius.draw_block(2, 3, RecordedSource([first << 61, size << 62, place << 63]))
+        expected = [0, 0]
+        expected[place] = size + 1
+        assert drawn.tolist() == expected
+    assert radius.draw_block(2, 3, RecordedSource([0])).tolist() == [0, 0]
+
+
+def test_sources_and_blocks_that_are_none_are_rejected():
+    class Broken:
+        private = False
+
+        def bits64(self, count: int) -> np.ndarray:
+            return np.full(count, 7, dtype=np.uint64)
+
+        def more_bits(self, count: int) -> int:
+            return 1 << count
+
+    with pytest.raises(PrivacyError):
+        Radius((2, 3), (0, 0)).draw(Fraction(1), Broken())
+    for cells, widths in (((1,), (0,)), ((2, 2), (0,)), ((), ()), ((2,), (-1,)), ((2,), (0.5,))):
+        with pytest.raises(PrivacyError):
+            Radius(cells, widths)  # type: ignore[arg-type]
+
+
+def test_no_noise_at_all_has_much_less_error_for_two_questions():
+    """A linear program over all noise on the integers for the counts of two yes/no questions and their total.
+
+    The number of records and both differences of two counts move by 1 each, up or down. So the best noise may
+    be taken even in all of them: points of one octant stand for all.
+    """
+    reach, epsilon = 24, 0.7
+    points = np.array(
+        [p for p in itertools.product(range(reach + 1), repeat=3) if len({v % 2 for v in p}) == 1]
+    )
+    places = {tuple(row): place for place, row in enumerate(points.tolist())}
+    pairs = np.array(
+        sorted(
+            {
+                (place, places[tuple(other)])
+                for move in itertools.product((-1, 1), repeat=3)
+                for place, other in enumerate(np.abs(points + move).tolist())
+                if tuple(other) in places and places[tuple(other)] != place
+            }
+        )
+    )
+    sizes = 2.0 ** (points > 0).sum(axis=1)
+    squares = points[:, 0] ** 2 + (points[:, 1] ** 2 + points[:, 2] ** 2) / 2.0  # of the four counts
+    entries = np.tile([math.exp(-epsilon), -1.0], len(pairs))
+    held = sparse.csr_array(
+        (entries, (np.repeat(np.arange(len(pairs)), 2), pairs.ravel())), shape=(len(pairs), len(points))
+    )
+    found = scipy.optimize.linprog(
+        sizes * squares, held, np.zeros(len(pairs)), sizes[None], [1.0], method="highs"
+    )
+    assert found.status == 0
+    workload = mdp.Workload(mdp.Domain({"a": 2, "b": 2}), mdp.marginals(1))
+    ours = mdp.select(workload, noise="laplace", mechanism="radius").selection.total_squared_error
+    laplace = mdp.select(workload, noise="laplace", mechanism="opt-m").selection.total_squared_error
+    assert 1.0 < ours / epsilon**2 / found.fun < 1.01
+    assert laplace / epsilon**2 / found.fun > 1.15
