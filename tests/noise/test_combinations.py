@@ -1,4 +1,4 @@
-"""Quantiles of combinations of Laplace variables."""
+"""Quantiles of combinations of Laplace variables, and the bound for all symmetric log-concave ones."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from matrixdp.noise.laplace import combination_quantiles, largest_quantile
+from matrixdp.noise.laplace import combination_quantiles, largest_quantile, largest_tail
 
 LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 0.9999]
 
@@ -54,3 +54,35 @@ def test_the_bound_grows_with_the_confidence_and_is_not_far():
     assert bounds == sorted(bounds)
     for level, bound in zip(LEVELS[3:], bounds[3:], strict=True):
         assert 1.0 <= bound / (-math.log(1 - level) / math.sqrt(2)) < 1.03
+
+
+def cut_off(cut: float, points: np.ndarray) -> np.ndarray:
+    """P(|L| > points) of a Laplace variable of scale 1 that is cut off, divided by its standard deviation."""
+    inside = -math.expm1(-cut)
+    variance = (2 - math.exp(-cut) * (cut * cut + 2 * cut + 2)) / inside
+    return np.maximum(np.exp(-points * math.sqrt(variance)) - math.exp(-cut), 0.0) / inside
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_bound_is_reached_by_a_laplace_variable_that_is_cut_off(level):
+    far = largest_quantile(level)
+    found = [cut_off(cut, np.array(far)) for cut in np.geomspace(0.01, 100, 4_000)]
+    assert 1 - level == pytest.approx(max(found), rel=2e-3)
+    assert max(found) <= 1 - level
+    assert largest_tail(far) == pytest.approx(1 - level, rel=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=9), st.floats(0.1, 9.0))
+def test_no_symmetric_log_concave_variable_is_beyond_the_bound(slopes, far):
+    """Densities whose logarithms fall along chords that become ever steeper, on a grid."""
+    points = np.linspace(0.0, far, 20_001)
+    steps = np.cumsum(slopes)[np.minimum((points * len(slopes) / far).astype(int), len(slopes) - 1)]
+    density = np.exp(-np.cumsum(steps) * points[1])
+    density /= density.sum()
+    deviation = math.sqrt(density @ points**2)
+    tails = density[::-1].cumsum()[::-1]  # from each point on
+    for multiplier in (0.3, 0.9, 1.6, 2.2, 3.3):
+        place = np.searchsorted(points, multiplier * deviation)
+        if place < len(points):
+            assert tails[place] <= largest_tail(multiplier) + 3e-4

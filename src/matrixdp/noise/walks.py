@@ -213,9 +213,6 @@ _APART = 1.25
 _MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
 #: Halvings of the interval that holds a quantile, and what this is raised by, in deviations.
 _HALVINGS, _OUTWARD = 9, 3e-5
-#: Cells along an edge of the box that bounds coefficients, and the exponents of the bound by moments, as
-#: shares of the least at which a moment may be infinite.
-_CELLS, _EXPONENTS = 64, np.linspace(0.06, 0.96, 16)
 
 
 @final
@@ -281,55 +278,6 @@ class Walk:
         fourth = (c * flat**4 / 5.0 + beyond) / (1.0 + c) - 3.0 * variance**2
         return float(fourth.sum(axis=1).max())
 
-    # ---- a bound for all combinations ------------------------------------------------------------
-
-    @cached_property
-    def _moments(self) -> tuple[Array, Array]:
-        """Exponents t, and numbers K with E exp(t X) <= exp K for every combination X of variance 1.
-
-        Coefficients of a combination of variance 1 satisfy alpha_k^2 <= (C^-1)_kk, where C is the covariance
-        of e, and gamma_k^2 <= (D^-1)_kk, where D is that of the differences of e. Over this box
-        E cosh t(alpha r + gamma q) - 1 is at most K times the variance of alpha r + gamma q: see `_steepest`.
-        """
-        matrix = self._matrix
-        width = matrix.scaled_widths[:, None]
-        alpha, gamma = (
-            np.sqrt(np.linalg.inv(2.0 * own).diagonal())[:, None]
-            for own in (matrix.noise_covariance, matrix.covariance())
-        )
-        exponents = _EXPONENTS / float(gamma.max())
-        return exponents, np.array([_steepest(t * alpha, t * gamma, width) * t**2 for t in exponents])
-
-    def largest_quantile(self, confidence: float) -> float:
-        """Return q with P(|X| <= q) >= confidence for every linear combination X of variance 1.
-
-        By the inequalities of Chebyshev and of Chernoff.
-
-        Examples
-        --------
-        >>> walk = Walk((1500, 1200, 0))
-        >>> [round(walk.largest_quantile(confidence), 2) for confidence in (0.95, 1 - 1e-6)]
-        [4.47, 13.86]
-        """
-        missed, (exponents, moments) = 1.0 - confidence, self._moments
-        return float(min(((moments + math.log(2.0 / missed)) / exponents).min(), 1.0 / math.sqrt(missed)))
-
-    def largest_tail(self, multiplier: float) -> float:
-        """Return a bound on P(|X| > multiplier) for every linear combination X of variance 1.
-
-        Examples
-        --------
-        >>> walk = Walk((1500, 1200, 0))
-        >>> round(walk.largest_tail(walk.largest_quantile(0.99)), 9)
-        0.01
-        """
-        if multiplier <= 0.0:
-            return 1.0
-        exponents, moments = self._moments
-        return float(min(2.0 * np.exp(moments - exponents * multiplier).min(), 1.0 / multiplier**2, 1.0))
-
-    # ---- the distribution of each ----------------------------------------------------------------
-
     def quantiles(self, coefficients: Array, confidence: float) -> Array:
         """Return the quantile of |X| in standard deviations for each combination of the rows.
 
@@ -351,9 +299,9 @@ class Walk:
         >>> Walk((0, 0)).quantiles(np.eye(2), 0.95).round(3).tolist()
         [2.118, 2.057]
         """
-        largest = self.largest_quantile(confidence)
+        largest = laplace.largest_quantile(confidence)
         found = np.full(len(coefficients), largest)
-        target = confidence + self.largest_tail(_HALF) + _LEFT_OUT
+        target = confidence + laplace.largest_tail(_HALF) + _LEFT_OUT
         deviations = np.sqrt(np.maximum(self.variances(coefficients), 0.0))
         order = np.argsort(deviations)
         order = order[deviations[order] > 0.0]
@@ -451,36 +399,3 @@ def _characteristic(alpha: Array, gamma: Array, width: Array, waves: Array) -> A
     turned, stepped = np.multiply.outer(alpha * width, waves), np.multiply.outer(gamma, waves)
     beyond = (np.cos(turned) - stepped * np.sin(turned)) / (1.0 + stepped**2)
     return np.asarray((width[:, None] * np.sinc(turned / math.pi) + beyond) / (1.0 + width[:, None]))
-
-
-def _steepest(alpha: Array, gamma: Array, width: Array) -> float:
-    """Return a bound of (E cosh T - 1) / E T^2, T = a r + g q, over |a| <= alpha, |g| <= gamma < 1.
-
-    Along rays from 0 the quotient grows, so that edges decide. On each cell of an edge the moment is convex,
-    hence at most that at an end, and E T^2 is a quadratic function, of which the least is known.
-    """
-    flat = width**2 * (1.0 + width / 3.0) / (1.0 + width)
-    mixed, stepped = width / (1.0 + width), 2.0 / (1.0 + width)
-    grid, found = np.linspace(-1.0, 1.0, _CELLS + 1), 0.0
-    for along in (True, False):  # along a at the largest g, along g at the largest a
-        moving, fixed = (alpha, gamma) if along else (gamma, alpha)
-        own, still = (flat, stepped) if along else (stepped, flat)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            vertex = np.nan_to_num(-mixed * fixed / own, nan=0.0, posinf=0.0, neginf=0.0)
-            least = np.maximum(still - np.nan_to_num(mixed**2 / own), 0.0) * fixed**2
-            spread = np.nan_to_num(np.sqrt(least / own), nan=1.0, posinf=1.0)
-        # fine where the quadratic function is small
-        reach = np.arcsinh((moving + np.abs(vertex)) / np.maximum(spread, 1e-300))
-        points = np.clip(vertex + spread * np.sinh(grid * reach), -moving, moving)
-        points[:, [0, -1]] = np.hstack([-moving, moving])
-        a, g = (points, fixed) if along else (fixed, points)
-        turned = a * width
-        sinc = np.divide(np.sinh(turned), turned, out=np.ones_like(turned + g), where=np.abs(turned) > 1e-9)
-        beyond = (np.cosh(turned) + g * np.sinh(turned)) / (1.0 - g**2)
-        moment = (width * sinc + beyond) / (1.0 + width) - 1.0
-        nearest = np.clip(vertex, points[:, :-1], points[:, 1:])
-        second = own * (nearest - vertex) ** 2 + least
-        known = second > 0.0  # a width of 0 leaves no r
-        quotient = np.maximum(moment[:, :-1], moment[:, 1:])[known] / second[known]
-        found = max(found, float(quotient.max(initial=0.0)))
-    return found
