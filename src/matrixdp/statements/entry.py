@@ -195,8 +195,6 @@ class SqlEntry(_SqlEntries):
 class SqlExpression(StatisticEntry):
     """One expression of aggregates, by some keys: a statement that asks nothing else."""
 
-    combines = True
-
     text: str = key(forms.text("SQL of one expression of aggregates"), name="sql")
 
     @property

@@ -188,7 +188,7 @@ _MOST_STRATA, _MOST_VALUES = 32, 500
 class CdfEntry(OfAttribute):
     """How many records, and which share of them, are at most each value of a numeric attribute."""
 
-    direct = combines = True
+    direct = True
 
     attribute: str = key(ATTRIBUTE, name="cdf")
 
@@ -406,8 +406,6 @@ class SumEntry(_OfNumbers):
 class VarianceEntry(_OfNumbers):
     """The variance of an attribute of numbers: the mean of squared distances from the mean."""
 
-    combines = True
-
     attribute: str = key(ATTRIBUTE, name="variance")
 
     def limits(self, domain: Domain) -> tuple[float, float]:
@@ -496,7 +494,7 @@ _MANY = forms.whole("a number of values, an integer of at least 1", least=1)
 class TopEntry(OfAttribute):
     """The values of an attribute that most records have."""
 
-    direct = combines = True
+    direct = True
 
     top: Mapping[str, int] = key(shared.OfOne(_MANY, "{city: 10}"))
 

@@ -77,8 +77,6 @@ class StatisticEntry(Entry):
     """An entry that asks for a statistic of counts; it stands for the query groups that it is made of."""
 
     direct = False
-    #: Whether its intervals are by the bound for every combination of answers, which is wide for walks.
-    combines = False
 
     @property
     @abstractmethod
