@@ -25,9 +25,9 @@ probability in proportion to exp(-max(0, |p_k| - w_k) / s), s = b_k in steps. Th
 of the noise of row k that is nearest to u_(k-1), and no path from 0 within w_1, w_2, .. of the noise has less
 total variation than u. A record moves the noise by 1 from its value on; the path that moves with it varies by
 at most 1 more. So the log-likelihood moves by at most 1 / b_k, whatever the widths: s_k counts such a block
-as 1, and a replacement as 2, a record that comes and another that goes. That holds for one part, one such
+as 1, and a replacement as 2, a record that comes and another that goes. That holds for a part with one such
 block, Laplace noise and answers on the lattice: without row factors, amounts, a lattice step above 1, or a
-series. All else is refused.
+series. All else is refused. The noise of other parts is independent of it.
 Parts may share *one radius*: part k then has a width w_k and measures centred tables (blocks n I - 11'), at
 most one of more than two cells, so that its answers are signs times the centred cells of n counts, or, for no
 attribute, one count (n = 2). Their noise is that of integers z_k up to a common summand, drawn together, with
@@ -483,8 +483,8 @@ def measured(header, matrices, arrays, p):
             known[key] = sensitivity(blocks, None if factors is None else integers(arrays[factors]), p)
         whole = not any(positions and amounts & set(positions) for positions, _ in part["blocks"])
         walks = sum(block.walk for block in blocks)
-        alone = len(parts) == 1 and header["plan"]["kind"] == "direct" and header.get("series") is None
-        if walks and (walks > 1 or not (alone and whole) or factors is not None or power > 0 or multiple):
+        ended = header.get("series") is None
+        if walks and (walks > 1 or not (ended and whole) or factors is not None or power > 0 or multiple):
             raise ValueError("a walk where its proof does not hold")
         on_multiples(multiple, power, divisor(blocks, factors and arrays[factors]) if whole else 0)
         scale = exact(steps) * Fraction(2) ** power

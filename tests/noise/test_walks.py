@@ -190,10 +190,10 @@ def test_quantiles_are_those_of_samples(name: str, confidence: float):
     walk, count = WALKS[name], 60_000
     drawn = walks.draw_walk(walk.widths, Fraction(1 << 16), count, SeededSource(6)) / float(1 << 16)
     asked = np.vstack([np.eye(5), np.diff(np.eye(5), axis=0), np.ones(5), [0.3, -1, 0, 2, 0.1]])
-    ends = walk.quantiles(asked, confidence) * np.sqrt(2 * walk.variances(asked))
+    ends = walks.combination_quantiles([(walk, asked)], confidence) * np.sqrt(2 * walk.variances(asked))
     inside = (np.abs(drawn @ asked.T) <= ends).mean(axis=0)
     assert np.abs(inside - confidence).max() < 6 * math.sqrt(confidence * (1 - confidence) / count)
-    assert (walk.quantiles(asked, confidence) <= laplace.largest_quantile(confidence)).all()
+    assert (ends <= laplace.largest_quantile(confidence) * np.sqrt(2 * walk.variances(asked))).all()
 
 
 def test_without_widths_a_prefix_sum_has_as_many_laplace_variables():
@@ -201,15 +201,33 @@ def test_without_widths_a_prefix_sum_has_as_many_laplace_variables():
 
     walk = Walk((0,) * 6)
     expected = combination_quantiles(np.tri(6) / np.arange(1, 7)[:, None], 0.95)
-    np.testing.assert_allclose(walk.quantiles(np.eye(6), 0.95), expected, rtol=1e-4)
+    np.testing.assert_allclose(walks.combination_quantiles([(walk, np.eye(6))], 0.95), expected, rtol=1e-4)
 
 
 def test_a_combination_over_several_walks_adds_up_their_pairs():
     one, two = Walk((2000, 1000, 0)), Walk((2000, 1000, 0), before=2)
     asked = np.array([[1.0, 0.0, 2.0]])
-    both = two.quantiles(np.hstack([asked, -0.5 * asked]), 0.95)
+    both = walks.combination_quantiles([(two, np.hstack([asked, -0.5 * asked]))], 0.95)
     steps, count = Fraction(1 << 16), 60_000
     drawn = [walks.draw_walk(one.widths, steps, count, SeededSource(seed)) for seed in (1, 2)]
     sums = (drawn[0] - 0.5 * drawn[1]) @ asked[0] / float(steps)
     inside = np.mean(np.abs(sums) <= both[0] * math.sqrt(2 * 1.25 * one.variances(asked)[0]))
     assert abs(inside - 0.95) < 6 * math.sqrt(0.95 * 0.05 / count)
+
+
+def test_combinations_of_several_parts_add_up_their_noise():
+    """Two walks and Laplace noise of other scales, in one sum: at 6 deviations."""
+    first, second, count = Walk((2000, 1000, 0)), Walk((0, 4000), before=2), 60_000
+    asked = [np.array([[1.0, 0.0, 2.0]]), np.array([[0.5, -1.0, 0.0, 0.3]]), np.array([[0.7, -0.2]])]
+    parts = list(zip([first, second, Walk((0,), 2)], asked, strict=True))
+    steps, random = Fraction(1 << 16), np.random.default_rng(8)
+    sums = random.laplace(size=(count, 2)) @ asked[2][0]
+    for seed, (walk, own) in enumerate(parts[:2]):
+        seeds = range(9 * seed, 9 * seed + walk.before)
+        drawn = [walks.draw_walk(walk.widths, steps, count, SeededSource(k)) for k in seeds]
+        sums = sums + np.hstack(drawn) @ own[0] / float(steps)
+    deviation = math.sqrt(2 * sum(walk.variances(own)[0] for walk, own in parts))
+    for confidence in (0.5, 0.95):
+        [far] = walks.combination_quantiles(parts, confidence)
+        inside = np.mean(np.abs(sums) <= far * deviation)
+        assert abs(inside - confidence) < 6 * math.sqrt(confidence * (1 - confidence) / count)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import Array
 from matrixdp.noise import Tails, Walk
-from matrixdp.noise.walks import MOST_COEFFICIENTS
+from matrixdp.noise.walks import MOST_COEFFICIENTS, combination_quantiles
 from matrixdp.plan import Analysis, NoiseTerms
 from matrixdp.plan.pieces import PieceAnalysis
 from matrixdp.queries import Group, ProductGroup
@@ -60,7 +60,7 @@ class Intervals:
         if tails.stable:
             return text
         deviations = say.number(tails.largest_quantile(self.confidence), 4)
-        if tails.walk is not None:
+        if tails.walks:
             return say("pointwise_walk", pointwise=text, deviations=deviations)
         noise = tails.noise.title
         told = {"queries": say.number(MAX_EXACT_QUERIES), "noise": noise, "deviations": deviations}
@@ -96,8 +96,10 @@ class Intervals:
         """Return the quantiles of the sums' own distributions, or None where they are too many."""
         if self.confidence > _MOST_CONFIDENCE:
             return None
-        if self.tails.walk is not None:
-            return self._of_walk(self.tails.walk, terms)
+        if self.tails.walks:
+            moved, quantiles = self._of_walks(terms)
+            if moved:
+                return quantiles
         found = self._shares(terms) or (self._alike(terms[0][1]) if len(terms) == 1 else None)
         if found is None:
             return None
@@ -117,19 +119,30 @@ class Intervals:
             self._known |= {row.tobytes(): float(q) for row, q in zip(new, quantiles, strict=True)}
         return np.array([self._known[row.tobytes()] for row in distinct])[inverse.ravel()][kinds]
 
-    def _of_walk(self, walk: Walk, terms: Sequence[Term]) -> Array | None:
-        """Return the same where the noise is that of a walk: a product's by those that are alike."""
+    def _of_walks(self, terms: Sequence[Term]) -> tuple[bool, Array | None]:
+        """Return whether the noise of a walk is in the sums, and then their quantiles or None."""
+        walks = self.tails.walks
         [(factors, group, places), *more] = terms
         alone = not more and np.size(factors) == 1 and isinstance(group, ProductGroup)
-        if alone and isinstance(self.analysis, PieceAnalysis):
+        if alone and len(self.tails.steps) == 1 and isinstance(self.analysis, PieceAnalysis):
+            # a product's by those that are alike
             asked = self.analysis.asked(group)
             assert isinstance(asked, ProductGroup)
             alike = self.analysis.walk_terms(asked, MOST_COEFFICIENTS)
             if alike is not None:
                 own, coefficients, kinds = alike
-                return own.quantiles(coefficients, self.confidence)[kinds][places]
-        found = self._moves(terms, MOST_COEFFICIENTS, MOST_COEFFICIENTS)
-        return None if found is None else walk.quantiles(found[1][0], self.confidence)
+                return True, combination_quantiles([(own, coefficients)], self.confidence)[kinds][places]
+        most = MOST_COEFFICIENTS if len(self.tails.steps) == 1 else _MAX_COEFFICIENTS
+        found = self._moves(terms, most, most)
+        if found is None:
+            return True, None
+        moves = {place: own for place, own in found[1].items() if own.any()}
+        if not moves.keys() & walks.keys():
+            return False, None
+        if any(math.isfinite(self.tails.of(place)) for place in moves):  # no series for both kinds of noise
+            return True, None
+        parts = [(walks.get(place) or Walk((0,), own.shape[1]), own) for place, own in moves.items()]
+        return True, combination_quantiles(parts, self.confidence)
 
     def _moves(self, terms: Sequence[Term], queries: int, most: int) -> tuple[int, dict[int, Array]] | None:
         """Return how many sums there are, and how far the noise of each part moves every one of them.

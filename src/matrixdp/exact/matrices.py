@@ -207,11 +207,15 @@ class MeasuredMatrix(ABC):
         """Return the matrix written out, shape (rows, columns)."""
         return self.multiply(np.eye(self.columns))
 
+    def uncorrelated(self) -> Array:
+        """Return the rows, shape (rows, columns), combined such that their noise is uncorrelated."""
+        return self.written()
+
     def gram(self) -> Array:
-        """Return B'B, shape (columns, columns)."""
+        """Return B'B for `uncorrelated` rows B, shape (columns, columns)."""
         if self.symmetric_gram is not None:
             return self.symmetric_gram[0] * np.eye(self.columns) + self.symmetric_gram[1]
-        rows = self.written()
+        rows = self.uncorrelated()
         return np.asarray(rows.T @ rows)
 
     @property

@@ -281,6 +281,11 @@ class MergedMatrix(MeasuredMatrix):
     def covariance(self) -> Array:
         return self.covariance_times(np.eye(self.columns))
 
+    def uncorrelated(self) -> Array:
+        if self.walk is None:
+            return super().uncorrelated()
+        return self.matrix.uncorrelated()[:, merged_cells(self.groups)]
+
     def coefficients(self, queries: Array) -> Array:
         means, inverse = self.means(queries), self._inverse
         between = self.matrix.coefficients(means) if inverse is None else inverse.T @ means

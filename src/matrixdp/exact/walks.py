@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
@@ -113,6 +114,10 @@ class WalkMatrix(MeasuredMatrix):
 
     def solve(self, answers: Array) -> Array:
         return np.diff(answers, axis=0, prepend=0.0)
+
+    def uncorrelated(self) -> Array:
+        root = np.linalg.cholesky(self.noise_covariance)
+        return np.asarray(scipy.linalg.solve_triangular(root, self.written(), lower=True, check_finite=False))
 
     @cached_property
     def noise_covariance(self) -> Array:

@@ -716,8 +716,8 @@ class Measurement:
     @cached_property
     def tails(self) -> Tails:
         """How far the noise of answers stays from 0."""
-        walk = self.plan.parts[0].walk if len(self.plan.parts) == 1 else None
-        return Tails(self.plan.noise, tuple(scale.ratio for scale in self.scales), walk)
+        walks = {place: part.walk for place, part in enumerate(self.plan.parts) if part.walk is not None}
+        return Tails(self.plan.noise, tuple(scale.ratio for scale in self.scales), walks)
 
     @cached_property
     def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
-from matrixdp.exact import MeasuredMatrix, WalkMatrix
+from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import Array, contrasts
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
@@ -82,10 +82,7 @@ class Axis:
         weak, known = matrix.outside, matrix.symmetric_gram
         if known is not None and weak is None and known[1] * matrix.columns in (0.0, -known[0]):
             return cls(matrix, known[0], known[1] != 0)
-        rows = matrix.written()
-        if matrix.walk is not None:  # combined such that their noise is uncorrelated
-            root = np.linalg.cholesky(WalkMatrix(matrix.walk).noise_covariance)
-            rows = np.linalg.solve(root, rows)
+        rows = matrix.uncorrelated()
         if weak is not None:
             left, values, _ = np.linalg.svd(rows @ weak.T, full_matrices=False)
             left = left[:, values > _ROUNDING * np.linalg.norm(rows)]
@@ -559,13 +556,14 @@ def _estimated_total(measurement: Measurement) -> float:
 
 def _kurtosis(measurement: Measurement) -> float:
     """Return the largest excess kurtosis of the noise of a part, from tail probabilities."""
-    noise, least, walk = measurement.plan.noise, measurement.tails.least, measurement.tails.walk
-    if walk is not None:
-        return walk.largest_kurtosis()
+    noise, least, walks = measurement.plan.noise, measurement.tails.least, measurement.tails.walks
+    joint = max((walk.largest_kurtosis() for walk in walks.values()), default=-math.inf)
+    if len(walks) == len(measurement.plan.parts):
+        return joint
     if math.isfinite(least):
-        return integers.excess_kurtosis(least)
+        return max(joint, integers.excess_kurtosis(least))
     deviation = math.sqrt(noise.variance_factor)
     points = np.linspace(0.0, _FAR, _POINTS)
     tails = [float(noise.distribution.upper_tail(Fraction(point * deviation))) for point in points]
     # E Z^4 is the integral of 4 z^3 P(|Z| > z)
-    return float(np.trapezoid(8.0 * points**3 * tails, points)) - 3.0
+    return max(joint, float(np.trapezoid(8.0 * points**3 * tails, points)) - 3.0)

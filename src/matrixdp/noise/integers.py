@@ -8,7 +8,8 @@ docs/noise.md and docs/privacy.md have the proofs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import final
@@ -110,13 +111,13 @@ class Tails:
     noise : Noise
     steps : tuple of float
         Of each part the scale of its integer noise in steps; infinite where its noise is continuous.
-    walk : Walk, optional
-        The joint noise of the one part, where it has such.
+    walks : mapping of int to Walk
+        By their places the parts whose rows share the noise of a walk.
     """
 
     noise: Noise
     steps: tuple[float, ...] = ()
-    walk: Walk | None = None
+    walks: Mapping[int, Walk] = field(default_factory=dict)
 
     @property
     def stable(self) -> bool:

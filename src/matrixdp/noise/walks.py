@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import pairwise, starmap
 from typing import final
 
 import numpy as np
@@ -194,27 +194,6 @@ def draw_walk(widths: Sequence[int], steps: Fraction, lines: int, source: Random
     return result
 
 
-# How far combinations stay from 0.
-#
-# A combination of the noise e of walks is X = sum (alpha_k r_k + gamma_k q_k) with the independent pairs
-# r = p - q, |r| <= c, and q, where alpha_k is the coefficient of e_k and gamma_k the sum of those from k on.
-
-#: Half the period of the wrapped distribution, in standard deviations; the terms of its Fourier series, by
-#: blocks, and the weight of a whole block that ends it: what follows has less.
-_HALF = 16.0
-_BLOCKS = (1, 65, 129, 257, 513, 1025, 2049, 4097)
-_FAINT = 3e-7
-#: More than what the series leaves out and what its terms are off by, as a probability.
-_LEFT_OUT = 1e-6
-#: Standard deviations that share their frequencies are at most this far apart, as a factor.
-_APART = 1.25
-#: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
-#: distributions are inverted.
-_MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
-#: Halvings of the interval that holds a quantile, and what this is raised by, in deviations.
-_HALVINGS, _OUTWARD = 9, 3e-5
-
-
 @final
 @dataclass(frozen=True)
 class Walk:
@@ -246,7 +225,7 @@ class Walk:
         drawn = draw_walk(self.widths, steps, self.before * self.after, source)
         return drawn.reshape(self.before, self.after, -1).transpose(0, 2, 1).ravel()
 
-    def _by_lines(self, coefficients: Array) -> Array:
+    def by_lines(self, coefficients: Array) -> Array:
         """Return coefficients of the rows by walks, shape (m, rows) in, (m, walks, n) out."""
         found = coefficients.reshape(-1, self.before, len(self.widths), self.after).transpose(0, 1, 3, 2)
         return np.ascontiguousarray(found).reshape(len(coefficients), -1, len(self.widths))
@@ -259,7 +238,7 @@ class Walk:
         >>> Walk((0, 0)).variances(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])).tolist()
         [1.0, 2.0, 1.0]
         """
-        own = self._by_lines(coefficients)
+        own = self.by_lines(coefficients)
         return np.asarray(np.einsum("mlk,mlk->m", own @ self._matrix.noise_covariance, own))
 
     def largest_kurtosis(self) -> float:
@@ -278,102 +257,133 @@ class Walk:
         fourth = (c * flat**4 / 5.0 + beyond) / (1.0 + c) - 3.0 * variance**2
         return float(fourth.sum(axis=1).max())
 
-    def quantiles(self, coefficients: Array, confidence: float) -> Array:
-        """Return the quantile of |X| in standard deviations for each combination of the rows.
 
-        Parameters
-        ----------
-        coefficients : ndarray, shape (m, rows)
-        confidence : float
+# How far combinations stay from 0.
+#
+# A combination of the noise e of walks is X = sum (alpha_k r_k + gamma_k q_k) with the independent pairs
+# r = p - q, |r| <= c, and q, where alpha_k is the coefficient of e_k and gamma_k the sum of those from k on.
 
-        Notes
-        -----
-        X has the characteristic function prod [c sinc(t alpha c) + Re(e^(i t alpha c) / (1 - i t gamma))] /
-        (1 + c), sinc(x) = sin(x) / x. Wrapped on a circle its probabilities are a Fourier series in its
-        values. What is wrapped, and what the series leaves out, is added to the confidence.
+#: Half the period of the wrapped distribution, in standard deviations; the terms of its Fourier series, by
+#: blocks, and the weight of a whole block that ends it: what follows has less.
+_HALF = 16.0
+_BLOCKS = (1, 65, 129, 257, 513, 1025, 2049, 4097)
+_FAINT = 3e-7
+#: More than what the series leaves out and what its terms are off by, as a probability.
+_LEFT_OUT = 1e-6
+#: Standard deviations that share their frequencies are at most this far apart, as a factor.
+_APART = 1.25
+#: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
+#: distributions are inverted.
+_MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
+#: Halvings of the interval that holds a quantile, and what this is raised by, in deviations.
+_HALVINGS, _OUTWARD = 9, 3e-5
 
-        Examples
-        --------
-        One prefix sum at width 0 has Laplace noise; the second has that of two.
 
-        >>> Walk((0, 0)).quantiles(np.eye(2), 0.95).round(3).tolist()
-        [2.118, 2.057]
-        """
-        largest = laplace.largest_quantile(confidence)
-        found = np.full(len(coefficients), largest)
-        target = confidence + laplace.largest_tail(_HALF) + _LEFT_OUT
-        deviations = np.sqrt(np.maximum(self.variances(coefficients), 0.0))
-        order = np.argsort(deviations)
-        order = order[deviations[order] > 0.0]
-        if target >= 1.0:
-            return found
-        # at scale 1
-        alphas = self._by_lines(coefficients) / math.sqrt(2.0)
-        gammas = np.cumsum(alphas[..., ::-1], axis=-1)[..., ::-1]
-        most = max(1, _MOST_KEYS // alphas[0].size) if len(alphas) else 1
-        start = 0
-        while start < len(order):
-            near = np.searchsorted(deviations[order], _APART * deviations[order[start]], side="right")
-            chosen = order[start : min(int(near), start + most)]
-            start += len(chosen)
-            own = deviations[chosen]
-            found[chosen] = np.minimum(
-                self._near(alphas[chosen], gammas[chosen], own, target, largest), largest
-            )
+def combination_quantiles(parts: Sequence[tuple[Walk, Array]], confidence: float) -> Array:
+    """Return the quantile of |X| in standard deviations for combinations of the noise of independent parts.
+
+    Parameters
+    ----------
+    parts : sequence of tuple
+        The noise of each part, ``Walk((0,), rows)`` for independent Laplace noise, and coefficients of its
+        rows at a scale where Laplace noise has the variance 1, shape (m, rows).
+    confidence : float
+
+    Notes
+    -----
+    X has the characteristic function prod [c sinc(t alpha c) + Re(e^(i t alpha c) / (1 - i t gamma))] /
+    (1 + c), sinc(x) = sin(x) / x. Wrapped on a circle its probabilities are a Fourier series in its
+    values. What is wrapped, and what the series leaves out, is added to the confidence.
+
+    Examples
+    --------
+    One prefix sum at width 0 has Laplace noise; the second has that of two, as has a sum of two counts.
+
+    >>> walk, counts = Walk((0, 0)), Walk((0,), 2)
+    >>> combination_quantiles([(walk, np.eye(2))], 0.95).round(3).tolist()
+    [2.118, 2.057]
+    >>> combination_quantiles([(walk, np.zeros((1, 2))), (counts, np.ones((1, 2)))], 0.95).round(3).tolist()
+    [2.057]
+    """
+    largest = laplace.largest_quantile(confidence)
+    squares = np.sum([walk.variances(own) for walk, own in parts], axis=0)
+    found, deviations = np.full(len(squares), largest), np.sqrt(np.maximum(squares, 0.0))
+    target = confidence + laplace.largest_tail(_HALF) + _LEFT_OUT
+    order = np.argsort(deviations)
+    order = order[deviations[order] > 0.0]
+    if target >= 1.0:
         return found
+    alphas, gammas, widths = (
+        np.concatenate(few, axis=-1) for few in zip(*starmap(_pairs, parts), strict=True)
+    )
+    most = max(1, _MOST_KEYS // len(widths))
+    start = 0
+    while start < len(order):
+        near = np.searchsorted(deviations[order], _APART * deviations[order[start]], side="right")
+        chosen = order[start : min(int(near), start + most)]
+        start += len(chosen)
+        own = _near(alphas[chosen], gammas[chosen], widths, deviations[chosen], target, largest)
+        found[chosen] = np.minimum(own, largest)
+    return found
 
-    def _near(self, alphas: Array, gammas: Array, deviations: Array, target: float, largest: float) -> Array:
-        """Return the quantiles of combinations of similar variances, whose factors are computed once."""
-        period = _HALF * float(deviations.max())
-        count, places = len(alphas), np.broadcast_to(np.arange(alphas.shape[2]), alphas.shape)
-        unit = 1e-11 * float(np.abs(alphas).max())
-        alphas, gammas = np.rint(alphas / unit), np.rint(gammas / unit)
-        told = (alphas != 0.0) | (gammas != 0.0)
-        rows = np.broadcast_to(np.arange(count)[:, None, None], alphas.shape)[told]
-        # X and -X are alike
-        own, other = np.abs(alphas[told]), gammas[told]
-        other = np.where(own > 0.0, np.sign(alphas[told]) * other, np.abs(other))
-        keys = np.stack([places[told], own, other])
-        _, first, factor = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-        if len(first) * _BLOCKS[1] > _MOST_NUMBERS and count > 1:
-            halves = slice(count // 2), slice(count // 2, None)
-            parts = [(unit * alphas[own], unit * gammas[own], deviations[own]) for own in halves]
-            return np.concatenate([self._near(*few, target, largest) for few in parts])
-        times = scipy.sparse.csr_array(
-            (np.ones(len(rows)), (rows, factor.ravel())), shape=(count, len(first))
-        )
-        width, own, other = (
-            self._matrix.scaled_widths[places[told][first]],
-            unit * own[first],
-            unit * other[first],
-        )
-        found, left = np.empty(count), np.arange(count)
-        weights, waves = np.empty((count, 0)), np.empty(0)
-        for low, high in pairwise(_BLOCKS):
-            terms = np.arange(low, high)
-            frequencies = np.asarray(math.pi * terms / period, dtype=np.float64)
-            asked = times[left]
-            used = np.unique(asked.indices)
-            asked = asked[:, used]
-            at_once = max(1, _MOST_NUMBERS // max(1, len(used)))
-            pieces = []
-            for start in range(0, len(terms), at_once):
-                some = frequencies[start : start + at_once]
-                table = _characteristic(own[used], other[used], width[used], some)
-                signs = np.rint(asked @ (table < 0.0)) % 2
-                pieces.append((asked @ np.log(np.maximum(np.abs(table), 1e-300)), signs))
-            logarithm, negative = (np.hstack(few) for few in zip(*pieces, strict=True))
-            more = (1.0 - 2.0 * negative) * np.exp(logarithm) * 2.0 / (math.pi * terms)
-            weights, waves = np.hstack([weights, more]), np.concatenate([waves, frequencies])
-            ended = np.abs(more).sum(axis=1) < _FAINT
-            if high == _BLOCKS[-1]:
-                ended[:] = True
-            done = left[ended]
-            found[done] = _inverted(weights[ended], waves, period, deviations[done], target, largest)
-            left, weights = left[~ended], weights[~ended]
-            if not len(left):
-                break
-        return found
+
+def _pairs(walk: Walk, coefficients: Array) -> tuple[Array, Array, Array]:
+    """Return the alpha, gamma and width of all pairs, at scale 1."""
+    alphas = walk.by_lines(coefficients) / math.sqrt(2.0)
+    gammas = np.cumsum(alphas[..., ::-1], axis=-1)[..., ::-1]
+    widths = np.tile(np.array(walk.widths) / UNIT, alphas.shape[1])
+    return alphas.reshape(len(alphas), -1), gammas.reshape(len(alphas), -1), widths
+
+
+def _near(
+    alphas: Array, gammas: Array, widths: Array, deviations: Array, target: float, largest: float
+) -> Array:
+    """Return the quantiles of combinations of similar variances, whose factors are computed once."""
+    period = _HALF * float(deviations.max())
+    count = len(alphas)
+    unit = 1e-11 * float(np.abs(alphas).max())
+    alphas, gammas = np.rint(alphas / unit), np.rint(gammas / unit)
+    told = (alphas != 0.0) | (gammas != 0.0)
+    rows = np.broadcast_to(np.arange(count)[:, None], alphas.shape)[told]
+    width = np.broadcast_to(widths, alphas.shape)[told]
+    # X and -X are alike
+    own, other = np.abs(alphas[told]), gammas[told]
+    other = np.where(own > 0.0, np.sign(alphas[told]) * other, np.abs(other))
+    keys = np.stack([width, own, other])
+    _, first, factor = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    if len(first) * _BLOCKS[1] > _MOST_NUMBERS and count > 1:
+        halves = slice(count // 2), slice(count // 2, None)
+        parts = [(unit * alphas[own], unit * gammas[own], widths, deviations[own]) for own in halves]
+        return np.concatenate([_near(*few, target, largest) for few in parts])
+    times = scipy.sparse.csr_array((np.ones(len(rows)), (rows, factor.ravel())), shape=(count, len(first)))
+    width, own, other = width[first], unit * own[first], unit * other[first]
+    found, left = np.empty(count), np.arange(count)
+    weights, waves = np.empty((count, 0)), np.empty(0)
+    for low, high in pairwise(_BLOCKS):
+        terms = np.arange(low, high)
+        frequencies = np.asarray(math.pi * terms / period, dtype=np.float64)
+        asked = times[left]
+        used = np.unique(asked.indices)
+        asked = asked[:, used]
+        at_once = max(1, _MOST_NUMBERS // max(1, len(used)))
+        pieces = []
+        for start in range(0, len(terms), at_once):
+            some = frequencies[start : start + at_once]
+            table = _characteristic(own[used], other[used], width[used], some)
+            signs = np.rint(asked @ (table < 0.0)) % 2
+            pieces.append((asked @ np.log(np.maximum(np.abs(table), 1e-300)), signs))
+        logarithm, negative = (np.hstack(few) for few in zip(*pieces, strict=True))
+        more = (1.0 - 2.0 * negative) * np.exp(logarithm) * 2.0 / (math.pi * terms)
+        weights, waves = np.hstack([weights, more]), np.concatenate([waves, frequencies])
+        ended = np.abs(more).sum(axis=1) < _FAINT
+        if high == _BLOCKS[-1]:
+            ended[:] = True
+        done = left[ended]
+        found[done] = _inverted(weights[ended], waves, period, deviations[done], target, largest)
+        left, weights = left[~ended], weights[~ended]
+        if not len(left):
+            break
+    return found
 
 
 def _inverted(

@@ -48,6 +48,7 @@ class Joint(Plan, kind="joint"):
     """
 
     words: ClassVar[str] = "whole tables that share their one-way marginals, one part for each other marginal"
+    walks: ClassVar[bool] = True
 
     weights: dict[str, Array]
     whole: dict[str, Array]

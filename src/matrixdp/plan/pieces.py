@@ -290,7 +290,9 @@ class PieceAnalysis(Analysis):
         Independent walks may trade places, and signs. None if there would be more than ``most``.
         """
         part = self.parts[0]
-        if part.walk is None or len(part.blocks) != len(part.attributes):
+        if part.walk is None or len(self.parts) > 1 or len(part.blocks) != len(part.attributes):
+            return None
+        if any(self.axes.weights[name].any() for name in part.attributes):
             return None
         matrices = {block.attributes[0]: block.matrix for block in part.blocks}
         own: Array = np.ones((1, 1))

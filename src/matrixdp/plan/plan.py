@@ -297,7 +297,9 @@ class Plan(ABC):
             raise PrivacyError(f"noise: found {self.noise!r}; expected a Noise")
         if any(part.walk for part in self.parts) and not (self.walks and self.noise == LAPLACE):
             told = f"{self.noise} noise in a {self.kind} plan: the noise of a walk, which it does not have"
-            raise PrivacyError(f"{told}; expected one table under {LAPLACE} noise", code="not-supported")
+            raise PrivacyError(
+                f"{told}; expected another kind of plan, under {LAPLACE} noise", code="not-supported"
+            )
         self._check_radius()
         if not self.cost <= 1.0 + _COST_TOLERANCE:
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")

@@ -48,6 +48,7 @@ class Pooled(Plan, kind="pooled"):
     """
 
     words: ClassVar[str] = "weighted marginals"
+    walks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -146,6 +146,7 @@ class Split(Plan, kind="split"):
     """
 
     words: ClassVar[str] = "one part for each marginal"
+    walks: ClassVar[bool] = True
     radii: ClassVar[bool] = True
 
     weights: dict[str, Array]

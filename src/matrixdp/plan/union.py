@@ -30,6 +30,7 @@ class Union(Plan, kind="union"):
     """
 
     words: ClassVar[str] = "one part for each union of queries, all combined by least squares"
+    walks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,6 +88,7 @@ class Local(Plan, kind="local"):
     """
 
     words: ClassVar[str] = "one part for each union of queries, averages of what they estimate"
+    walks: ClassVar[bool] = True
 
     def analysed(self, noise: Sequence[float]) -> _AverageAnalysis:
         return _AverageAnalysis(Combination(_alone(self, noise)))

@@ -101,7 +101,7 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
     chosen = [place for place in first_places(workload, MAX_ACCURACIES) if place in called]
     bounds = [least_squared_error(release.domain, workload.groups[place], known) for place in chosen]
     # what is proved of strategies does not hold for walks
-    unknown = release.measurement.tails.walk is not None
+    unknown = bool(release.measurement.tails.walks)
     bounds = [
         None if unknown or bound is None else share * bound * noise.variance_factor / scale
         for bound in bounds

@@ -354,8 +354,11 @@ def _measured(release: Release) -> Iterator[Block]:
     variance = "b^2" if noise.variance_factor == 1 else f"{noise.variance_factor:g} b^2"
     told = f"with independent {noise} noise of scale b on every row: its variance is {variance}, and a little"
     told += f" for rounding to a lattice.{whole}"
-    if release.measurement.tails.walk is not None:
+    walks = len(release.measurement.tails.walks)
+    if walks == len(release.measurement.plan.parts):
         told = f"with the joint noise of a walk of scale b.{_WALK}"
+    elif walks:
+        told += f" Parts of which a matrix is a walk have its joint noise instead.{_WALK}"
     if release.measurement.plan.under_radius:
         told += _RADIUS
     yield (
