@@ -6,6 +6,7 @@ Statistical tests use fixed seeds, and alarm falsely with a probability below 1e
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,11 +216,11 @@ def test_no_noise_at_all_has_much_less_error_for_two_questions():
     sizes = 2.0 ** (points > 0).sum(axis=1)
     squares = points[:, 0] ** 2 + (points[:, 1] ** 2 + points[:, 2] ** 2) / 2.0  # of the four counts
     entries = np.tile([math.exp(-epsilon), -1.0], len(pairs))
-    held = sparse.csr_array(
+    held: Any = sparse.csr_array(
         (entries, (np.repeat(np.arange(len(pairs)), 2), pairs.ravel())), shape=(len(pairs), len(points))
     )
     found = scipy.optimize.linprog(
-        sizes * squares, held, np.zeros(len(pairs)), sizes[None], [1.0], method="highs"
+        sizes * squares, held, np.zeros(len(pairs)), sizes[None], np.ones(1), method="highs"
     )
     assert found.status == 0
     workload = mdp.Workload(mdp.Domain({"a": 2, "b": 2}), mdp.marginals(1))

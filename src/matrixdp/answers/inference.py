@@ -121,13 +121,13 @@ class Inference:
         """Return the multiplier at which several intervals hold together, whatever their covariances.
 
         By the inequality of Sidak where all combinations are normal, else by that of Bonferroni. With
-        ``groups``, as the measurement determines them, it is for their queries alone: for walks, whose
+        ``groups``, as the measurement determines them, it is for their queries alone: for joint noise, whose
         tails are lighter than what is known of all combinations, the largest of their own.
         """
         if self.tails.stable:
             return self.tails.largest_quantile(self.confidence ** (1.0 / count))
         each = 1.0 - (1.0 - self.confidence) / count
-        if not (self.tails.walks and groups):
+        if not (self.tails.joint and groups):
             return self.tails.largest_quantile(each)
         own = Intervals(self.analysis, self.tails, each)
         return max(float(np.max(own.multipliers((1.0, group, EVERY)))) for group in groups)

@@ -60,7 +60,7 @@ class Intervals:
         if tails.stable:
             return text
         deviations = say.number(tails.largest_quantile(self.confidence), 4)
-        if tails.walks:
+        if tails.joint:
             return say("pointwise_walk", pointwise=text, deviations=deviations)
         noise = tails.noise.title
         told = {"queries": say.number(MAX_EXACT_QUERIES), "noise": noise, "deviations": deviations}
@@ -96,8 +96,8 @@ class Intervals:
         """Return the quantiles of the sums' own distributions, or None where they are too many."""
         if self.confidence > _MOST_CONFIDENCE:
             return None
-        if self.tails.walks:
-            moved, quantiles = self._of_walks(terms)
+        if self.tails.joint:
+            moved, quantiles = self._of_walks(terms) if self.tails.walks else self._of_radius(terms)
             if moved:
                 return quantiles
         found = self._shares(terms) or (self._alike(terms[0][1]) if len(terms) == 1 else None)
@@ -143,6 +143,36 @@ class Intervals:
             return True, None
         parts = [(walks.get(place) or Walk((0,), own.shape[1]), own) for place, own in moves.items()]
         return True, combination_quantiles(parts, self.confidence)
+
+    def _of_radius(self, terms: Sequence[Term]) -> tuple[bool, Array | None]:
+        """Return whether the noise of one radius is in the sums, and then their quantiles or None.
+
+        They are known of blocks of two cells.
+        """
+        radius, found = self.tails.radius, self._moves(terms, MAX_EXACT_QUERIES, _MAX_COEFFICIENTS)
+        assert radius is not None
+        if found is None:
+            return True, None
+        moves = {place: own for place, own in found[1].items() if own.any()}
+        blocks = {place: block for block, place in enumerate(self.tails.under_radius)}
+        if not moves.keys() & blocks.keys():
+            return False, None
+        if any(place not in blocks or radius.cells[blocks[place]] > 2 for place in moves):
+            return True, None
+        shares = np.zeros((found[0], len(blocks)))
+        for place, own in moves.items():
+            shares[:, blocks[place]] = (own**2).sum(axis=1)
+        total = shares.sum(axis=1, keepdims=True)
+        shares /= np.where(total > 0, total, 1.0)
+        for width in set(radius.widths):  # blocks of one width may trade places
+            alike = [
+                block for block, own in enumerate(radius.widths) if own == width and radius.cells[block] == 2
+            ]
+            shares[:, alike] = -np.sort(-shares[:, alike], axis=1)
+        distinct, inverse = np.unique(np.round(shares, 9), axis=0, return_inverse=True)
+        if len(distinct) > _MAX_DISTINCT:
+            return True, None
+        return True, radius.quantiles(distinct, self.confidence)[inverse.ravel()]
 
     def _moves(self, terms: Sequence[Term], queries: int, most: int) -> tuple[int, dict[int, Array]] | None:
         """Return how many sums there are, and how far the noise of each part moves every one of them.

@@ -717,7 +717,8 @@ class Measurement:
     def tails(self) -> Tails:
         """How far the noise of answers stays from 0."""
         walks = {place: part.walk for place, part in enumerate(self.plan.parts) if part.walk is not None}
-        return Tails(self.plan.noise, tuple(scale.ratio for scale in self.scales), walks)
+        steps = tuple(scale.ratio for scale in self.scales)
+        return Tails(self.plan.noise, steps, walks, self.plan.radius, self.plan.under_radius)
 
     @cached_property
     def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:

@@ -556,14 +556,17 @@ def _estimated_total(measurement: Measurement) -> float:
 
 def _kurtosis(measurement: Measurement) -> float:
     """Return the largest excess kurtosis of the noise of a part, from tail probabilities."""
-    noise, least, walks = measurement.plan.noise, measurement.tails.least, measurement.tails.walks
+    tails, noise = measurement.tails, measurement.plan.noise
+    least, walks, radius = tails.least, tails.walks, tails.radius
     joint = max((walk.largest_kurtosis() for walk in walks.values()), default=-math.inf)
-    if len(walks) == len(measurement.plan.parts):
+    if radius is not None:
+        joint = max(joint, radius.kurtosis())
+    if len(walks) + len(tails.under_radius) == len(measurement.plan.parts):
         return joint
     if math.isfinite(least):
         return max(joint, integers.excess_kurtosis(least))
     deviation = math.sqrt(noise.variance_factor)
     points = np.linspace(0.0, _FAR, _POINTS)
-    tails = [float(noise.distribution.upper_tail(Fraction(point * deviation))) for point in points]
+    beyond = [float(noise.distribution.upper_tail(Fraction(point * deviation))) for point in points]
     # E Z^4 is the integral of 4 z^3 P(|Z| > z)
-    return max(joint, float(np.trapezoid(8.0 * points**3 * tails, points)) - 3.0)
+    return max(joint, float(np.trapezoid(8.0 * points**3 * beyond, points)) - 3.0)

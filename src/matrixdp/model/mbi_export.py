@@ -50,8 +50,8 @@ def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:
 def to_mbi(measurement: Measurement) -> tuple[Any, list[Any]]:
     """Return the measurement as objects of mbi; see `matrixdp.Release.to_mbi`."""
     check_ended(measurement)
-    if measurement.tails.walks:
-        told = "a release whose rows share the noise of a walk, which mbi does not have"
+    if measurement.tails.joint:
+        told = "a release whose rows share their noise, which mbi does not have"
         raise UnsupportedQueryError(
             f"{told}; select with another mechanism, such as opt-kron", "not-supported"
         )

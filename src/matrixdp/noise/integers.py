@@ -22,6 +22,7 @@ from matrixdp.exact.linear import Array
 from matrixdp.noise import laplace
 from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.noise import Noise
+from matrixdp.noise.radius import Radius
 from matrixdp.noise.source import RandomSource
 from matrixdp.noise.walks import Walk
 from matrixdp.privacy.conversions import ball
@@ -30,8 +31,6 @@ from matrixdp.privacy.conversions import ball
 #: better; with fewer than the least, what is left of it is below what floating point should add up.
 MOST_STEPS, LEAST_STEPS = Fraction(2), Fraction(1, 32)
 
-#: Terms of the Fourier series; half the width, and the number of uniform terms, of what makes it converge.
-_TERMS, _WIDTH, _UNIFORM = 12_000, 0.02, 10
 #: Terms of a combination that differ, up to which its distribution is inverted.
 _MOST_TERMS = 128
 #: More than what is left out of the series; docs/noise.md has the sum.
@@ -113,11 +112,20 @@ class Tails:
         Of each part the scale of its integer noise in steps; infinite where its noise is continuous.
     walks : mapping of int to Walk
         By their places the parts whose rows share the noise of a walk.
+    radius : Radius, optional
+        The joint noise of the parts at the places ``under_radius``.
     """
 
     noise: Noise
     steps: tuple[float, ...] = ()
     walks: Mapping[int, Walk] = field(default_factory=dict)
+    radius: Radius | None = None
+    under_radius: tuple[int, ...] = ()
+
+    @property
+    def joint(self) -> bool:
+        """Whether rows share their noise."""
+        return bool(self.walks) or self.radius is not None
 
     @property
     def stable(self) -> bool:
@@ -225,19 +233,17 @@ class Tails:
         largest = self.largest_quantile(confidence)
         half = laplace.HALF_PERIOD
         # what is folded into the period is counted with what lies within
-        target = confidence + self.largest_tail(half - _WIDTH) + _LEFT_OUT
+        target = confidence + self.largest_tail(half - laplace.SMOOTHED) + _LEFT_OUT
         if target >= 1.0 or largest >= half:
             found[several] = largest
             return found
-        terms = math.pi * np.arange(1, _TERMS + 1)
-        with np.errstate(divide="ignore"):
-            kernel = np.log(np.sinc(terms / half * _WIDTH / _UNIFORM / math.pi) ** _UNIFORM * 2.0 / terms)
+        logarithms, frequencies = laplace.smoothed_series()
         for row in several:
             alike, number = np.unique(np.array([-shares[row], steps[row]]), axis=1, return_counts=True)
             if len(number) > _MOST_TERMS:
                 found[row] = largest
                 continue
-            own, waves = kernel, terms / half
+            own, waves = logarithms, frequencies
             for (share, size), times in zip(alike.T.tolist(), number.tolist(), strict=True):
                 heard = own > math.log(laplace.FAINT)
                 own, waves = own[heard], waves[heard]
@@ -246,13 +252,7 @@ class Tails:
                 else:
                     moved = np.sin(0.5 * math.sqrt(-share / variance(size)) * waves)
                     own = own - times * np.log1p(2.0 * variance(size) * moved**2)
-            weights = np.exp(own)
-            low, high = 0.0, largest
-            for _ in range(24):
-                middle = (low + high) / 2.0
-                below = middle / half + float(weights @ np.sin(middle * waves)) < target
-                low, high = (middle, high) if below else (low, middle)
-            found[row] = min(high + _WIDTH, largest)
+            found[row] = laplace.smoothed_quantile(np.exp(own), waves, target, largest)
         return found
 
 

@@ -145,6 +145,8 @@ _ABOVE, _PARTS = 1e-6, 16
 
 #: Half the period of the wrapped distribution, in standard deviations, and the terms of its Fourier series.
 HALF_PERIOD = 16.0
+#: Half the width, and the number of uniform terms, of what makes the series of other variables converge.
+SMOOTHED, _UNIFORM = 0.02, 10
 _TERMS = 6_000
 #: Terms of less weight are left out: altogether they are far below the errors that are allowed for.
 FAINT = 1e-13
@@ -214,6 +216,29 @@ def largest_tail(multiplier: float) -> float:
         return np.minimum(beyond(least, high), beyond(most * (low / high), low))
 
     return min(_largest(bound, max(1.0 - multiplier / math.sqrt(3.0), 0.0)), 1.0)
+
+
+@lru_cache(maxsize=1)
+def smoothed_series() -> tuple[Array, Array]:
+    """Return logarithms of weights and the frequencies of a Fourier series that converges for any variable.
+
+    Its coefficients are the values of a characteristic function at these, times the weights: those of X + S,
+    where S is a sum of uniform variables, at most `SMOOTHED`, so that |X| <= q if |X + S| <= q - `SMOOTHED`.
+    """
+    terms = math.pi * np.arange(1, 2 * _TERMS + 1)
+    with np.errstate(divide="ignore"):
+        kernel = np.sinc(terms / HALF_PERIOD * SMOOTHED / _UNIFORM / math.pi) ** _UNIFORM
+        return np.asarray(np.log(kernel * 2.0 / terms)), np.asarray(terms / HALF_PERIOD)
+
+
+def smoothed_quantile(weights: Array, waves: Array, target: float, largest: float) -> float:
+    """Return where a probability is reached for certain, by the series of X + S, or the largest if less."""
+    low, high = 0.0, largest
+    for _ in range(24):
+        middle = (low + high) / 2.0
+        below = middle / HALF_PERIOD + float(weights @ np.sin(middle * waves)) < target
+        low, high = (middle, high) if below else (low, middle)
+    return min(high + SMOOTHED, largest)
 
 
 def combination_quantiles(shares: Array, confidence: float) -> Array:

@@ -24,7 +24,9 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.walks import UNIT
+from matrixdp.noise import laplace
 from matrixdp.noise.choice import uniform
 from matrixdp.noise.drawing import draw
 from matrixdp.noise.source import RandomSource
@@ -35,6 +37,10 @@ from matrixdp.privacy.conversions import ball
 _LONGEST = 1_000
 _STUCK = "the random source does not deliver random bits: a loop of 1,000 steps did not end"
 _WORD = 64
+#: Standard deviations beside its mode in which the radius lies, and points in their range for means.
+_REACH, _RADII = 12.0, 240
+#: Shares of a variance that are left out, and more than what series leave out.
+_FAINT, _LEFT_OUT = 1e-12, 1e-7
 #: Steps to the scale at which errors are as those of continuous noise, to nine digits.
 _FINE = Fraction(2**30)
 
@@ -164,6 +170,27 @@ def _variances(kinds: _Kinds, steps: Fraction) -> dict[_Kind, float]:
     return found
 
 
+def radii(widths: Array, free: Array) -> tuple[float, float]:
+    """Return the ends of where the radius has all but nothing of its probability, in units of the scale.
+
+    Its density is in proportion to e^-r prod (w_b + r)^free_b.
+
+    Examples
+    --------
+    >>> low, high = radii(np.zeros(1), np.array([40.0]))
+    >>> low < 5 < 40 < 110 < high
+    True
+    """
+    low, high = 0.0, float(free.sum()) + 1.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        rising = float((free / (widths + middle)).sum()) > 1.0
+        low, high = (middle, high) if rising else (low, middle)
+    curvature = float((free / (widths + low + 1e-9) ** 2).sum())
+    spread = min(1.0 / math.sqrt(curvature), float(free.sum()) + 2.0)
+    return max(0.0, low - _REACH * spread), low + 2.5 * _REACH * spread + 40.0
+
+
 def draw_block(cells: int, norm: int, source: RandomSource) -> NDArray[np.int64]:
     """Draw a vector of at most a norm, all alike, with the lower median 0; shape (cells,).
 
@@ -251,6 +278,80 @@ class Radius:
     def scaled_variances(self) -> list[float]:
         """The same of continuous noise, over the squared scale."""
         return [own / float(_FINE) ** 2 for own in self.variances(_FINE)]
+
+    @property
+    def scaled_widths(self) -> Array:
+        """The widths in units of the scale."""
+        return np.array(self.widths) / UNIT
+
+    @cached_property
+    def _radii(self) -> tuple[Array, Array]:
+        """Radii of continuous noise in units of the scale, with probabilities: for means of functions."""
+        free = np.array(self.cells) - 1.0
+        low, high = radii(self.scaled_widths, free)
+        points, weights = np.polynomial.legendre.leggauss(_RADII)
+        points = low + (high - low) * (points + 1.0) / 2.0
+        logarithm = free @ np.log(self.scaled_widths[:, None] + points) - points
+        weights = weights * np.exp(logarithm - logarithm.max())
+        return points, weights / weights.sum()
+
+    def kurtosis(self) -> float:
+        """Return a bound of 4 V / d - 2, V the variance of half the sum of d squared numbers of variance 1.
+
+        They are those of all blocks, uncorrelated: 0 for normal ones. Given r a block's squared length is at
+        most (1 - 1 / n) (w + r)^2.
+        """
+        points, probabilities = self._radii
+        free, cells = np.array(self.cells) - 1.0, np.array(self.cells, dtype=np.float64)
+        squares = (self.scaled_widths[:, None] + points) ** 2
+        means = squares @ probabilities
+        halves = (free / 2.0)[:, None] * squares / means[:, None]
+        unit = free * np.array(self.scaled_variances) / means  # the mean squared length in the unit body
+        spread = ((1.0 - 1.0 / cells) / unit - 1.0)[:, None] * halves**2
+        total = halves.sum(axis=0)
+        variance = (total**2 + spread.sum(axis=0)) @ probabilities - float(total @ probabilities) ** 2
+        return float(4.0 * variance / free.sum() - 2.0)
+
+    def quantiles(self, shares: Array, confidence: float) -> Array:
+        """Return the quantile of |X| in standard deviations of combinations of blocks of two cells.
+
+        Parameters
+        ----------
+        shares : ndarray, shape (m, blocks)
+            Of each block in the variance: every row has sum 1, and no share of a larger block.
+        confidence : float
+
+        Notes
+        -----
+        Given r each block is uniform on an interval: the characteristic function of X is a mean over r of
+        products of sin(x) / x.
+
+        Examples
+        --------
+        Of ten yes/no questions and their total: a count has half of the difference and half of the total.
+
+        >>> noise = Radius((2,) * 11, (0, *[6321] * 10))
+        >>> own = np.zeros((1, 11))
+        >>> own[0, :2] = np.array(noise.scaled_variances[:2])
+        >>> noise.quantiles(own / own.sum(), 0.95).round(2).tolist()
+        [1.97]
+        """
+        points, probabilities = self._radii
+        logarithms, waves = laplace.smoothed_series()
+        heard = logarithms > math.log(laplace.FAINT)
+        waves, kernel = waves[heard], np.exp(logarithms[heard])
+        largest, found = laplace.largest_quantile(confidence), np.empty(len(shares))
+        target = confidence + laplace.largest_tail(laplace.HALF_PERIOD - laplace.SMOOTHED) + _LEFT_OUT
+        if target >= 1.0 or largest >= laplace.HALF_PERIOD:
+            return np.full(len(shares), largest)
+        reach = self.scaled_widths[:, None] + points
+        lengths = np.sqrt(3.0 / (reach**2 @ probabilities))[:, None] * reach
+        for row, own in enumerate(shares):
+            values = np.ones((len(points), len(waves)))
+            for block in np.flatnonzero(own > _FAINT):
+                values *= np.sinc(np.multiply.outer(math.sqrt(own[block]) * lengths[block] / math.pi, waves))
+            found[row] = laplace.smoothed_quantile(kernel * (probabilities @ values), waves, target, largest)
+        return found
 
     def draw_radius(self, steps: Fraction, source: RandomSource) -> int:
         """Draw the radius: r with probability in proportion to a^r times the number of points; exact.

@@ -315,6 +315,7 @@ class Plan(ABC):
             raise PrivacyError(f"{told}; expected {expected}", code="not-supported")
         if len({part.variance for part in under}) > 1:
             raise PrivacyError("parts under one radius have noise of one scale")
+        assert self.radius is not None  # and its widths are proper
 
     def check_distinct(self) -> None:
         """Refuse two parts on one marginal."""

@@ -100,8 +100,8 @@ def accuracies(release: Release, record: Mapping[str, Any]) -> Accuracies:
     known: dict[Hashable, float | None] = {}
     chosen = [place for place in first_places(workload, MAX_ACCURACIES) if place in called]
     bounds = [least_squared_error(release.domain, workload.groups[place], known) for place in chosen]
-    # what is proved of strategies does not hold for walks
-    unknown = bool(release.measurement.tails.walks)
+    # what is proved of strategies does not hold for joint noise
+    unknown = release.measurement.tails.joint
     bounds = [
         None if unknown or bound is None else share * bound * noise.variance_factor / scale
         for bound in bounds

@@ -349,19 +349,31 @@ def check_plan(plan: Plan, workload: Workload) -> None:
     linear = _estimator(plan, groups)
     queries = np.vstack([dense_queries(group, plan.domain) for group in groups])
     require_close(linear @ np.vstack(measured), queries, "answers are biased", 1e-8)
-    noise = block_diag(*[part.variance * _shared_noise(part) for part in plan.parts])
+    variances = plan.row_variances([part.variance for part in plan.parts])
+    pairs = zip(variances, plan.parts, strict=True)
+    noise = block_diag(*[variance * _shared_noise(part) for variance, part in pairs])
     _check_errors(plan, groups, linear @ noise @ linear.T)
 
 
 def _shared_noise(part: Part) -> Array:
-    """Return the covariance of the noise of a part's rows over that of its own scale."""
+    """Return the covariance of the noise of a part's rows over the variance that the plan says."""
+    if part.width is not None:  # what a table with noise on its cells has in the rows
+        found = np.ones((1, 1))
+        for rows in part.shape:
+            found = np.asarray(np.kron(found, np.eye(rows) - 1.0 / rows))
+        return found
     if part.walk is None:
         return np.eye(part.rows)
     return np.asarray(part.walk.covariance())
 
 
 def _moved(part: Part, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return rows whose L1 norms are what a record costs: of a walk each prefix sum less the one before."""
+    """Return rows whose L1 norms are what a record costs: of a walk each prefix sum less the one before.
+
+    Under one radius a single row of ones.
+    """
+    if part.width is not None:
+        return np.ones((1, rows.shape[1]), dtype=rows.dtype)
     if part.walk is None:
         return rows
     own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
@@ -388,8 +400,13 @@ def _check_parts(plan: Plan, measured: list[Array]) -> None:
         expected = (whole @ counts.ravel()).tolist()
         require(answers == expected, f"{label}: its answers are not those of its rows")
     scales = [math.sqrt(part.variance / noise.variance_factor) for part in plan.parts]
-    triples = zip(plan.parts, measured, scales, strict=True)
-    scaled = np.vstack([_moved(part, rows) / scale for part, rows, scale in triples])
+    triples = list(zip(plan.parts, measured, scales, strict=True))
+    alone = [_moved(part, rows) / scale for part, rows, scale in triples if part.width is None]
+    if plan.under_radius:  # of any two records that differ there, each has a row of its own
+        together = np.vstack([measured[place] for place in plan.under_radius])
+        _, kinds = np.unique(together, axis=1, return_inverse=True)
+        alone.append((kinds.ravel() == np.arange(kinds.max() + 1)[:, None]) / scales[plan.under_radius[0]])
+    scaled = np.vstack(alone)
     dense = float(noise.column_norms(scaled).max()) ** 2
     require(dense <= plan.cost * (1 + 1e-9), f"cost: {plan.cost:.9g}; that of the rows is {dense:.9g}")
     require(plan.cost <= 1 + 1e-6, f"cost: {plan.cost:.9g}; expected at most 1")
@@ -433,7 +450,10 @@ def _estimator(plan: Plan, groups: list[Group]) -> Array:
 
 def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
     """Compare variances, covariances and sums of them with the covariance matrix of all answers."""
-    analysis, again = plan.analysis, plan.analysed([4.0 * part.variance for part in plan.parts])
+    analysis, again = (
+        plan.analysis,
+        plan.analysed([4.0 * own for own in plan.row_variances([p.variance for p in plan.parts])]),
+    )
     starts = np.cumsum([0, *(group.queries for group in groups)])
     for start, group in zip(starts, groups, strict=False):
         own, name = np.diagonal(covariance)[start : start + group.queries], group.name

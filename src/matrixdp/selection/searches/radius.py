@@ -22,6 +22,7 @@ from matrixdp.exact import CenteredMatrix, IdentityMatrix
 from matrixdp.exact.linear import Array
 from matrixdp.exact.walks import UNIT
 from matrixdp.noise import LAPLACE, Noise, Radius
+from matrixdp.noise.radius import radii
 from matrixdp.plan import Block, Part, Plan, Split
 from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries import Workload
@@ -31,8 +32,8 @@ from matrixdp.selection.selection import Certificate
 
 NO_BOUND = "no lower bound is known for one radius: those of strategies with Laplace noise do not hold for it"
 
-#: Points at which the density of the radius is summed, and standard deviations beside its mode.
-_POINTS, _REACH = 1_500, 12.0
+#: Points at which the density of the radius is summed.
+_POINTS = 1_500
 #: Shares of the widths of independent noise from which searches start.
 _STARTS = (0.0, 0.1, 0.5, 1.0)
 
@@ -103,16 +104,8 @@ def best_widths(free: Sequence[int], losses: Sequence[float], numbers: Sequence[
 
 def _grid(widths: Array, powers: Array) -> Array:
     """Return midpoints of equal steps over the radii that have all but nothing of the probability."""
-    low, high = 0.0, float(powers.sum()) + 1.0
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        rising = float((powers / (widths + middle)).sum()) > 1.0
-        low, high = (middle, high) if rising else (low, middle)
-    mode = low
-    curvature = float((powers / (widths + mode + 1e-9) ** 2).sum())
-    spread = min(1.0 / math.sqrt(curvature), float(powers.sum()) + 2.0)
-    begin, end = max(0.0, mode - _REACH * spread), mode + 2.5 * _REACH * spread + 40.0
-    return np.asarray(begin + (end - begin) * (np.arange(_POINTS) + 0.5) / _POINTS)
+    low, high = radii(widths, powers)
+    return np.asarray(low + (high - low) * (np.arange(_POINTS) + 0.5) / _POINTS)
 
 
 def _tables(workload: Workload) -> list[Part]:
