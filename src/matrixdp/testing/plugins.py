@@ -450,10 +450,8 @@ def _estimator(plan: Plan, groups: list[Group]) -> Array:
 
 def _check_errors(plan: Plan, groups: list[Group], covariance: Array) -> None:
     """Compare variances, covariances and sums of them with the covariance matrix of all answers."""
-    analysis, again = (
-        plan.analysis,
-        plan.analysed([4.0 * own for own in plan.row_variances([p.variance for p in plan.parts])]),
-    )
+    variances = plan.row_variances([part.variance for part in plan.parts])
+    analysis, again = plan.analysis, plan.analysed([4.0 * own for own in variances])
     starts = np.cumsum([0, *(group.queries for group in groups)])
     for start, group in zip(starts, groups, strict=False):
         own, name = np.diagonal(covariance)[start : start + group.queries], group.name
