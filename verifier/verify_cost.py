@@ -27,7 +27,10 @@ total variation than u. A record moves the noise by 1 from its value on; the pat
 at most 1 more. So the log-likelihood moves by at most 1 / b_k, whatever the widths: s_k counts such a block
 as 1, and a replacement as 2, a record that comes and another that goes. That holds for a part with one such
 block, Laplace noise and answers on the lattice: without row factors, amounts, a lattice step above 1, or a
-series. All else is refused. The noise of other parts is independent of it.
+series. All else is refused. The noise of other parts is independent of it. A block may also be a walk inside
+each block of values, times a weight, and another over the totals of these blocks, times a second. A record is
+in one block of values, so that it moves one walk of the first and that of the second, each by the weight: it
+counts as the sum of both weights.
 Parts may share *one radius*: part k then has a width w_k and measures centred tables (blocks n I - 11'), at
 most one of more than two cells, so that its answers are signs times the centred cells of n counts, or, for no
 attribute, one count (n = 2). Their noise is that of integers z_k up to a common summand, drawn together, with
@@ -171,26 +174,25 @@ class Block:
     It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: one of these over
     the products of groups of values of some attributes (below them, where groups of one attribute have
     weights, the rows of k times such a centered matrix for the values of each group with a weight k),
-    `walk`: the prefix sums of values in their order, with the noise of a walk; or `grid-tree`: the sums over
-    the rectangles of each level of a tree over a grid of two attributes, times the level's weight.
+    `walk`: the prefix sums of values in their order, with the noise of a walk; `block-walk`: those inside
+    blocks of values and those of the blocks, each times a weight; or `grid-tree`: the sums over the
+    rectangles of each level of a tree over a grid of two attributes, times the level's weight.
     """
 
     def __init__(self, form, arrays):
-        self.kind, self.within, self.walk = form["kind"], [], form["kind"] == "walk"
+        self.kind, self.within, self.walk, self.cost = form["kind"], [], False, 1
         self.inner = self.kind  # the kind of what is measured of groups
         if self.kind in ("identity", "centered"):
             self.rows = self.columns = form["size"]
-        elif self.walk:
-            if any(type(width) is not int or width < 0 for width in form["widths"]):
-                raise ValueError("a walk has a width that is none")
-            self.rows = self.columns = len(form["widths"])
+        elif self.kind in ("walk", "block-walk"):
+            self.read_walk(form)
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
             inner = Block(form["matrix"], arrays)
             if inner.kind in ("merged", "grid-tree"):
                 raise ValueError("a matrix over groups of values is over groups of groups")
-            self.rows, self.columns, self.walk = inner.rows, inner.columns, inner.walk
+            self.rows, self.columns, self.walk, self.cost = inner.rows, inner.columns, inner.walk, inner.cost
             self.entries = [] if self.walk else inner.written()
             self.inner = "" if "within" in form else inner.kind
             self.groups = groups = [integers(arrays.pop(name)) for name in form["groups"]]
@@ -229,6 +231,21 @@ class Block:
         if type(self.rows) is not int or min(self.rows, self.columns) < 1:
             raise ValueError("a matrix has no proper size")
 
+    def read_walk(self, form):
+        """Read a walk along all values, or walks inside blocks of them and one over the blocks."""
+        self.walk, several = True, self.kind == "block-walk"
+        levels = [form["within"], form["between"]] if several else [form["widths"]]
+        if any(type(width) is not int or width < 0 for widths in levels for width in widths):
+            raise ValueError("a walk has a width that is none")
+        self.rows = self.columns = len(levels[0])
+        if several:
+            length, self.columns, weights = len(levels[0]), form["size"], form["weights"]
+            if any(type(n) is not int or n < 1 for n in (self.columns, *weights)) or len(weights) != 2:
+                raise ValueError("walks on two levels without proper weights")
+            if length < 1 or -(-self.columns // length) != len(levels[1]):
+                raise ValueError("walks in blocks that are not those of the values")
+            self.rows, self.cost = self.columns + len(levels[1]), sum(weights)
+
     def read_entries(self, form, arrays):
         """Read a matrix that is written out; each has arrays of its own, so that none is read twice."""
         array = (self.rows, self.columns), _, _ = arrays.pop(form["entries"])
@@ -242,7 +259,7 @@ class Block:
         if self.walk and p != 1:
             raise ValueError("a walk under noise that is not Laplace noise")
         if self.kind == "identity" or self.walk:
-            return 1
+            return self.cost
         if self.kind == "centered":  # each column holds n - 1 once, and -1 the other n - 1 times
             return (self.rows - 1) ** p + self.rows - 1
         if self.kind == "grid-tree":
@@ -291,7 +308,7 @@ class Block:
             own, n = self.largest_sum(p), self.rows
             other = 0 if self.kind == "identity" else {2: -n, 1: n - 2}[p]
             return None, [[own, other], [other, own]]
-        if self.kind == "walk":
+        if self.kind in ("walk", "block-walk"):
             return None, [[self.largest_sum(p), 0], [0, self.largest_sum(p)]]
         if self.rows * self.columns**2 > MOST_OVERLAPS:
             return None
@@ -299,9 +316,8 @@ class Block:
             places = [0]
             for group in self.groups:
                 places = [place * (max(group) + 1) + value for place in places for value in group]
-            return places, [
-                [self.largest_sum(p) * (a == b) for b in range(self.rows)] for a in range(self.rows)
-            ]
+            count = max(places) + 1
+            return places, [[self.largest_sum(p) * (a == b) for b in range(count)] for a in range(count)]
         return overlaps_of(self.written(), p)
 
     def contract(self, vectors, p):

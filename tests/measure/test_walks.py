@@ -22,12 +22,13 @@ from matrixdp.errors import (
     UnsupportedQueryError,
     WorkloadError,
 )
-from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix, WalkMatrix
+from matrixdp.exact import BlockWalkMatrix, IdentityMatrix, IntegerMatrix, MergedMatrix, WalkMatrix
 from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource
 from matrixdp.plan import Block, Direct, Part
+from matrixdp.selection.searches.walks import block_walks
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import forge_measurement
@@ -38,11 +39,18 @@ BY_SEX = mdp.Workload(
     mdp.Domain({"sex": 2, "age": 20}),
     mdp.product(sex="identity", age={"ranges": [[0, 3], [4, 9], [0, 9], [10, 19], [4, 19]]}),
 )
+LONG = mdp.Workload(mdp.Domain({"age": 130}), mdp.product(age="prefix"))
+LONG_BY_SEX = mdp.Workload(
+    mdp.Domain({"sex": 2, "age": 130}),
+    mdp.product(sex="identity", age="prefix"),
+    mdp.product(age={"ranges": [[0, 17], [18, 64], [65, 129]]}),
+)
 WIDTHS = (1500, 1000, 700, 0)
+WALK, BLOCKS = WalkMatrix(WIDTHS), BlockWalkMatrix(4, (800, 500, 0), (1200, 0), (3, 2))
 
 
-def walk_plan(*others: Block, size: int = 4, groups: np.ndarray | None = None) -> Direct:
-    matrix: Any = WalkMatrix(WIDTHS) if groups is None else MergedMatrix(WalkMatrix(WIDTHS), (groups,))
+def walk_plan(*others: Block, size: int = 4, groups: np.ndarray | None = None, walk: Any = WALK) -> Direct:
+    matrix = walk if groups is None else MergedMatrix(walk, (groups,))
     domain = mdp.Domain({"b": 3, "a": size})
     return Direct.of(domain, [*others, Block(("a",), matrix)], LAPLACE)
 
@@ -52,13 +60,17 @@ PLANS = {
     "alone": walk_plan(),
     "with others": walk_plan(TREE),
     "of groups": walk_plan(TREE, size=6, groups=np.array([0, 0, 1, 2, 2, 3])),
+    "in blocks": walk_plan(walk=BLOCKS),
+    "in blocks with others": walk_plan(TREE, walk=BLOCKS),
+    "in blocks of groups": walk_plan(TREE, size=6, groups=np.array([0, 0, 1, 2, 2, 3]), walk=BLOCKS),
 }
 
 
-def answer_heights(noise: np.ndarray, widths: list[int]) -> np.ndarray:
+def answer_heights(noise: np.ndarray, widths: list[int], starts: tuple[int, ...] = (0,)) -> np.ndarray:
     """The exponents of the probabilities of noise, shape (draws, lines, n), from the definition of a walk."""
     total, before = np.zeros(noise.shape[:-1], dtype=np.int64), np.zeros(noise.shape[:-1], dtype=np.int64)
-    for own, width in zip(np.moveaxis(noise, -1, 0), widths, strict=True):
+    for place, (own, width) in enumerate(zip(np.moveaxis(noise, -1, 0), widths, strict=True)):
+        before = np.where(place in starts, 0, before)
         beyond = np.maximum(np.abs(own - before) - width, 0)
         total, before = total + beyond, before + np.sign(own - before) * beyond
     return total.sum(axis=-1)
@@ -91,10 +103,11 @@ def test_log_ratios_over_all_moves_are_at_most_the_cost(name: str, neighbours: A
         [np.rint(random.normal(0, size, shape) * float(scale.steps)) for size in (1, 3, 30)]
     )
     noise = noise.astype(np.int64)
-    own, largest = answer_heights(noise, widths), 0
+    starts = part.walk.starts
+    own, largest = answer_heights(noise, widths, starts), 0
     for move in moves:
         lattice = np.rint(move / float(step)).astype(np.int64)
-        largest = max(largest, int(np.abs(answer_heights(noise + lattice, widths) - own).max()))
+        largest = max(largest, int(np.abs(answer_heights(noise + lattice, widths, starts) - own).max()))
     found, moved = Fraction(largest) / scale.steps, 2 if neighbours == "replace" else 1
     assert cost.value * moved * Fraction(99, 100) <= found <= cost.value * moved
 
@@ -138,8 +151,15 @@ BUDGETS = [
 ]
 
 
-@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.words)
-@pytest.mark.parametrize("workload", [AGES, BY_SEX], ids=["ages", "by sex"])
+@pytest.mark.parametrize(
+    ("workload", "budget"),
+    [
+        *((asked, budget) for asked in (AGES, BY_SEX) for budget in BUDGETS),
+        (LONG, BUDGETS[0]),
+        (LONG_BY_SEX, BUDGETS[1]),
+    ],
+    ids=lambda own: getattr(own, "words", "-".join(getattr(getattr(own, "domain", None), "names", ()))),
+)
 def test_releases_are_verified(workload: mdp.Workload, budget: mdp.Budget, tmp_path: Path):
     release = saved(tmp_path / "out", workload, budget, mechanism="walk", noise="laplace")
     folder = tmp_path / "out"
@@ -178,12 +198,35 @@ FORGED: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("name", FORGED)
-def test_forged_walks_are_found(name: str, tmp_path: Path):
-    saved(tmp_path / "out", AGES, mdp.Budget(epsilon=1), noise="laplace")
+def of_blocks(**changed: Any) -> Change:
+    return lambda header: header["plan"]["matrices"][-1].update(changed)
+
+
+FORGED_BLOCKS: dict[str, Change] = {
+    "a coarse lattice": FORGED["a coarse lattice"],
+    "less noise": FORGED["less noise"],
+    "smaller weights": of_blocks(weights=[1, 1]),
+    "a weight of 0": of_blocks(weights=[0, 1]),
+    "weights that are none": of_blocks(weights=[1.5, 1]),
+    "three weights": of_blocks(weights=[1, 1, 1]),
+    "a negative width": of_blocks(between=[-1] * 9),
+    "no widths": of_blocks(within=[]),
+    "fewer blocks": of_blocks(between=[0] * 8),
+    "more values": of_blocks(size=150),
+    "one walk": lambda header: header["plan"]["matrices"][-1].update(kind="walk", widths=[0] * 130),
+}
+
+
+@pytest.mark.parametrize(
+    ("workload", "name"),
+    [*((AGES, name) for name in FORGED), *((LONG, name) for name in FORGED_BLOCKS)],
+)
+def test_forged_walks_are_found(workload: mdp.Workload, name: str, tmp_path: Path):
+    saved(tmp_path / "out", workload, mdp.Budget(epsilon=1), mechanism="walk", noise="laplace")
+    forged = (FORGED if workload is AGES else FORGED_BLOCKS)[name]
 
     def change(header: dict[str, Any], _: dict[str, bytes]) -> None:
-        FORGED[name](header)
+        forged(header)
 
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(StorageError):
@@ -218,6 +261,17 @@ def test_what_the_proof_does_not_cover_is_rejected():
     for widths in ((), (-1, 0), (1.5, 0), (2**40,)):
         with pytest.raises(NumericalError):
             WalkMatrix(widths)  # type: ignore[arg-type]
+    for size, within, between, weights in (
+        (4, (0, 0, 0, 0), (0,), (1, 1)),
+        (4, (0, 0), (0, 0, 0), (1, 1)),
+        (4, (0, -1), (0, 0), (1, 1)),
+        (4, (0, 0), (0, 0), (2, 2)),
+        (4, (0, 0), (0, 0), (1, 0)),
+        (4, (0, 0), (0, 0), (1, 2**30)),
+        (4, (0, 0), (0, 0), (1, 1, 1)),
+    ):
+        with pytest.raises(NumericalError):
+            BlockWalkMatrix(size, within, between, weights)  # type: ignore[arg-type]
     plan = PLANS["alone"]
     for scale in (
         NoiseScale(Fraction(2**20), 1, LAPLACE),
@@ -257,10 +311,10 @@ def test_selections_without_a_walk_and_other_programs_say_so():
         release.to_mbi()
 
 
-@pytest.mark.parametrize("workload", [AGES, BY_SEX], ids=["ages", "by sex"])
+@pytest.mark.parametrize("workload", [AGES, BY_SEX, LONG], ids=["ages", "by sex", "long"])
 def test_models_are_fitted_to_walks(workload: mdp.Workload):
     """The loss of the true table is half a chi-square variable's mean: a walk's rows are combined for it."""
-    random, strategy = np.random.default_rng(9), mdp.select(workload, noise="laplace")
+    random, strategy = np.random.default_rng(9), mdp.select(workload, mechanism="walk", noise="laplace")
     names = workload.domain.names
     table = {name: random.integers(0, workload.domain[name].size, 3000) for name in names}
     truth = np.zeros(workload.domain.shape)
@@ -279,7 +333,7 @@ def test_models_are_fitted_to_walks(workload: mdp.Workload):
 RMSE = {
     "prefix 8": (mdp.Domain({"x": 8}), [mdp.product(x="prefix")], 2.4153),
     "prefix 64": (mdp.Domain({"x": 64}), [mdp.product(x="prefix")], 4.5699),
-    "prefix 256": (mdp.Domain({"x": 256}), [mdp.product(x="prefix")], 7.1599),
+    "prefix 256": (mdp.Domain({"x": 256}), [mdp.product(x="prefix")], 6.4265),
     "range 64": (mdp.Domain({"x": 64}), [mdp.product(x="range")], 4.4387),
     "by sex": (mdp.Domain({"s": 2, "x": 64}), [mdp.product(s="identity", x="prefix")], 4.5699),
     "two groups": (
@@ -301,6 +355,51 @@ def test_auto_takes_the_walk_and_states_its_error(name: str):
     assert certificate.lower_bound is None
     assert "walk" in certificate.scope
     assert certificate.loss == pytest.approx(strategy.selection.total_squared_error, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [("prefix", 8.1306), ("range", 9.3089), ([[k, k + 31] for k in range(993)], 5.1176)],
+)
+def test_long_attributes_have_walks_in_blocks_where_they_err_less(asked: Any, expected: float):
+    queries = {"ranges": asked} if isinstance(asked, list) else asked
+    workload = mdp.Workload(mdp.Domain({"x": 1024}), mdp.product(x=queries))
+    strategy = mdp.select(workload, mechanism="walk", noise="laplace")
+    assert strategy.rmse(mdp.Budget(epsilon=1)) == pytest.approx(expected, abs=1e-3)
+    [block] = strategy.selection.plan.parts[0].blocks
+    assert block.matrix.kind == ("walk" if isinstance(asked, list) else "block-walk")
+
+
+@pytest.mark.parametrize("size", [9, 10, 7])
+def test_walks_in_blocks_are_answered_by_least_squares(size: int):
+    """Against the normal equations of the rows and of the covariance of their noise, written out."""
+    random, blocks = np.random.default_rng(size), -(-size // 3)
+    matrix = BlockWalkMatrix(size, (900, 300, 50), tuple(range(0, 700 * blocks, 700)), (5, 3))
+    rows = np.vstack(
+        [5 * np.kron(np.eye(blocks), np.tri(3))[:size, :size], 3 * np.tri(blocks).repeat(3, 1)[:, :size]]
+    )
+    assert (matrix.written() == rows).all()
+    noise = np.zeros((len(rows),) * 2)
+    for start in range(0, size, 3):
+        end = min(start + 3, size)
+        noise[start:end, start:end] = WalkMatrix(matrix.within[: end - start]).noise_covariance
+    noise[size:, size:] = WalkMatrix(matrix.between).noise_covariance
+    part = Part(("x",), (Block(("x",), matrix),), 128.0)
+    assert part.walk is not None
+    np.testing.assert_allclose(part.walk.covariance(), noise)
+    covariance = np.linalg.inv(rows.T @ np.linalg.solve(noise, rows))
+    weights = covariance @ np.linalg.solve(noise, rows).T
+    answers, queries = random.normal(size=(len(rows), 2)), random.normal(size=(size, 2))
+    np.testing.assert_allclose(matrix.solve(answers), weights @ answers, atol=1e-12)
+    np.testing.assert_allclose(matrix.coefficients(queries), weights.T @ queries, atol=1e-12)
+    np.testing.assert_allclose(matrix.covariance(), covariance, atol=1e-12)
+    np.testing.assert_allclose(matrix.covariance_times(queries), covariance @ queries, atol=1e-12)
+    workload = mdp.Workload(mdp.Domain({"x": size}), mdp.dense(queries.T, attributes=["x"]))
+    plan = Direct.of(workload.domain, part.blocks, LAPLACE)
+    [group] = workload
+    expected = plan.parts[0].variance * np.einsum("iq,ij,jq->q", queries, covariance, queries)
+    np.testing.assert_allclose(plan.analysis.variances(group), expected, rtol=1e-9)
+    assert plan.parts[0].variance == pytest.approx(2 * 8**2)
 
 
 def test_what_a_replacement_costs_is_compared_where_it_counts():
@@ -340,12 +439,37 @@ def test_widths_are_the_least_error_of_any_widths():
         assert loss >= best.total_squared_error * (1 - 1e-9)
 
 
-def test_errors_and_intervals_of_releases_are_the_stated_ones():
+def test_widths_and_weights_in_blocks_are_at_a_least_error():
+    """Against widths and weights that are moved, for prefixes of random weights."""
+    random = np.random.default_rng(6)
+    gram = np.tri(40).T @ (random.random((40, 1)) * np.tri(40))
+    best = block_walks(gram, 7, 300)
+    found = best.strategy
+    assert isinstance(found, BlockWalkMatrix)
+
+    def loss(within: Any, between: Any, weight: int) -> float:
+        common = math.gcd(weight, 256)
+        weights = weight // common, (256 - weight) // common
+        one = BlockWalkMatrix(40, tuple(map(int, within)), tuple(map(int, between)), weights)
+        return one.sensitivity**2 * float(np.vdot(gram, one.covariance()))
+
+    weight = found.weights[0] * (256 // sum(found.weights))
+    assert loss(found.within, found.between, weight) == pytest.approx(best.loss)
+    for _ in range(30):
+        within, between = (
+            np.maximum(np.add(own, random.integers(-200, 201, len(own))), 0)
+            for own in (found.within, found.between)
+        )
+        assert loss(within, between, weight + int(random.integers(-2, 3))) >= best.loss * (1 - 1e-7)
+
+
+@pytest.mark.parametrize("workload", [AGES, LONG], ids=["ages", "long"])
+def test_errors_and_intervals_of_releases_are_the_stated_ones(workload: mdp.Workload):
     """Of 400 measurements, with the intervals that a release states: at 6 deviations."""
     table = {"age": [0] * 300 + [5] * 500 + [9] * 200}
-    strategy, count = mdp.select(AGES, noise="laplace"), 400
-    counts = np.bincount(table["age"], minlength=12)
-    pairs = [(i, j) for i in range(12) for j in range(i, 12)]
+    strategy, count = mdp.select(workload, mechanism="walk", noise="laplace"), 400
+    counts = np.bincount(table["age"], minlength=workload.domain["age"].size)
+    pairs = [(i, j) for i in range(12) for j in range(i, 12)] if workload is AGES else []
     exact = np.concatenate([np.cumsum(counts), [counts[i : j + 1].sum() for i, j in pairs]])
     answers = strategy.measure(table, mdp.Budget(epsilon=1)).reconstruct().answers
     far, deviations = (
@@ -355,7 +479,7 @@ def test_errors_and_intervals_of_releases_are_the_stated_ones():
     errors = []
     for seed in range(count):
         measured = strategy.measure(table, mdp.Budget(epsilon=1), seed_not_private=seed).measurement
-        own = [measured.estimates.answers(group) for group in AGES]
+        own = [measured.estimates.answers(group) for group in workload]
         errors.append(np.concatenate(own) - exact)
     inside = (np.abs(errors) <= far).mean(axis=0)
     assert (np.abs(inside - 0.95) < 6 * math.sqrt(0.95 * 0.05 / count)).all()

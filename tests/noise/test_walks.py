@@ -177,10 +177,22 @@ def test_walks_of_a_part_are_independent_and_in_their_places():
     assert walk.variances(pairs[None])[0] == pytest.approx(pairs @ expected @ pairs / 2)
 
 
+def test_walks_that_follow_one_another_are_independent():
+    walk, count = Walk((1500, 0, 800, 300, 0), starts=(0, 2)), 100_000
+    drawn = walks.draw_walk(walk.widths, Fraction(1 << 20), count, SeededSource(8), walk.starts) / 2.0**20
+    expected = np.zeros((5, 5))
+    for own in (slice(0, 2), slice(2, 5)):
+        expected[own, own] = 2 * WalkMatrix(walk.widths[own]).noise_covariance
+    spread = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()) * 6 / count)
+    assert (np.abs(drawn.T @ drawn / count - expected) < 7 * spread).all()
+    np.testing.assert_allclose(2 * walk.covariance(), expected)
+
+
 WALKS = {
     "no widths": Walk((0, 0, 0, 0, 0)),
     "wide": Walk((5000, 4000, 3000, 2000, 0)),
     "uneven": Walk((0, 9000, 10, 2500, 0)),
+    "two": Walk((1500, 0, 4000, 300, 0), starts=(0, 2)),
 }
 
 
@@ -188,7 +200,8 @@ WALKS = {
 @pytest.mark.parametrize("confidence", [0.9, 0.99])
 def test_quantiles_are_those_of_samples(name: str, confidence: float):
     walk, count = WALKS[name], 60_000
-    drawn = walks.draw_walk(walk.widths, Fraction(1 << 16), count, SeededSource(6)) / float(1 << 16)
+    source = SeededSource(6)
+    drawn = walks.draw_walk(walk.widths, Fraction(1 << 16), count, source, walk.starts) / float(1 << 16)
     asked = np.vstack([np.eye(5), np.diff(np.eye(5), axis=0), np.ones(5), [0.3, -1, 0, 2, 0.1]])
     ends = walks.combination_quantiles([(walk, asked)], confidence) * np.sqrt(2 * walk.variances(asked))
     inside = (np.abs(drawn @ asked.T) <= ends).mean(axis=0)

@@ -12,7 +12,7 @@ from matrixdp.selection.auto import Trials, _outcome, hope_of, select
 from matrixdp.selection.explain import explain
 from matrixdp.selection.gram import opt_0
 from matrixdp.selection.reduce import reduce
-from matrixdp.selection.registry import mechanism_named
+from matrixdp.selection.registry import OF_JOINT_NOISE, mechanism_named
 from matrixdp.selection.searches.marginals import first_generalized_loss
 from matrixdp.testing import dense_error
 from tests.limits import Override
@@ -119,8 +119,9 @@ SMALLER = {
 @pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
 def test_what_is_far_from_its_bound_has_larger_candidates_tried(noise, limits: Override, monkeypatch):
     tried = {GAUSSIAN: "dense", LAPLACE: "opt-0"}[noise]
-    # which has less error than both, and no bound
-    monkeypatch.setitem(rules.RULES, 1, tuple(rule for rule in rules.RULES[1] if rule.mechanism != "walk"))
+    # these have less error than both, and no bound
+    others = tuple(rule for rule in rules.RULES[1] if rule.mechanism not in OF_JOINT_NOISE)
+    monkeypatch.setitem(rules.RULES, 1, others)
     limits(**SMALLER, far=1e9)
     near = select(SQUARE, noise=noise)
     assert {one.mechanism: one.status for one in near.candidates}[tried] == "skipped"

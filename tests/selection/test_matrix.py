@@ -10,6 +10,7 @@ import scipy.optimize
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.selection.auto import select
+from matrixdp.selection.registry import OF_JOINT_NOISE
 from matrixdp.selection.selection import Selection
 from matrixdp.testing import dense_gram
 from tests.selection.oracle import check, error_of, scaled_rows
@@ -149,7 +150,7 @@ def test_auto_takes_the_least_error(name: str, noise: Noise) -> None:
     figures = [figure for own, n, _, figure in CASES if (own, n) == (name, noise)]
     least = 1.0 if noise == GAUSSIAN else min(figures)
     assert check(selection) <= noise.variance_factor * error_of(optimum(name)) * least * 1.003
-    if selection.mechanism == "walk":
+    if selection.mechanism in OF_JOINT_NOISE:
         assert selection.certificate.lower_bound is None
     else:
         assert selection.certificate.lower_bound <= noise.variance_factor * error_of(optimum(name))

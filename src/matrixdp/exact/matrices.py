@@ -101,8 +101,13 @@ class MeasuredMatrix(ABC):
 
     @property
     def walk(self) -> tuple[int, ...] | None:
-        """The widths of the walk whose joint noise its rows have; None where their noise is independent."""
+        """The widths of the walks whose joint noise its rows have; None where their noise is independent."""
         return None
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The rows at which these walks begin, from 0: they are independent."""
+        return (0,)
 
     @property
     @abstractmethod

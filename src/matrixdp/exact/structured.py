@@ -154,6 +154,10 @@ class MergedMatrix(MeasuredMatrix):
     def walk(self) -> tuple[int, ...] | None:
         return self.matrix.walk
 
+    @property
+    def starts(self) -> tuple[int, ...]:
+        return self.matrix.starts
+
     def overlaps(self, power: int) -> NDArray[np.int64] | None:
         if self.walk is None:
             return super().overlaps(power)

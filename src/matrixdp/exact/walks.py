@@ -1,22 +1,28 @@
-"""The prefix sums of an ordered attribute, measured with the joint noise of a soft-threshold walk.
+"""The prefix sums of an ordered attribute, measured with the joint noise of soft-threshold walks.
 
-`matrixdp.noise.walks` has the noise, and docs/privacy.md the proof of what it costs.
+One walk along all values, or one inside each block of them and one over the blocks. `matrixdp.noise.walks`
+has the noise, and docs/privacy.md the proof of what it costs.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import final
 
 import numpy as np
-import scipy
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.linear import Array
 from matrixdp.exact.matrices import MeasuredMatrix
 
+#: Numbers, in any sequence of one axis.
+Floats = Sequence[float] | Array
 #: Widths are integers, in this many parts of the scale of the noise.
 UNIT = 1024
 #: Widths above this many scales help nobody: they grow with the cube root of the number of values.
@@ -36,6 +42,53 @@ def step_covariance(widths: Array) -> Array:
 def innovation_variance(widths: Array) -> Array:
     """Return E p^2 of an innovation, flat on [-c, c] and with exponential tails beyond."""
     return np.asarray((widths**3 / 3.0 + widths**2 + 2.0 * widths + 2.0) / (1.0 + widths))
+
+
+def noise_covariance(widths: Floats, starts: Sequence[int] = (0,)) -> Array:
+    """Return the covariance of the noise of rows, for a scale at which Laplace noise has the variance 1.
+
+    Parameters
+    ----------
+    widths : sequence of float
+        Of each row, in parts of 1024 of the scale.
+    starts : sequence of int
+        The rows at which walks begin, from 0: they are independent.
+
+    Examples
+    --------
+    >>> noise_covariance((0, 0, 0), (0, 2)).tolist()
+    [[1.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    known: dict[tuple[float, ...], Array] = {}
+    walks = [tuple(widths[start:end]) for start, end in pairwise((*starts, len(widths)))]
+    for own in walks:
+        if own not in known:
+            known[own] = _noise_covariance(np.array(own) / UNIT)
+    return np.asarray(scipy.linalg.block_diag(*[known[own] for own in walks]))
+
+
+def _noise_covariance(widths: Array) -> Array:
+    before = np.cumsum(step_variance(widths)) - step_variance(widths)
+    at = np.minimum.outer(np.arange(len(widths)), np.arange(len(widths)))
+    found = (before + step_covariance(widths))[at]
+    found[np.diag_indices(len(widths))] = before + innovation_variance(widths)
+    return np.asarray(found / 2.0)
+
+
+def steps_covariance(covariance: Array) -> Array:
+    """Return the covariance of the differences of prefix sums, hence of values, from that of the sums."""
+    steps = np.diff(covariance, axis=0, prepend=0.0)
+    return np.asarray(np.diff(steps, axis=1, prepend=0.0))
+
+
+def _check_widths(widths: tuple[int, ...]) -> None:
+    if not widths or any(type(own) is not int or not 0 <= own <= _WIDEST for own in widths):
+        raise NumericalError(f"a walk has a width for each value: an integer from 0 to {_WIDEST}")
+
+
+def _uncorrelated(matrix: WalkMatrix | BlockWalkMatrix) -> Array:
+    root = np.linalg.cholesky(noise_covariance(matrix.walk, matrix.starts))
+    return np.asarray(scipy.linalg.solve_triangular(root, matrix.written(), lower=True, check_finite=False))
 
 
 @final
@@ -73,8 +126,7 @@ class WalkMatrix(MeasuredMatrix):
     widths: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not self.widths or any(type(own) is not int or not 0 <= own <= _WIDEST for own in self.widths):
-            raise NumericalError(f"a walk has a width for each value: an integer from 0 to {_WIDEST}")
+        _check_widths(self.widths)
 
     @property
     def walk(self) -> tuple[int, ...]:
@@ -116,25 +168,242 @@ class WalkMatrix(MeasuredMatrix):
         return np.diff(answers, axis=0, prepend=0.0)
 
     def uncorrelated(self) -> Array:
-        root = np.linalg.cholesky(self.noise_covariance)
-        return np.asarray(scipy.linalg.solve_triangular(root, self.written(), lower=True, check_finite=False))
+        return _uncorrelated(self)
 
     @cached_property
     def noise_covariance(self) -> Array:
         """The covariance of the noise of the rows, for a scale at which Laplace noise has the variance 1."""
-        widths = self.scaled_widths
-        before = np.cumsum(step_variance(widths)) - step_variance(widths)
-        at = np.minimum.outer(np.arange(self.rows), np.arange(self.rows))
-        found = (before + step_covariance(widths))[at]
-        found[np.diag_indices(self.rows)] = before + innovation_variance(widths)
-        return np.asarray(found / 2.0)
+        return noise_covariance(self.widths)
 
     @cached_property
     def _covariance(self) -> Array:
-        return self.solve(self.solve(self.noise_covariance).T)
+        return steps_covariance(self.noise_covariance)
 
     def covariance(self) -> Array:
         return self._covariance
 
     def digest(self) -> str:
         return f"walk {self.widths}"
+
+
+#: Weights of the two levels are below this: their products with counts stay exact.
+_HEAVIEST = 2**20
+
+
+@final
+@dataclass(frozen=True)
+class BlockWalkMatrix(MeasuredMatrix):
+    """Prefix sums on two levels: inside every block of k values with a walk each, and of blocks with another.
+
+    Rows are the prefix sums inside each block, block by block, times the first weight, then the prefix sums
+    of the blocks' totals times the second. Values are estimated by least squares. A record counts in one
+    block and in one total: it costs the sum of the weights, whatever the widths; a replacement twice that.
+
+    Parameters
+    ----------
+    size : int
+        The number of values, above k; the last block may have fewer than k.
+    within : tuple of int
+        The widths of the k rows of a block, in parts of 1024 of the noise's scale; the last has the first.
+    between : tuple of int
+        The widths of the rows of the blocks' totals.
+    weights : tuple of (int, int)
+        Of the rows inside blocks and of those of totals, without a common divisor.
+
+    Raises
+    ------
+    NumericalError
+        If widths or weights are none, or do not fit the values.
+
+    Examples
+    --------
+    >>> walks = BlockWalkMatrix(5, (1024, 0), (1024, 512, 0), (3, 2))
+    >>> walks.rows, walks.sensitivity, walks.overlaps(1).tolist()
+    (8, 5, [[5, 0], [0, 5]])
+    >>> walks.multiply(np.array([[5.0], [1.0], [2.0], [0.0], [4.0]])).ravel().tolist()
+    [15.0, 18.0, 6.0, 6.0, 12.0, 12.0, 16.0, 24.0]
+    """
+
+    kind = "block-walk"
+
+    size: int
+    within: tuple[int, ...]
+    between: tuple[int, ...]
+    weights: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        _check_widths(self.within)
+        _check_widths(self.between)
+        if type(self.size) is not int or not self.size > len(self.within):
+            raise NumericalError(f"blocks of {len(self.within)} of {self.size} values: expected several")
+        if -(-self.size // len(self.within)) != len(self.between):
+            raise NumericalError(f"{self.size} values: not in {len(self.between)} blocks")
+        whole = len(self.weights) == 2 and all(type(own) is int for own in self.weights)
+        if not whole or not 0 < min(self.weights) <= max(self.weights) <= _HEAVIEST:
+            raise NumericalError(f"weights of two levels: found {self.weights}; expected integers above 0")
+        if math.gcd(*self.weights) > 1:
+            raise NumericalError(f"weights of two levels: {self.weights} have a common divisor")
+
+    @property
+    def walk(self) -> tuple[int, ...]:
+        return (self.within * len(self.between))[: self.size] + self.between
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        return (*range(0, self.size, len(self.within)), self.size)
+
+    @property
+    def columns(self) -> int:
+        return self.size
+
+    @property
+    def rows(self) -> int:
+        return self.size + len(self.between)
+
+    @property
+    def max_entry(self) -> int:
+        return max(self.weights)
+
+    @property
+    def max_row_sum(self) -> int:
+        return max(self.weights[0] * len(self.within), self.weights[1] * self.size)
+
+    def column_power_sum(self, power: int) -> int:
+        """Return the sum of the weights for the power 1, by the theorem; else a bound on column sums."""
+        own, other = self.weights
+        if power == 1:
+            return own + other
+        return int(len(self.within) * own**power + len(self.between) * other**power)
+
+    def overlaps(self, power: int) -> NDArray[np.int64]:
+        """Return those of the identity: a replacement is a record that comes and another that goes."""
+        own = self.column_power_sum(power)
+        return np.array([[own, 0], [0, own]])
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        raise NumericalError("a walk: its cost is no sum over its rows")
+
+    def _by_blocks(self, array: Array) -> Array:
+        """Return values by blocks, shape (columns, k) in and (blocks, values, k) out, filled up with 0."""
+        blocks, length = len(self.between), len(self.within)
+        filled = np.zeros((blocks * length, array.shape[1]))
+        filled[: self.size] = array
+        return filled.reshape(blocks, length, -1)
+
+    def _flat(self, blocks: Array) -> Array:
+        """Return the same by values."""
+        return blocks.reshape(-1, blocks.shape[2])[: self.size]
+
+    @cached_property
+    def _last(self) -> NDArray[np.intp]:
+        """The last row of each block."""
+        return np.minimum(np.arange(1, len(self.between) + 1) * len(self.within), self.size) - 1
+
+    @cached_property
+    def levels(self) -> TwoLevels:
+        """The least squares of both levels, at unit noise."""
+        return TwoLevels.of(self.size, self.within, self.between, self.weights)
+
+    def multiply(self, array: Array) -> Array:
+        own, other = self.weights
+        inside = np.cumsum(self._by_blocks(array), axis=1)
+        return np.vstack([own * self._flat(inside), other * np.cumsum(inside[:, -1], axis=0)])
+
+    def solve(self, answers: Array) -> Array:
+        own, other = self.weights
+        inside = answers[: self.size] / own
+        values = self._flat(np.diff(self._by_blocks(inside), axis=1, prepend=0.0))
+        totals = np.diff(answers[self.size :] / other, axis=0, prepend=0.0)
+        moved = self.levels.shares @ (totals - inside[self._last])
+        return np.asarray(values + self.levels.spread[:, None] * moved[self.levels.block])
+
+    def uncorrelated(self) -> Array:
+        return _uncorrelated(self)
+
+    def coefficients(self, queries: Array) -> Array:
+        own, other = self.weights
+        inside = self._flat(-np.diff(self._by_blocks(queries), axis=1, append=0.0))
+        moved = self.levels.shares.T @ self.levels.sums(queries)
+        inside[self._last] -= moved
+        return np.vstack([inside / own, -np.diff(moved, axis=0, append=0.0) / other])
+
+    def covariance_times(self, array: Array) -> Array:
+        levels = self.levels
+        moved = levels.totals @ levels.sums(array)
+        return levels.apart(array) + levels.spread[:, None] * moved[levels.block]
+
+    @cached_property
+    def _covariance(self) -> Array:
+        return self.covariance_times(np.eye(self.size))
+
+    def covariance(self) -> Array:
+        return self._covariance
+
+    def digest(self) -> str:
+        return f"walks in blocks {self.size} {self.within} {self.between} {self.weights}"
+
+
+@final
+@dataclass(frozen=True)
+class TwoLevels:
+    """The least squares of walks inside blocks of values, and of one over the blocks' totals, at unit noise.
+
+    With C the covariance of the values of a block by its own walk, s = 1'C1 that of its total and b = C1 / s,
+    values are what the walk says, corrected by b times what the total is corrected by: their covariance is
+    C - s bb' inside the block, and b H_qp b' between any two blocks, H the covariance of the totals.
+
+    Attributes
+    ----------
+    block : ndarray of int
+        The number of the block of each value.
+    spread : ndarray, shape (n,)
+        b, for each value.
+    within, end : ndarray
+        C - s bb' of a block, and of the last one.
+    shares : ndarray, shape (blocks, blocks)
+        What the upper walk says of totals counts with this in their estimates, and the lower ones with the
+        identity less this.
+    totals : ndarray, shape (blocks, blocks)
+        H.
+    """
+
+    block: NDArray[np.intp]
+    spread: Array
+    within: Array
+    end: Array
+    shares: Array
+    totals: Array
+
+    @classmethod
+    def of(cls, size: int, within: Floats, between: Floats, weights: Floats) -> TwoLevels:
+        """Return the least squares for widths and weights as those of a `BlockWalkMatrix`."""
+        block = np.arange(size) // len(within)
+        upper = steps_covariance(noise_covariance(between)) / weights[1] ** 2
+        length = size - int(block[-1]) * len(within)
+        (own, spread, total), (end, last_spread, last_total) = (
+            _block(within[:count], weights[0]) for count in (len(within), length)
+        )
+        whole = np.concatenate([np.tile(spread, len(between) - 1), last_spread])
+        lower = np.append(np.full(len(between) - 1, total), last_total)
+        shares = np.linalg.solve(np.diag(lower) + upper, np.diag(lower)).T
+        totals = np.diag(lower) - shares * lower
+        return cls(block, whole, own, end, shares, (totals + totals.T) / 2.0)
+
+    def sums(self, array: Array) -> Array:
+        """Return the sums over blocks of b times an array: shape (columns, k) to (blocks, k)."""
+        starts = np.flatnonzero(np.diff(self.block, prepend=-1))
+        return np.asarray(np.add.reduceat(self.spread[:, None] * array, starts, axis=0))
+
+    def apart(self, array: Array) -> Array:
+        """Return the covariance inside blocks times an array of shape (columns, k)."""
+        first = len(array) - len(self.end)
+        blocks = array[:first].reshape(-1, len(self.within), array.shape[1])
+        return np.vstack([(self.within @ blocks).reshape(first, -1), self.end @ array[first:]])
+
+
+def _block(widths: Floats, weight: float) -> tuple[Array, Array, float]:
+    """Return C - s bb', b and s of a block."""
+    own = steps_covariance(noise_covariance(widths)) / weight**2
+    sums = own.sum(axis=1)
+    total = float(sums.sum())
+    return own - np.multiply.outer(sums, sums) / total, sums / total, total

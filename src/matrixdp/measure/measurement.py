@@ -380,7 +380,7 @@ def check_entries(scale: NoiseScale, entry: int, records: int, walk: Walk | None
     PrivacyError
         If it is.
     """
-    # a walk adds up as many steps as it has rows, and an innovation within its width
+    # a walk adds up at most as many steps as there are rows, and an innovation within its width
     scales = 64 if walk is None else 64 * (len(walk.widths) + 1) + math.ceil(max(walk.widths) / UNIT)
     if Fraction(entry * records) / Fraction(2) ** scale.power + scales * scale.steps >= 2**61:
         told = "budget: so large that answers in units of the noise exceed 62 bits"

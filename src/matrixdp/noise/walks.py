@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, starmap
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
 from matrixdp.exact.linear import Array
-from matrixdp.exact.walks import UNIT, WalkMatrix
+from matrixdp.exact.walks import UNIT, noise_covariance
 from matrixdp.noise import laplace
 from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.source import RandomSource
@@ -151,19 +151,33 @@ def draw_innovations(
     return found.reshape(lines, len(widths))
 
 
-def walk_noise(innovations: NDArray[np.int64], widths: Sequence[int]) -> NDArray[np.int64]:
+def walk_noise(
+    innovations: NDArray[np.int64], widths: Sequence[int], starts: Sequence[int] = (0,)
+) -> NDArray[np.int64]:
     """Return the noise u_(k-1) + p_k of prefix sums from innovations, shape (lines, widths) in and out.
+
+    Walks begin, with u = 0, at the places ``starts``.
 
     Examples
     --------
     >>> walk_noise(np.array([[3, -1, -4]]), [2, 1, 0]).tolist()
     [[3, 0, -3]]
+    >>> walk_noise(np.array([[3, -1, -4]]), [2, 1, 0], [0, 1]).tolist()
+    [[3, -1, -4]]
     """
     steps = np.sign(innovations) * np.maximum(np.abs(innovations) - np.array(widths, dtype=np.int64), 0)
-    return np.asarray(np.cumsum(steps, axis=1) - steps + innovations)
+    walks = np.split(steps, starts[1:], axis=1)
+    before = np.concatenate([np.cumsum(own, axis=1) for own in walks], axis=1) - steps
+    return np.asarray(before + innovations)
 
 
-def draw_walk(widths: Sequence[int], steps: Fraction, lines: int, source: RandomSource) -> NDArray[np.int64]:
+def draw_walk(
+    widths: Sequence[int],
+    steps: Fraction,
+    lines: int,
+    source: RandomSource,
+    starts: Sequence[int] = (0,),
+) -> NDArray[np.int64]:
     """Draw the noise of independent walks, shape (lines, n), for widths in parts of 1024 of the scale.
 
     Parameters
@@ -174,6 +188,8 @@ def draw_walk(widths: Sequence[int], steps: Fraction, lines: int, source: Random
         The scale in lattice steps, exact.
     lines : int
     source : RandomSource
+    starts : sequence of int
+        The places at which walks begin, from 0.
 
     Raises
     ------
@@ -190,7 +206,7 @@ def draw_walk(widths: Sequence[int], steps: Fraction, lines: int, source: Random
     at_once = max(1, _CHUNK // len(own))
     for start in range(0, lines, at_once):
         count = min(at_once, lines - start)
-        result[start : start + count] = walk_noise(draw_innovations(own, steps, count, source), own)
+        result[start : start + count] = walk_noise(draw_innovations(own, steps, count, source), own, starts)
     return result
 
 
@@ -205,24 +221,37 @@ class Walk:
         Of a `WalkMatrix`.
     before, after : int
         The rows of the blocks before it and after it.
+    starts : tuple of int
+        The rows of the matrix at which a walk begins, from 0: several follow one another.
     """
 
     widths: tuple[int, ...]
     before: int = 1
     after: int = 1
+    starts: tuple[int, ...] = (0,)
 
     @cached_property
-    def _matrix(self) -> WalkMatrix:
-        return WalkMatrix(self.widths)
+    def own_covariance(self) -> Array:
+        """The covariance of the rows of the matrix, at a scale where Laplace noise has the variance 1."""
+        return noise_covariance(self.widths, self.starts)
+
+    @cached_property
+    def _scaled(self) -> Array:
+        return np.array(self.widths) / UNIT
+
+    def onwards(self, array: NDArray[Any]) -> Array:
+        """Return the sums, along the last axis, of each row and of those after it in its walk."""
+        walks = np.split(array, self.starts[1:], axis=-1)
+        return np.concatenate([np.cumsum(own[..., ::-1], axis=-1)[..., ::-1] for own in walks], axis=-1)
 
     def covariance(self) -> Array:
         """Return the covariance of all rows, at a scale where Laplace noise has the variance 1."""
-        own = np.kron(np.eye(self.before), np.kron(self._matrix.noise_covariance, np.eye(self.after)))
+        own = np.kron(np.eye(self.before), np.kron(self.own_covariance, np.eye(self.after)))
         return np.asarray(own)
 
     def draw(self, steps: Fraction, source: RandomSource) -> NDArray[np.int64]:
         """Draw the noise of all rows of the part, flat; see `draw_walk`."""
-        drawn = draw_walk(self.widths, steps, self.before * self.after, source)
+        drawn = draw_walk(self.widths, steps, self.before * self.after, source, self.starts)
         return drawn.reshape(self.before, self.after, -1).transpose(0, 2, 1).ravel()
 
     def by_lines(self, coefficients: Array) -> Array:
@@ -239,7 +268,7 @@ class Walk:
         [1.0, 2.0, 1.0]
         """
         own = self.by_lines(coefficients)
-        return np.asarray(np.einsum("mlk,mlk->m", own @ self._matrix.noise_covariance, own))
+        return np.asarray(np.einsum("mlk,mlk->m", own @ self.own_covariance, own))
 
     def largest_kurtosis(self) -> float:
         """Return the largest excess kurtosis of the rows, combined such that their noise is uncorrelated.
@@ -249,9 +278,9 @@ class Walk:
         >>> round(Walk((0, 0)).largest_kurtosis(), 6)  # of Laplace noise
         3.0
         """
-        matrix, c = self._matrix, self._matrix.scaled_widths
-        alpha = np.linalg.inv(np.linalg.cholesky(2.0 * matrix.noise_covariance))
-        flat, step = alpha * c, np.cumsum(alpha[:, ::-1], axis=1)[:, ::-1]
+        c = self._scaled
+        alpha = np.linalg.inv(np.linalg.cholesky(2.0 * self.own_covariance))
+        flat, step = alpha * c, self.onwards(alpha)
         beyond = flat**4 + 4 * flat**3 * step + 12 * flat**2 * step**2 + 24 * flat * step**3 + 24 * step**4
         variance = (c * flat**2 / 3.0 + flat**2 + 2.0 * flat * step + 2.0 * step**2) / (1.0 + c)
         fourth = (c * flat**4 / 5.0 + beyond) / (1.0 + c) - 3.0 * variance**2
@@ -330,7 +359,7 @@ def combination_quantiles(parts: Sequence[tuple[Walk, Array]], confidence: float
 def _pairs(walk: Walk, coefficients: Array) -> tuple[Array, Array, Array]:
     """Return the alpha, gamma and width of all pairs, at scale 1."""
     alphas = walk.by_lines(coefficients) / math.sqrt(2.0)
-    gammas = np.cumsum(alphas[..., ::-1], axis=-1)[..., ::-1]
+    gammas = walk.onwards(alphas)
     widths = np.tile(np.array(walk.widths) / UNIT, alphas.shape[1])
     return alphas.reshape(len(alphas), -1), gammas.reshape(len(alphas), -1), widths
 

@@ -22,7 +22,6 @@ from matrixdp.exact import (
     IntegerTensor,
     MeasuredMatrix,
     MergedMatrix,
-    WalkMatrix,
     apply_kronecker,
 )
 from matrixdp.exact.linear import Array, along
@@ -142,9 +141,10 @@ class Part:
     def walk(self) -> Walk | None:
         """The joint noise of the rows; None where the noise of every row is its own."""
         for place, block in enumerate(self.blocks):
-            widths = block.matrix.walk
+            widths, starts = block.matrix.walk, block.matrix.starts
             if widths is not None:
-                return Walk(widths, math.prod(self.shape[:place]), math.prod(self.shape[place + 1 :]))
+                before, after = math.prod(self.shape[:place]), math.prod(self.shape[place + 1 :])
+                return Walk(widths, before, after, starts)
         return None
 
     @property
@@ -154,7 +154,7 @@ class Part:
             return self.cells * (self.cells - 1) / self.radius_factor
         if self.walk is None:
             return 1.0
-        return float(WalkMatrix(self.walk.widths).noise_covariance.diagonal().mean())
+        return float(self.walk.own_covariance.diagonal().mean())
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -27,8 +27,10 @@ from matrixdp.selection.registry import Mechanism, Options, Task, option, regist
 from matrixdp.selection.rules import Facts
 from matrixdp.selection.searches.marginals import (
     first_generalized_loss,
+    first_walk_marginals_loss,
     select_generalized_marginals,
     select_marginals,
+    select_walk_marginals,
 )
 from matrixdp.selection.searches.radius import select_radius
 from matrixdp.selection.searches.unions import CLUSTERS, first_union_loss, select_union
@@ -169,6 +171,7 @@ def _marginals(
     source: str,
     search: Callable[..., tuple[Plan, Certificate]],
     limits: Mapping[str, str | float],
+    norms: tuple[int, ...] = _BOTH,
     **about: Any,
 ) -> None:
     """Register a search for weighted marginals."""
@@ -178,10 +181,16 @@ def _marginals(
         how = {"seed": task.options.seed, "restarts": task.options.restarts, "progress": task.progress}
         return search(task.workload, task.noise, **how)
 
-    register(Mechanism(name, source, _BOTH, MarginalsOptions, select, limits, **about, reduces="groups"))
+    register(Mechanism(name, source, norms, MarginalsOptions, select, limits, **about, reduces="groups"))
 
 
 _MARGINALS: Mapping[str, str | float] = {"marginal": "max_table_cells"}
+_OF_STRATEGIES: Mapping[str, str | float] = {
+    **_MARGINALS,
+    "subsets": "max_axis_pieces",
+    "strategy": "axis_cells",
+    "written": "max_axis_entries",
+}
 
 _table(
     "dense",
@@ -268,6 +277,16 @@ register(
     )
 )
 _marginals(
+    "walk-marginals",
+    "of ours: weighted marginals, one ordered attribute of each with the joint noise of a walk",
+    select_walk_marginals,
+    _OF_STRATEGIES,
+    norms=(1,),
+    trial=lambda task: first_walk_marginals_loss(task.workload, task.noise),
+    parts=lambda facts, _: searched_attributes(facts),
+    matrices=("strategy",),
+)
+_marginals(
     "opt-m",
     "McKenna et al. 2018, section 6.3: weighted marginals, found by a search of ours",
     select_marginals,
@@ -278,12 +297,7 @@ _marginals(
     "generalized-marginals",
     "weighted marginals with one optimized strategy for each attribute",
     select_generalized_marginals,
-    {
-        **_MARGINALS,
-        "subsets": "max_axis_pieces",
-        "strategy": "axis_cells",
-        "written": "max_axis_entries",
-    },
+    _OF_STRATEGIES,
     trial=lambda task: first_generalized_loss(task.workload, task.noise),
     parts=lambda facts, _: searched_attributes(facts),
     matrices=("strategy",),

@@ -157,6 +157,7 @@ _FILES = {
     "querysmasher": _OPTIMIZED,
     "fourier": "papers.fourier",
     "walk": _OPTIMIZED,
+    "walk-marginals": _OPTIMIZED,
     "radius": _OPTIMIZED,
     "opt-kron": _OPTIMIZED,
     "eigen-query": "papers.eigen_query",
@@ -180,8 +181,11 @@ IN_WORDS = {
     "generalized-marginals": "weighted marginals with one optimized strategy for each attribute",
     "weighted-product": "one product of bases with weighted rows",
     "walk": "prefix sums of one ordered attribute, with joint noise",
+    "walk-marginals": "weighted marginals, one ordered attribute of each with such noise",
     "radius": "small tables under one radius of joint noise",
 }
+#: Those with joint noise: what is proved of strategies with independent noise does not hold for them.
+OF_JOINT_NOISE = "walk", "walk-marginals", "radius"
 #: Those whose strategies others than we optimize too, and what only simulates: no baselines of comparisons.
 _OF_OURS = ("hdmm", "fourier", "dawa", "privbayes")
 #: The mechanisms of other papers, which others are compared to.

@@ -284,6 +284,14 @@ def _no_walk(facts: Facts) -> str:
     return no_walk(facts.asked, facts.noise, facts.terms)
 
 
+def _no_walk_marginals(facts: Facts) -> str:
+    if len(facts.terms.sizes) < 2:
+        return "one attribute has one strategy"
+    if facts.terms.proportional() and not facts.beyond(mechanism_named("walk").limits):
+        return "one product is asked: walk is compared"
+    return no_walk(facts.asked, facts.noise, facts.terms)
+
+
 def _no_radius(facts: Facts) -> str:
     marginals = facts.size("subsets")
     if marginals > LIMITS.radius_marginals:
@@ -323,7 +331,8 @@ RULES: dict[int, tuple[Rule, ...]] = {
     ),
     1: (
         Rule("opt-m"),
-        Rule("walk", unless=_no_walk, gain=1.0),
+        Rule("walk", unless=_no_walk, gain=1.02),
+        Rule("walk-marginals", unless=_no_walk_marginals, gain=1.05),
         Rule("radius", unless=_no_radius, gain=1.0),
         Rule(
             "opt-kron",

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -158,6 +159,11 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         widths = tuple(form["widths"])
         require(all(type(own) is int for own in widths), "the widths of a walk are not integers")
         return exact.WalkMatrix(widths)
+    if kind == "block-walk":
+        levels = tuple(form["within"]), tuple(form["between"]), tuple(form["weights"])
+        whole = all(type(own) is int for own in (form["size"], *chain.from_iterable(levels)))
+        require(whole, "walks in blocks do not consist of integers")
+        return exact.BlockWalkMatrix(form["size"], *levels)
     if kind == "merged":
         inner = form["matrix"]["kind"] not in ("merged", "grid-tree")
         require(inner, "a matrix over groups of values is over groups of groups")

@@ -24,7 +24,7 @@ from matrixdp.noise import NOISES, natural_noise, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
-from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism
+from matrixdp.selection.registry import MECHANISMS, OF_JOINT_NOISE, DataDependent, Mechanism
 from matrixdp.sources import open_source
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ _IMPORTED = ["matrixdp.strategy.compare", "matrixdp.mechanisms", "matrixdp.strat
 class Outcome:
     """What came of one mechanism with one kind of noise; figures are None where it does not apply.
 
-    Errors are in records at the budget. ``lower_bound_rmse`` is the weighted RMSE below which
-    it is proved that no strategy with this noise comes, none but a walk; ``ratio_to_best`` is to the least
+    Errors are in records at the budget. ``lower_bound_rmse`` is the weighted RMSE below which it is proved
+    that no strategy with this noise comes, joint noise aside; ``ratio_to_best`` is to the least
     weighted RMSE of the rows whose error is promised; seconds and memory are those of a process of its own,
     the start of Python included in memory but not in time; ``note`` says why it does not apply, or what was
     simulated; ``chosen`` which mechanism ``auto`` chose; ``unfinished`` that time ran out.
@@ -434,7 +434,8 @@ def ratios(outcomes: Sequence[Outcome]) -> list[Outcome]:
     for row in sorted(known, key=lambda row: row.weighted_rmse or 0.0):
         error, bound = row.weighted_rmse or 0.0, bounds[row.noise]
         row = replace(row, ratio_to_best=error / best)
-        if bound > 0.0 and not row.data_dependent and "walk" not in (row.mechanism, row.chosen):
+        joint = not {row.mechanism, row.chosen}.isdisjoint(OF_JOINT_NOISE)
+        if bound > 0.0 and not (row.data_dependent or joint):
             row = replace(row, lower_bound_rmse=bound, ratio_to_lower_bound=error / bound)
         completed.append(row)
     return [*completed, *(row for row in outcomes if row.weighted_rmse is None)]

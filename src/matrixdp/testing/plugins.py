@@ -377,7 +377,9 @@ def _moved(part: Part, rows: NDArray[Any]) -> NDArray[Any]:
     if part.walk is None:
         return rows
     own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
-    return np.diff(own, axis=1, prepend=rows.dtype.type(0)).reshape(rows.shape)
+    walks = np.split(own, part.walk.starts[1:], axis=1)
+    moved = [np.diff(walk, axis=1, prepend=rows.dtype.type(0)) for walk in walks]
+    return np.concatenate(moved, axis=1).reshape(rows.shape)
 
 
 def _check_parts(plan: Plan, measured: list[Array]) -> None:

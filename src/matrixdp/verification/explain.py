@@ -125,7 +125,9 @@ def _how(matrix: MeasuredMatrix) -> str:
     if matrix.kind == "centered":
         return "n I - 11': each column has n - 1 once and -1 the other n - 1 times"
     if matrix.walk is not None:
-        return "prefix sums with the noise of a walk: by its theorem a record costs 1, a replacement 2"
+        cost, several = matrix.sensitivity, "a walk" if len(matrix.starts) == 1 else "walks"
+        told = f"by their theorem a record costs {cost:,}, a replacement {2 * cost:,}"
+        return f"prefix sums with the noise of {several}: {told}"
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 

@@ -80,7 +80,8 @@ class Factor:
         null space moves (the envelope of the dual problem).
         """
         if isinstance(self.strategy, MeasuredMatrix) and self.strategy.walk is not None:
-            return np.asarray(np.linalg.cholesky(self.strategy.covariance()), dtype=np.float64)
+            root = np.linalg.cholesky(self.strategy.covariance())
+            return np.asarray(self.strategy.sensitivity * root, dtype=np.float64)
         if self.dual is not None:
             weighted = self.rows * self.dual
             return np.asarray(weighted.T / np.einsum("aj,aj->a", weighted, self.rows))

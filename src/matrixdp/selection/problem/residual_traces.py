@@ -298,8 +298,10 @@ def _weighted_quadratics(group: ProductGroup) -> Array:
     return tensor.ravel()
 
 
-def residual_traces(workload: Workload) -> ResidualTraces:
+def residual_traces(workload: Workload, apart: str | None = None) -> ResidualTraces:
     """Return a workload as residuals over attribute types, for strategies that are searched.
+
+    An attribute may be given that has a type of its own.
 
     Raises TooLargeError where memory does not hold the matrices of an attribute.
 
@@ -312,7 +314,8 @@ def residual_traces(workload: Workload) -> ResidualTraces:
     >>> traces.types, traces.free, len(traces.residuals)
     ((0, 0, 1), {0: 4}, 6)
     """
-    found = _traces(KronSum.of(workload.domain, workload.groups))
+    whole = KronSum.of(workload.domain, workload.groups)
+    found = _traces(whole, None if apart is None else whole.attributes.index(apart))
     for type_, size in found.free.items():
         check_matrices([found.attributes[found.types.index(type_)]], size)
     return found
@@ -379,9 +382,9 @@ def _marginals(whole: KronSum) -> list[tuple[int, ...]]:
     return [tuple([axis for axis in one if whole.sizes[axis] > 1]) for one in found]
 
 
-def _traces(whole: KronSum) -> ResidualTraces:
+def _traces(whole: KronSum, apart: int | None = None) -> ResidualTraces:
     """Return a sum as residuals over attribute types."""
-    split = split_sum(whole)
+    split = split_sum(whole, apart=apart)
     sizes = {name: size for name, size in zip(whole.attributes, whole.sizes, strict=True) if size > 1}
     place = {name: number for number, name in enumerate(sizes)}
     residuals: dict[tuple[int, ...], int] = {(): len(split.classes)}

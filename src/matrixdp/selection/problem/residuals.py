@@ -191,9 +191,12 @@ def split_workload(workload: Workload, undivided: str | None = None) -> Split:
     return split
 
 
-def split_sum(whole: KronSum, axis: int | None = None) -> Split:
-    """Return the same of a sum, of any size; every sub-workload keeps the attribute of an axis, if given."""
-    types = attribute_types(whole, axis)
+def split_sum(whole: KronSum, axis: int | None = None, apart: int | None = None) -> Split:
+    """Return the same of a sum, of any size; every sub-workload keeps the attribute of an axis, if given.
+
+    The attribute in the place ``apart`` has a type of its own, as has that of the axis.
+    """
+    types = attribute_types(whole, axis if apart is None else apart)
     always = None if axis is None else types[axis]
     sizes, widths = (dict(zip(types, own, strict=True)) for own in (whole.sizes, whole.widths))
     slots: dict[Hashable, Slot] = {}

@@ -2,7 +2,8 @@
 
 Which marginals are measured, their shares of the cost and one strategy for each role of attributes are
 searched in turn, for the error of the global least squares of all that is measured. With the identity for
-every attribute they are the weighted marginals of OPT_M, and only the first two are searched.
+every attribute they are the weighted marginals of OPT_M, and only the first two are searched. Under Laplace
+noise ordered attributes may have walks, the same in every marginal, if no marginal then has two.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from matrixdp.domain import Domain
-from matrixdp.errors import NumericalError
+from matrixdp.errors import NumericalError, WorkloadError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
@@ -42,14 +43,19 @@ from matrixdp.selection.searches.coverage import (
     lower_bound,
     polished,
 )
+from matrixdp.selection.searches.walks import NO_BOUND, one_walk, walk_for, walking
 from matrixdp.selection.selection import Certificate
 
+#: A strategy of an attribute, or None for the identity.
+Basis = Array | MeasuredMatrix | None
 #: The norm of the columns of the identity that gives a Gaussian strategy full rank.
 _REGULAR = 1e-3
 #: The norm of the columns of a total that is measured for an exact row space alone.
 _FAINT = 2.0**-7
 #: Squared share of the total that may lie outside the row space of a matrix that measures it.
 _OUTSIDE = 1e-18
+#: Roles whose walks are compared where not all can have one.
+_COMPARED = 8
 #: Larger attributes keep the strategy that is best for them alone.
 _MAX_SEARCHED = 1_024
 
@@ -126,15 +132,52 @@ def select_generalized_marginals(
     >>> round(plan.cost, 6), (certificate.loss / workload.queries) ** 0.5 < 14.3
     (1.0, True)
     """
-    asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.attributes), seed, restarts, _Effort())
-    found = search.best(progress)
+    search = _searching(workload, noise, seed, restarts, _Effort())
+    return _choice(workload, search, search.best(progress), "no bound on all strategies")
+
+
+def select_walk_marginals(
+    workload: Workload,
+    noise: Noise,
+    *,
+    seed: int = 0,
+    restarts: int = 10,
+    progress: Progress = silent,
+) -> tuple[Plan, Certificate]:
+    """Select weighted marginals in which ordered attributes have walks, at most one in each marginal.
+
+    All others have strategies as in `select_generalized_marginals`.
+
+    Raises
+    ------
+    WorkloadError
+        If no attribute has queries for which a walk is made.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> domain = mdp.Domain({"age": range(32), "sex": ["f", "m"], "race": 4})
+    >>> workload = mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+    >>> plan, certificate = select_walk_marginals(workload, LAPLACE, restarts=2)
+    >>> round(plan.cost, 6), (certificate.loss / workload.queries) ** 0.5 < 12.9
+    (1.0, True)
+    """
+    found = _walking(workload, noise, seed, restarts, _Effort(), progress)
+    if found is None:
+        told = "walk-marginals, but nothing is asked that walks are for"
+        raise WorkloadError.at(("mechanism",), told, "queries such as prefixes and ranges")
+    return _choice(workload, *found, NO_BOUND)
+
+
+def _choice(workload: Workload, search: _Search, found: _Found, scope: str) -> tuple[Plan, Certificate]:
+    asked, noise = search.asked, search.noise
     roles = dict(zip(asked.attributes, asked.types, strict=True))
-    bases: dict[str, Array | None] = {
-        name: found.strategies[role].rows for name, role in roles.items() if role in found.strategies
+    bases: dict[str, Basis] = {
+        name: found.strategies[role].basis for name, role in roles.items() if role in found.strategies
     }
     plan = _plan(workload, asked.attributes, found.problem.marginals, found.shares, bases, noise)
-    return plan, Certificate(noise.variance_factor * found.loss, None, "no bound on all strategies")
+    return plan, Certificate(noise.variance_factor * found.loss, None, scope)
 
 
 def first_generalized_loss(workload: Workload, noise: Noise) -> float:
@@ -150,9 +193,47 @@ def first_generalized_loss(workload: Workload, noise: Noise) -> float:
     >>> searched <= first_generalized_loss(workload, LAPLACE) < 1.1 * searched
     True
     """
-    asked = residual_traces(workload)
-    search = _Search(asked, noise, _allowed(workload, asked.attributes), 0, 0, _TRIAL)
-    return noise.variance_factor * search.best().loss
+    return noise.variance_factor * _searching(workload, noise, 0, 0, _TRIAL).best().loss
+
+
+def first_walk_marginals_loss(workload: Workload, noise: Noise) -> float:
+    """Return the loss at cost 1 of a fast trial of `select_walk_marginals`; infinite where it has nothing.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> domain = mdp.Domain({"age": range(32), "sex": ["f", "m"]})
+    >>> workload = mdp.Workload(domain, mdp.kway([1, 2], {"numeric": "prefix", "categorical": "identity"}))
+    >>> first_walk_marginals_loss(workload, LAPLACE) < first_generalized_loss(workload, LAPLACE)
+    True
+    """
+    found = _walking(workload, noise, 0, 0, _TRIAL, silent)
+    return math.inf if found is None else noise.variance_factor * found[1].loss
+
+
+def _searching(
+    workload: Workload, noise: Noise, seed: int, restarts: int, effort: _Effort, apart: str | None = None
+) -> _Search:
+    """Return the search for a workload, in which an attribute may have a role of its own."""
+    asked = residual_traces(workload, apart)
+    return _Search(asked, noise, _allowed(workload, asked.attributes), seed, restarts, effort)
+
+
+def _walking(
+    workload: Workload, noise: Noise, seed: int, restarts: int, effort: _Effort, progress: Progress
+) -> tuple[_Search, _Found] | None:
+    """Return what is found with walks: of attributes of any role, or where none can, of one by itself."""
+    ordered = walking(workload, noise)
+    if not ordered:
+        return None
+    largest = max(ordered, key=lambda name: workload.domain[name].size)
+    for apart in (None, largest):
+        search = _searching(workload, noise, seed, restarts, effort, apart)
+        found = search.with_walks(ordered, progress)
+        if found is not None:
+            return search, found
+    return None
 
 
 def _allowed(workload: Workload, attributes: Sequence[str]) -> Callable[[Subset], bool]:
@@ -163,17 +244,27 @@ def _allowed(workload: Workload, attributes: Sequence[str]) -> Callable[[Subset]
 
 @dataclass(frozen=True, eq=False)
 class _Strategy:
-    """The strategy of a role of attributes: rows of full rank, and their covariance."""
+    """The strategy of a role of attributes: rows of full rank, or walks, and their covariance at cost 1."""
 
-    rows: Array
+    basis: Array | MeasuredMatrix
     covariance: Array = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covariance", np.linalg.inv(self.rows.T @ self.rows))
+        if isinstance(self.basis, MeasuredMatrix):
+            covariance: Array = self.basis.sensitivity**2 * self.basis.covariance()
+        else:
+            covariance = np.asarray(np.linalg.inv(self.basis.T @ self.basis))
+        object.__setattr__(self, "covariance", covariance)
+
+    @property
+    def walks(self) -> bool:
+        return isinstance(self.basis, MeasuredMatrix)
 
     @classmethod
     def of(cls, factor: Factor, noise: Noise) -> _Strategy | None:
-        """Return a factor, or None if under Laplace noise it is no p-Identity strategy."""
+        """Return a factor, or None if under Laplace noise it is no p-Identity strategy, nor a walk."""
+        if isinstance(factor.strategy, MeasuredMatrix) and factor.strategy.walk is not None:
+            return cls(factor.strategy)
         rows = factor.rows
         size = rows.shape[1]
         if noise.norm == 2:
@@ -245,6 +336,15 @@ class _Search:
         Each role starts from the optimum of what is asked of its attributes on their own, or from the
         identity, which is the better start where marginals are small.
         """
+        own = self.alone(progress)
+        starts = [own]
+        if own and self.noise.norm == 1:
+            starts.append({})
+        progress("searching marginals", None)
+        return min(map(self.searched, starts), key=lambda one: one.loss)
+
+    def alone(self, progress: Progress) -> dict[int, _Strategy]:
+        """Return the optimum of what is asked of the attributes of each role on their own."""
         own: dict[int, _Strategy] = {}
         for role, size in sorted(self.asked.free.items()):
             progress("searching strategies of attributes", None)
@@ -252,11 +352,47 @@ class _Search:
             found = self.solved(self.asked.gram(role), effort, None)
             tree = tree_start(size, max(2, min(16, size // 2)))
             own[role] = found or _Strategy(strategy_rows(tree))
-        starts = [own]
-        if own and self.noise.norm == 1:
-            starts.append({})
+        return own
+
+    def with_walks(self, ordered: Sequence[str], progress: Progress) -> _Found | None:
+        """Return the same with walks of ordered attributes, or None if no role can have one.
+
+        Roles have them one after the other, the most useful first, while no marginal that is asked has two.
+        """
+        others = {
+            role
+            for name, role in zip(self.asked.attributes, self.asked.types, strict=True)
+            if name not in ordered
+        }
+        walks = {
+            role: _Strategy(one_walk(self.asked.gram(role)).strategy)
+            for role in sorted(set(self.asked.free) - others)
+        }
+        walks = {role: walk for role, walk in walks.items() if self.apart({role: walk})}
+        if not walks:
+            return None
+        own = self.alone(progress)
         progress("searching marginals", None)
-        return min(map(self.searched, starts), key=lambda one: one.loss)
+        if self.apart(walks):
+            return self.searched(own | walks)
+        # of many roles those of few values win least
+        large = sorted(walks, key=lambda role: (-self.asked.free[role], role))
+        losses = {role: self.weighted({**own, role: walks[role]}, None).loss for role in large[:_COMPARED]}
+        found: dict[int, _Strategy] = {}
+        for role in [*sorted(losses, key=lambda role: losses[role]), *large[_COMPARED:]]:
+            more = found | {role: walks[role]}
+            found = more if self.apart(more) else found
+        return self.searched(own | found)
+
+    def apart(self, strategies: Mapping[int, _Strategy]) -> bool:
+        """Return whether no marginal that is asked has two walks."""
+        walks = self.walked(strategies)
+        return all(len(walks.intersection(residual)) < 2 for residual in self.asked.residuals)
+
+    def walked(self, strategies: Mapping[int, _Strategy]) -> set[int]:
+        """Return the places of the attributes with walks."""
+        roles = {role for role, own in strategies.items() if own.walks}
+        return {axis for axis, role in enumerate(self.asked.types) if role in roles}
 
     def searched(self, strategies: Mapping[int, _Strategy]) -> _Found:
         """Return the best marginals, shares and strategies that are found from given strategies."""
@@ -284,7 +420,12 @@ class _Search:
         """Return the best marginals and shares: found quickly, or from known ones and thoroughly."""
         states = self.states(strategies)
         weights, spreads = self.asked.weights(states), self.asked.spreads(states)
-        problem = coverage(self.asked.residuals, weights, spreads, self.allowed, self.noise.norm)
+        walks = self.walked(strategies)
+
+        def allowed(marginal: Subset) -> bool:
+            return len(walks.intersection(marginal)) < 2 and self.allowed(marginal)
+
+        problem = coverage(self.asked.residuals, weights, spreads, allowed, self.noise.norm)
         if self.noise.norm == 2:
             shares = convex_weights(problem)
             loss = problem.loss(shares)
@@ -326,8 +467,8 @@ class _Search:
         if not values[-1] > 0.0:
             return known
         old = known.strategies[role]
-        start = None if anew else Factor(old.rows, float(np.vdot(gram, old.covariance)))
-        new = self.solved(gram, "fast", start)
+        start = None if anew else Factor(old.basis, float(np.vdot(gram, old.covariance)))
+        new = _Strategy(walk_for(gram).strategy) if old.walks else self.solved(gram, "fast", start)
         if new is None:
             return known
         strategies = {**known.strategies, role: new}
@@ -356,7 +497,7 @@ def _plan(
     attributes: tuple[str, ...],
     marginals: tuple[Subset, ...],
     shares: Array,
-    bases: Mapping[str, Array | None],
+    bases: Mapping[str, Basis],
     noise: Noise,
 ) -> Plan:
     precisions = {
@@ -369,7 +510,7 @@ def _plan(
 
 def pooled_products(
     domain: Domain,
-    bases: Mapping[str, Array | None],
+    bases: Mapping[str, Basis],
     precisions: Mapping[tuple[str, ...], float],
     noise: Noise,
 ) -> Plan:
@@ -379,10 +520,10 @@ def pooled_products(
     ----------
     domain : Domain
         The attributes.
-    bases : mapping of str to ndarray or None
+    bases : mapping of str to ndarray, MeasuredMatrix or None
         For each attribute that is measured a strategy, shape (rows, size), whose largest column norm (that of
         the noise) is 1; None, or nothing, for the identity. One that does not determine the total of its
-        attribute is given a faint row that does.
+        attribute is given a faint row that does. A matrix is measured as it is.
     precisions : mapping of tuple of str to float
         For each marginal that is measured, its attributes in domain order: the inverse variance, before the
         noise's variance factor, of every row. They are scaled so that the whole costs 1.
@@ -415,6 +556,9 @@ def pooled_products(
     matrices: dict[str, MeasuredMatrix] = {}
     for name in {name for names in precisions for name in names}:
         rows = bases.get(name)
+        if isinstance(rows, MeasuredMatrix):
+            matrices[name] = rows
+            continue
         if rows is not None and (rows.ndim != 2 or rows.shape[1] != domain[name].size):
             raise NumericalError(f"attribute {name!r}: a strategy of shape {rows.shape} does not fit it")
         key = domain[name].size if rows is None else (rows.shape, rows.tobytes())
