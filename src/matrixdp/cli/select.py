@@ -273,7 +273,8 @@ def _show(
     if targets:
         facts["targets"] = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
-        facts["weighted RMSE"] = f"{number('weighted_rmse')} (the lower bound is for this)"
+        about = "" if gap is None else " (the lower bound is for this)"
+        facts["weighted RMSE"] = f"{number('weighted_rmse')}{about}"
     facts |= {
         "RMSE": rmse,
         "largest stddev": largest,

@@ -310,7 +310,8 @@ def _reason(candidates: tuple[Candidate, ...], gap: float | None, facts: Facts) 
     told = [f"{one.reason} {one.mechanism}" for one in candidates if one.status == "compared"]
     passed = sorted(one.mechanism for one in candidates if one.status == "passed")
     if passed:
-        told.append(f"a fast trial of {' and '.join(passed)} had more")
+        several = f"{', '.join(passed[:-1])} and {passed[-1]}" if len(passed) > 1 else passed[0]
+        told.append(f"a fast trial of {several} had more")
     if gap is None or gap > LIMITS.rules_worthwhile:
         large = [one for one in candidates if one.status == "too large"]
         told += [f"{one.mechanism} does not fit: {one.reason}" for one in large]

@@ -254,7 +254,8 @@ register(
 register(
     Mechanism(
         "walk",
-        "of ours: prefix sums of one attribute with joint noise, p-Identity strategies of the others",
+        "of ours: counts up to each value of one attribute, with noise that they share; of the other "
+        "attributes p-Identity strategies",
         (1,),
         PIdentityOptions,
         lambda task: select_walk(task.workload, task.noise, **_searching(task)),
@@ -267,7 +268,8 @@ register(
 register(
     Mechanism(
         "radius",
-        "of ours: centred tables of small marginals under one radius of noise, all others with Laplace noise",
+        "of ours: the counts of small tables less their mean, with noise that all of these tables share; "
+        "larger tables with Laplace noise",
         (1,),
         Options,
         lambda task: select_radius(task.workload, task.noise, task.progress),

@@ -180,9 +180,9 @@ IN_WORDS = {
     "and opt-m (weighted marginals)",
     "generalized-marginals": "weighted marginals with one optimized strategy for each attribute",
     "weighted-product": "one product of bases with weighted rows",
-    "walk": "prefix sums of one ordered attribute, with joint noise",
-    "walk-marginals": "weighted marginals, one ordered attribute of each with such noise",
-    "radius": "small tables under one radius of joint noise",
+    "walk": "counts up to each value of one ordered attribute, which share their noise",
+    "walk-marginals": "weighted marginals, one ordered attribute of each with such counts",
+    "radius": "many small tables, which share their noise",
 }
 #: Those with joint noise: what is proved of strategies with independent noise does not hold for them.
 OF_JOINT_NOISE = "walk", "walk-marginals", "radius"

@@ -217,7 +217,8 @@ class Rule:
             share = 100 * float(getattr(LIMITS, self.gap))
             return f"unless the best so far is proved within {share:.2g}% of the lower bound"
         if self.gain is not None:
-            return f"if a fast trial comes within a factor of {self.gain:g} of the least error found"
+            least = f"{self.gain:g} times the least squared error" if self.gain > 1 else "the least error"
+            return f"if a fast trial has less than {least} found"
         return "in any case"
 
     def refusal(self, facts: Facts) -> tuple[str, str]:

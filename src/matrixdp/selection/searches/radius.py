@@ -30,7 +30,9 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
-NO_BOUND = "no lower bound is known for one radius: those of strategies with Laplace noise do not hold for it"
+NO_BOUND = (
+    "no bound is known for tables that share one radius of noise: those for independent noise do not hold"
+)
 
 #: Points at which the density of the radius is summed.
 _POINTS = 1_500

@@ -44,7 +44,7 @@ _DOUBLINGS = (-0.5, 0.0, 0.5)
 _ROUNDS, _FIRST = 24, 2.0
 #: What the weights of both levels add up to, and the least share of a level.
 _WEIGHTS, _LEAST_SHARE = 256, 1.0 / 32.0
-NO_BOUND = "no lower bound is known for walks: those of strategies with Laplace noise do not hold for them"
+NO_BOUND = "no bound is known for walks, whose counts share noise: those for independent noise do not hold"
 
 
 def _least(gram: Array) -> tuple[Array, Array]:
