@@ -867,17 +867,17 @@ def checks(folder):
     moved = records * {"add_remove": 1, "replace": 2}[about["neighbours"]]
     between = cost * moved**p
     words = " ".join(f"{name} = {value}" for name, value in budget.items())
-    yield within(p == 2, between, **budget), f"{moved} records that move cost {float(between):.9g}: {words}"
+    who = "the record that moves costs" if moved == 1 else f"{moved} records that move cost"
+    yield within(p == 2, between, **budget), f"{who} {float(between):.9g}: {words}"
 
     release = read_json((folder / "release.json").read_bytes())
     said, authorization = release["privacy"], release["authorization"]
     alike = {exact(said["cost"]), exact(authorization["cost"])} == {cost}
     yield alike, "release.json: that cost, twice"
     yield {noise} == {record["noise"], said["noise"], authorization["noise"]}, f"{noise} noise everywhere"
-    yield (
-        parts_of(release, p) == parts,
-        f"release.json: the sensitivities and scales of {sum(parts.values())} parts",
-    )
+    number = sum(parts.values())
+    words = f"release.json: the sensitivities and scales of {number} part{'s' * (number > 1)}"
+    yield parts_of(release, p) == parts, words
     shown = {name: said["budget"]["exact"][name] for name in written} == written
     for given in (said["budget"], authorization["budget"]):
         shown &= all(given[name] == value for name, value in about.items())

@@ -124,7 +124,10 @@ def test_releases_are_verified(name: str, budget: mdp.Budget, tmp_path: Path):
     checked(folder)
     record = json.loads((folder / "release.json").read_text())
     assert any("radius_width" in part for part in record["strategy"]["parts"])
-    assert "one radius" in mdp.explain_release(folder)
+    told = mdp.explain_release(folder)
+    assert "one radius" in told
+    alone = len(release.measurement.plan.parts) - len(release.measurement.plan.under_radius)
+    assert ("independent laplace noise" in told) == (alone > 0)
     again, _ = load_measurement(folder / "measurement.mdp")
     assert again.scales == release.measurement.scales
     assert again.plan.radius == release.measurement.plan.radius is not None

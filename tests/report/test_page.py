@@ -74,6 +74,16 @@ def test_accuracy_is_that_of_the_record(release: mdp.Release, page: str):
     assert rows[-1][0] == "all"
 
 
+def test_a_page_without_lower_bounds_has_no_column_for_them(tmp_path: Path):
+    workload = mdp.Workload(mdp.Domain({"a": 2, "b": 2, "c": 3}), mdp.marginals([0, 1]))
+    strategy = mdp.select(workload, mechanism="radius", noise="laplace")
+    release = strategy.measure({"a": [0, 1], "b": [0, 1], "c": [0, 2]}, mdp.Budget(epsilon=1)).reconstruct()
+    folder = mdp.save_release(release, tmp_path / "out")
+    head, *rows = Page(report_release(folder)).tables["accuracy"]
+    assert head[3:5] == ["largest standard error", "noise on the workload"]
+    assert {len(row) for row in rows} == {len(head)}
+
+
 def test_what_is_certified_is_named(tmp_path: Path):
     def made(weight: float, objective: str) -> mdp.Release:
         workload = mdp.Workload(mdp.Domain({"a": 3}), mdp.marginals(1, weight=weight), mdp.marginals(0))

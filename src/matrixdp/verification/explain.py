@@ -147,9 +147,16 @@ def _rows(kinds: list[PartKind], total: Fraction, again: frozenset[int]) -> Iter
             str(kind.first.column_power_sum(kind.scale.noise.norm)),
             about(kind.scale.exact),
             f"{kind.variance:.6g}",
-            f"{float(kind.cost / len(kind.parts)):.6g}" if kind.first.width is None else "of one radius",
-            f"{float(kind.cost / total):.3%}".replace(".000%", "%"),
+            *_costs(kind, total),
         )
+
+
+def _costs(kind: PartKind, total: Fraction) -> tuple[str, str]:
+    """Return what each of some parts costs, and all of them of the total: one radius costs once."""
+    share = f"{float(kind.cost / total):.3%}".replace(".000%", "%")
+    if kind.first.width is None:
+        return f"{float(kind.cost / len(kind.parts)):.6g}", share
+    return (f"{float(kind.cost):.6g}, all of the radius", share) if kind.charged else ("in the radius", "-")
 
 
 _ATTRIBUTES, _ENTRIES = 60, 30
@@ -322,7 +329,10 @@ def _strategy(release: Release) -> Iterator[Block]:
         rows.insert(1, ("which is", MECHANISMS[str(origin["mechanism"])].source))
     certificate = origin.get("certificate")
     if isinstance(certificate, Mapping):
-        rows += [(f"certificate: {_line(name)}", _line(value, 300)) for name, value in certificate.items()]
+        rows += [
+            (f"certificate: {_line(name)}", _line("none" if value is None else value, 300))
+            for name, value in certificate.items()
+        ]
     rows.append(("how answers follow", _line(release.measurement.plan.words)))
     yield Table(("as stated", "value"), rows)
 
@@ -343,10 +353,10 @@ _WALK = (
 
 
 _RADIUS = (
-    " Parts of one radius share their noise: each has numbers z, up to a common summand, and a width w. With "
-    "|z| = min over t of sum |z_i - t| its density is in proportion to exp(-max(0, max of |z| - w) / b). A "
-    "record moves each |z| by at most 1, and so the logarithm by at most 1 / b: together they cost what one "
-    "of them does. docs/privacy.md has the proof."
+    " Parts under one radius share their noise: each has numbers z, up to a common summand, and a width "
+    "w. With |z| = min over t of sum |z_i - t| its density is in proportion to exp(-max(0, max of |z| - "
+    "w) / b). A record moves each |z| by at most 1, and so the logarithm by at most 1 / b: s is 1 for "
+    "each of them, and together they cost what one of them does. docs/privacy.md has the proof."
 )
 
 
@@ -361,8 +371,11 @@ def _measured(release: Release) -> Iterator[Block]:
         told = f"with the joint noise of a walk of scale b.{_WALK}"
     elif walks:
         told += f" Parts of which a matrix is a walk have its joint noise instead.{_WALK}"
-    if release.measurement.plan.under_radius:
-        told += _RADIUS
+    under = len(release.measurement.plan.under_radius)
+    if under == len(release.measurement.plan.parts):
+        told = f"with noise that all parts share, one radius of scale b.{_RADIUS}"
+    elif under:
+        told += f" Parts under one radius have noise that they share instead.{_RADIUS}"
     yield (
         f"Each part is an integer matrix times the counts of one marginal, {told} "
         f"A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is "

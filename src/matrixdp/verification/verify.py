@@ -271,7 +271,7 @@ def _compared(
 
 
 def _settled_answers(workload: Workload, problems: Iterable[str]) -> Iterator[Finding]:
-    words = f"{workload.queries} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
+    words = f"{workload.queries:,} answers follow, to {STANDARD_ERRORS:g} of their standard errors"
     return settled("answers", words, problems)
 
 
@@ -669,7 +669,8 @@ def _findings(folder: Path, ledger: str | os.PathLike[str] | None, progress: Pro
         yield Finding("measurement", "failed", str(error))
         yield from _ended("files", "measurement")
         return
-    rows = f"{len(measurement.plan.parts)} parts, {sum(v.size for v in measurement.values)} noisy answers"
+    answers = counted(sum(v.size for v in measurement.values), "noisy answer")
+    rows = f"{counted(len(measurement.plan.parts), 'part')}, {answers}"
     yield Finding("measurement", "ok", f"whole: {rows}")
     yield from _cost(measurement)
     if measurement.periods is not None:
