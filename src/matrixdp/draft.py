@@ -611,7 +611,8 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
         ]
     lines += [
         "",
-        "# A common choice; decide with those responsible for the data. {rho: 0.5} is another definition.",
+        "# A common choice; decide with those responsible for the data. {epsilon: 1.0} alone is pure",
+        "# differential privacy, {rho: 0.5} another definition.",
         "privacy: {epsilon: 1.0, delta: 1.0e-6}",
     ]
     persons = [name for name, proposal in proposals.items() if proposal.identifies]
@@ -620,7 +621,12 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
             "# If a person may have several records: the column of the person, and how many count at most.",
             f"# unit: {{id: {_scalar(persons[0])}, max_records: 3}}",
         ]
-    return [*lines, "out_of_domain: drop"]
+    return [
+        *lines,
+        "# A record with a missing or unlisted value in any attribute is left out of every table.",
+        "# `null: no answer` beside an attribute makes its missing values one more value.",
+        "out_of_domain: drop",
+    ]
 
 
 def _paired(sizes: Mapping[str, int]) -> list[str]:

@@ -195,7 +195,13 @@ class Accepted(Form[V]):
             number = self.described.get("type") in ("integer", "number") and type(written) in (int, float)
             limited = number or (isinstance(written, self.limited) and not isinstance(written, bool))
             code = "out-of-range" if limited else "wrong-type"
-            raise FormError.at((), describe_value(written), self.expected, code=code)
+            expected = self.expected
+            if "maxLength" in self.described and type(written) in (
+                int,
+                float,
+            ):  # a year as a text for readers
+                expected += f'; write "{written}", in quotes'
+            raise FormError.at((), describe_value(written), expected, code=code)
         return value
 
     def schema(self, definitions: Schema) -> Schema:

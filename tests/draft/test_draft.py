@@ -50,6 +50,7 @@ def test_a_draft_of_csv_leaves_everything_to_be_filled_in(tmp_path: Path):
         "  - marginals: [0, 1]   # the total, and every attribute on its own",
     ]
     assert "# unit: {id: person_id, max_records: 3}" in text
+    assert "# `null: no answer` beside an attribute" in text
     with pytest.raises(SpecificationError) as caught:
         mdp.load_specification(text)
     assert (caught.value.code, caught.value.path) == ("missing-key", ("domain", "age"))
