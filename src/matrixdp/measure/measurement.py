@@ -356,6 +356,13 @@ def row_variances(plan: Plan, scales: Sequence[NoiseScale]) -> list[float]:
     return plan.row_variances([scale.variance for scale in scales])
 
 
+def tails_of(plan: Plan, steps: Sequence[float] = ()) -> Tails:
+    """Return how far the noise of a plan's answers stays from 0, given the steps of noise on integers."""
+    walks = {place: part.walk for place, part in enumerate(plan.parts) if part.walk is not None}
+    own = tuple(steps) or (math.inf,) * len(plan.parts)
+    return Tails(plan.noise, own, walks, plan.radius, plan.under_radius)
+
+
 def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> None:
     """Reject noise so small that answers about `records` records would leave 62-bit integers.
 
@@ -716,9 +723,7 @@ class Measurement:
     @cached_property
     def tails(self) -> Tails:
         """How far the noise of answers stays from 0."""
-        walks = {place: part.walk for place, part in enumerate(self.plan.parts) if part.walk is not None}
-        steps = tuple(scale.ratio for scale in self.scales)
-        return Tails(self.plan.noise, steps, walks, self.plan.radius, self.plan.under_radius)
+        return tails_of(self.plan, [scale.ratio for scale in self.scales])
 
     @cached_property
     def answered(self) -> tuple[tuple[Part, float, NDArray[np.float64]], ...]:

@@ -9,7 +9,9 @@ from matrixdp.privacy import Budget
 from matrixdp.selection.registry import mechanism_named
 
 #: Of the intervals by which noises are compared: what releases report by default.
-_CONFIDENCE = 0.95
+CONFIDENCE = 0.95
+#: How much better joint noise has been for many queries, beside Gaussian noise, than for one of them.
+_JOINT = 1.15
 
 
 def noises_for(noise: Noise | None, budget: Budget | None, mechanism: str) -> tuple[tuple[Noise, ...], str]:
@@ -29,12 +31,12 @@ def noises_for(noise: Noise | None, budget: Budget | None, mechanism: str) -> tu
     others = [other for other in NOISES.values() if other != first and other.norm in norms]
     if not others:
         return (first,), f"the noise of {mechanism}"
-    # an L1 norm is at least the L2 norm: another noise can win only where one of its variables alone does
+    # an L1 norm is at least the L2 norm: other noise can win only where one variable of it alone nearly does
     own = _alone(first, budget)
     better = [
         other
         for other in others
-        if any(its < least for its, least in zip(_alone(other, budget), own, strict=True))
+        if any(its < _JOINT * least for its, least in zip(_alone(other, budget), own, strict=True))
     ]
     if not better:
         names = " and ".join(other.title for other in others)
@@ -60,4 +62,4 @@ def interval(loss: float, noise: Noise, budget: Budget) -> float:
     >>> [round(interval(4.0, noise, Budget(epsilon=1, delta=1e-6)), 2) for noise in (GAUSSIAN, LAPLACE)]
     [16.56, 4.32]
     """
-    return noise.largest_quantile(_CONFIDENCE) * math.sqrt(loss / noise.error_scale(budget))
+    return noise.largest_quantile(CONFIDENCE) * math.sqrt(loss / noise.error_scale(budget))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from matrixdp.answers.intervals import Intervals
 from matrixdp.answers.questions import Question, advised, covariance
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain, OutOfDomain
@@ -30,7 +31,14 @@ from matrixdp.exact.resources import one_blas_thread
 from matrixdp.forms import describe_value
 from matrixdp.language import dense
 from matrixdp.ledger import Ledger
-from matrixdp.measure.measurement import Measurement, authorize, drawn_variances, least_drawn, measure
+from matrixdp.measure.measurement import (
+    Measurement,
+    authorize,
+    drawn_variances,
+    least_drawn,
+    measure,
+    tails_of,
+)
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
 from matrixdp.plan import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
@@ -43,12 +51,13 @@ from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
 from matrixdp.selection.explain import Explanation, explain
-from matrixdp.selection.noise_choice import interval, noises_for
+from matrixdp.selection.noise_choice import CONFIDENCE, interval, noises_for
 from matrixdp.selection.rounds import SecondRound, check_rounds
 from matrixdp.selection.selection import Candidate, Certificate, Selection
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
 from matrixdp.specification.load import given_entries
+from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.formats import load_strategy, save_strategy
 from matrixdp.texts import NO_PUBLICATION, Publication
 
@@ -57,6 +66,8 @@ if TYPE_CHECKING:
 
     from matrixdp.releases import Release
 
+#: How much narrower than the bound for all combinations intervals of joint noise may be.
+_NARROW = 0.8
 _ROUNDS = "measured in two rounds, the second to publish more counts"
 _BY_DEFAULT = "the default for two rounds"
 _FIGURES = {
@@ -797,7 +808,7 @@ def preferred(
         return selections[0], reason
     if targets is None:
         what = "narrower intervals"
-        values = [interval(one.certificate.loss, one.noise, budget) for one in selections]
+        values = [_half_width(one, budget) for one in selections]
     else:
         what, form, values = "less epsilon", LeastBudget.within(budget), []
         for one in selections:
@@ -806,6 +817,22 @@ def preferred(
     best, other, *_ = sorted(range(len(values)), key=values.__getitem__)
     share = 100 * (1 - values[best] / values[other])
     return selections[best], f"{share:.3g}% {what} than {selections[other].noise} noise"
+
+
+def _half_width(selection: Selection, budget: Budget) -> float:
+    """Return the half width of 95 % intervals in the weighted objective, by the noise of each answer."""
+    noise, analysis = selection.noise, selection.analysis
+    widest = interval(selection.certificate.loss, noise, budget)
+    if noise.stable or selection.objective == "max":
+        return widest
+    own = Intervals(analysis, tails_of(selection.plan), CONFIDENCE)
+    total = wide = 0.0
+    for group in selection.workload:
+        weights = group.weight * (1.0 if group.query_weights is None else group.query_weights)
+        variances = analysis.variances(group) * weights
+        total += float(variances.sum())
+        wide += float((variances * np.square(own.multipliers((1.0, group, EVERY)))).sum())
+    return widest * math.sqrt(wide / total) / noise.largest_quantile(CONFIDENCE)
 
 
 # Selection for a budget: which noise, and the strategy.
@@ -966,8 +993,10 @@ def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:
     """Return whether no strategy with a noise can be expected to have narrower intervals than another's."""
     if budget is None:
         return False
-    reached = interval(other.certificate.loss, other.noise, budget)
-    return interval(hope_of(other.workload, noise), noise, budget) >= reached
+    hope = interval(hope_of(other.workload, noise), noise, budget)
+    if not noise.stable:
+        hope *= _NARROW
+    return hope >= _half_width(other, budget)
 
 
 def meet_targets(
