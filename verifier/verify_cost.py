@@ -445,6 +445,7 @@ def one_radius(header, matrices, p):
     """Return what parts under one radius cost together, as `measured` does; nothing if there are none."""
     pairs = [pair for pair in zip(header["plan"]["parts"], header["noise"]) if "width" in pair[0]]
     attributes = [form for _, form in header["workload"]["domain"]]
+    marginals = [sorted(i for at, _ in part["blocks"] for i in at) for part in header["plan"]["parts"]]
     for part, form in pairs:
         blocks = [matrices[place] for _, place in part["blocks"]]
         inner = [block.inner for block in blocks]
@@ -452,6 +453,7 @@ def one_radius(header, matrices, p):
         whole = not any(isinstance(one, dict) and "amount" in one for one in own)
         if (
             header["plan"]["kind"] != "split"
+            or len({*map(tuple, marginals)}) < len(marginals)
             or header.get("series") is not None
             or p != 1
             or form != pairs[0][1]
@@ -470,6 +472,37 @@ def one_radius(header, matrices, p):
         if exact(form[0]) <= 0:
             raise ValueError("a part is measured without noise, or measures nothing")
     return {(1, exact(pairs[0][1][0]) * Fraction(2) ** pairs[0][1][1]): 1} if pairs else {}
+
+
+def possible(header, matrices, arrays):
+    """Whether the noise that is said can leave these answers: multiples of its number, or centred tables.
+
+    Rows of a table under one radius are signs times n z_i - sum of z, for integers z; independent noise would
+    not leave them so. Answers of 2^53 steps and more were rounded, and tell nothing.
+    """
+    both = [*zip(header["plan"]["parts"], header["noise"])]
+    if not any("width" in part or form[2:] not in ([], [1]) for part, form in both):
+        return True
+    values, start = integers(arrays[header["values"]]), 0
+    for part, (_, _, *multiple) in both:
+        shape = [matrices[place].rows for _, place in part["blocks"]]
+        own, start = values[start : start + math.prod(shape)], start + math.prod(shape)
+        if max(map(abs, own), default=0) >= 2**53:
+            continue
+        if multiple and any(value % multiple[0] for value in own):
+            return False
+        if "width" not in part or not shape:
+            continue
+        long, whole = shape.index(max(shape)), [1]
+        n, apart = shape[long], math.prod(shape[long + 1 :])
+        table = own[: n * apart : apart]  # with the first of the two values of every other attribute
+        z = [(value - table[0]) // n for value in table]
+        for place in range(len(shape)):
+            factor = [n * value - sum(z) for value in z] if place == long else [1, -1]
+            whole = [one * other for one in whole for other in factor]
+        if whole != own:
+            return False
+    return True
 
 
 def measured(header, matrices, arrays, p):
@@ -772,18 +805,19 @@ def guarantees(listed, gaussian, between):
 
 
 def parts_of(release, p):
-    """Return how many parts release.json lists of each (s_k, b_k); those under one radius count as one."""
-    found, under = Counter(), set()
+    """Return how many parts release.json lists of each (s_k, b_k), those of one radius as one; and widths."""
+    found, under, widths = Counter(), set(), Counter()
     for row in release["strategy"]["parts"]:
         scale = row["scale"]["numerator"] / Fraction(2) ** row["scale"]["exponent"]
         if scale == exact(row["scale"]["text"]):
             key = int(row["squared_sensitivity" if p == 2 else "sensitivity"]), scale
             if "radius_width" in row:
                 under.add(key)
+                widths[row["radius_width"]] += len(row["attributes"])
             else:
                 found[key] += len(row["attributes"])
     found.update(under)
-    return found
+    return found, widths
 
 
 def counted(header, p):
@@ -856,6 +890,7 @@ def checks(folder):
         cost = exact(record["cost"]) if exact(record["cost"]) in costs else costs[-1]
         yield cost == exact(record["cost"]), f"cost from the matrices and scales: {float(cost):.9g} = {cost}"
     yield arrays[header["values"]][0] == (rows,), f"{rows} noisy answers, one for each row and no more"
+    yield possible(header, matrices, arrays), "they are such as the noise of their parts leaves"
     if header.get("series") is not None:
         yield from over_time(header, matrices, arrays)
     written = dict(record["budget"])
@@ -877,7 +912,11 @@ def checks(folder):
     yield {noise} == {record["noise"], said["noise"], authorization["noise"]}, f"{noise} noise everywhere"
     number = sum(parts.values())
     words = f"release.json: the sensitivities and scales of {number} part{'s' * (number > 1)}"
-    yield parts_of(release, p) == parts, words
+    listed, widths = parts_of(release, p)
+    yield listed == parts, words
+    under = Counter(part["width"] for part in header["plan"]["parts"] if "width" in part)
+    if widths or under:
+        yield widths == under, f"release.json: the widths of {sum(under.values())} parts under one radius"
     shown = {name: said["budget"]["exact"][name] for name in written} == written
     for given in (said["budget"], authorization["budget"]):
         shown &= all(given[name] == value for name, value in about.items())

@@ -1,5 +1,6 @@
 """Releases with tables under one radius: costs, errors, files, what is rejected, and intervals that hold."""
 
+import io
 import itertools
 import json
 import math
@@ -180,6 +181,45 @@ def test_forged_radii_are_found(name: str, tmp_path: Path):
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(StorageError):
         mdp.load_release(tmp_path / "out")
+    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
+    assert run.returncode == 1
+
+
+def moved(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    """Move one row of a centred table by one step, as noise of its own would."""
+    values = np.load(io.BytesIO(members[header["values"]]))
+    values[1] += 1
+    members[header["values"]] = as_npy(values)
+
+
+def measured_twice(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    """List the last part, of five rows, a second time."""
+    header["plan"]["parts"].append(header["plan"]["parts"][-1])
+    header["noise"].append(header["noise"][-1])
+    values = np.load(io.BytesIO(members[header["values"]]))
+    members[header["values"]] = as_npy(np.concatenate([values, values[-5:]]))
+
+
+def as_npy(values: np.ndarray) -> bytes:
+    written = io.BytesIO()
+    np.save(written, values)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("change", [moved, measured_twice])
+def test_answers_that_joint_noise_does_not_leave_are_found(change: Any, tmp_path: Path):
+    saved(tmp_path / "out", SURVEY, mdp.Budget(epsilon=1), noise="laplace")
+    forge_measurement(tmp_path / "out", change)
+    with pytest.raises(MatrixDPError):
+        mdp.load_release(tmp_path / "out")
+    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
+    assert run.returncode == 1
+
+
+def test_widths_that_are_not_those_of_the_record_are_found(tmp_path: Path):
+    saved(tmp_path / "out", SURVEY, mdp.Budget(epsilon=1), noise="laplace")
+    forge_measurement(tmp_path / "out", lambda header, _: every(header, width=0))
+    assert mdp.verify_release(tmp_path / "out").failed
     run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
     assert run.returncode == 1
 

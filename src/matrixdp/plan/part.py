@@ -132,6 +132,13 @@ class Part:
             found = np.multiply.outer(found, own).reshape(-1, 1)[:, 0]
         return found
 
+    def leaves(self, rows: NDArray[np.int64]) -> bool:
+        """Return whether rows, flat, are what noise of one radius leaves: signs times centred integers."""
+        if not self.blocks:
+            return True
+        table = np.moveaxis(rows.reshape(self.shape), self._long, 0).reshape(self.cells, -1)[:, 0]
+        return np.array_equal(self.radius_noise((table - table[0]) // self.cells), rows)
+
     @property
     def _long(self) -> int:
         """The place of the block with the most values."""

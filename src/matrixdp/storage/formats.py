@@ -407,6 +407,16 @@ def save_measurement(path: str | os.PathLike[str], measurement: Measurement, wor
         )
 
 
+def _possible(part: Part, scale: NoiseScale, steps: NDArray[Any]) -> bool:
+    """Return whether the noise of a part leaves answers, in lattice steps; from 2^53 on they were rounded."""
+    multiple = scale.multiple or 1
+    if (part.width is None and multiple == 1) or int(np.abs(steps).max(initial=0)) >= 2**53:
+        return True
+    if (steps % multiple).any():
+        return False
+    return part.width is None or part.leaves(steps.astype(np.int64))
+
+
 def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workload]:
     """Return the measurements that a file holds, with the workload that they were made for.
 
@@ -433,9 +443,11 @@ def load_measurement(path: str | os.PathLike[str]) -> tuple[Measurement, Workloa
         archive.require(steps.dtype.kind == "i", "its measurements are not whole lattice steps")
         archive.require("series" not in header or authorization.budget.neighbours == "add_remove",
                         "a series cannot promise replacements")  # fmt: skip
+        answers = np.split(steps, ends[:-1])
+        possible = all(map(_possible, plan.parts, scales, answers))
+        archive.require(possible, "its measurements are none that its noise leaves")
         values = tuple(
-            np.ldexp(own.astype(np.float64), scale.power)
-            for own, scale in zip(np.split(steps, ends[:-1]), scales, strict=True)
+            np.ldexp(own.astype(np.float64), scale.power) for own, scale in zip(answers, scales, strict=True)
         )
         measurement = Measurement(
             plan, scales, values, authorization, private, max_records, out_of_domain, assumptions,
