@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers.intervals import Intervals
 from matrixdp.errors import MatrixDPError, PrivacyError, StorageError, UnsupportedQueryError, WorkloadError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, WalkMatrix
 from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
-from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource
+from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource, Tails
 from matrixdp.plan import Block, Direct, Part, Split
 from matrixdp.storage.formats import load_measurement
 from matrixdp.testing.plugins import check_plan
@@ -286,6 +287,26 @@ def test_selections_without_a_radius_and_other_programs_say_so():
     release = mdp.select(SURVEY, noise="laplace").measure(table, mdp.Budget(epsilon=1)).reconstruct()
     with pytest.raises(UnsupportedQueryError):
         release.to_mbi()
+
+
+def test_sums_of_a_walk_and_of_one_radius_have_the_bound_of_all_combinations():
+    domain = mdp.Domain({"a": 2, "b": 2})
+    blocks = ((), (Block(("a",), CenteredMatrix(2)),), (Block(("b",), WalkMatrix((0, 0))),))
+    parts = [
+        Part(tuple(name for block in few for name in block.attributes), few, 8.0, None, width)
+        for few, width in zip(blocks, (0, 500, None), strict=True)
+    ]
+    weights = {"a": np.full(2, 0.5), "b": np.zeros(2)}
+    plan = Split(domain, tuple(parts), LAPLACE, weights)
+    walks = {place: part.walk for place, part in enumerate(plan.parts) if part.walk is not None}
+    tails = Tails(LAPLACE, (math.inf,) * 3, walks, plan.radius, plan.under_radius)
+    intervals = Intervals(plan.analysis, tails, 0.95)
+    one, other = (mdp.product(**{name: "identity"}).expand(domain)[0] for name in "ab")
+    every = slice(None)
+    bound = tails.largest_quantile(0.95)
+    assert intervals.multipliers((1.0, one, every), (-1.0, other, every)) == bound
+    assert (intervals.multipliers((1.0, one, every)) < bound).all()
+    assert (intervals.multipliers((1.0, other, every)) < bound).all()
 
 
 RMSE = {

@@ -48,6 +48,8 @@ class Intervals:
     confidence: float
     bounded: bool = field(default=False, init=False)
     _known: dict[bytes, float] = field(default_factory=dict, init=False)
+    #: The same of shares of the blocks under one radius.
+    _of_blocks: dict[bytes, float] = field(default_factory=dict, init=False)
 
     @property
     def description(self) -> str:
@@ -139,7 +141,10 @@ class Intervals:
         moves = {place: own for place, own in found[1].items() if own.any()}
         if not moves.keys() & walks.keys():
             return False, None
-        if any(math.isfinite(self.tails.of(place)) for place in moves):  # no series for both kinds of noise
+        other = {place for place in moves if math.isfinite(self.tails.of(place))}.union(
+            self.tails.under_radius
+        )
+        if not moves.keys().isdisjoint(other):  # no series for several kinds of noise
             return True, None
         parts = [(walks.get(place) or Walk((0,), own.shape[1]), own) for place, own in moves.items()]
         return True, combination_quantiles(parts, self.confidence)
@@ -172,7 +177,11 @@ class Intervals:
         distinct, inverse = np.unique(np.round(shares, 9), axis=0, return_inverse=True)
         if len(distinct) > _MAX_DISTINCT:
             return True, None
-        return True, radius.quantiles(distinct, self.confidence)[inverse.ravel()]
+        new = [row for row in distinct if row.tobytes() not in self._of_blocks]
+        if new:
+            quantiles = radius.quantiles(np.array(new), self.confidence).tolist()
+            self._of_blocks |= dict(zip((row.tobytes() for row in new), quantiles, strict=True))
+        return True, np.array([self._of_blocks[row.tobytes()] for row in distinct])[inverse.ravel()]
 
     def _moves(self, terms: Sequence[Term], queries: int, most: int) -> tuple[int, dict[int, Array]] | None:
         """Return how many sums there are, and how far the noise of each part moves every one of them.

@@ -374,7 +374,7 @@ def check_range(plan: Plan, scales: tuple[NoiseScale, ...], records: int) -> Non
     for part, scale in zip(plan.parts, scales, strict=True):
         check_entries(scale, part.max_entry, records, part.walk)
         if plan.radius is not None and part.width is not None:
-            # far more than any norm: entries of at most twice the cells times it
+            # more than the mean norm, and 64-fold below; entries are at most twice the cells times a norm
             steps = max(plan.radius.lattice_widths(scale.steps)) + (plan.radius.dimension + 64) * scale.steps
             check_entries(replace(scale, steps=2 * part.cells * steps), part.max_entry, records)
 
