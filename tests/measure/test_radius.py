@@ -347,7 +347,7 @@ def test_widths_are_the_least_error_of_any_widths():
 
 def test_neither_noise_takes_it_where_the_other_is_better():
     budget = mdp.Budget(epsilon=1, delta=1e-6)
-    for count, expected in ((20, "laplace"), (60, "gaussian")):
+    for count, expected in ((20, "laplace"), (80, "gaussian")):
         workload = mdp.Workload(mdp.Domain({f"q{k}": 2 for k in range(count)}), mdp.marginals(1))
         assert str(mdp.select(workload, budget=budget).selection.plan.noise) == expected
 
