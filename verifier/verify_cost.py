@@ -69,6 +69,23 @@ vanishes meanwhile, if its period stays, neighbours add or remove records, and f
 checked: every part has one block over the periods alone; that block is lower triangular; the row factors do
 not change along it; and the rows of periods that are not measured yet are 0. docs/privacy.md has the proof.
 
+A unit may say more of the k records of a person than their number: they lie in at most K values t of one
+attribute, or of the combinations of several, "per", with at most m in each; and the attributes "constant" are
+the same in all of them. With Gaussian noise two records u, v cost 2 <B e_u, B e_v> / b^2 together beside what
+each costs alone, summed over the parts, so that a person with z_t records in value t costs at most z'hz,
+
+    h_ts = the largest sum over k of the overlap of two records in values t and s in part k, over b_k^2,
+
+where t is not s, whatever attributes they may differ in, the same in all parts; h_tt sums the largest of
+each part. z'hz is convex where z can move, so that it is largest at a vertex: floor(k / m) values with m
+records, at most K, and one more with the rest if there is one; or fewer. Where these are too many a bound is
+taken: the least of those from the largest entries, from the largest sums of entries in rows, and from a proof
+in the file, by multipliers.
+The cost is that over k^2, so that k records cost the charge. For a block over "per" and other attributes, and
+where more is not known, the largest overlap is taken; if it is negative, 1 / b^2 is rounded down.
+Under `replace` a person who goes and another who comes cost at most four times as much. A series, rounds and
+counts of records out of domain have no such unit.
+
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
 """
 
@@ -81,13 +98,17 @@ import sys
 import zipfile
 from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, combinations, product
 from operator import mul
 from pathlib import Path
 
 MOST_WORK = 10**9  # multiplications that a part with row factors may take: about ten minutes
 MOST_OVERLAPS = 2**30  # the same of all overlaps of the columns of a block
 MOST_PAIRS = 2**22  # numbers that tell pairs of records apart: more are not listed
+MOST_VALUES = 512  # values that a person's records may have and that are told apart
+MOST_SETS = 2**20  # sets of such values, each of which is looked at
+MOST_PROVED, PROOF_BITS = 128, 26  # values that a proof is for, and binary places of its multipliers
+MOST_PATTERNS = 2**18  # sets of attributes that records may differ in, times parts
 BITS = 1500  # binary places of what is enclosed between bounds
 DISORDER = (
     KeyError,
@@ -673,6 +694,301 @@ def replacement(header, matrices, arrays, p):
         )
 
 
+# ---- what all records of a person cost, where they are in several values
+
+
+def times(one, other):
+    """Return bounds of the products of numbers from two intervals."""
+    ends = [x * y for x in one for y in other]
+    return min(ends), max(ends)
+
+
+class Person:
+    """What two records of a person have in common, by their values t and s of some attributes, `per`."""
+
+    def __init__(self, header, matrices, arrays):
+        unit, domain = header["authorization"]["budget"]["unit"], header["workload"]["domain"]
+        names, self.all = [name for name, _ in domain], header["plan"]["sizes"]
+        self.per = [names.index(name) for name in unit["per"]]
+        self.constant = {names.index(name) for name in unit.get("constant", [])}
+        amounts = [isinstance(form, dict) and "amount" in form for _, form in domain]
+        divided = {i for i, amount in enumerate(amounts) if amount}
+        numbers = [unit[name] for name in ("records", "max_values", "max_records_each")]
+        if (
+            any(type(number) is not int or number < 1 for number in numbers)
+            or not self.per
+            or len(set(self.per)) < len(self.per)
+            or (divided | set(self.per)) & self.constant
+            or divided & set(self.per)
+        ):
+            raise ValueError("a unit whose numbers or attributes are none")
+        self.size = math.prod(self.all[i] for i in self.per)
+        self.records, values, self.each = numbers
+        self.values = min(values, self.size)
+        self.most = min(self.records, self.values * self.each)
+        self.known, self.tables = {}, {}
+        name = header["plan"].get("proof")
+        self.proof = None if name is None else arrays[name]
+        if name is not None and self.proof[1] != "<i8":
+            raise ValueError("multipliers of a proof are not integers")
+        self.parts, weights = [], []
+        for part, (steps, power, *_) in zip(header["plan"]["parts"], header["noise"]):
+            at = [i for positions, _ in part["blocks"] for i in positions]
+            if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
+                raise ValueError("a part measures an attribute twice, or one that there is not")
+            for positions, place in part["blocks"]:
+                if math.prod(self.all[i] for i in positions) != matrices[place].columns:
+                    raise ValueError("a matrix does not have a column for each combination of values")
+            self.parts.append(columns_of(part, matrices, arrays, 2, self.known))
+            weights.append(2**160 / (exact(steps) * Fraction(2) ** power) ** 2)
+        self.weights = [(math.floor(own), math.ceil(own)) for own in weights]
+        over = [factor for factors in self.parts for factor in factors if set(self.per) & set(factor[0])]
+        self.alike = self.size > MOST_VALUES or all(
+            set(at) == set(self.per) and self.two(factor) for factor in over for at in [factor[0]]
+        )
+
+    def two(self, factor):
+        """Whether the overlaps of two cells are those of all."""
+        at, overlaps, _ = factor
+        cells = math.prod(self.all[i] for i in at)
+        return overlaps is not None and (overlaps[0] is None or cells == 1)
+
+    def same(self, at, changed):
+        """Return whether two records are the same in some attributes but `per`; None where they may be."""
+        others = set(at) - set(self.per)
+        if changed is None:
+            free = any(self.all[i] > 1 for i in others - self.constant)
+            return None if free else True
+        return not others & changed
+
+    def alone(self, factor, same):
+        """Return bounds of the overlap of two records in a factor without attributes of `per`."""
+        at, overlaps, most = factor
+        if not at:
+            return most, most
+        if overlaps is None:
+            return (0 if same else -most), most
+        numbers, table = overlaps
+        if numbers is None:
+            own, other, cells = table[0][0], table[0][1], math.prod(self.all[i] for i in at)
+            if same or cells == 1:
+                return own, most
+            return (min(own, other), most) if same is None else (other, other)
+        every = [table[a][b] for i, a in enumerate(numbers) for j, b in enumerate(numbers) if i != j]
+        own = [table[a][a] for a in numbers]
+        if same or len(numbers) == 1:
+            return min(own), most
+        return (min(own + every), most) if same is None else (min(every), max(every))
+
+    def table(self, factor, same):
+        """Return bounds of the overlaps in a factor for every two values, or for two that stand for all."""
+        key = factor[0], id(factor[1]), factor[2], same
+        if key not in self.tables:
+            self.tables[key] = self.by_values(factor, same)
+        return self.tables[key]
+
+    def by_values(self, factor, same):
+        """Return what `table` does."""
+        at, overlaps, most = factor
+        size = 2 if self.alike else self.size
+        if overlaps is None:
+            return [[(-most, most)] * size for _ in range(size)]
+        numbers, table = overlaps
+        own = [i for i in self.per if i in at]
+        if self.alike and set(at) == set(self.per) and self.two(factor):
+            x, y = table[0][0], (table[0][1] if numbers is None and self.size > 1 else table[0][0])
+            return [[(x, x), (y, y)], [(y, y), (x, x)]]
+        count = math.prod(self.all[i] for i in own)
+        cells, others = math.prod(self.all[i] for i in at), [i for i in at if i not in own]
+        if numbers is None and cells > 1:
+            x, y = table[0][0], table[0][1]
+            ends = (min(x, y), max(x, y)) if same is None else (x, x) if same else (y, y)
+            found = [[ends if a == b else (y, y) for b in range(count)] for a in range(count)]
+        else:
+            found = self.written(at, own, others, numbers or [0] * cells, table, same)
+        if self.alike:
+            diagonal = [found[a][a] for a in range(count)]
+            apart = [found[a][b] for a in range(count) for b in range(count) if a != b]
+            apart = diagonal + apart if len(own) < len(self.per) or count == 1 else apart
+            x, y = ((min(low for low, _ in few), max(high for _, high in few)) for few in (diagonal, apart))
+            return [[x, y], [y, x]]
+        place, step = [0] * self.size, 1
+        for i in reversed(own):
+            inner = math.prod(self.all[j] for j in self.per[self.per.index(i) + 1 :])
+            place = [p + step * (t // inner % self.all[i]) for t, p in enumerate(place)]
+            step *= self.all[i]
+        return [[found[a][b] for b in place] for a in place]
+
+    def written(self, at, own, others, numbers, table, same):
+        """Return bounds by the values of the attributes `own`, from the overlaps of all cells."""
+        lists = [{}, {}]
+        for cell, number in zip(product(*(range(self.all[i]) for i in at)), numbers):
+            value, rest = (tuple(cell[at.index(i)] for i in few) for few in (own, others))
+            lists[0].setdefault(value, []).append((rest, number))
+        values = [lists[0][value] for value in product(*(range(self.all[i]) for i in own))]
+        found = []
+        for mine in values:
+            row = []
+            for theirs in values:
+                few = [
+                    table[a][b]
+                    for one, a in mine
+                    for other, b in theirs
+                    if same is None or not others or (one == other) == same
+                ]
+                row.append((min(few), max(few)))
+            found.append(row)
+        return found
+
+    def terms(self, factors, changed):
+        """Return the tables of a part, by what tells them apart, and the interval that they are times."""
+        over, ends = [], (1, 1)
+        for factor in factors:
+            same = self.same(factor[0], changed)
+            if set(self.per) & set(factor[0]):
+                over.append((factor, same))
+            else:
+                ends = times(ends, self.alone(factor, same))
+        key = tuple((factor[0], id(factor[1]), factor[2], same) for factor, same in over)
+        if key not in self.tables:
+            size = 2 if self.alike else self.size
+            found = [[(1, 1)] * size for _ in range(size)]
+            for factor, same in over:
+                own = self.table(factor, same)
+                found = [[times(x, y) for x, y in zip(*rows)] for rows in zip(found, own)]
+            self.tables[key] = found
+        return key, *ends
+
+    def h(self):
+        """Return the table h of all values, or of two that stand for all, in units of 2^-160."""
+        fixed = set(self.per) | self.constant
+        listed = {i for factors in self.parts for at, _, _ in factors for i in at}
+        free = sorted(i for i in listed - fixed if self.all[i] > 1)
+        few = len(self.parts) * 2 ** len(free) <= MOST_PATTERNS
+        sets = [set(own) for n in range(len(free) + 1) for own in combinations(free, n)] if few else [None]
+        size, found = (2 if self.alike else self.size), None
+        for pattern in {tuple(self.terms(factors, own) for factors in self.parts) for own in sets}:
+            sums = {}
+            for (key, low, high), (least, most) in zip(pattern, self.weights):
+                before = sums.get(key, (0, 0))
+                low, high = low * (least if low > 0 else most), high * (most if high > 0 else least)
+                sums[key] = before[0] + low, before[1] + high
+            for t in range(size) if found else []:
+                for s in range(size):
+                    found[t][s] = max(found[t][s], self.sum_at(sums, t, s))
+            found = found or [[self.sum_at(sums, t, s) for s in range(size)] for t in range(size)]
+        own = [self.terms(factors, set()) for factors in self.parts]
+        for t in range(size):
+            largest = (self.tables[key][t][t][1] * high for key, _, high in own)
+            found[t][t] = sum(w * x for (_, w), x in zip(self.weights, largest))
+        return found
+
+    def sum_at(self, sums, t, s):
+        """Return the sum over the tables of the largest product of an entry and a number of an interval."""
+        return sum(times(self.tables[key][t][s], ends)[1] for key, ends in sums.items())
+
+    def charge(self):
+        """Return what the records of a person cost, over k^2."""
+        h, (full, rest) = self.h(), divmod(self.most, self.each)
+        if full >= self.values:
+            full, rest = self.values, 0
+        sets = sum(math.comb(self.size, n) for n in range(full + 1))
+        if not self.alike and full == self.size and min(map(min, h)) >= 0:
+            found = self.each**2 * sum(map(sum, h))
+        elif not self.alike and sets * (self.size if rest else 1) <= MOST_SETS:
+            found = self.enumerated(h, full, rest)
+        else:
+            found = self.by_largest(h, full, rest)
+            found = found if self.alike else min(found, self.by_rows(h, full, rest))
+        proof = None if self.alike or self.size > MOST_PROVED else self.proof
+        proved = (
+            None if proof is None else self.proved(h, min(-(-self.most // self.each), self.values), proof)
+        )
+        found = found if proved is None else min(found, self.each**2 * proved)
+        return Fraction(-(-found // self.records**2), 2**160)
+
+    def proved(self, h, most, proof):
+        """Return a bound of z'hz for z of 0 and 1 with at most `most` ones, by multipliers, or None.
+
+        For nu, kappa, N, L >= 0, N and L with zeros on the diagonal, and any u, add to z'hz what is not below
+        0, nu (most - 1'z) + sum kappa_t z_t (most - 1'z) + z'Nz + sum L_ts z_t (1 - z_s), and what is 0,
+        sum u_t (z_t - z_t^2). That is nu most + l'z - z'Fz, at most nu most + l'F^-1 l / 4 if F is positive
+        definite, which elimination finds: all divisions below are exact.
+        """
+        n, top = len(h), max(h[t][t] for t in range(len(h)))
+        (rows, columns), _, _ = proof
+        flat = iter(integers(proof))
+        table = [[next(flat) for _ in range(columns)] for _ in range(rows)]
+        signed = [row for place, row in enumerate(table) if place != 2]
+        if (rows, columns) != (2 * n + 3, n) or any(min(row) < 0 for row in signed) or any(table[0][1:]):
+            return None
+        nu, kappa, u, below, above = table[0][0], table[1], table[2], table[3 : n + 3], table[n + 3 :]
+        if any(below[t][t] or above[t][t] for t in range(n)):
+            return None
+        form = [
+            [
+                kappa[t] + kappa[s] + above[t][s] + above[s][t] - below[t][s] - below[s][t]
+                - 2 * -(-h[t][s] * 2**PROOF_BITS // top) + (2 * u[t] if s == t else 0)
+                for s in range(n)
+            ]
+            for t in range(n)
+        ]  # fmt: skip
+        linear = [u[t] + most * kappa[t] - nu + sum(above[t]) for t in range(n)]
+        form = [[*row, last] for row, last in zip(form, linear)] + [[*linear, 0]]
+        before = 1
+        for step in range(n):
+            pivot, first = form[step][step], form[step]
+            if pivot <= 0:
+                return None
+            for i in range(step + 1, n + 1):
+                factor, row = form[i][step], form[i]
+                form[i] = [(x * pivot - factor * y) // before for x, y in zip(row, first)]
+            before = pivot
+        bound = nu * most - (form[n][n] // (2 * before))
+        return -(-bound * top // 2**PROOF_BITS)
+
+    def enumerated(self, h, full, rest):
+        """Return the largest z'hz, every vertex looked at."""
+        size, each, stack = len(h), self.each, [((), 0, [0] * len(h))]
+        best = rest**2 * max(h[t][t] for t in range(size))
+        while full and stack:
+            chosen, value, sums = stack.pop()
+            for t in range(chosen[-1] + 1 if chosen else 0, size):
+                now, total = (*chosen, t), value + h[t][t] + 2 * sums[t]
+                best = max(best, each**2 * total)
+                if not rest and len(now) == full:
+                    continue
+                more = [x + y for x, y in zip(sums, h[t])]
+                for s in range(size) if rest else []:
+                    if s not in now:
+                        last = 2 * each * rest * more[s] + rest**2 * h[s][s]
+                        best = max(best, each**2 * total + last)
+                if len(now) < full:
+                    stack.append((now, total, more))
+        return best
+
+    def by_largest(self, h, full, rest):
+        """Return a bound from the largest entries, which is exact if all values are alike."""
+        own = max(h[t][t] for t in range(len(h)))
+        other = max((h[t][s] for t in range(len(h)) for s in range(len(h)) if s != t), default=0)
+        each = self.each
+        return max(
+            each**2 * (n * own + n * (n - 1) * other) + max(2 * each * rest * n * other + rest**2 * own, 0)
+            for n in range(full + 1)
+        )
+
+    def by_rows(self, h, full, rest):
+        """Return a bound from the largest sums of entries of each row."""
+        size, each, filled, last = len(h), self.each, [], []
+        for t in range(size):
+            others = sorted((max(h[t][s], 0) for s in range(size) if s != t), reverse=True)
+            sums = [0, *accumulate(others)]
+            more = others[full - 1] if 0 < full < size else 0
+            filled.append(each * (h[t][t] + sums[max(full - 1, 0)]) + rest * more)
+            last.append(rest * h[t][t] + each * sums[min(full, size - 1)])
+        return each * sum(sorted(filled, reverse=True)[:full]) + rest * max(last)
+
+
 # ---- what a series measures by and by
 
 
@@ -858,6 +1174,8 @@ def bounds(header, matrices, arrays, p, outside):
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
     removed = max(Fraction(total, 2**160), outside)
+    if p == 2 and "per" in header["authorization"]["budget"]["unit"]:
+        return [min(Person(header, matrices, arrays).charge(), removed)]
     if header["authorization"]["budget"]["neighbours"] != "replace":
         return [removed]
     # by one out of domain, or by another
@@ -896,9 +1214,14 @@ def checks(folder):
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}
     budget = {name: exact(text) for name, text in written.items()}
-    records = about["unit"]["records"]
-    if type(records) is not int or records < 1 or not about["unit"].keys() <= {"id", "records"}:
+    unit, alone = about["unit"], header["plan"]["kind"] != "rounds" and header.get("series") is None
+    alone = alone and scale_outside is None
+    records, bounded = unit["records"], {"per", "max_values", "max_records_each"}
+    keys = unit.keys() - {"id"} - ({"constant"} if "id" in unit and "per" in unit else set())
+    if type(records) is not int or records < 1 or keys not in ({"records"}, {"records"} | bounded):
         raise ValueError("the unit of privacy is not a number of records, of those with an id or of all")
+    if header["plan"].get("persons") != (unit if "per" in unit else None) or not (alone or "per" not in unit):
+        raise ValueError("a plan for another unit of privacy, or for one that it cannot have")
     moved = records * {"add_remove": 1, "replace": 2}[about["neighbours"]]
     between = cost * moved**p
     words = " ".join(f"{name} = {value}" for name, value in budget.items())

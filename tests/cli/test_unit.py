@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import matrixdp as mdp
+from matrixdp.releases import release_schema
 from tests.cli.commands import figures, run, words
 
 SPEC = """data: people.csv
@@ -58,6 +60,26 @@ def test_a_release_counts_the_first_records_of_each_person():
     authorization = mdp.load_release("out").measurement.authorization
     assert authorization.budget.unit == mdp.Unit(2, "person")
     assert 1 - 1e-6 <= authorization.cost.value * 4 / 1000**2 <= 1
+
+
+def test_a_release_counts_few_records_in_each_value_and_says_so():
+    release("unit: {id: person, per: visits, max_values: 2, constant: sex}\n" + LARGE, WEAK)
+    made = mdp.load_release("out")
+    unit = {
+        "id": "person", "records": 2, "per": ["visits"], "max_values": 2, "max_records_each": 1,
+        "constant": ["sex"],
+    }  # fmt: skip
+    # one record of ann, two of 7
+    found = made.answer({"marginals": [["visits"]]})["estimate"].to_pylist()
+    assert found == pytest.approx([0, 1, 1, 1], abs=0.2)
+    record = json.loads(Path("out/release.json").read_text())
+    jsonschema.Draft202012Validator(release_schema()).validate(record)
+    assert record["privacy"]["unit"] == record["privacy"]["budget"]["unit"] == unit
+    says = "at most 2 were counted, at most one in each of 2 values of 'visits', all with the same 'sex'"
+    assert says in made.statement.text
+    assert made.measurement.authorization.budget.unit == mdp.Unit(2, "person", "visits", constant="sex")
+    assert mdp.verify_release("out").holds
+    assert "at most one in each of 2 values of 'visits'" in words("validate", "spec.yaml")
 
 
 def test_a_missing_id_is_named_before_anything_is_counted_or_spent():

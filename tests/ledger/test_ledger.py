@@ -38,6 +38,7 @@ def ledger(tmp_path: Path) -> Ledger:
         Budget(mu=0.1, neighbours="replace"),
         Budget(epsilon=Fraction(1, 7), delta=Fraction(1, 10**9), unit=Unit(records=3)),
         Budget(epsilon=1, unit=Unit(records=2, id="person é")),
+        Budget(epsilon=1, unit=Unit(20, "person", ["month", "é"], 12, 3, "sex")),
     ],
 )
 def test_a_ledger_is_found_again_with_its_total_to_the_last_digit(tmp_path: Path, total: Budget):

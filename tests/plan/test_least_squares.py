@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def marginals(rng: Rng, domain: mdp.Domain, most: int) -> list[tuple[str, ...]]:
     return [found[i] for i in rng.integers(len(found), size=rng.integers(2, 5))]
 
 
-def at_cost_1(kind: type[Plan], domain: mdp.Domain, parts: list[Part], noise=GAUSSIAN, **own: object) -> Plan:
+def at_cost_1(kind: type[Plan], domain: mdp.Domain, parts: list[Part], noise=GAUSSIAN, **own: Any) -> Plan:
     total = math.fsum(noise.share(part, part.variance) for part in parts) ** (2 / noise.norm)
     scaled = tuple(Part(p.attributes, p.blocks, p.variance * total) for p in parts)
     return kind(domain, scaled, noise, **own)

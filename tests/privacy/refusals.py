@@ -69,9 +69,33 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], object]]] = {
         "the root of a negative number": calling(root_below, Fraction(-1)),
     },
     ("out-of-range", "budget.unit.records"): {
-        f"{bad!r} records a person": calling(Unit, bad)
-        for bad in (0, -1, 1.0, True, "3", None, np.int64(3), 2**53)
+        f"{bad!r} records a person": calling(Unit, bad) for bad in (0, -1, 1.0, True, "3", np.int64(3), 2**53)
     },
+    ("out-of-range", "budget.unit.max_values"): {
+        f"{bad!r} values": calling(Unit, per="month", max_values=bad) for bad in (0, True, "3", 2**53)
+    },
+    ("out-of-range", "budget.unit.max_records_each"): {
+        "no record in each value": calling(Unit, 3, per="month", max_records_each=0)
+    },
+    ("missing-key", "budget.unit.max_values"): {
+        "values of nothing": calling(Unit, 3, max_values=2),
+        "records in any number of values": calling(Unit, per="month"),
+    },
+    ("missing-key", "budget.unit.max_records_each"): {
+        "records each of nothing": calling(Unit, 3, max_records_each=2),
+        "more records than values": calling(Unit, 12, per="month", max_values=3),
+    },
+    ("missing-key", "budget.unit.constant"): {
+        "constant without id": calling(Unit, 3, per="month", constant="sex"),
+        "constant without per": calling(Unit, 3, "person", constant="sex"),
+    },
+    ("conflict", "budget.unit.constant"): {
+        "an attribute that is constant and not": calling(Unit, 3, "person", ["a", "b"], constant="b")
+    },
+    ("wrong-type", "budget.unit.per"): {
+        f"per {bad!r}": calling(Unit, 3, per=bad) for bad in (3, [3], [""], {"month": 1}, "\ud800")
+    },
+    ("duplicate", "budget.unit.per"): {"per an attribute twice": calling(Unit, 3, per=["a", "a"])},
     **{
         ("out-of-range", name): {
             f"{name} as {bad!r} in conversion {place}": convert(bad)

@@ -20,7 +20,11 @@ from matrixdp.privacy.conversions import largest_mu
 from matrixdp.strategy.strategy import meet_targets
 
 WORKLOAD = mdp.Workload(mdp.Domain({"sex": ["female", "male"], "age": 6}), mdp.marginals([1, 2]))
-UNITS = [Unit(), Unit(records=3), Unit(records=2, id="person"), Unit(id="a person's 'name'")]
+UNITS = [
+    Unit(), Unit(records=3), Unit(records=2, id="person"), Unit(id="a person's 'name'"),
+    Unit(per="age", max_values=4), Unit(5, "person", ["sex", "age"], 3, 2),
+    Unit(id="person", per="age", max_values=3, constant="sex"),
+]  # fmt: skip
 
 
 def test_the_cost_of_each_definition():
@@ -118,6 +122,21 @@ def test_a_budget_carries_its_unit(unit):
     assert (budget == Budget(rho=0.5)) == (unit == Unit())
     with pytest.raises(FrozenInstanceError):
         unit.records = 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Unit(12, "person", "month"), Unit(id="person", per=["month"], max_values=12, max_records_each=1)),
+        (Unit(100, "person", "month", 3, 5), Unit(15, "person", "month", 3, 5)),
+        (Unit(3, "person", "month", 9, 50), Unit(3, "person", "month", 3, 3)),
+        (Unit(7, per=["region", "month"]), Unit(7, per=("month", "region"))),
+        (Unit(4, "p", "m", constant=["sex", "born"]), Unit(4, "p", "m", constant=("born", "sex"))),
+    ],
+)
+def test_units_of_one_meaning_are_equal(one, other):
+    assert one == other
+    assert (hash(one), repr(one), one.as_dict()) == (hash(other), repr(other), other.as_dict())
 
 
 def test_one_record_is_not_worth_a_word():

@@ -134,6 +134,12 @@ def test_a_count_is_for_the_unit_of_the_series(tmp_path: Path):
     assert ledger.entries[1].budget.unit == mdp.Unit(2, "person")
 
 
+def test_a_series_bounds_no_records_in_each_value(tmp_path: Path):
+    unit: Any = {"id": "person", "per": "month", "max_values": 2}
+    rejected("not-supported", mdp.Series.start, {**SPEC, "unit": unit}, tmp_path / "series")
+    assert not (tmp_path / "series").exists()
+
+
 def test_a_series_with_seeds_counts_with_a_seed(tmp_path: Path):
     series = mdp.Series.start(SPEC, tmp_path / "series", seed_not_private=True)
     rejected("conflict", series.count, TABLE, "2025-01", SMALL)

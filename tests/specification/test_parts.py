@@ -33,6 +33,18 @@ UNITS: dict[str, tuple[Unit, Any]] = {
         Unit(records=2, id="person"),
         {"id": "person", "max_records": 2},
     ),
+    "unit: {id: person, per: age, max_values: 12}\n": (
+        Unit(10, "person", "age", 10),
+        {"id": "person", "per": ["age"], "max_values": 12},
+    ),
+    "unit: {id: person, max_records: 5, per: age, max_records_each: 2, constant: sex}\n": (
+        Unit(5, "person", "age", 5, 2, "sex"),
+        {"id": "person", "max_records": 5, "per": ["age"], "max_records_each": 2, "constant": ["sex"]},
+    ),
+    "unit: {records: 12, per: [sex, age], max_values: 4, max_records_each: 3}\n": (
+        Unit(per=["age", "sex"], max_values=4, max_records_each=3),
+        {"records": 12, "per": ["sex", "age"], "max_values": 4, "max_records_each": 3},
+    ),
 }
 
 
@@ -65,6 +77,15 @@ WRITTEN: dict[str, list[Any]] = {
         {"records": "3"}, {"id": "person"}, {"id": "person", "max_records": 3},
         {"id": " ", "max_records": 3}, {"max_records": 3}, {"id": "person", "records": 3},
         {"records": 3, "max_records": 3}, {"id": "person", "records": 3, "max_records": 3},
+        {"id": "person", "per": "age", "max_values": 3}, {"id": "person", "max_values": 3},
+        {"id": "person", "per": ["age", "sex"], "max_values": 3, "constant": []},
+        {"id": "person", "per": ["age", "age"], "max_values": 3},
+        {"id": "person", "per": "age", "max_values": 0}, {"per": "age", "max_values": 3},
+        {"records": 3, "max_records_each": 3}, {"records": 3, "per": "age", "constant": "sex"},
+        {"records": 3, "per": "age"}, {"id": "person", "max_records": 3, "constant": "sex"},
+        {"id": "person", "per": "age", "max_values": 3, "max_records_each": 2, "constant": "sex"},
+        {"id": "person", "per": []}, {"id": "person", "per": "", "max_values": 3},
+        {"id": "person", "per": "age"},
     ],
     "privacy": [
         {"rho": 0.5}, {"rho": 0}, {"mu": 1, "ledger": "health.ledger"}, {"mu": 1, "ledger": ""},

@@ -155,6 +155,8 @@ def unit_in_words(unit: Unit) -> str:
     'at most 3 records a person; standard errors are 3 times those for one'
     >>> unit_in_words(Unit(id="person"))
     "the first record of each person, whom the column 'person' names"
+    >>> unit_in_words(Unit(id="who", per="d", max_values=7))
+    "the first 7 records of each person, whom the column 'who' names, at most one in each of 7 values of 'd'"
     """
     several = unit.records > 1
     records = f"{unit.records:,} records"
@@ -164,6 +166,8 @@ def unit_in_words(unit: Unit) -> str:
         told = (
             f"the first {records if several else 'record'} of each person, whom the column {unit.id!r} names"
         )
+    if unit.per:
+        return f"{told}{unit.spread}"
     return f"{told}; standard errors are {unit.records:,} times those for one" if several else told
 
 

@@ -18,14 +18,14 @@ from matrixdp.cli.app import ForceOption, JsonOption, as_written, wrong
 from matrixdp.display import printable
 from matrixdp.errors import MatrixDPError, PrivacyError, SpecificationError
 from matrixdp.errors import Path as Place
+from matrixdp.privacy.unit import UNIT_KEYS
 
 _Ledger = Annotated[Path, Argument(metavar="LEDGER", help="The file of the ledger.")]
 BUDGETS = "one of rho=1, mu=1, epsilon=1,delta=1e-6 or epsilon=1"
 #: The options that parts of a total are given by; all others are in its own.
 _OPTIONS: dict[Place, Place] = {
     ("budget", "neighbours"): ("--neighbours",),
-    ("budget", "unit", "records"): ("--unit-records",),
-    ("budget", "unit", "id"): ("--unit-id",),
+    **{("budget", "unit", name): (f"--unit-{name.replace('_', '-')}",) for name in UNIT_KEYS},
 }
 
 
@@ -76,9 +76,25 @@ def init(
     dataset: Annotated[str, Option(metavar="NAME", help="Name of the dataset.")],
     total: Annotated[str, Option(metavar="BUDGET", help=f"What all releases together may spend: {BUDGETS}.")],
     neighbours: Annotated[str, Option(help="add_remove or replace, as in every release.")] = "add_remove",
-    unit_records: Annotated[int, Option(metavar="K", help="The most records of one person.")] = 1,
+    unit_records: Annotated[
+        int | None, Option(metavar="K", help="The most records of one person; 1 where it is left out.")
+    ] = None,
     unit_id: Annotated[
         str | None, Option(metavar="COLUMN", help="The column that names the person, if any.")
+    ] = None,
+    unit_per: Annotated[
+        list[str] | None,
+        Option(metavar="NAME", help="An attribute in whose values records are bounded; may be repeated."),
+    ] = None,
+    unit_max_values: Annotated[
+        int | None, Option(metavar="K", help="In how many values of --unit-per a person counts at most.")
+    ] = None,
+    unit_max_records_each: Annotated[
+        int | None, Option(metavar="M", help="The most records of a person in each of these values.")
+    ] = None,
+    unit_constant: Annotated[
+        list[str] | None,
+        Option(metavar="NAME", help="An attribute that a person's records agree in; may be repeated."),
     ] = None,
 ) -> None:
     """Create a ledger: a file that records what all releases of a dataset spend.
@@ -87,7 +103,9 @@ def init(
     for the same unit of privacy. It can never be raised, and no debit is ever taken back.
     """
     with _told_by("--total"):
-        given, unit = _parameters(total, "--total"), mdp.Unit(records=unit_records, id=unit_id)
+        given = _parameters(total, "--total")
+        bounds = unit_per or (), unit_max_values, unit_max_records_each, unit_constant or ()
+        unit = mdp.Unit(unit_records, unit_id, *bounds)
         budget = mdp.Budget(**given, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]  # checked there
     made = mdp.Ledger.create(path, dataset, budget)
     typer.echo(f"{path}: the ledger of {made.dataset}, with a total of {budget.words}; nothing is spent yet.")

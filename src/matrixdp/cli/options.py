@@ -19,7 +19,7 @@ from matrixdp.errors import Problem, SpecificationError, WorkloadError
 from matrixdp.forms import describe_value, nearest
 from matrixdp.noise import NOISES
 from matrixdp.privacy import Budget
-from matrixdp.privacy.budget import MOST_RECORDS
+from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import Entry
 from matrixdp.selection.registry import IN_WORDS, MECHANISMS, OF_OTHERS
 from matrixdp.specification import Specification, entry_from_spec, load_specification, parse_yaml

@@ -22,7 +22,7 @@ from urllib.parse import quote
 from matrixdp.errors import NumericalError, PrivacyError, StorageError
 from matrixdp.locks import Lock
 from matrixdp.noise import Cost, Measure, checked_cost
-from matrixdp.privacy import Budget, epsilon_of
+from matrixdp.privacy import Budget, Unit, epsilon_of
 from matrixdp.privacy.budget import number_text
 from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon, largest_mu, root_above, root_below
 
@@ -115,10 +115,9 @@ class Account:
             expected = f"{self.total.neighbours}, which the ledger's total is for"
             raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected, code="conflict")
         if budget.unit != self.total.unit:
-            named = "" if budget.unit.id is None else f" --unit-id {shell_quote(budget.unit.id)}"
             expected = (
                 f"{self.total.unit!r}, which the ledger's total is for; one for what was found is made "
-                f"by `matrixdp ledger init` with --unit-records {budget.unit.records}{named}"
+                f"by `matrixdp ledger init` with {_options(budget.unit)}"
             )
             raise PrivacyError.at(("budget", "unit"), repr(budget.unit), expected, code="conflict")
 
@@ -172,6 +171,16 @@ class Account:
         """Return the exact sums as text, by the name of what is added up."""
         pairs = zip(MEASURES[self.total.kind], self.sums, strict=True)
         return {name: None if one is None else number_text(one) for name, one in pairs}
+
+
+def _options(unit: Unit) -> str:
+    """Return the options of `matrixdp ledger init` for a unit."""
+    options = [("records", unit.records), *([] if unit.id is None else [("id", unit.id)])]
+    if unit.per:
+        options += [*(("per", name) for name in unit.per), ("max-values", unit.max_values)]
+        options.append(("max-records-each", unit.max_records_each))
+    options += [("constant", name) for name in unit.constant]
+    return " ".join(f"--unit-{name} {shell_quote(str(value))}" for name, value in options)
 
 
 def _sum(

@@ -35,9 +35,11 @@ from matrixdp.noise import (
 )
 from matrixdp.noise import integers as integer_noise
 from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
+from matrixdp.plan.persons import Histories
 from matrixdp.plan.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
+from matrixdp.privacy.unit import NO_PER
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 
@@ -198,7 +200,8 @@ def plan_cost(
 
     It is that of one record added or removed; under ``replace`` that of each of the two records that are
     exchanged, which together move the answers twice as far. ``outside`` is what a record out of domain costs
-    where these are counted.
+    where these are counted. Of a plan for persons with `per` it is what all records of a person cost, over
+    the square of their number.
 
     Raises
     ------
@@ -222,6 +225,11 @@ def plan_cost(
     noise = plan.noise
     cost = noise.exact_cost([(plan.parts[place], scales[place].exact) for place in plan.charged])
     alone = cost if outside is None or outside <= cost else outside
+    if plan.persons is not None and outside is not None:
+        told = "counts of records out of domain, in which a person's records are not bounded by per"
+        raise PrivacyError(told, "not-supported")
+    if plan.histories is not None:
+        return Cost(min(_charge(plan.histories, scales), alone.value), noise)
     if neighbours == "add_remove":
         return alone
     # a record out of domain moves other rows than one in it, so that their costs add up
@@ -229,6 +237,14 @@ def plan_cost(
     columns = _largest(plan.moves[0], charged) + (0 if outside is None else outside.value)
     between = max(columns, _largest(plan.moves[1], charged))
     return Cost(min(between / 2**noise.norm, alone.value), noise)
+
+
+def _charge(histories: Histories, scales: tuple[NoiseScale, ...]) -> Fraction:
+    """Return a person's charge over the square of her records, rounded up."""
+    inverse = [2**_COST_BITS / scale.exact**2 for scale in scales]
+    # records may have less than nothing in common in a part
+    charge = histories.charge([(math.floor(own), math.ceil(own)) for own in inverse])
+    return Fraction(-(-charge // histories.unit.records**2), 2**_COST_BITS)
 
 
 def left_for_counts(plan: Plan, scales: tuple[NoiseScale, ...], cost: Cost, neighbours: str) -> Cost:
@@ -836,6 +852,7 @@ def as_authorized(
 
     What the second round costs is not known to the last digit when the whole budget is authorized.
     """
+    plan.check_unit(authorization.budget.unit)
     cost = measured_cost(plan, scales, counts, authorization.budget.neighbours)
     if isinstance(plan, Rounds):
         return cost <= authorization.cost
@@ -936,6 +953,7 @@ def measure(
     if type(max_records) is not int or max_records < 1:
         found, expected = repr(max_records), "an integer of at least 1"
         raise PrivacyError.at(("max_records",), found, expected, code="out-of-range")
+    plan.check_unit(budget.unit)
     rules = OutOfDomain.drop() if out_of_domain is None else out_of_domain
     between, number = budget.neighbours, len(rules.counts)
     allowed = plan.noise.cost(budget)
@@ -1042,17 +1060,22 @@ def begin(
     Raises
     ------
     PrivacyError
-        If the budget cannot be honoured by the plan's noise or is for replacements, the ledger has less left,
-        or the plan has rows that cannot be measured one period after another.
+        If the budget cannot be honoured by the plan's noise, is for replacements or has a unit with `per`,
+        the ledger has less left, or the plan has rows that cannot be measured one period after another.
     StorageError
         If the ledger cannot be read or written.
     """
     periods = Periods(attribute)
     periods.check(plan)
+    if budget.unit.per:  # records that arrive late are in common with others than the charge has
+        found, expected = f"per in {budget.unit!r}", "a unit without per in a series"
+        raise PrivacyError.at(("privacy", "unit"), found, expected, code="not-supported")
     if budget.neighbours != "add_remove":  # two records that come or vanish apart differ by more than columns
         raise PrivacyError.at(
             ("privacy", "neighbours"), budget.neighbours, "add_remove in a series", code="not-supported"
         )
+    if budget.unit.per:
+        raise PrivacyError.at(("unit", "per"), "per in a series", NO_PER, code="not-supported")
     scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     authorization, reservation = authorize(cost, budget, ledger if private else None), None
     if private and ledger is not None:

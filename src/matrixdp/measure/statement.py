@@ -209,7 +209,7 @@ class PrivacyStatement:
 
     @property
     def unit(self) -> Unit:
-        """How many records a person has at most, and the column that names the person."""
+        """How many records a person has at most, in how many values, and the column that names the person."""
         return self.budget.unit
 
     @property
@@ -270,12 +270,14 @@ def _persons_in_words(budget: Budget) -> tuple[str, str, str]:
     """Say who is protected, how neighbours differ, and what is assumed of the records of a person."""
     unit, records = budget.unit, budget.unit.records
     one, another = "all records of one person", "those of another"
-    protected = f"each person, who has at most {records:,} records in the table"
-    assumption = f"at most {records:,} records a person"
+    protected = f"each person, who has at most {_records(records)} in the table{unit.spread}"
+    assumption = f"at most {_records(records)} a person{unit.spread}"
     if unit.id is not None:
         counted = "one was counted" if records == 1 else f"{records:,} were counted"
         first = "the first in the order of the table, whatever they say"
-        protected = f"each person, of whose records at most {counted}: {first}"
+        if unit.per:
+            first = "the first ones in the domain that keep to this, in the order of the table"
+        protected = f"each person, of whose records at most {counted}{unit.spread}: {first}"
         assumption = f"that the column {unit.id!r} names one and the same person in all records of a person"
     elif records == 1:
         one, another = "one record", "another"
@@ -308,7 +310,8 @@ def _persons(unit: Unit) -> Clause:
     """Say what is assumed of the records of one person."""
     if unit.id is None:
         text = (
-            f"Each person contributes at most {_records(unit.records)}; with k times as many, "
+            f"Each person contributes at most {_records(unit.records)}{unit.spread}; with "
+            f"{'the records of k such persons' if unit.per else 'k times as many'}, "
             "multiply mu and a pure epsilon by k and rho by k squared."
         )
     else:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array
 from matrixdp.noise import LAPLACE, Noise, Radius
 from matrixdp.plan.part import Part
+from matrixdp.plan.persons import Histories, Weights
 from matrixdp.plan.replacement import Moves, moves
+from matrixdp.privacy.unit import Unit
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Matrix, Predicates, Total
 
@@ -261,6 +264,13 @@ class Plan(ABC):
         Their costs at ``variance`` add up to at most 1.
     noise : Noise
         The noise that every row is measured with.
+    persons : Unit, optional
+        The unit that it is planned for, where that has `per`. Its costs are then a person's charge over the
+        square of the records that she has at most, so that those records cost the charge.
+    proof : ndarray of int64, shape (2 n + 3, n), optional
+        With `persons`, for n values of `per`, multipliers that prove a smaller charge: nu (and zeros), kappa,
+        u, then n rows of N and n of Lambda (docs/privacy.md), in units of 2^-26 of the largest overlap of a
+        record with itself. They are checked wherever a cost is computed.
 
     Attributes
     ----------
@@ -284,6 +294,8 @@ class Plan(ABC):
     domain: Domain
     parts: tuple[Part, ...]
     noise: Noise
+    persons: Unit | None = field(default=None, kw_only=True)
+    proof: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
@@ -301,6 +313,12 @@ class Plan(ABC):
                 f"{told}; expected another kind of plan, under {LAPLACE} noise", code="not-supported"
             )
         self._check_radius()
+        if self.persons is not None:
+            if not self.persons.per:
+                raise PrivacyError(f"persons: found {self.persons!r}; expected a unit with per, or None")
+            self.persons.on(self.domain)
+        if self.proof is not None and (self.persons is None or self.proof.dtype != np.int64):
+            raise PrivacyError("proof: expected integers, beside persons")
         if not self.cost <= 1.0 + _COST_TOLERANCE:
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")
 
@@ -362,14 +380,44 @@ class Plan(ABC):
                 found[place] *= self.parts[place].radius_factor * own / self.noise.variance_factor
         return found
 
-    @property
+    @cached_property
     def cost(self) -> float:
         """The privacy cost by which variances scale: mu squared, or epsilon squared.
 
         A float; the measurement recomputes it exactly.
         """
-        total = math.fsum(self.noise.share(part, part.variance) for part in self._charged_parts)
-        return float(total ** (2.0 / self.noise.norm))
+        shares = [self.noise.share(part, part.variance) for part in self._charged_parts]
+        alone = float(math.fsum(shares) ** (2.0 / self.noise.norm))
+        if self.histories is None:
+            return alone
+        charge = float(self.histories.charge(self.part_weights))
+        return min(charge / float(self.histories.unit.records) ** 2, alone)
+
+    @property
+    def part_weights(self) -> Weights:
+        """The weight of each part in costs, 1 / scale^norm, in floating point."""
+        parts = self.parts
+        found = [self.noise.share(part, part.variance) / self.noise.power_sum(part) for part in parts]
+        return [(own, own) for own in found]
+
+    @cached_property
+    def histories(self) -> Histories | None:
+        """What the records of a person have in common; None where they cost as many times one record's.
+
+        That is so without `per`, and under Laplace noise, where records in different values cost as much as
+        records in one.
+        """
+        if self.persons is None or self.noise.norm == 1:
+            return None
+        return Histories(self.domain, self.parts, self.persons, self.proof)
+
+    def check_unit(self, unit: Unit) -> None:
+        """Reject a unit that says something else of the records of a person than the plan is made for."""
+        expected = self.persons or Unit()
+        if (unit.per or expected.per) and unit != expected:
+            told = repr(expected) if expected.per else "a unit without per"
+            told += ", which the strategy was selected for"
+            raise PrivacyError.at(("budget", "unit"), repr(unit), told, code="conflict")
 
     @property
     def _charged_parts(self) -> list[Part]:
@@ -383,7 +431,12 @@ class Plan(ABC):
 
     @property
     def replacement_cost(self) -> float:
-        """The privacy cost of one record replaced by another, or by one out of domain; see `cost`."""
+        """The privacy cost of one record replaced by another, or by one out of domain; see `cost`.
+
+        Of a person's records, all of which are replaced by those of another, four times the cost.
+        """
+        if self.histories is not None:
+            return 4.0 * self.cost
         shares = [
             self.noise.share(part, part.variance) / self.noise.power_sum(part) for part in self._charged_parts
         ]

@@ -49,7 +49,7 @@ def moves(domain: Domain, parts: Sequence[Part], power: int, joint: tuple[str, .
     most = [part.column_power_sum(power) for part in parts]
     known: dict[str, Integers | None] = {}
     apart: list[Factor] = [(joint, np.eye(2, dtype=np.int64), 1)]
-    factors = [_factors(part, power, known) if part.width is None else apart for part in parts]
+    factors = [factors_of(part, power, known) if part.width is None else apart for part in parts]
     found = _enumerated(domain, factors, int if max(most) < _LARGEST else object)
     if found is not None:
         return found
@@ -57,7 +57,7 @@ def moves(domain: Domain, parts: Sequence[Part], power: int, joint: tuple[str, .
     return np.array([most], dtype=object), np.array([between], dtype=object)
 
 
-def _factors(part: Part, power: int, known: dict[str, Integers | None]) -> list[Factor]:
+def factors_of(part: Part, power: int, known: dict[str, Integers | None]) -> list[Factor]:
     """Return the blocks of a part; one with row multipliers is no product, and its own only block."""
     matrices = [block.matrix for block in part.blocks]
     if part.multipliers is None:

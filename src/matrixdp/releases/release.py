@@ -63,7 +63,8 @@ from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
-from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, MOST_RECORDS, weak_privacy
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
+from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
 from matrixdp.releases.files import (
     check_record,

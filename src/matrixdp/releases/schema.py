@@ -62,6 +62,10 @@ class Unit(Model):
 
     id: str = Field(LEFT_OUT, description="The column that names the person.")
     records: Positive = Field(description="How many records of a person count at most.")
+    per: list[str] = Field(LEFT_OUT, description="The attributes in whose values records are bounded.")
+    max_values: Positive = Field(LEFT_OUT, description="In how many values of per a person counts at most.")
+    max_records_each: Positive = Field(LEFT_OUT, description="How many records count in each at most.")
+    constant: list[str] = Field(LEFT_OUT, description="The attributes that a person's records agree in.")
 
 
 class File(Model):
@@ -114,7 +118,7 @@ class Clause(Model):
         pattern="^[a-z][a-z0-9]*(-[a-z0-9]+)*$",
         description="Stays when the words change; other for a sentence that came without one.",
     )
-    parameters: dict[str, str | int | bool | dict[str, Any] | None] = Field(
+    parameters: dict[str, str | int | bool | list[str] | dict[str, Any] | None] = Field(
         description="What the sentence says of this release; it stays when the words change."
     )
     text: str = Field(min_length=1)

@@ -17,6 +17,7 @@ from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, Unsuppo
 from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import GAUSSIAN, NOISES, Noise
 from matrixdp.plan import Plan, Split
+from matrixdp.privacy.unit import Unit
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
@@ -73,6 +74,8 @@ class Trials:
     drawn: Drawn = None
     #: Whether choices are compared at what a replacement costs.
     replaced: bool = False
+    #: What a plan costs all records of a person, where choices are compared at that.
+    charge: Callable[[Plan], float] | None = None
 
     @cached_property
     def facts(self) -> Facts:
@@ -94,11 +97,14 @@ class Trials:
     def priced(self, choice: Choice) -> float:
         """Return the loss of a choice with the noise that is drawn for a budget; see `Selection.priced`.
 
-        Under ``replaced`` at the cost of a replacement, which for joint noise is always that of two records.
+        Under ``replaced`` at the cost of a replacement, which for joint noise is always that of two records,
+        and with ``charge`` at that of a person's records.
         """
         plan, certificate = choice
         drawn = None if self.drawn is None else self.drawn(plan)
         factor = plan.replacement_cost if self.replaced else 1.0
+        if self.charge is not None:
+            factor = self.charge(plan)
         if drawn is None:
             return certificate.loss * factor
         own, other = (
@@ -347,6 +353,7 @@ def select(
     noise: Noise,
     mechanism: str = "auto",
     neighbours: str = "add_remove",
+    unit: Unit | None = None,
     objective: str = "sum",
     targets: Mapping[str, float] | None = None,
     progress: Callable[[str, float | None], None] | None = None,
@@ -371,6 +378,9 @@ def select(
     neighbours : str
         ``"add_remove"`` or ``"replace"``. Mechanisms optimize add_remove in both cases; the plan is scaled to
         cost 1 for these.
+    unit : Unit, optional
+        What is one person's. With `per` the plan is scaled to cost 1 for it, and under Gaussian noise
+        ``auto`` compares what mechanisms found at that cost.
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
         variance meets its lower bound or no longer falls.
@@ -428,6 +438,9 @@ def select(
         raise PrivacyError(f"neighbours: found {neighbours!r}; expected 'add_remove' or 'replace'")
     if not any(group.asks for group in workload):
         raise WorkloadError("workload: every query is zero; expected at least one that counts something")
+    persons = unit if unit is not None and unit.per else None
+    if persons is not None:
+        persons.on(workload.domain)
     asked, objective = (workload, objective) if targets is None else (targeted(workload, targets), "max")
     reduced = reduced_for(mechanism, asked, noise, objective)
     # what amounts and entries are is known of the plan over all values
@@ -435,12 +448,15 @@ def select(
     trials = Trials(reduced.workload, noise, options, progress or silent, bounded, certify, drawn=over)
     if neighbours == "replace" and noise.norm == 1:
         trials = replace(trials, replaced=True)
+    if persons is not None and noise.norm == 2:
+        trials = replace(trials, charge=lambda plan: replace(reduced.over_values(plan), persons=persons).cost)
     _LOG.info("selecting by %s for %d groups of queries", mechanism, len(workload))
     # problems of a few hundred rows lose by several threads; the large ones take them back
     with one_blas_thread():
         (plan, certificate), chosen, reason, candidates = _supporting(trials, mechanism, objective)
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     plan, what = reduced.over_values(plan), (objective, dict(targets or {}), candidates)
+    plan = replace(plan, persons=persons)
     return charged(Selection(workload, plan, chosen, neighbours, certificate, reason, *what))
 
 

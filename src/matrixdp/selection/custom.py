@@ -25,6 +25,7 @@ from matrixdp.exact.linear import Array, kronecker
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
+from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.auto import Trials, with_bound
 from matrixdp.selection.compose.rounding import (
@@ -36,7 +37,7 @@ from matrixdp.selection.compose.rounding import (
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import uniform_variance
 from matrixdp.selection.reduce import reduce
-from matrixdp.selection.selection import Certificate, Selection, charged
+from matrixdp.selection.selection import Certificate, Selection, bound_for, charged
 from matrixdp.selection.targets import targeted
 
 #: Numbers over a common denominator are kept exactly while numerators stay below this.
@@ -302,6 +303,7 @@ def evaluate_given(
     *,
     noise: Noise,
     neighbours: str = "add_remove",
+    unit: Unit | None = None,
     objective: str = "sum",
     targets: Mapping[str, float] | None = None,
 ) -> Selection:
@@ -317,6 +319,8 @@ def evaluate_given(
         Of the privacy cost, one for each group, relative to one another.
     noise : Noise
     neighbours : {"add_remove", "replace"}
+    unit : Unit, optional
+        What is one person's.
     objective : {"sum", "max"}
         What the certificate is about.
     targets : mapping of str to float, optional
@@ -352,6 +356,8 @@ def evaluate_given(
             loss = max(float(uniform_variance(analysis.variances(g), g).max()) for g in asked)
         else:
             loss = math.fsum(analysis.group(group).weighted for group in asked)
+    if unit is not None and unit.per:
+        plan = replace(plan, persons=unit)
     _LOG.info("given: %d parts with %s noise", len(plan.parts), noise)
     return charged(
         Selection(
@@ -387,4 +393,6 @@ def certified(selection: Selection) -> Selection:
     if bound is not None and selection.objective == "max":
         scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"
         bound = bound[0] / workload.queries, scope
+    if bound is not None:
+        bound = bound_for(selection.plan, *bound)
     return charged(replace(selection, certificate=with_bound(selection.certificate, bound)))

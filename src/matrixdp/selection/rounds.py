@@ -65,6 +65,9 @@ def check_rounds(plan: Plan, workload: Workload, noise_reason: str = "") -> None
     TooLargeError
         If the answers to a group are too many to look at.
     """
+    if plan.persons is not None:  # what a person costs in both is no sum of their costs for single records
+        expected = "1, or a unit without per"
+        raise SpecificationError.at(("rounds",), f"2 with {plan.persons!r}", expected, code="not-supported")
     if plan.noise is not GAUSSIAN:
         # averaging halves the variance, and half of epsilon makes it larger by more than that
         found = f"2 with {plan.noise} noise" + (f" ({noise_reason})" if noise_reason else "")

@@ -9,15 +9,17 @@ from functools import cached_property
 from operator import attrgetter
 
 from matrixdp.errors import NumericalError
-from matrixdp.exact.resources import rare_collections
+from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, GroupError, Plan
 from matrixdp.queries import Workload
+from matrixdp.selection.charge_proof import prove_charge
 
 #: How far a lower bound may lie above the loss by rounding.
 _ROUNDING = 1e-6
 
 _FOLLOWS = ", by the bound for add_remove neighbours: a replacement costs no less than a removal"
+_OF_PERSONS = ", by the bound for single records: those of a person may all be in one value of per"
 _CHOSEN = "compared for add_remove neighbours: "
 
 
@@ -218,10 +220,11 @@ class Selection:
 
 
 def charged(selection: Selection) -> Selection:
-    """Return a selection whose plan costs 1 for its neighbours, with what is then proved.
+    """Return a selection whose plan costs 1 for its neighbours and its unit, with what is then proved.
 
     A lower bound for add_remove neighbours holds under replace, since replacing a record by one out of domain
-    is a removal. That nothing has less error does not follow.
+    is a removal. That nothing has less error does not follow. Nor does it for a unit with `per`: there the
+    bound is that of the records that a person may have in one value.
 
     Examples
     --------
@@ -231,17 +234,42 @@ def charged(selection: Selection) -> Selection:
     >>> round(selection.max_variance, 3), round(selection.certificate.gap, 3)
     (2.0, 1.0)
     """
-    plan, certificate = selection.plan, selection.certificate
-    if selection.neighbours == "add_remove":
+    plan, certificate, replaced = selection.plan, selection.certificate, selection.neighbours == "replace"
+    if not replaced and plan.histories is None:
         return selection
-    factor = plan.replacement_cost
-    if abs(factor - 1.0) > 1e-9:
+    plan = _proved(plan)
+    factor = plan.replacement_cost if replaced else plan.cost
+    if abs(factor - 1.0) <= 1e-9:
+        factor = 1.0
+    else:
         parts = tuple(replace(part, variance=part.variance * factor) for part in plan.parts)
         plan = replace(plan, parts=parts)
-        certificate = replace(certificate, loss=certificate.loss * factor)
-    if certificate.lower_bound is not None:
+    if certificate.lower_bound is not None and _OF_PERSONS not in certificate.scope:
+        bound, scope = bound_for(plan, certificate.lower_bound, certificate.scope)
+        certificate = replace(certificate, lower_bound=bound, scope=scope)
+    certificate = replace(certificate, loss=certificate.loss * factor)
+    if certificate.lower_bound is not None and replaced:
         certificate = replace(certificate, scope=certificate.scope.removesuffix(_FOLLOWS) + _FOLLOWS)
     reason = selection.reason.removeprefix(_CHOSEN)
-    if selection.mechanism != "given" and plan.noise.norm == 2:
+    if selection.mechanism != "given" and plan.noise.norm == 2 and replaced:
         reason = _CHOSEN + reason
     return replace(selection, plan=plan, certificate=certificate, reason=reason)
+
+
+def _proved(plan: Plan) -> Plan:
+    """Return a plan with a proof of a smaller charge, if it has none and there is one."""
+    histories = plan.histories
+    if histories is None or plan.proof is not None or not histories.wants_proof:
+        return plan
+    with one_blas_thread():
+        proof = prove_charge(histories.table(plan.part_weights).astype(float), histories.most)
+    proved = replace(plan, proof=proof)
+    return proved if proved.cost < plan.cost else plan
+
+
+def bound_for(plan: Plan, bound: float, scope: str) -> tuple[float, str]:
+    """Return what a lower bound for single records, at cost 1 of each, says of the unit of a plan."""
+    if plan.histories is None:
+        return bound, scope
+    unit = plan.histories.unit
+    return bound * (unit.max_records_each / unit.records) ** 2, scope + _OF_PERSONS

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from matrixdp.display import listed
 from matrixdp.domain import Attribute, Dates, Domain, OutOfDomain
 from matrixdp.domain.rules import Kind, Rule
-from matrixdp.errors import DEBUG, DomainError, MatrixDPError, SourceError, TooLargeError
+from matrixdp.errors import DEBUG, MatrixDPError, SourceError, TooLargeError
 from matrixdp.privacy import Clause, Unit
 
 OUT_OF_DOMAIN: tuple[str, ...] = ("",)
@@ -58,13 +58,13 @@ class Request:
         What happens to values that are out of domain.
     unit : Unit
         If it names a column for persons, of each person the first `records` records in the order of the table
-        are counted, those out of domain among them, and records without an id are not.
+        are counted, those out of domain among them, and records without an id are not. With `per` those out
+        of domain are not among them: see `matrixdp.sources.counting.bounded`.
 
     Raises
     ------
     DomainError
-        If a subset names an unknown attribute or one twice, the rule does not fit the domain, or the id is an
-        attribute.
+        If a subset names an unknown attribute or one twice, or the rule or the unit does not fit the domain.
     TooLargeError
         If a marginal has more than `MOST_CELLS` cells, or a record weighs more than `MOST_WEIGHT` there.
 
@@ -82,9 +82,7 @@ class Request:
 
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
-        if self.unit.id in (*self.domain.names, *self.domain.columns):
-            found, expected = f"the attribute {self.unit.id!r}", "a column that is no attribute of the domain"
-            raise DomainError.at(("unit", "id"), found, expected, code="conflict")
+        self.unit.on(self.domain, self.out_of_domain)
         for subset in self.subsets:
             cells = self.domain.cells(subset)
             if cells > MOST_CELLS:
@@ -106,8 +104,9 @@ class Request:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """The attributes that are in some subset, in the order of the domain."""
-        return self.domain.sort({name for subset in self.subsets for name in subset})
+        """The attributes that are in some subset, or say which records count, in the order of the domain."""
+        bounding = () if self.unit.id is None else self.unit.bounded
+        return self.domain.sort({name for subset in (bounding, *self.subsets) for name in subset})
 
     def shape(self, subset: Sequence[str]) -> tuple[int, ...]:
         """Return the sizes of some attributes, in the order given."""

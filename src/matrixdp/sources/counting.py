@@ -52,8 +52,11 @@ _READABLE = "id_number IS NULL AND id_text <> '' AND NOT contains(id_text, chr(6
 _ID_COLUMNS = (f"CASE WHEN {_READABLE} THEN id_text END AS id_text", "id_number + 0.0 AS id_number")
 
 
+_PERSON = "id_text, id_number"
+
+
 def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
-    """Return the first records of each person; all where no id is named.
+    """Return the records of each person that count; all where no id is named.
 
     The relation is what `matrixdp.sources.counting.encode` makes: codes, whether a record is `inside` the
     domain, which counts of records out of domain it is in, what tells persons apart, and the `place` of each
@@ -63,9 +66,31 @@ def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckD
     if unit.id is None:
         return relation
     kept = ", ".join(relation.columns[: relation.columns.index("id_text")])
-    rank = "row_number() OVER (PARTITION BY id_text, id_number ORDER BY place) AS rank"
     named = relation.filter("id_text IS NOT NULL OR id_number IS NOT NULL")
+    if unit.per:
+        named = _in_few_values(named, request)
+    rank = f"row_number() OVER (PARTITION BY {_PERSON} ORDER BY place) AS rank"
     return named.project(f"{kept}, {rank}").filter(f"rank <= {unit.records}").project(kept)
+
+
+def _in_few_values(named: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
+    """Return the records in the domain that agree with the first of their person in what is constant.
+
+    Of these the first ones in each value, and of these those in the first values, by their first records.
+    """
+    unit = request.unit
+    every = ", ".join(named.columns)
+    column = {name: f"c{position}" for position, name in enumerate(request.used)}
+    first = f"OVER (PARTITION BY {_PERSON} ORDER BY place)"
+    value = f"PARTITION BY {_PERSON}, {', '.join(column[name] for name in unit.per)}"
+    inside = named.filter("inside")
+    if unit.constant:
+        same = (f"first_value({column[name]}) {first} = {column[name]}" for name in unit.constant)
+        inside = inside.project(f"{every}, {' AND '.join(same)} AS same").filter("same")
+    each = f"row_number() OVER ({value} ORDER BY place) AS rank, min(place) OVER ({value}) AS begun"
+    few = inside.project(f"{every}, {each}").filter(f"rank <= {unit.max_records_each}")
+    values = f"dense_rank() OVER (PARTITION BY {_PERSON} ORDER BY begun) AS number"
+    return few.project(f"{every}, {values}").filter(f"number <= {unit.max_values}").project(every)
 
 
 Read = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]

@@ -11,12 +11,14 @@ import matrixdp.statistics  # noqa: F401 - adds statistics
 from matrixdp import forms
 from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.domain.parsing import attribute_schema, with_paths
-from matrixdp.errors import EntryError, PrivacyError, Problem, SpecificationError
+from matrixdp.errors import DomainError, EntryError, PrivacyError, Problem, SpecificationError
 from matrixdp.forms import Form, FormError, MappingOf, Record, Schema, Verbatim, key, record
 from matrixdp.language import ENTRY, Entry
+from matrixdp.language.entries import NAMES
 from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, Published
 from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.privacy.budget import BUDGET_KINDS, DEFAULT_MAX_RECORDS, MOST_RECORDS
+from matrixdp.privacy.budget import BUDGET_KINDS, DEFAULT_MAX_RECORDS
+from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.texts import NO_PUBLICATION, Publication
 
 
@@ -26,6 +28,9 @@ def _number(written: object) -> int | float | None:
 
 _TEXT = forms.text("text that is not empty")
 _RECORDS = forms.whole("an integer from 1 to 2^53 - 1", least=1, most=MOST_RECORDS)
+_NAMES: forms.Form[tuple[str, ...]] = forms.AnyOf(
+    ((lambda value: isinstance(value, forms.LISTS), replace(NAMES, least=1)),), forms.Unbracketed(NAMES.item)
+)
 _PARAMETER = forms.Accepted("a number", _number, {"type": "number", "exclusiveMinimum": 0})
 _BELOW_ONE = {"exclusiveMaximum": 1}
 _ATTRIBUTES = MappingOf(
@@ -123,39 +128,92 @@ class PrivacyPart(Record):
         return LeastBudget(str(self.minimize), self.delta, between, Unit.of(unit))
 
 
+_UNIT_FORMS = (
+    "{records: 3}, or {id: person, max_records: 3} with the column that names the person, or with per: "
+    "{id: person, per: month, max_values: 12}"
+)
+
+
 @final
 @record
 class UnitPart(Record):
-    """How many records a person has at most; with `id`, how many are counted of each person."""
+    """How many records a person has at most, and in how many values of an attribute."""
 
     records: int | None = key(
         _RECORDS, default=None, about="the most records of a person, which is assumed", blank=False
     )
     id: str | None = key(_TEXT, default=None, about="the column that names the person", blank=False)
     max_records: int | None = key(
-        _RECORDS, default=None, about="the most records of a person that count", blank=False
+        _RECORDS, default=None, about="with id: the most records of a person that count", blank=False
+    )
+    per: tuple[str, ...] = key(
+        _NAMES, default=(), about="the attributes in whose values records are bounded", blank=False
+    )
+    max_values: int | None = key(
+        _RECORDS, default=None, about="in how many values of per a person has records at most", blank=False
+    )
+    max_records_each: int | None = key(
+        _RECORDS, default=None, about="the most records of a person in each value of per", blank=False
+    )
+    constant: tuple[str, ...] = key(
+        _NAMES, default=(), about="attributes that all records of a person that count agree in", blank=False
     )
 
     def check(self) -> None:
-        given = [name for name in ("records", "id", "max_records") if getattr(self, name) is not None]
-        if given not in (["records"], ["id", "max_records"]):
-            expected = "{records: 3}, or {id: person, max_records: 3} with the column that names the person"
+        given = [name for name in self.keys() if getattr(self, name)]
+        most, other = ("records", "max_records") if self.id is None else ("max_records", "records")
+        if other in given or not (most in given or (self.id is not None and self.per)):
             code = "conflict" if given else "missing-key"
-            raise FormError.at((), " and ".join(given) or "nothing", expected, code=code)
+            raise FormError.at((), " and ".join(given) or "nothing", _UNIT_FORMS, code=code)
+        try:
+            self.unit()
+        except PrivacyError as error:
+            if error.problem is None:
+                raise
+            raise FormError(replace(error.problem, path=self._written(error.problem.path))) from None
+
+    def _written(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        """Return where a problem of a unit is here."""
+        place = path[-1:]
+        return ("max_records",) if place == ("records",) and self.records is None else place
 
     @classmethod
     def schema(cls, definitions: Schema) -> Schema:
-        """Return a reference to the JSON Schema: one of the two forms."""
+        """Return a reference to the JSON Schema: one of the forms."""
         found = super().schema(definitions)
+        bounds = (["records"], ["max_records"], ["per", "max_values"])
         definitions[cls.__name__] |= {
             "oneOf": [{"required": ["records"]}, {"required": ["id"]}],
-            "dependentRequired": {"id": ["max_records"], "max_records": ["id"]},
+            "anyOf": [{"required": names} for names in bounds],
+            "dependentRequired": {
+                "max_records": ["id"],
+                "max_values": ["per"],
+                "max_records_each": ["per"],
+                "constant": ["id", "per"],
+            },
         }
         return found
 
-    def unit(self) -> Unit:
-        """Return the unit of privacy."""
-        return Unit(self.records or self.max_records or 1, self.id)
+    def unit(self, domain: Domain | None = None, out_of_domain: OutOfDomain | None = None) -> Unit:
+        """Return the unit of privacy, for a domain if one is given.
+
+        Raises
+        ------
+        DomainError, PrivacyError
+            If the domain has no such attributes, or what is given does not go together.
+        """
+        most = self.max_records if self.records is None else self.records
+        bounds = self.per, self.max_values, self.max_records_each, self.constant
+        unit = Unit(most, self.id, *bounds)
+        if domain is None:
+            return unit
+        found = unit.on(domain, out_of_domain)
+        if most is not None and self.max_records_each is None and found.records < unit.records:
+            place = "records" if self.id is None else "max_records"
+            told = f"{most} in {found.max_values} values of {', '.join(self.per)}"
+            expected = f"at most {found.max_values}, or max_records_each: how many of them in each"
+            raise DomainError.at(("unit", place), told, expected, code="out-of-range")
+        return found
 
 
 @final
@@ -274,6 +332,3 @@ class WrittenSpecification(Record):
         if self.targets is not None and self.privacy is None:
             expected = "{minimize: rho} beside targets, or a budget not to exceed"
             raise EntryError.at(("privacy",), "nothing", expected, code="missing-key")
-        if self.unit is not None and self.unit.id in self.domain:
-            found, expected = f"the attribute {self.unit.id!r}", "a column that is no attribute of the domain"
-            raise EntryError.at(("unit", "id"), found, expected, code="conflict")

@@ -34,6 +34,7 @@ from matrixdp.language.entries import Entry as LanguageEntry
 from matrixdp.language.invariants import ImpossibleBox, Published, check_public
 from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dates, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
+from matrixdp.privacy.unit import NO_PER
 from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
 from matrixdp.specification.keys import SeriesRule, WrittenSpecification
 from matrixdp.statements import SqlEntry, SqlFileEntry
@@ -538,6 +539,12 @@ def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule
             "add_remove in a series",
         ),
         (written.invariants, ("invariants",), "invariants beside series", "none"),
+        (
+            written.unit is not None and written.unit.per,
+            ("unit", "per"),
+            "per beside series",
+            NO_PER,
+        ),
         (written.rounds > 1, ("rounds",), "2 beside series", "1, as a series measures each period once"),
     ):
         if said:
@@ -553,7 +560,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
             domain = with_code_book(domain, written.codebook)
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(domain, written.out_of_domain)
-    unit = Unit() if written.unit is None else written.unit.unit()
+    unit = Unit() if written.unit is None else written.unit.unit(domain, rule)
     workload = Workload(domain, *_of_persons(written.workload, unit))
     check_names(workload)
     if targets:

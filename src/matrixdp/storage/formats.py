@@ -35,6 +35,7 @@ from matrixdp.noise import Cost, Noise, noise_named
 from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
 from matrixdp.privacy import Clause
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
+from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Workload
 from matrixdp.selection.selection import Candidate, Certificate, Selection, charged
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
@@ -85,6 +86,8 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
         "matrices": matrices,
         "parts": parts,
         "vectors": vectors,
+        **({} if plan.persons is None else {"persons": plan.persons.as_dict()}),
+        **({} if plan.proof is None else {"proof": once(plan.proof)}),
     }
 
 
@@ -134,7 +137,10 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
             for own, of in header["vectors"].items()
         }
         archive.require(header["kind"] in PLAN_KINDS, f"no kind of plan is called {header['kind']!r}")
-        return PLAN_KINDS[header["kind"]](domain, tuple(parts), noise_named(header["noise"]), **vectors)
+        persons = Unit.of(header["persons"]) if "persons" in header else None
+        noise, plan = noise_named(header["noise"]), PLAN_KINDS[header["kind"]]
+        proof = archive.array(header["proof"]) if "proof" in header else None
+        return plan(domain, tuple(parts), noise, **vectors, persons=persons, proof=proof)
 
 
 def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float64]:

@@ -126,9 +126,8 @@ class Comparison(Displayed):
         """
         if not self.applies:
             raise SpecificationError.at((), "no mechanism that applies", "at least one", code="not-supported")
-        parameters = self.budget.as_dict() | self.budget.unit.as_dict()
-        figures = ", ".join(f"{name} {value}" for name, value in parameters.items() if name != "unit")
-        return draw_comparison(self.applies, f"{self.workload.queries:,} queries; {figures}")
+        told = f"{self.workload.queries:,} queries; {self.budget.words}"
+        return draw_comparison(self.applies, told)
 
     def _lines(self) -> tuple[str, str]:
         tried = counted(len({row.mechanism for row in self.outcomes}), "mechanism")
@@ -376,7 +375,7 @@ def _selected(
     started = time.perf_counter()
     own, drawn = noise_named(noise), partial(drawn_variances, budget=budget)
     chosen = partial(select, workload, mechanism=mechanism, noise=own, neighbours=budget.neighbours)
-    found = chosen(bounded=bounded, drawn=drawn)
+    found = chosen(unit=budget.unit, bounded=bounded, drawn=drawn)
     found = found.priced(drawn(found.plan), least_drawn(own, budget))
     scale, bound = own.error_scale(budget), found.certificate.lower_bound
     squares = {"rmse": found.total_squared_error, "weighted_rmse": found.weighted_squared_error}

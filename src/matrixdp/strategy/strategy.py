@@ -247,7 +247,10 @@ class Strategy(Displayed):
             weights += [part.share / len(places)] * len(places)
         noises, reason = possible_noises(noise, budget, "auto")
         neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
-        made_for = partial(evaluate_given, asked, groups, weights, objective=objective, targets=targets)
+        unit = None if budget is None else budget.unit
+        made_for = partial(
+            evaluate_given, asked, groups, weights, unit=unit, objective=objective, targets=targets
+        )
         made = [made_for(noise=kind, neighbours=neighbours) for kind in noises]
         best, reason = preferred(made, reason, budget, targets)
         return cls(certified(best), reason)
@@ -378,7 +381,8 @@ class Strategy(Displayed):
         targets : mapping of str to float, optional
             Those that the strategy was selected for where they are left out.
         unit : Unit or mapping, optional
-            How many records a person has at most; one where it is left out.
+            How many records a person has at most. Where it is left out, the unit with `per` that the strategy
+            was selected for, or one record.
 
         Returns
         -------
@@ -403,7 +407,9 @@ class Strategy(Displayed):
         (0.025, True)
         """
         replaced = self.selection.neighbours == "replace"
-        form = LeastBudget(kind, delta, "replace" if replaced else "add_remove", Unit.of(unit))
+        own = self.selection.plan.persons if unit is None else None
+        form = LeastBudget(kind, delta, "replace" if replaced else "add_remove", own or Unit.of(unit))
+        self.selection.plan.check_unit(form.unit)
         return least_budget(self.target_errors(targets), self.selection.noise, form)
 
     def covariance(
@@ -533,6 +539,7 @@ class Strategy(Displayed):
                 f"budget.neighbours: found {budget.neighbours}; expected {self.selection.neighbours}, which "
                 "the strategy was selected for"
             )
+        self.selection.plan.check_unit(budget.unit)
         return self.selection.noise.error_scale(budget)
 
     @withholding
@@ -919,7 +926,8 @@ def select(
         raise SpecificationError.at(("rounds",), "2", "1 beside targets", code="conflict")
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
-    goal = partial(select_strategy, workload, objective=objective, targets=targets)
+    unit = None if budget is None else budget.unit
+    goal = partial(select_strategy, workload, unit=unit, objective=objective, targets=targets)
     drawn = None if budget is None else partial(drawn_variances, budget=budget)
     selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify, drawn=drawn)
     selections: list[Selection] = []
@@ -1014,6 +1022,7 @@ def meet_targets(
     >>> meet_targets(strategy, {"age": 2.0}, LeastBudget("mu"))
     Budget(mu=0.5, neighbours='add_remove')
     """
+    strategy.selection.plan.check_unit(least.unit)
     errors = check_targets(workload or strategy.workload, targets, strategy.selection.analysis)
     noise, limit = strategy.selection.noise, least.limit
     budget = least_budget(errors, noise, least)

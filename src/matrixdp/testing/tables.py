@@ -140,12 +140,39 @@ def first_records(ids: Sequence[object], most: int) -> list[bool]:
     return kept
 
 
+def counted_records(
+    ids: Sequence[object], codes: Mapping[str, Sequence[int | None]], unit: Unit
+) -> list[bool]:
+    """Return which records a unit with an id and `per` counts; a code is None where it is out of domain.
+
+    Examples
+    --------
+    >>> unit = Unit(id="person", per="month", max_values=2)
+    >>> counted_records(["ann", "ann", "ben", "ann", "ann"], {"month": [3, 3, 3, None, 1]}, unit)
+    [True, False, True, False, True]
+    """
+    places: dict[str | float, list[int]] = {}
+    for place, person in enumerate(map(person_id, ids)):
+        if person is not None and all(own[place] is not None for own in codes.values()):
+            places.setdefault(person, []).append(place)
+    kept = [False] * len(ids)
+    for own in places.values():
+        alike = [p for p in own if all(codes[name][p] == codes[name][own[0]] for name in unit.constant)]
+        held: dict[tuple[int | None, ...], list[int]] = {}
+        for place in alike:
+            held.setdefault(tuple(codes[name][place] for name in unit.per), []).append(place)
+        few = list(held.values())[: unit.max_values]
+        for place in sorted(p for value in few for p in value[: unit.max_records_each])[: unit.records]:
+            kept[place] = True
+    return kept
+
+
 def check_persons(open_table: Opener, ids: Any) -> None:
     """Check that an engine counts the first records of each person, or says that it cannot.
 
     Every id has three records between those of others, one of them out of domain. The counts must be those
-    of `first_records`. Without the records of one person they must differ by at most as many records as a
-    person may have.
+    of `first_records`, and for a unit with `per` those of `counted_records`. Without the records of one
+    person they must differ by at most as many records as a person may have.
 
     Parameters
     ----------
@@ -181,11 +208,36 @@ def check_persons(open_table: Opener, ids: Any) -> None:
     pairs = zip(first_records(values, most), columns["inside"], strict=True)
     for value, found, right in zip(values, every, [kept and one == "1" for kept, one in pairs], strict=True):
         require(found == right, f"of the id {value!r}, {most} at most, a record is counted {found} times")
+    _check_per(open_table, ids)
     people = dict.fromkeys(person_id(value) for value in values)
     for person in list(people)[:: max(1, len(people) // 2)]:
         others = [person_id(value) != person for value in values]
         moved = int(np.abs(every - counted(table.filter(arrow.array(others)))).sum())
         require(moved <= most, f"the records of {person!r}, {most} at most, change counts by {moved}")
+    _check_per(open_table, ids)
+
+
+def _check_per(open_table: Opener, ids: Any) -> None:
+    """Check that records are bounded in each value, and agree in what is constant."""
+    values = ids.to_pylist() * 6
+    places = range(len(values))
+    codes: dict[str, list[int | None]] = {
+        "record": list(places),
+        "month": [(place * place // 3 + place // len(ids)) % 3 for place in places],
+        "region": [None if place % 13 == 0 else place // 2 % 2 for place in places],
+    }
+    texts = {name: ["x" if code is None else str(code) for code in own] for name, own in codes.items()}
+    table = arrow.table({**texts, "person": arrow.concat_arrays([ids] * 6)})
+    domain = Domain({"record": len(values), "month": 3, "region": 2})
+    units = (
+        Unit(id="person", per="month", max_values=2, max_records_each=2, records=3),
+        Unit(id="person", per="month", max_values=2, constant="region"),
+        Unit(id="person", per=("month", "region"), max_values=3),
+    )
+    for unit in units:
+        [(_, every)] = open_table(table).marginals(domain, [("record",)], OutOfDomain(), unit)
+        for value, found, right in zip(values, every, counted_records(values, codes, unit), strict=True):
+            require(found == right, f"of the id {value!r}, for {unit!r}, a record is counted {found} times")
 
 
 # What every source must do.

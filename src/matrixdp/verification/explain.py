@@ -287,8 +287,10 @@ def _protected(release: Release) -> Iterator[Block]:
     unit = budget.unit
     yield f"Two tables are neighbours if {_NEIGHBOURS[budget.neighbours]} ({budget.neighbours})."
     most = "1 record" if unit.records == 1 else f"{unit.records:,} records"
-    bounded = f"At most {most} of each person are counted, by a rule that looks at no attribute."
-    assumed = f"A person has at most {most}: that is assumed."
+    looks = "no record of another person" if unit.per else "no attribute"
+    spread = _line(unit.spread, 300)
+    bounded = f"At most {most} of each person are counted{spread}: by a rule that looks at {looks}."
+    assumed = f"A person has at most {most}{spread}: that is assumed."
     yield assumed if unit.id is None else f"The column {_line(unit.id)} names the person. {bounded}"
     yield f"So m = {budget.moved:,} records differ between neighbours, each of which moves one count by 1."
 
@@ -418,6 +420,8 @@ def _cost(release: Release) -> Iterator[Block]:
     first = "cost, the sum over all parts, each rounded up in the 160th binary digit"
     if isinstance(release.measurement.plan, Rounds):
         first = "cost that both rounds together may have"
+    elif release.measurement.plan.histories is not None:
+        first = "cost, what all records of a person cost over the square of their number, rounded up"
     elif budget.neighbours == "replace":
         first = f"cost, {'half' if norm == 1 else 'a quarter'} of what replacing one record costs at most"
     rows = [
@@ -440,9 +444,12 @@ def _guarantees(release: Release) -> Iterator[Block]:
         bounds = ", ".join(f"{name} = {value}" for name, value in exact.items())
         rows[row["definition"], figures, _line(bounds, 300), _WHY[row["definition"], norm]] = None
     yield Table(("definition", "rounded up", "exact bound", "why"), list(rows))
+    moved = "m records move answers at most m times as far (theorem 4)"
+    if release.measurement.plan.histories is not None:
+        moved = "m^2 cost is the charge of the records of a person, by what they have in common"
     yield (
-        "The theorems are those of docs/privacy.md; m records move answers at most m times as far "
-        "(theorem 4). Every bound was proved, by ball arithmetic where it is not rational."
+        f"The theorems are those of docs/privacy.md; {moved}. Every bound was proved, by ball arithmetic "
+        "where it is not rational."
     )
 
 
