@@ -15,7 +15,7 @@ from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix
 from matrixdp.exact.structured import over_groups
 from matrixdp.plan import Block, Part, persons
 from matrixdp.plan.persons import Histories
-from matrixdp.selection.charge_proof import prove_charge
+from matrixdp.selection.gram.persons import prove_charge
 
 
 def dense(domain: Domain, parts: list[Part]) -> list[NDArray[np.int64]]:

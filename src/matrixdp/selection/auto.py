@@ -23,10 +23,11 @@ from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workl
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
+from matrixdp.selection.persons import select_for_persons
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
-from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
+from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged, proved
 from matrixdp.selection.targets import targeted
 
 _LOG = logging.getLogger(__name__)
@@ -455,7 +456,15 @@ def select(
     with one_blas_thread():
         (plan, certificate), chosen, reason, candidates = _supporting(trials, mechanism, objective)
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
-    plan, what = reduced.over_values(plan), (objective, dict(targets or {}), candidates)
+    price, plan = trials.priced((plan, certificate)), reduced.over_values(plan)
+    if persons is not None and mechanism == "auto" and objective == "sum":
+        with one_blas_thread():
+            own = select_for_persons(workload, persons, noise)
+        if own is not None and (cost := own[1].loss * proved(replace(own[0], persons=persons)).cost) < price:
+            tried = Candidate("persons", "chosen", _excess(cost, price), cost)
+            (plan, certificate), chosen, reason = own, "persons", f"{tried.reason} {chosen}"
+            candidates = (tried, *(replace(one, status="compared") for one in candidates if one.loss))
+    what = objective, dict(targets or {}), candidates
     plan = replace(plan, persons=persons)
     return charged(Selection(workload, plan, chosen, neighbours, certificate, reason, *what))
 

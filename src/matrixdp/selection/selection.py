@@ -13,7 +13,7 @@ from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import Noise
 from matrixdp.plan import Analysis, GroupError, Plan
 from matrixdp.queries import Workload
-from matrixdp.selection.charge_proof import prove_charge
+from matrixdp.selection.gram.persons import prove_charge
 
 #: How far a lower bound may lie above the loss by rounding.
 _ROUNDING = 1e-6
@@ -237,7 +237,7 @@ def charged(selection: Selection) -> Selection:
     plan, certificate, replaced = selection.plan, selection.certificate, selection.neighbours == "replace"
     if not replaced and plan.histories is None:
         return selection
-    plan = _proved(plan)
+    plan = proved(plan)
     factor = plan.replacement_cost if replaced else plan.cost
     if abs(factor - 1.0) <= 1e-9:
         factor = 1.0
@@ -256,15 +256,15 @@ def charged(selection: Selection) -> Selection:
     return replace(selection, plan=plan, certificate=certificate, reason=reason)
 
 
-def _proved(plan: Plan) -> Plan:
+def proved(plan: Plan) -> Plan:
     """Return a plan with a proof of a smaller charge, if it has none and there is one."""
     histories = plan.histories
     if histories is None or plan.proof is not None or not histories.wants_proof:
         return plan
     with one_blas_thread():
         proof = prove_charge(histories.table(plan.part_weights).astype(float), histories.most)
-    proved = replace(plan, proof=proof)
-    return proved if proved.cost < plan.cost else plan
+    found = replace(plan, proof=proof)
+    return found if found.cost < plan.cost else plan
 
 
 def bound_for(plan: Plan, bound: float, scope: str) -> tuple[float, str]:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from itertools import compress
 
 import numpy as np
-import scipy
 
 from matrixdp.domain import Amount
 from matrixdp.errors import WorkloadError
@@ -26,6 +25,7 @@ from matrixdp.noise.radius import radii
 from matrixdp.plan import Block, Part, Plan, Split
 from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries import Workload
+from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
@@ -36,6 +36,7 @@ NO_BOUND = (
 
 #: Points at which the density of the radius is summed.
 _POINTS = 1_500
+_EFFORT = Effort(500, 1e-12, 1e-8)
 #: Shares of the widths of independent noise from which searches start.
 _STARTS = (0.0, 0.1, 0.5, 1.0)
 
@@ -95,11 +96,10 @@ def best_widths(free: Sequence[int], losses: Sequence[float], numbers: Sequence[
     best: tuple[float, Array] | None = None
     for share in _STARTS:
         begin = np.maximum(apart - apart.min(), 0.0) * share
-        found = scipy.optimize.minimize(
-            loss, begin, jac=True, bounds=[(0.0, None)] * len(m), method="L-BFGS-B", options={"maxiter": 500}
-        )
-        if best is None or found.fun < best[0] - LIMITS.fine_gain:
-            best = float(found.fun), np.asarray(found.x)
+        found = descend(loss, begin, _EFFORT, bounds=(0.0, math.inf))
+        reached = loss(found)[0]
+        if best is None or reached < best[0] - LIMITS.fine_gain:
+            best = reached, found
     assert best is not None
     return best[1], math.exp(best[0]) * float(np.max(losses))
 

@@ -1,0 +1,183 @@
+"""Strategies for a unit with `per`: the factor on its attribute is the best for all records of a person.
+
+The attribute is measured whole in every part, as in a series, and what is asked of it there is one Gram
+matrix V. The best strategy for V under the unit takes the place of the part's own matrix. Where a person's
+other attributes are constant its Gram matrix may have entries below 0: her records raise what is asked with
+little weight, such as the total, and cost less elsewhere. Where they may change these are cut to 0, as a
+person who moves among cells would turn them to her cost; the better of the two, and of the plain values, is
+taken at what it really costs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import scipy
+
+from matrixdp.errors import TooLargeError, UnsupportedQueryError
+from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.exact.linear import Array, complement
+from matrixdp.noise import Noise
+from matrixdp.plan import Block, Part, Plan, Split
+from matrixdp.plan.split import SplitAnalysis
+from matrixdp.privacy.unit import Unit
+from matrixdp.queries import ProductGroup, Total, Workload
+from matrixdp.selection.compose.assembly import assemble
+from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
+from matrixdp.selection.compose.rounding import BITS
+from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.gram.persons import PersonsFactor, best_for_persons
+from matrixdp.selection.limits import GAP
+from matrixdp.selection.problem.gather_groups import gather_groups
+from matrixdp.selection.problem.residuals import Pieces, split_workload
+from matrixdp.selection.reduce import reduce
+from matrixdp.selection.selection import Certificate, Choice, proved
+
+#: Values of the attribute of more of which the best strategy takes minutes.
+_MOST_VALUES = 400
+NO_BOUND = "no bound is known for all records of a person"
+#: Eigenvalues of a Gram matrix below this share of the largest are 0.
+_RANK = 1e-9
+
+
+def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice | None:
+    """Return the best strategy for a unit with one attribute `per`, at cost 1 of single records.
+
+    None where a group is no product, or the attribute has too many values.
+
+    Examples
+    --------
+    A record in each of twelve months: noise on each month has 3.46 times the error that one record has.
+
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> workload = mdp.Workload(mdp.Domain({"month": 12}), mdp.marginals(1))
+    >>> unit = mdp.Unit(id="person", per="month", max_values=12)
+    >>> plan, certificate = select_for_persons(workload, unit, GAUSSIAN)
+    >>> round((certificate.loss / 12 * replace(plan, persons=unit).cost) ** 0.5 * 12, 2)
+    2.23
+    """
+    if len(unit.per) != 1 or noise.norm != 2 or workload.domain[unit.per[0]].size > _MOST_VALUES:
+        return None
+    [name] = unit.per
+    products = all(isinstance(group, ProductGroup) and group.query_weights is None for group in workload)
+    if not products or not any(name in group.attributes for group in workload):
+        return None
+    reduced = reduce(workload, but=(name,))
+    asked = gather_groups(reduced.workload)
+    try:
+        split = split_workload(asked, undivided=name)
+        solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, GAP)
+        begun = assemble(asked.domain, split, solver, solve_classes(split, solver))
+    except (TooLargeError, UnsupportedQueryError):
+        return None
+    assert isinstance(begun, Split)
+    if any(name in block.attributes and len(block.attributes) > 1 for p in begun.parts for block in p.blocks):
+        return None
+    if any(part.multipliers is not None for part in begun.parts):
+        return None
+    grams = _asked_of(begun, asked, name)
+    within = unit.on(asked.domain)
+    values = min(-(-within.records // within.max_records_each), within.max_values)
+    known: dict[bytes, PersonsFactor] = {}
+    factors = []
+    for gram in grams:
+        key = np.round(gram / np.trace(gram), 10).tobytes()
+        if key not in known:
+            known[key] = best_for_persons(gram / np.trace(gram), values)
+        factors.append(known[key])
+    best: tuple[float, Plan, float] | None = None
+    for shape in (_signed, _cut, _plain):
+        matrices = [shape(factor) for factor in factors]
+        if any(matrix is None for matrix in matrices):
+            continue
+        made = reduced.over_values(_shared(begun, name, [m for m in matrices if m is not None], asked, unit))
+        loss = math.fsum(made.analysis.group(group).weighted for group in workload)
+        charged = loss * proved(replace(made, persons=unit)).cost
+        if best is None or charged < best[0] * (1.0 - GAP):
+            best = charged, made, loss
+    assert best is not None
+    return best[1], Certificate(
+        best[2], None, "no bound for persons whose records may differ in other attributes"
+    )
+
+
+def _asked_of(plan: Split, workload: Workload, name: str) -> list[Array]:
+    """Return what is asked of an attribute in each part, with what all other attributes add to the error."""
+    size = workload.domain[name].size
+    found = [np.zeros((size, size)) for _ in plan.parts]
+    analysis = plan.analysis
+    assert isinstance(analysis, SplitAnalysis)
+    for group in workload:
+        assert isinstance(group, ProductGroup)
+        own = analysis.asked(group)
+        assert isinstance(own, ProductGroup)
+        gram = own.sets.get(name, Total()).gram(size)
+        for kept, place in analysis.pieces(own.attributes):
+            if place is None:
+                continue
+            factor = group.weight
+            for block in plan.parts[place].blocks:
+                if block.attributes != (name,):
+                    factor *= float(analysis.axes.variances(block, own.sets).sum())
+            for other in own.attributes:
+                if other not in kept:
+                    factor *= float((analysis.axes.piece(other, own.sets[other]).means ** 2).sum())
+            found[place] += factor * gram
+    return found
+
+
+def _signed(factor: PersonsFactor) -> MeasuredMatrix | None:
+    return _triangle(factor.gram)
+
+
+def _cut(factor: PersonsFactor) -> MeasuredMatrix | None:
+    """Return the strategy without entries below 0; None if it measures less then."""
+    gram = np.maximum(factor.gram, 0.0)
+    values = np.linalg.eigvalsh(gram)
+    return _triangle(gram) if values[0] > _RANK * values[-1] else None
+
+
+def _plain(factor: PersonsFactor) -> MeasuredMatrix | None:
+    return IdentityMatrix(len(factor.gram))
+
+
+def _triangle(gram: Array) -> MeasuredMatrix:
+    """Return an integer matrix, lower triangular, of nearly a Gram matrix, what it lacks measured weakly."""
+    values, vectors = np.linalg.eigh(gram / float(np.diagonal(gram).max()))
+    kept = values > _RANK * values[-1]
+    rows = (vectors[:, kept] * np.sqrt(values[kept])).T
+    missing = None
+    if not kept.all():
+        missing = complement(vectors[:, kept])
+        weak = math.sqrt(math.sqrt(float((~kept).sum()) / 12.0)) * 2.0 ** (-BITS / 2)
+        rows = np.vstack([rows, weak * np.eye(len(gram))])
+    upper = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)[0][: len(gram)]
+    lower = upper[::-1, ::-1] * np.sign(np.diagonal(upper))[::-1, None]
+    return IntegerMatrix(np.tril(np.rint(2.0**BITS * lower)).astype(np.int64), missing)
+
+
+def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix]) -> Iterator[Part]:
+    for part, matrix in zip(plan.parts, matrices, strict=True):
+        own = [Block(b.attributes, matrix if b.attributes == (name,) else b.matrix) for b in part.blocks]
+        yield replace(part, blocks=tuple(own)).at_cost(plan.noise)
+
+
+def _shared(plan: Split, name: str, matrices: list[MeasuredMatrix], workload: Workload, unit: Unit) -> Plan:
+    """Return the plan with other matrices over an attribute, that share a person's charge best."""
+    parts = list(_parts(plan, name, matrices))
+    analysis = SplitAnalysis(plan.domain, parts, [part.variance for part in parts], plan.weights)
+    errors = np.zeros(len(parts))
+    for group in workload:
+        for place, own in analysis.by_part(group, weighted=True).items():
+            errors[place] += own
+    alone = [Split(plan.domain, (part,), plan.noise, plan.weights, persons=unit).cost for part in parts]
+    losses = [error * cost for error, cost in zip(errors, alone, strict=True)]
+    shares = plan.noise.best_shares(losses)
+    weights = [part.variance * cost / share for part, cost, share in zip(parts, alone, shares, strict=True)]
+    whole = math.fsum(part.variance / own for part, own in zip(parts, weights, strict=True))
+    made = [replace(part, variance=own * whole) for part, own in zip(parts, weights, strict=True)]
+    return replace(plan, parts=tuple(made))
