@@ -25,7 +25,13 @@ Attempt = Callable[[], object]
 ONE, MU = Cost(Fraction(1), GAUSSIAN), Budget(mu=1)
 COUNTED = mdp.OutOfDomain(counts=[None])
 LINE = mdp.Workload(mdp.Domain({"a": 8}), mdp.product(a="prefix"))
+SPREAD = Budget(mu=1, unit=mdp.Unit(id="person", per="a", max_values=2))
 SCALE = NoiseScale(Fraction(5000), 0, GAUSSIAN)
+
+
+def spread_with_counts() -> object:
+    plan = mdp.select(LINE, budget=SPREAD).selection.plan
+    return measurement.plan_cost(plan, (SCALE,) * len(plan.parts), outside=ONE)
 
 
 class Untouchable(Source):
@@ -160,5 +166,13 @@ REJECTED: dict[tuple[str, str], dict[str, Attempt]] = {
     ("not-supported", "out_of_domain.count"): {
         "counts of an engine that has none": measured(out_of_domain=COUNTED)
     },
+    ("conflict", "budget.unit"): {
+        "a unit with per for a strategy of records": lambda: mdp.select(LINE).rmse(SPREAD),
+        "a strategy for another unit with per": lambda: mdp.select(LINE, budget=SPREAD).rmse(MU),
+    },
+    ("not-supported", "rounds"): {
+        "rounds for a unit with per": lambda: mdp.select(LINE, budget=SPREAD, rounds=2)
+    },
+    ("not-supported", ""): {"counts out of domain beside per": lambda: spread_with_counts()},
 }
 REFUSALS = [Refusal(name, *key, attempt) for key, own in REJECTED.items() for name, attempt in own.items()]

@@ -134,6 +134,8 @@ UNMEASURED: dict[str, tuple[Callable[[], Plan], Any]] = {
 #: By the code of the error, and its place where one is named.
 REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("privacy", ""): {
+        "a plan for persons without per": lambda: replace(selected(TABLE), persons=mdp.Unit(records=3)),
+        "a proof for nobody": lambda: replace(selected(TABLE), proof=np.zeros((9, 3), np.int64)),
         **{f"a variance of {own}": call(identity, variance=own) for own in (0.0, -1.0, np.nan, np.inf)},
         "residuals of one value": lambda: part(("one", CenteredMatrix(1))),
         "no parts": lambda: Direct(DOMAIN, (), GAUSSIAN),
@@ -198,6 +200,10 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
            for name in ("ring", "star")},
         "parts that do not determine their totals":
             unioned(*CASES["both without the total"], test_unions.part(2.0, a=None, c=None)),
+    },
+    ("unknown-name", "unit.per"): {
+        "a plan for persons per another attribute": lambda: replace(
+            selected(TABLE), persons=mdp.Unit(id="person", per="nobody", max_values=2)),
     },
     ("workload", "covariance"): {"pairs of different numbers": covariances(TABLE, TOTAL, paired=True)},
     ("unsupported-query", ""): {

@@ -226,8 +226,8 @@ def plan_cost(
     cost = noise.exact_cost([(plan.parts[place], scales[place].exact) for place in plan.charged])
     alone = cost if outside is None or outside <= cost else outside
     if plan.persons is not None and outside is not None:
-        told = "counts of records out of domain, in which a person's records are not bounded by per"
-        raise PrivacyError(told, "not-supported")
+        told = "counts of records out of domain beside a unit with per, which bounds none of them"
+        raise PrivacyError(f"{told}; expected no counts", "not-supported")
     if plan.histories is not None:
         return Cost(min(_charge(plan.histories, scales), alone.value), noise)
     if neighbours == "add_remove":
