@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from matrixdp.exact.linear import Array
 from matrixdp.plan.persons import PROOF_BITS
 from matrixdp.selection.descent import Effort, descend
+from matrixdp.selection.starting_points import generator
 
 #: Vectors that are listed at most, and what a descent over them may cost.
 _LISTED, _OVER_SETS = 5_000, Effort(2_000, 1e-15, 1e-10)
@@ -59,7 +60,7 @@ class _Relaxation:
 
     def begin(self, rank: int) -> Array:
         """Return unit vectors to start from, shape (size, rank)."""
-        vectors = _waves(self.size, rank)
+        vectors = generator(0).standard_normal((self.size, rank))
         first = 2.0 * min(0.5, 0.9 * self.most / self.size) - 1.0
         vectors[:, 0] = 0.0
         vectors *= math.sqrt(1.0 - first**2) / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -138,13 +139,6 @@ class _Relaxation:
             if bound < best[0]:
                 best = bound, more
         return best[0], (self.nu, self.kappa, self.below, self.above, best[1])
-
-
-def _waves(rows: int, columns: int) -> Array:
-    """Return numbers from -1 to 1 of which no two rows or columns are alike: any start would do."""
-    return np.asarray(
-        np.sin(np.outer(np.arange(1.0, rows + 1.0), np.sqrt(np.arange(2.0, columns + 2.0))) * math.pi)
-    )
 
 
 def _rows(vectors: Array) -> Array:
@@ -322,7 +316,7 @@ def _by_unit_vectors(root: Array, values: int) -> PersonsFactor:
 def _feasible(root: Array, rows: Array, values: int) -> float:
     """Return F^2 of a distribution over sets near to Y: of many directions, each cut to K values."""
     count = min(_DRAWN * len(rows), _LISTED)
-    drawn = rows @ _waves(rows.shape[1], count)
+    drawn = rows @ generator(1).standard_normal((rows.shape[1], count))
     ranked = np.argsort(-drawn, axis=0)
     sets = np.zeros_like(drawn)
     np.put_along_axis(sets, ranked[:values], 1.0, axis=0)
