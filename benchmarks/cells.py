@@ -154,6 +154,8 @@ def error_alone(workload: mdp.Workload, mechanism: str, noise: Noise) -> float:
     """
     if mechanism in _COMPUTED:
         return _COMPUTED[mechanism](workload, noise)
+    if mechanism == "walk":
+        return mdp.select(workload, noise=noise.name, mechanism=mechanism).certificate.loss
     if mechanism == "opt-0":
         return noise.variance_factor * solve_axis(asked_gram(workload), noise).loss
     if mechanism in _LINES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from page_beyond_laplace import beyond_laplace_page
 from page_coa import coa_sections
 from page_engines import engines_page
 from page_gaps import gaps
@@ -41,6 +42,7 @@ _OTHER = (
     *_QUANTITIES,
     "other-workloads",
     "sweeps",
+    "beyond-laplace",
     "scaling",
     "privbayes",
     "made-up",
@@ -67,6 +69,11 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
         _write(out / "other-workloads.md", workloads_page(done["other-workloads"]))
     if "sweeps" in done:
         _write(out / "random-workloads.md", random_page(done["sweeps"]))
+    if "beyond-laplace" in done:
+        _write(
+            out / "beyond-laplace.md",
+            beyond_laplace_page(done["beyond-laplace"], done.get("table-4-large"), out),
+        )
     if "scaling" in done:
         _write(out / "scaling.md", scaling_page(done["scaling"], out))
     if all(name in done for name in _SERIES):
@@ -107,6 +114,8 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "- [Other workloads](other-workloads.md): every mechanism on ranges, prefixes and marginals",
         "- [Random workloads](random-workloads.md): every mechanism on WDiscrete, WRange, WRelated and "
         "WMarginal",
+        "- [Beyond Laplace noise](beyond-laplace.md): integer noise, walks and one radius compared with "
+        "Laplace and Gaussian noise, stream counters and linear programs",
         "- [Releases over time](releases-over-time.md): series compared with independent releases, a tree "
         "and the optimum",
         "- [Scaling](scaling.md): seconds of selection as pictures",

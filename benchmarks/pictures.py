@@ -1,4 +1,4 @@
-"""Scaling curves as pictures, and the page that shows them."""
+"""Curves as pictures, and the page of scaling, which shows some of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from values import plain, table
 
-__all__ = ["draw_convergence", "scaling_page"]
+__all__ = ["draw_convergence", "draw_errors", "scaling_page"]
 
 #: One colour for each mechanism, distinct for colour-blind readers too (Okabe and Ito's palette).
 _COLOURS = {
@@ -94,6 +94,8 @@ def _save(canvas: Any, path: Path) -> None:
 
 #: Of the curves of a convergence, in this order.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000")
+#: Of errors, in this order.
+_EIGHT = (*_PALETTE, "#E69F00", "#56B4E9", "#999999")
 
 
 def draw_convergence(figures: dict[str, Any], path: Path) -> None:
@@ -117,6 +119,52 @@ def draw_convergence(figures: dict[str, Any], path: Path) -> None:
             axes.plot([value / unit for value in values], color=colour, linewidth=1.5, label=label)
         _dress(axes, "Newton steps", title)
     canvas.legend(loc="outside lower center", ncols=5, frameon=False, fontsize="small")
+    _save(canvas, path)
+
+
+#: Lines of what is new (the first on top), and of what it stands beside.
+_OURS: tuple[dict[str, Any], ...] = (
+    {"linewidth": 1.6, "marker": "o", "markersize": 4, "zorder": 5},
+    {"linewidth": 4.5, "zorder": 4},
+)
+_OTHERS: dict[str, Any] = {"linewidth": 1.2, "linestyle": "--"}
+
+
+def draw_errors(
+    panels: dict[str, dict[str, list[tuple[int, float]]]], ours: tuple[str, ...], across: str, path: Path
+) -> None:
+    """Draw errors against a size, both on logarithmic axes, with a panel for each family of curves.
+
+    Without matplotlib the picture that is there stays.
+    """
+    canvas = _canvas(path, 4.6 * len(panels) + 1.6, 4.2)
+    if canvas is None:
+        return
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+    titles = list(dict.fromkeys(title for curves in panels.values() for title in curves))
+    colours = dict(zip(titles, _EIGHT, strict=False))
+    shown: set[str] = set()
+    for axes, (name, curves) in zip(
+        canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
+    ):
+        for title, points in curves.items():
+            style = _OURS[ours.index(title)] if title in ours else _OTHERS
+            label = None if title in shown else title
+            shown.add(title)
+            axes.plot(*zip(*points, strict=True), color=colours[title], label=label, **style)
+        axes.set_xscale("log")
+        places = sorted({place for points in curves.values() for place, _ in points})
+        axes.xaxis.set_major_locator(FixedLocator(places[:: -1 - len(places) // 8]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        _dress(axes, across, name)
+        axes.yaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100]))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylabel("RMSE at epsilon 1")
+        axes.label_outer()
+    canvas.legend(loc="outside right upper", frameon=False, fontsize="small")
     _save(canvas, path)
 
 

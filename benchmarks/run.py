@@ -164,6 +164,12 @@ PARTS = [
         "WDiscrete, WRange, WRelated and WMarginal, every mechanism",
         ["other.py", "sweeps"],
     ),
+    Part(
+        "beyond-laplace",
+        "pure differential privacy with integer noise, walks and one radius, epsilon = 1",
+        ["beyond_laplace.py"],
+        patience=2400,
+    ),
     Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),
     Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
     Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),

@@ -199,6 +199,7 @@ _TABLES: tuple[Table, ...] = (
             }
         ),
         reference="opt-0",
+        more=("walk", "auto"),
         limit=60,
         limits={"low-rank": 25},
         note=_PERMUTED_NOTE,
@@ -218,6 +219,7 @@ _TABLES: tuple[Table, ...] = (
             }
         ),
         reference="opt-0",
+        more=("walk",),
         plans=False,
         limit=200,
         note=_LARGE_NOTE + _LARGE_OPT_0_NOTE,
@@ -287,7 +289,7 @@ _TABLES: tuple[Table, ...] = (
             "15340082.96 11013.90 1707.67 485.67 288.29 - -",
         ),
         reference="opt-kron",
-        more=("datacube", "opt-plus", "generalized-marginals"),
+        more=("datacube", "opt-plus", "generalized-marginals", "walk", "walk-marginals", "radius", "auto"),
         limit=30,
         note=_SF1_NOTE + _PLUS_NOTE,
         omitted=(_HDMM_COLUMN,),
@@ -335,7 +337,7 @@ _TABLES: tuple[Table, ...] = (
             Row("prefix x total and total x prefix on 100 x 100", _cross, figures("- - 33385 14252 -")),
         ),
         reference="opt-kron",
-        more=("opt-plus", "auto"),
+        more=("opt-plus", "walk", "walk-marginals", "radius", "auto"),
         total=True,
         note="Here noise on the workload is with least squares.",
     ),

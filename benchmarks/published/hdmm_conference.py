@@ -127,7 +127,7 @@ PAPER = Paper(
             ),
             _ROWS,
             reference="hdmm",
-            more=("hb-product", "datacube"),
+            more=("hb-product", "datacube", "walk", "walk-marginals", "radius", "auto"),
             relative=True,
             limit=60,
             limits={"low-rank": 25},

@@ -219,7 +219,7 @@ _PROGRAMS = Table(
         for title, kind in _WORKLOADS
     ),
     reference="l2-approximation",
-    more=(*_FIRST, "min-sensitivity", "min-error", "opt-0"),
+    more=(*_FIRST, "min-sensitivity", "min-error", "opt-0", "walk", "radius"),
     limit=40,
     note="The paper prints no errors. `min-error` is program 5.1, `min-sensitivity` program 5.3 for the "
     "error profile of program 5.2; both find local optima. `rotation` is a search of ours for the same as "

@@ -10,11 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
+from programs import box, least_of_all_noise
 from scipy import stats
 
 from matrixdp.errors import PrivacyError
 from matrixdp.exact import WalkMatrix
 from matrixdp.noise import SeededSource, Walk, drawing, laplace, walks
+from matrixdp.selection.searches.walks import walk_for
 from tests.noise.exact import FALSE_ALARM
 from tests.noise.recorded import RecordedSource
 
@@ -28,10 +30,6 @@ def heights(noise: np.ndarray, widths: tuple[int, ...]) -> np.ndarray:
         total += beyond
         before = before + np.sign(innovation) * beyond
     return total
-
-
-def box(reach: int, size: int) -> np.ndarray:
-    return np.array(list(itertools.product(range(-reach, reach + 1), repeat=size)))
 
 
 WIDTHS = [(1, 1, 0), (2, 0, 1), (0, 3, 1), (0, 0, 0), (3, 2, 1, 0), (0, 2, 0, 3), (1, 0, 2, 0)]
@@ -244,3 +242,23 @@ def test_combinations_of_several_parts_add_up_their_noise():
         [far] = walks.combination_quantiles(parts, confidence)
         inside = np.mean(np.abs(sums) <= far * deviation)
         assert abs(inside - confidence) < 6 * math.sqrt(confidence * (1 - confidence) / count)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "reach"), [(2, 1.0, 20), (2, 0.5, 32), (3, 1.0, 7), (4, 1.2, 3)], ids=str
+)
+def test_no_noise_at_all_has_less_error_for_a_few_prefixes(size: int, epsilon: float, reach: int):
+    """Of prefixes of 2 to 4 values, on a box: the best walk in integers is the optimum of all mechanisms."""
+    cells = box(reach, size)
+    noise = np.cumsum(cells, axis=1)
+    squares = (noise**2).sum(axis=1).astype(float)
+    least, _ = least_of_all_noise(cells, np.eye(size, dtype=np.int64), squares, epsilon)
+    laws = [
+        np.exp(-epsilon * heights(noise, (*own, 0))) for own in itertools.product(range(3), repeat=size - 1)
+    ]
+    errors = [float(law @ squares / law.sum()) for law in laws]
+    assert min(errors) == pytest.approx(least, rel=1e-5)
+    assert errors[0] > 1.005 * least  # of no widths
+    if size == 2:  # the box has all but nothing of the noise
+        continuous = 2.0 * walk_for(np.tri(size).T @ np.tri(size)).loss / epsilon**2
+        assert 1.0 < continuous / least < 1.03
