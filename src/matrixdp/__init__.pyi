@@ -2,6 +2,9 @@
 
 from matrixdp.answers.cross_table import CrossTable as CrossTable
 from matrixdp.answers.result_table import ResultTable as ResultTable
+from matrixdp.discovery import Discovery as Discovery
+from matrixdp.discovery import discover as discover
+from matrixdp.discovery import verify_discovery as verify_discovery
 from matrixdp.domain import Domain as Domain
 from matrixdp.domain import OutOfDomain as OutOfDomain
 from matrixdp.errors import DomainError as DomainError

@@ -85,6 +85,10 @@ def test_only_the_measurement_draws_noise():
 
 
 def test_only_the_measurement_counts_a_table():
+    # discoveries have it find values for them, and see no others
+    assert calling("person_values", "sources") == {MEASUREMENT}
+    assert importing({"find_values"}, "matrixdp.measure") == {"discovery.py"}
+    assert calling("found", "noise") == {MEASUREMENT}
     assert calling("marginals", "sources") == {MEASUREMENT, SIDE_DOOR, CHECKED_TABLES}
     # the values of a table that is public
     assert calling("records", "sources") == {"draft.py"}

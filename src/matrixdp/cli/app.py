@@ -133,6 +133,7 @@ _COMMANDS = {
     "validate": ("specification", "Check a specification without the data, and say what to expect."),
     "select": ("select", "Choose the strategy for a workload, without touching the data."),
     "compare": ("compare", "Compare the expected error of mechanisms, without the data."),
+    "discover": ("discover", "Find a domain in private columns, for a price, before any selection."),
     "release": ("release", "Measure a table once and write the answer to every query."),
     "answer": (
         "read",

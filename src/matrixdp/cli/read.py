@@ -388,7 +388,12 @@ def _one(tables: Answered) -> mdp.ResultTable:
 
 
 def verify(
-    folder: Annotated[Path, Argument(metavar="DIR", help="The folder that `release` or `model` wrote.")],
+    folder: Annotated[
+        Path,
+        Argument(
+            metavar="DIR", help="The folder that `release` or `model` wrote, or the file of `discover`."
+        ),
+    ],
     ledger: Annotated[
         Path | None, Option(metavar="FILE", help="Check that this ledger records the spend.")
     ] = None,
@@ -397,7 +402,7 @@ def verify(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a release, or a model of one, without the data: everything is computed again.
+    """Check a release, a model of one, or a discovered domain, without the data: all is computed again.
 
     Cost, digests, statement and every answer; with their options, the signature and the ledger. One line for
     each subject: ok, FAILED, or not checked. Exit status: 0 if nothing failed, 1 if something did, 2 for
@@ -405,7 +410,9 @@ def verify(
     """
     from matrixdp.model.folder import is_model
 
-    model = is_model(folder)
+    model, discovered = is_model(folder), folder.is_file()
+    if discovered and key is not None:
+        raise wrong("--key", "it with a discovered domain", "no key: they are not signed", "not-supported")
     if model and (ledger is not None or key is not None):
         expected = "the folder of a release: models are neither debited nor signed"
         raise wrong("DIR", f"the model {folder}", expected, "not-supported")
@@ -413,6 +420,8 @@ def verify(
         progress = reporter.counter("computing answers again")
         if model:
             found = mdp.verify_model(folder, progress=progress)
+        elif discovered:
+            found = mdp.verify_discovery(folder, ledger=ledger)
         else:
             found = mdp.verify_release(folder, ledger=ledger, key=key, progress=progress)
     if as_json:
@@ -421,7 +430,7 @@ def verify(
         for finding in found:
             outcome = "FAILED" if finding.outcome == "failed" else finding.outcome
             typer.echo(f"{outcome:<12} {finding.subject:<12} {printable(finding.words)}")
-        what = "model" if model else "release"
+        what = "model" if model else "discovery" if discovered else "release"
         verdict = "all checks passed" if found.holds else f"FAILED: the {what} is not what it says"
         typer.echo(f"{found.folder}: {verdict}.")
     if not found.holds:

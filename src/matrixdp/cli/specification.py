@@ -150,14 +150,15 @@ def draft(
 
 def schema(
     document: Annotated[
-        Literal["release", "specification", "strategy"],
+        Literal["discovery", "release", "specification", "strategy"],
         Argument(
             metavar="DOCUMENT",
-            help="specification, strategy (for `select --strategy-file`), or release (release.json).",
+            help="specification, discovery (for `discover`), strategy (for `select --strategy-file`), or "
+            "release (release.json).",
         ),
     ] = "specification",
 ) -> None:
-    """Print the JSON Schema of specifications, of strategy files, or of release.json.
+    """Print the JSON Schema of specifications, of discoveries, of strategy files, or of release.json.
 
     Editors complete and check a specification with it: save it beside the file and begin the file with
 
@@ -165,7 +166,12 @@ def schema(
       # yaml-language-server: $schema=matrixdp.schema.json
     """  # noqa: D301 - click reads the character itself
     from matrixdp.releases import release_schema
-    from matrixdp.specification import json_schema, strategy_schema
+    from matrixdp.specification import discovery_schema, json_schema, strategy_schema
 
-    schemas = {"release": release_schema, "specification": json_schema, "strategy": strategy_schema}
+    schemas = {
+        "discovery": discovery_schema,
+        "release": release_schema,
+        "specification": json_schema,
+        "strategy": strategy_schema,
+    }
     typer.echo(json.dumps(schemas[document](), indent=2, ensure_ascii=False))

@@ -6,6 +6,7 @@ Everything here is public and frozen: a domain is declared, never read off a tab
 from matrixdp.domain.amount import Amount as Amount
 from matrixdp.domain.attribute import Attribute as Attribute
 from matrixdp.domain.attribute import Codebook as Codebook
+from matrixdp.domain.attribute import Discovered as Discovered
 from matrixdp.domain.attribute import Level as Level
 from matrixdp.domain.domain import Domain as Domain
 from matrixdp.domain.domain import OutOfDomain as OutOfDomain

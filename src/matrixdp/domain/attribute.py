@@ -26,18 +26,28 @@ from matrixdp.domain.rules import (
 )
 from matrixdp.errors import DomainError, TooLargeError, each, within
 from matrixdp.forms import (
+    Accepted,
     Form,
     MappingOf,
     OrFile,
     Record,
     Schema,
     Verbatim,
+    flag,
     is_unicode,
     key,
     record,
     unknown_name,
 )
 from matrixdp.texts import ENGLISH, TEXT, Described, Text, Words, texts_of, words_in
+
+_FRACTION = re.compile(r"(0|[1-9][0-9]{0,3999})(/[1-9][0-9]{0,3999})?", re.ASCII)
+EXACT = Accepted(
+    "an exact number as text, such as '1/3'",
+    lambda written: written if isinstance(written, str) and _FRACTION.fullmatch(written) else None,
+    {"type": "string"},
+)
+"""The form of an exact number."""
 
 # Levels of an attribute: coarser lists of values, such as the states that counties are in.
 
@@ -285,6 +295,23 @@ def names_of(parents: Sequence[Attribute]) -> str:
     return ", ".join(parent.name for parent in parents)
 
 
+@final
+@record
+class Discovered(Record):
+    """That values were found in a private table, and at which cost between its neighbours, as exact text."""
+
+    error = DomainError
+
+    epsilon: str | None = key(EXACT, default=None, about="of pure differential privacy, delta aside")
+    mu: str | None = key(EXACT, default=None, about="of Gaussian differential privacy, delta aside")
+    delta: str | None = key(EXACT, default=None, about="with what probability a rare value may show itself")
+    private: bool = key(flag(), default=True, about="false where the noise was seeded")
+
+    def check(self) -> None:
+        if (self.epsilon is None) == (self.mu is None):
+            raise DomainError.at((), "none of both, or both", "epsilon or mu", code="conflict")
+
+
 # What a code book says of an attribute besides its values, the same for every kind of attribute.
 
 _TEXT = "text that is not empty"
@@ -317,6 +344,8 @@ class Codebook:
         Values of the table that mean missing, such as 99 or "NA", besides nulls, NaN and empty texts.
     described : Described
         Texts for readers of the attribute; no other part depends on them.
+    discovered : Discovered, optional
+        Where values were found in a private table: what that cost. Statements of releases say it.
     language : str, optional
         The language of texts; the first of each where it is left out.
 
@@ -340,6 +369,7 @@ class Codebook:
     derivation: Derivation | None = None
     missing: tuple[str, ...] = ()
     described: Described = field(default=Described(), compare=False)
+    discovered: Discovered | None = field(default=None, compare=False)
     language: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -365,6 +395,7 @@ class Codebook:
         spec |= {"missing": list(self.missing)}
         spec |= {"labels": {value: _written(label) for value, label in self.labels}}
         spec |= {"sha256": dict(self.sha256)} | self.described.to_spec()
+        spec |= {"discovered": None if self.discovered is None else self.discovered.to_spec()}
         return {name: said for name, said in spec.items() if said}
 
     def texts(self) -> Iterator[tuple[str, str]]:

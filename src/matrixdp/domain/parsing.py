@@ -17,7 +17,7 @@ from typing import Any, final
 from matrixdp import forms
 from matrixdp.display import counted
 from matrixdp.domain.amount import Amount
-from matrixdp.domain.attribute import LEVELS, Attribute, Codebook, LevelTexts
+from matrixdp.domain.attribute import LEVELS, Attribute, Codebook, Discovered, LevelTexts
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
 from matrixdp.domain.rules import INTEGER, NUMBER, TYPES, canonical_text, integer_of, number_of, wrong_value
@@ -287,6 +287,9 @@ class AttributeForm(Described):
         default={},
         about="the digests of the files that values were read from",
     )
+    discovered: Discovered | None = key(
+        RecordForm(Discovered), default=None, about="what finding the values in a private table cost"
+    )
 
     @abstractmethod
     def named(self, name: str) -> Attribute:
@@ -299,7 +302,14 @@ class AttributeForm(Described):
         told = Described(title=self.title, unit=self.unit, note=self.note, source=self.source)
         missing: Any = self.missing
         return Codebook(
-            self.column, self.null, labels, self.trim, sha256=digests, missing=missing, described=told
+            self.column,
+            self.null,
+            labels,
+            self.trim,
+            sha256=digests,
+            missing=missing,
+            described=told,
+            discovered=self.discovered,
         )
 
 
@@ -535,6 +545,11 @@ def _form_of(spec: Mapping[object, object]) -> type[AttributeForm]:
     """Return the form that a mapping has, or was meant to have."""
     known = {name for form in _FORMS.values() for name in dict(form.keys())}
     meant = {name if name in known else next(iter(forms.nearest(str(name), _FORMS)), name) for name in spec}
+    if "discover" in spec:
+        expected = (
+            "its values: `matrixdp discover` finds them, and `domain_from` names the file that it writes"
+        )
+        raise DomainError.at(("discover",), "an attribute without values", expected, code="missing-key")
     for name, form in _FORMS.items():
         if name in meant:
             return form

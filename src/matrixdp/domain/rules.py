@@ -108,6 +108,19 @@ def is_unreadable(text: str) -> bool:
     return isinstance(canonical_value(text), str) and _UNREADABLE.fullmatch(text) is not None
 
 
+def is_category(value: str | float) -> bool:
+    r"""Return whether a canonical value may be a category.
+
+    Examples
+    --------
+    >>> [is_category(value) for value in (3.0, "a b", "nan", "a\x00", 1e300)]
+    [True, True, False, False, False]
+    """
+    if isinstance(value, float):
+        return canonical_value(canonical_text(value)) == value
+    return not (is_unreadable(value) or "\x00" in value)
+
+
 class Kind(Enum):
     """What a value, or every value of a column, is."""
 

@@ -24,7 +24,14 @@ from matrixdp.locks import Lock
 from matrixdp.noise import Cost, Measure, checked_cost
 from matrixdp.privacy import Budget, Unit, epsilon_of
 from matrixdp.privacy.budget import number_text
-from matrixdp.privacy.conversions import epsilon_of_gdp, gdp_of_epsilon, largest_mu, root_above, root_below
+from matrixdp.privacy.conversions import (
+    epsilon_of_gdp,
+    float_below,
+    gdp_of_epsilon,
+    largest_mu,
+    root_above,
+    root_below,
+)
 
 # What entries add up to, compared with the total of a ledger: exact, every rounding upwards.
 #
@@ -69,6 +76,9 @@ class Account:
         What all releases together may spend, and between which neighbours.
     sums : tuple of Fraction or None
         One for each measure of the total; None once something was spent that the measure does not bound.
+    delta : Fraction
+        The sum of what costs have of their own. Where the first entry has some, half of the total's delta is
+        for that, and the sums keep to the other half; else none has.
 
     Examples
     --------
@@ -80,6 +90,7 @@ class Account:
 
     total: Budget
     sums: tuple[Fraction | None, ...]
+    delta: Fraction = Fraction(0)
 
     @staticmethod
     def empty(total: Budget) -> Account:
@@ -105,9 +116,36 @@ class Account:
         """
         checked_cost(cost, budget)
         self.check_terms(budget)
+        self._check_delta(cost.delta)
         between = cost.value * self.total.moved**cost.noise.norm
         sums = zip(MEASURES[self.total.kind], self.sums, strict=True)
-        return Account(self.total, tuple(_sum(name, one, between, cost, budget) for name, one in sums))
+        added = tuple(_sum(name, one, between, cost, budget) for name, one in sums)
+        return Account(self.total, added, self.delta + cost.delta)
+
+    def _check_delta(self, delta: Fraction) -> None:
+        """Refuse a delta of its own where no part of the total's is kept for that, or too little is left."""
+        if delta == 0:
+            return
+        total, found = self.total.delta, "a discovery of values, which has a delta of its own"
+        if total is None:
+            expected = "one whose total has a delta, such as epsilon=1,delta=1e-6; this has none"
+            raise PrivacyError.at(("ledger",), found, expected, code="conflict")
+        if self.delta == 0 and any(one != 0 for one in self.sums):
+            expected = "a new ledger: the first entry decides whether half of its delta is for discoveries"
+            raise PrivacyError.at(("ledger",), found, expected, code="conflict")
+        if self.delta + delta > total / 2:
+            left = total / 2 - self.delta
+            most = f"at most {float_below(left):.6g}" if left > total * _DUST else "none"
+            expected = f"{most}, which is left of the half of its delta that is for discoveries"
+            raise PrivacyError.at(
+                ("ledger",), f"a delta of {float(delta):.6g}", expected, code="budget-exceeded"
+            )
+
+    @property
+    def _for_sums(self) -> Budget:
+        """The total as the sums may use it."""
+        half = self.total.less((self.total.delta or Fraction(0)) / 2)
+        return self.total if self.delta == 0 or half is None else half
 
     def check_terms(self, budget: Budget) -> None:
         """Refuse a budget for other neighbours or another unit than the total's."""
@@ -124,7 +162,7 @@ class Account:
     @property
     def limits(self) -> tuple[Fraction, ...]:
         """What each sum may come to."""
-        names, total = MEASURES[self.total.kind], self.total
+        names, total = MEASURES[self.total.kind], self._for_sums
         return tuple(total.mu**2 if name == "squared_mu" else getattr(total, name) for name in names)
 
     @property
@@ -146,7 +184,8 @@ class Account:
                 return None
             known = [one for one in more if one is not None]
             if first is not None:
-                known.append(max(epsilon_of(root_above(first), total.delta), _SMALLEST_EPSILON))
+                delta = self._for_sums.delta or total.delta
+                known.append(max(epsilon_of(root_above(first), delta), _SMALLEST_EPSILON))
             return _budget(total, min(known))
         if first is None:
             raise PrivacyError("ledger: found an entry that its total does not bound")
@@ -170,7 +209,8 @@ class Account:
     def as_dict(self) -> dict[str, str | None]:
         """Return the exact sums as text, by the name of what is added up."""
         pairs = zip(MEASURES[self.total.kind], self.sums, strict=True)
-        return {name: None if one is None else number_text(one) for name, one in pairs}
+        found = {name: None if one is None else number_text(one) for name, one in pairs}
+        return found | ({"delta": number_text(self.delta)} if self.delta else {})
 
 
 def _options(unit: Unit) -> str:

@@ -36,7 +36,7 @@ STATES = ("reserved", "measured", "released", "abandoned")
 _ABANDONED = "spent by crash"
 _SHA256 = re.compile("[0-9a-f]{64}", re.ASCII)
 _ID = re.compile("[0-9a-f]{32}", re.ASCII)
-_SUMS = ("rho", "squared_mu", "epsilon")
+_SUMS = ("rho", "squared_mu", "epsilon", "delta")
 
 
 def check_name(dataset: object) -> None:
@@ -116,7 +116,7 @@ class Entry:
             raise PrivacyError("its digest is wrong", code="damaged-file")
         if not _ID.fullmatch(name) or not (measurement is None or _SHA256.fullmatch(measurement)):
             raise PrivacyError("its name or the digest of its measurement is none", code="damaged-file")
-        spent, allowed = Cost(exact_number(cost), noise_named(noise)), exact_budget(json.loads(budget))
+        spent, allowed = _read_cost(cost, noise), exact_budget(json.loads(budget))
         place = None if release is None else str(json.loads(release))
         return Entry(number, name, time, state, spent, allowed, version, place, measurement, digest)
 
@@ -127,7 +127,7 @@ class Entry:
             "time": self.time,
             "state": self.state,
             "noise": self.cost.noise.name,
-            "cost": number_text(self.cost.value),
+            "cost": _cost_text(self.cost),
             "budget": self.budget.as_dict(),
             "version": self.version,
             "release": self.release,
@@ -187,9 +187,10 @@ class LedgerEntry:
             If what was spent before and the cost do not come to what was spent after, or exceed the total.
         """
         names = MEASURES[self.total.kind]
-        if set(self.before) != set(names):
+        if set(self.before) - {"delta"} != set(names):
             raise PrivacyError("ledger: found sums of another kind than the total", code="damaged-file")
-        before = Account(self.total, _exact(self.before[name] for name in names))
+        spent = exact_number(self.before.get("delta", "0"))
+        before = Account(self.total, _exact(self.before[name] for name in names), spent)
         after = before.plus(cost, budget)
         if after.as_dict() != self.after or not after.within:
             told = "ledger: found an entry of another cost, or one above the total"
@@ -222,6 +223,17 @@ class LedgerEntry:
 
 def _exact(texts: Iterable[str | None]) -> tuple[Fraction | None, ...]:
     return tuple(None if text is None else exact_number(text) for text in texts)
+
+
+def _cost_text(cost: Cost) -> str:
+    """Return a cost as entries have it: its value, and its delta where it has one."""
+    value = number_text(cost.value)
+    return f"{value} + {number_text(cost.delta)}" if cost.delta else value
+
+
+def _read_cost(text: str, noise: str) -> Cost:
+    value, plus, delta = text.partition(" + ")
+    return Cost(exact_number(value), noise_named(noise), exact_number(delta) if plus else Fraction(0))
 
 
 def now() -> str:
@@ -488,7 +500,7 @@ class Ledger:
             entries = self._read(found)
             before = self._account(entries)
             after = self._check(before, cost, budget)
-            spent, terms = number_text(cost.value), json.dumps(exact_text(budget), sort_keys=True)
+            spent, terms = _cost_text(cost), json.dumps(exact_text(budget), sort_keys=True)
             place = None if release is None else json.dumps(str(whole_path(release)))
             last = entries[-1].digest if entries else chained("", *_terms(self.path, found))
             # a name, not a secret: it differs from all others because what is before it does

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.display import without_caches
-from matrixdp.domain import Amount, OutOfDomain
+from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
+from matrixdp.domain.rules import canonical_value, is_category
 from matrixdp.errors import MatrixDPError, PrivacyError, SafeNote, SourceError, withholding
 from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.exact.walks import UNIT
@@ -25,6 +26,7 @@ from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import (
     LAPLACE,
     Cost,
+    Mechanism,
     Noise,
     RandomSource,
     SeededSource,
@@ -816,6 +818,11 @@ class Measurement:
             reading={own.name: own.reading for own in self.plan.domain if own.reading},
             rounds=isinstance(self.plan, Rounds),
             series=self.periods is not None,
+            discovered={
+                own.name: own.codebook.discovered
+                for own in self.plan.domain
+                if own.codebook.discovered is not None
+            },
         )
 
 
@@ -1215,3 +1222,82 @@ def _noisy_counts(
     answers = apply_kronecker([IdentityMatrix(number)], counts, bound * number)
     values = np.ldexp(noisy(answers, scale, random).astype(np.float64), scale.power)
     return OutOfDomainCounts(rules.counts, scale, values)
+
+
+# Discoveries: which values persons have in a column, told by a mechanism that is exact.
+
+
+@final
+@dataclass(frozen=True)
+class FoundValues:
+    """Values of a column that a discovery tells: all that is ever known of it.
+
+    Attributes
+    ----------
+    values : tuple of (str or float)
+        Canonical values, by number and then by text.
+    authorization : Authorization
+        The cost that was authorized before any value was drawn.
+    private : bool
+        False if the random bits were seeded: then nothing is protected.
+    assumptions : tuple of str
+        What the promise assumes of the table, in sentences.
+    reservation : Reservation or None
+        The debit of the ledger.
+    """
+
+    values: tuple[str | float, ...]
+    authorization: Authorization
+    private: bool
+    assumptions: tuple[str, ...]
+    reservation: Reservation | None = None
+
+
+@withholding
+def find_values(
+    mechanism: Mechanism,
+    source: Source,
+    attribute: Attribute,
+    budget: Budget,
+    *,
+    seed_not_private: int | None = None,
+    ledger: Ledger | None = None,
+    release: Path | None = None,
+) -> FoundValues:
+    """Find the values of a column that a mechanism tells; like `measure` in all that concerns the table.
+
+    The attribute says how the column is read; the values that it lists itself are not looked for. Of each
+    person the first records count, as everywhere, and of these the values in their order.
+
+    Raises
+    ------
+    PrivacyError
+        If the cost is not within the budget, or the ledger has less left. Before any record is read.
+    StorageError
+        If the ledger cannot be read or written. Before any record is read.
+    SourceError
+        If the table cannot be read.
+    """
+    random = random_source(seed_not_private)
+    charged = None if seed_not_private is not None else ledger
+    authorization = authorize(mechanism.cost(budget.moved), budget, charged)
+    read = source.person_values(attribute, budget.unit)
+    assumptions = source.assumptions(Domain([attribute]))
+    entry: Reservation | None = None
+    try:
+        if charged is not None:
+            authorization, entry = debit(authorization, charged, release)
+        _LOG.info("discovering values of %s within %r", attribute.name, budget)
+        _LOG.info("%s", authorization.note)
+        if not random.private:
+            _LOG.warning("NOT PRIVATE: the random bits are seeded")
+        held = read()
+        left_out = {canonical_value(attribute.label(code)) for code in attribute.all_codes}
+        allowed = [is_category(text) and text not in left_out for text in held.texts]
+        kept = np.array(allowed, dtype=np.bool_)[held.places]
+        told = mechanism.found(held.persons[kept], held.places[kept], len(allowed), random)
+        values = tuple(held.texts[place] for place in told)
+    except BaseException as error:
+        note_debit(error, entry, charged)
+        raise
+    return FoundValues(values, authorization, random.private, assumptions, entry)

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from matrixdp.display import listed
+from matrixdp.domain import Discovered
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
@@ -262,6 +263,23 @@ def _guarantee(definition: str, **parameters: Fraction) -> dict[str, Any]:
     }
 
 
+def promise_of_discovery(budget: Budget, *, private: bool) -> str:
+    """Return the promise about a domain that was discovered under a budget, in a few sentences.
+
+    Examples
+    --------
+    >>> promise_of_discovery(Budget(epsilon=1, delta=1e-6), private=True)[:49]
+    'This domain was found by chance, in a way that pr'
+    """
+    protected, changed, assumption = _persons_in_words(budget)
+    opening = "" if private else "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. With noise of the system: "
+    return (
+        f"{opening}This domain was found by chance, in a way that protects {protected}. Whatever a reader "
+        f"already knows, {changed} changes the probability of any result by no more than "
+        f"{_definition(budget)} allows. It assumes {assumption}. Releases from it cost more, which adds up."
+    )
+
+
 def _records(number: int) -> str:
     return "one record" if number == 1 else f"{number:,} records"
 
@@ -355,6 +373,20 @@ def rounded_up(value: Fraction) -> str:
     return f"{float(rounded):.4g}"
 
 
+def _discovered(name: str, found: Discovered) -> Clause:
+    """Say what finding the values of an attribute cost."""
+    cost = (
+        f"{rounded_up(Fraction(found.epsilon))}-differential privacy"
+        if found.epsilon is not None
+        else f"{rounded_up(Fraction(found.mu or 0))}-GDP"
+    )
+    cost += "" if found.delta is None else f" with a delta of {rounded_up(Fraction(found.delta))}"
+    text = f"The values of {name} were found in a private table by a discovery that cost {cost}, besides."
+    if not found.private:
+        text = f"THE VALUES OF {name} WERE FOUND WITH SEEDED NOISE, WHICH PROTECTS NOBODY. {text}"
+    return Clause("discovered", text, {"attribute": name, **found.to_spec()})
+
+
 def _over_time(unit: Unit) -> Iterator[Clause]:
     """Yield the assumptions about the tables of a series: see docs/privacy.md, theorem 7."""
     yield Clause(
@@ -401,6 +433,7 @@ def statement(
     reading: Mapping[str, str] | None = None,
     rounds: bool = False,
     series: bool = False,
+    discovered: Mapping[str, Discovered] | None = None,
 ) -> PrivacyStatement:
     """State what a release promises.
 
@@ -424,6 +457,8 @@ def statement(
         Whether a second round of measurements was planned from the noisy answers of the first.
     series : bool
         Whether rows are measured at different times, whose tables are assumed to agree about the periods.
+    discovered : mapping of str to Discovered, optional
+        The attributes whose values were found in a private table, and what that cost.
 
     Returns
     -------
@@ -456,5 +491,12 @@ def statement(
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
     assumed = _ASSUMED_OF_ROUNDS if rounds else _ASSUMED
     over_time = tuple(_over_time(budget.unit)) if series else ()
-    known = promised, assumed, (*over_time, *assumptions), ledger, counted, reading or {}, rounds
+    if discovered:
+        names = listed(discovered, len(discovered))
+        first = Clause(
+            assumed[0].id, f"Except for the values of {names}, which were discovered: {assumed[0]}"
+        )
+        assumed = (first, *assumed[1:])
+    found = tuple(_discovered(name, own) for name, own in (discovered or {}).items())
+    known = promised, assumed, (*over_time, *found, *assumptions), ledger, counted, reading or {}, rounds
     return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)

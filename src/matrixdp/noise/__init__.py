@@ -5,6 +5,10 @@ The exponential mechanism too, which chooses by chance instead of adding noise.
 
 from matrixdp.noise.choice import choose as choose
 from matrixdp.noise.choice import uniform as uniform
+from matrixdp.noise.discovery import Chances as Chances
+from matrixdp.noise.discovery import Mechanism as Mechanism
+from matrixdp.noise.discovery import Round as Round
+from matrixdp.noise.discovery import WeightedRounds as WeightedRounds
 from matrixdp.noise.drawing import Distribution as Distribution
 from matrixdp.noise.gaussian import GAUSSIAN as GAUSSIAN
 from matrixdp.noise.gaussian import Gaussian as Gaussian

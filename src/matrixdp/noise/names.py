@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from matrixdp.errors import PrivacyError
 from matrixdp.forms import nearest
 from matrixdp.noise.gaussian import GAUSSIAN
@@ -75,7 +77,11 @@ def checked_cost(cost: Cost, budget: Budget) -> Cost:
         raise PrivacyError(f"budget: found a {type(budget).__name__}; expected a Budget", code="wrong-type")
     if not isinstance(cost, Cost):
         raise PrivacyError(f"privacy cost: found a {type(cost).__name__}; expected a Cost", code="wrong-type")
-    allowed = cost.noise.cost(budget)
+    left = budget.less(cost.delta)
+    if left is None:
+        found, expected = f"{float_above(cost.delta):.17g}", f"at most that of the budget, {budget.words}"
+        raise PrivacyError.at(("privacy cost", "delta"), found, expected, code="budget-exceeded")
+    allowed = replace(cost.noise.cost(left), delta=cost.delta)
     if not cost <= allowed:
         raise PrivacyError(
             f"privacy cost: found {float_above(cost.value):.17g}; expected at most "

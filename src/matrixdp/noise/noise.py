@@ -352,6 +352,9 @@ class Cost:
     value : Fraction
         Above 0.
     noise : Noise
+    delta : Fraction
+        With what probability the promise may fail besides, for all records that move together; a discovery
+        of values has one, noise alone has none.
 
     Raises
     ------
@@ -371,6 +374,7 @@ class Cost:
 
     value: Fraction
     noise: Noise
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", exact_number("privacy cost", self.value, 0))
@@ -380,10 +384,10 @@ class Cost:
         return other.value
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.value + self._value_of(other), self.noise)
+        return Cost(self.value + self._value_of(other), self.noise, self.delta + other.delta)
 
     def __le__(self, other: Cost) -> bool:
-        return self.value <= self._value_of(other)
+        return self.value <= self._value_of(other) and self.delta <= other.delta
 
     @property
     def error_scale(self) -> float:

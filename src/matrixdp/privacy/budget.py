@@ -194,6 +194,22 @@ class Budget:
         values = {"rho": self.rho, "mu": self._mu, "epsilon": self.epsilon, "delta": self.delta}
         return {name: value for name, value in values.items() if value is not None}
 
+    def less(self, delta: Fraction) -> Budget | None:
+        """Return the budget with so much less delta, pure if none is left; None if it has not so much.
+
+        Examples
+        --------
+        >>> Budget(epsilon=1, delta=1e-6).less(Fraction(1, 10**6)).kind, Budget(rho=1).less(Fraction(1, 9))
+        ('pure', None)
+        """
+        left = (self.delta or Fraction(0)) - delta
+        if delta == 0:
+            return self
+        if left < 0:
+            return None
+        given = self.given | {"delta": left or None}
+        return Budget(**given, neighbours=self.neighbours, unit=self.unit)
+
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters given, as JSON has them.
 

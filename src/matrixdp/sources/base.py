@@ -8,7 +8,7 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar, final
 
@@ -60,6 +60,8 @@ class Request:
         If it names a column for persons, of each person the first `records` records in the order of the table
         are counted, those out of domain among them, and records without an id are not. With `per` those out
         of domain are not among them: see `matrixdp.sources.counting.bounded`.
+    listed : Attribute, optional
+        The attribute of the domain whose values are listed with their persons, in place of any count.
 
     Raises
     ------
@@ -79,6 +81,7 @@ class Request:
     subsets: tuple[tuple[str, ...], ...]
     out_of_domain: OutOfDomain
     unit: Unit = field(default_factory=Unit)
+    listed: Attribute | None = None
 
     def __post_init__(self) -> None:
         self.out_of_domain.check(self.domain)
@@ -236,6 +239,26 @@ UNORDERED = (
 )
 """What is expected in place of a table whose records have no order, where an id is named."""
 
+
+@final
+@dataclass(frozen=True)
+class Values:
+    """Which values persons have in a column: none of it is public.
+
+    Attributes
+    ----------
+    persons, places : ndarray of int64, shape (n,)
+        The number of a person, and the place of one of her values among the texts: one person after the
+        other, each value once, in the order of her records.
+    texts : tuple of (str or float)
+        The canonical values, each once, by number and then by text.
+    """
+
+    persons: NDArray[np.int64]
+    places: NDArray[np.int64]
+    texts: tuple[str | float, ...]
+
+
 Marginal = tuple[tuple[str, ...], NDArray[np.int64]]
 """The attributes of a marginal, and its counts: one axis an attribute, in that order."""
 Result = TypeVar("Result")
@@ -249,6 +272,8 @@ class Source(ABC):
     bounds_contributions : bool
         Whether `count` keeps to a `Unit` with an id. It must not say so unless the records have an order that
         no record changes for others.
+    lists_values : bool
+        Whether `count` yields, for a request with `Request.listed`, the `Values` in place of marginals.
     counts_out_of_domain : bool
         Whether `count` yields, where `OutOfDomain.counts` asks for it, how many records are out of domain: of
         those that are counted at all, every one either in its cell of each marginal, or in these numbers.
@@ -261,6 +286,7 @@ class Source(ABC):
     """
 
     bounds_contributions: ClassVar[bool] = False
+    lists_values: ClassVar[bool] = False
     counts_out_of_domain: ClassVar[bool] = False
     derives_attributes: ClassVar[bool] = False
     divides_records: ClassVar[bool] = False
@@ -309,6 +335,27 @@ class Source(ABC):
             If a marginal has too many cells to be held in memory.
         """
         return self.count(self._request(domain, subsets, out_of_domain, unit))
+
+    @final
+    def person_values(self, attribute: Attribute, unit: Unit) -> Callable[[], Values]:
+        """Return what lists the values of a column with their persons.
+
+        The values are read by the rule of the attribute, whatever it lists itself. A value of more than 1,000
+        characters, an empty one and one with U+FFFD count as none. What the table makes impossible is raised
+        by the call itself, before any record is read.
+
+        Raises
+        ------
+        SourceError
+            As `marginals`, or if the table is of a kind whose values cannot be listed.
+        """
+        if not self.lists_values:
+            expected = "CSV or Parquet files, a DuckDB database, a data frame in memory or arrays"
+            found = "a table whose engine does not list values"
+            raise SourceError.at(("domain", attribute.name), found, expected, code="not-supported")
+        asked = self._request(Domain([attribute]), (), OutOfDomain(), unit)
+        listed: Any = self.count(replace(asked, listed=attribute))
+        return lambda: guarded(lambda: next(listed)[1])
 
     @final
     def check(
@@ -436,6 +483,7 @@ class OrderedSource(Source):
     """A table whose records have an order that no record changes for others."""
 
     bounds_contributions = counts_out_of_domain = derives_attributes = divides_records = True
+    lists_values = True
 
     def assumptions(self, domain: Domain) -> tuple[str, ...]:
         """Return the assumptions of the guarantee about the table."""

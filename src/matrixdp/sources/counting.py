@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any, final
@@ -18,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Amount, Domain
-from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed
+from matrixdp.domain.rules import BOOLEANS, NUMBERS, Kind, Listed, Rule, Texts
 from matrixdp.errors import SourceError
-from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, guarded, started, strides
+from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal, Request, Values, guarded, started, strides
 from matrixdp.sources.engines import connect, connect_to_kept
 from matrixdp.sources.sql import DUCKDB, identifier, outside
 
@@ -36,20 +37,30 @@ _IDS = (*NUMBERS, Kind.DATE)
 _CANONICAL = Listed((*BOOLEANS, "0"))
 
 
-def _id_values(name: str, column: str, stored: str) -> list[str]:
-    """Return the expressions from a raw id, in a quoted column, to its canonical text and its number."""
+def _expressions(what: str, name: str, column: str, stored: str, rule: Rule = _CANONICAL) -> list[str]:
+    """Return the expressions from a raw value, in a quoted column, to its canonical text and its number."""
     if DUCKDB.kind(stored) not in _IDS:
-        expected = "ids are texts, numbers, booleans or dates, so convert it first"
+        expected = f"{what}s are texts, numbers, booleans or dates, so convert it first"
         raise SourceError(f"column {name!r} holds values of another kind; {expected}", code="wrong-kind")
-    found = DUCKDB.values(_CANONICAL, column, stored)
+    found = DUCKDB.values(rule, column, stored)
     text, number = found.get("t", "CAST(NULL AS VARCHAR)"), found.get("n", "CAST(NULL AS DOUBLE)")
-    return [f"{text} AS id_text", f"{number} AS id_number"]
+    return [f"{text} AS {what}_text", f"{number} AS {what}_number"]
 
 
-_READABLE = "id_number IS NULL AND id_text <> '' AND NOT contains(id_text, chr(65533))"
-#: What tells persons apart. A text that is empty, or holds U+FFFD in place of what cannot be read, names
-#: nobody. The two zeros are one number.
-_ID_COLUMNS = (f"CASE WHEN {_READABLE} THEN id_text END AS id_text", "id_number + 0.0 AS id_number")
+#: Longer texts are not listed as values.
+_LONGEST = 1_000
+
+
+def _readable(what: str) -> list[str]:
+    """Return the columns that tell ids or values apart.
+
+    A text that is empty, or holds U+FFFD in place of what cannot be read, names nobody, and is no value. The
+    two zeros are one number.
+    """
+    text = f"{what}_text"
+    readable = f"{what}_number IS NULL AND {text} <> '' AND NOT contains({text}, chr(65533))"
+    short = f" AND length({text}) <= {_LONGEST}" if what == "value" else ""
+    return [f"CASE WHEN {readable}{short} THEN {text} END AS {text}", f"{what}_number + 0.0 AS {what}_number"]
 
 
 _PERSON = "id_text, id_number"
@@ -66,11 +77,48 @@ def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckD
     if unit.id is None:
         return relation
     kept = ", ".join(relation.columns[: relation.columns.index("id_text")])
+    return _first_records(relation, request).project(kept)
+
+
+def _first_records(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
     named = relation.filter("id_text IS NOT NULL OR id_number IS NOT NULL")
-    if unit.per:
+    if request.unit.per:
         named = _in_few_values(named, request)
     rank = f"row_number() OVER (PARTITION BY {_PERSON} ORDER BY place) AS rank"
-    return named.project(f"{kept}, {rank}").filter(f"rank <= {unit.records}").project(kept)
+    return named.project(f"*, {rank}").filter(f"rank <= {request.unit.records}")
+
+
+#: The name of a column that is listed, where it is handed over beside its codes.
+LISTED = ""
+_PRESENT = "value_text IS NOT NULL OR value_number IS NOT NULL"
+
+
+def _listed(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
+    """Return each person's values in the first of her records, numbered, in the order of these.
+
+    Where no id is named every record is a person.
+    """
+    person, first, order = "row_number() OVER ()", relation, "person"
+    if request.unit.id is not None:
+        grouped = "id_text, id_number, value_text, value_number"
+        person, order = "dense_rank() OVER (ORDER BY id_text, id_number)", "person, place"
+        kept = _first_records(relation, request).filter(_PRESENT)
+        first = kept.aggregate(f"{grouped}, min(place) AS place", grouped)
+    value = "dense_rank() OVER (ORDER BY value_number NULLS LAST, value_text NULLS FIRST)"
+    numbered = first.filter(_PRESENT).project(f"*, {person} AS person, {value} - 1 AS value")
+    return numbered.order(order).project("person, value, value_text, value_number")
+
+
+def _values(request: Request, read: Read, reading: str, hint: str, *, few: bool) -> Iterator[Any]:
+    with closing(connect_to_kept() if few else connect()) as connection:
+        listed = guarded(lambda: _listed(read(connection), request), reading)
+        yield None
+        held = guarded(lambda: listed.to_arrow_table(), _COUNTING, hint)
+    persons, places = (held.column(name).to_numpy().astype(np.int64) for name in ("person", "value"))
+    _, first = np.unique(places, return_index=True)
+    told = held.select(["value_text", "value_number"]).take(first).to_pydict().values()
+    texts = tuple(number if text is None else text for text, number in zip(*told, strict=True))
+    yield (), Values(persons, places, texts)
 
 
 def _in_few_values(named: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
@@ -141,14 +189,21 @@ def encode(
     used = [*(used or ["CAST(0 AS UTINYINT) AS c0"]), f"{inside} AS inside"]
     used += [f"{missing} AS out{i}" for i, missing in enumerate(outside(request, own_codes, inside))]
     if person is not None:
-        values += _id_values(person, own[person], stored[person])
+        values += _expressions("id", person, own[person], stored[person])
         values.append(f"{identifier(relation.columns[-1])} AS place")
-        codes += [*_ID_COLUMNS, "place"]
+        codes += [*_readable("id"), "place"]
         used += ["id_text", "id_number", "place"]
+    if request.listed is not None:
+        column = LISTED if LISTED in own else request.listed.column
+        rule = request.listed.rule(Kind.TEXT)
+        rule = rule if isinstance(rule, Texts) else replace(_CANONICAL, trim=request.listed.codebook.trim)
+        values += _expressions("value", request.listed.column, own[column], stored[column], rule)
+        codes += _readable("value")
+        used += ["value_text", "value_number"]
     encoded = relation.project(", ".join(values)).project(", ".join(codes))
     # DuckDB pushes a filter down, and computes every code twice. It also keeps DuckDB from moving casts into
     # its reader of CSV, which then casts the text of the file, where a user's relation or view reads one.
-    if columns is None and person is None and not request.out_of_domain.counts:
+    if columns is None and person is None and request.listed is None and not request.out_of_domain.counts:
         encoded = encoded.filter(inside)
     return encoded.project(", ".join(used))
 
@@ -161,6 +216,8 @@ def count(
     The hint is added to the error where counting fails. Few records that `read` only hands over, or codes
     that others compute, are counted where nothing has to be made first.
     """
+    if request.listed is not None:
+        return started(_values(request, read, reading, hint, few=few))
     found = groups(request, read, reading, hint, few=few)
     return ((subset, request.array(subset, keys, counts)) for subset, keys, counts in found)
 
@@ -174,7 +231,8 @@ def check(request: Request, read: Read) -> None:
 def _read(
     connection: duckdb.DuckDBPyConnection, request: Request, read: Read, reading: str = "read the table"
 ) -> duckdb.DuckDBPyRelation:
-    return guarded(lambda: bounded(read(connection), request), reading)
+    kept = bounded if request.listed is None else _listed
+    return guarded(lambda: kept(read(connection), request), reading)
 
 
 def groups(

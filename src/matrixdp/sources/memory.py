@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Coded, Domain, encode_value, person_id
-from matrixdp.domain.rules import Kind, Rule
+from matrixdp.domain.rules import Kind, Rule, Texts, number_text
 from matrixdp.errors import SourceError
+from matrixdp.forms import is_unicode
 from matrixdp.sources import engines
 from matrixdp.sources.base import FAILED, ComputedSource, Marginal, OrderedSource, Request, guarded
 from matrixdp.sources.columns import arrow, is_text, listed, plain, plain_type, stream
-from matrixdp.sources.counting import Read, check, count, encode
+from matrixdp.sources.counting import LISTED, Read, check, count, encode
 from matrixdp.sources.sql import DUCKDB
 
 _SHORTER = ("ns", "ps", "fs", "as")
@@ -149,6 +150,16 @@ def _encoded(
         objects = isinstance(ids, list)
         columns.append(arrow.array(map(person_numbers(), ids), arrow.int64()) if objects else plain(ids))
         columns.append(arrow.array(np.arange(len(ids))))
+    if request.listed is not None:
+        # before the place, which is the last
+        values, texts_alone = column(request.listed.column), isinstance(request.listed.rule(Kind.TEXT), Texts)
+        if isinstance(values, list):
+            found = (
+                _written(value) if isinstance(value, str) or not texts_alone else None for value in values
+            )
+            values = arrow.array(found, arrow.large_string())
+        texts = plain(values)
+        columns.insert(len(request.domain.readings), texts)
     held = arrow.table(columns, names=[f"a{position}" for position in range(len(columns))])
     return encode_codes(request, held, coded, connection)
 
@@ -165,7 +176,7 @@ def encode_codes(
     encoders = [
         Coded(own.name, own.raw_size) if own.name in coded else own.read_from(None) for own in readings
     ]
-    names = readings.names if request.unit.id is None else (*readings.names, request.unit.id)
+    names = (*readings.names, *([LISTED] * (request.listed is not None)), *filter(None, [request.unit.id]))
     return encode(connection.from_arrow(held), request, Domain(encoders), names)
 
 
@@ -178,6 +189,15 @@ def person_numbers() -> Callable[[object], int | None]:
         return None if person is None else known.setdefault(person, len(known))
 
     return number
+
+
+def _written(value: object) -> str | None:
+    """Return the text that a Python object is listed by; None where it is no value."""
+    found = person_id(value)
+    if isinstance(value, str) and found is not None:
+        text = str.__str__(value)
+        return text if is_unicode(text) else None
+    return number_text(found) if isinstance(found, float) else found
 
 
 def _holds_objects(series: nw.Series[Any]) -> bool:
@@ -229,6 +249,8 @@ def encode_batches(
     read = [(position[own.column], own.rule(Kind.TEXT)) for own in readings]
     read = [(place, rule if is_text(schema.types[place]) else None) for place, rule in read]
     coded = [own.name for own, (_, rule) in zip(readings, read, strict=True) if rule is not None]
+    if request.listed is not None:
+        read.append((position[request.listed.column], None))
     if request.unit.id is not None:
         # Behind all others stand the id and the place.
         read += [(len(request.columns) - 1, None), (len(request.columns), None)]

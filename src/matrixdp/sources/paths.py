@@ -189,7 +189,7 @@ class FileSource(base.OrderedSource):
 class DatabaseSource(base.TableSource):
     """A table of a DuckDB database."""
 
-    bounds_contributions = True
+    bounds_contributions = lists_values = True
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         return connect()

@@ -271,6 +271,14 @@ class WrittenSpecification(Record):
         missing="the attributes: a name and its values for each",
         about="the attributes, in order",
     )
+    domain_from: tuple[str, ...] = key(
+        forms.AnyOf(
+            ((lambda said: isinstance(said, list | tuple), forms.ListOf(_TEXT, "a list of files", least=1)),),
+            forms.Unbracketed(_TEXT),
+        ),
+        default=(),
+        about="files of discovered domains, whose attributes come behind those of `domain`",
+    )
     codebook: object = key(
         _CodeBookForm(), default=None, about="a public CSV file with titles, notes and labels of attributes"
     )
@@ -332,3 +340,11 @@ class WrittenSpecification(Record):
         if self.targets is not None and self.privacy is None:
             expected = "{minimize: rho} beside targets, or a budget not to exceed"
             raise EntryError.at(("privacy",), "nothing", expected, code="missing-key")
+
+    @classmethod
+    def schema(cls, definitions: Schema) -> Schema:
+        """Return a reference to the JSON Schema: with a domain, a discovered one, or both."""
+        found = super().schema(definitions)
+        definitions[cls.__name__]["required"].remove("domain")
+        definitions[cls.__name__]["anyOf"] = [{"required": ["domain"]}, {"required": ["domain_from"]}]
+        return found

@@ -36,6 +36,7 @@ from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dat
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.unit import NO_PER
 from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
+from matrixdp.specification.discovery import WrittenDiscovery, with_found
 from matrixdp.specification.keys import SeriesRule, WrittenSpecification
 from matrixdp.statements import SqlEntry, SqlFileEntry
 from matrixdp.texts import Publication
@@ -369,6 +370,35 @@ def load_specification(
         return _specification(document.value, path, base, require_privacy)
 
 
+def load_discovery(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+) -> tuple[WrittenDiscovery, Path | str | None, Path | None]:
+    """Return the specification of a discovery, the table that it names, and its ledger.
+
+    Raises
+    ------
+    SpecificationError
+        If anything is wrong: one error that names the place, what was found and what would be right.
+
+    Examples
+    --------
+    >>> written, _, _ = load_discovery({"domain": {"word": {"discover": "values"}},
+    ...                                 "privacy": {"epsilon": 1, "delta": 1e-6}})
+    >>> written.shares
+    {'word': Fraction(1, 1)}
+    """
+    document, base = Document(source, {}), Path.cwd()
+    if not isinstance(source, Mapping):
+        path = _path(source)
+        document, base = read_document(path), path.parent
+    with refused(document.lines):
+        _check_filled(document)
+        written = WrittenDiscovery.read(document.value)
+        table = None if written.data is None else _table_under(base, written.data)
+    ledger = written.privacy.ledger
+    return written, table, None if ledger is None else _under(base, ledger)
+
+
 def entry_from_spec(
     written: Mapping[str, Any], base_path: str | os.PathLike[str] = ".", place: str = "entry"
 ) -> Entry:
@@ -409,10 +439,21 @@ def json_schema() -> dict[str, Any]:
 
     Examples
     --------
-    >>> sorted(json_schema()["required"])
-    ['domain', 'workload']
+    >>> json_schema()["required"]
+    ['workload']
     """
     return schema_of(WrittenSpecification)
+
+
+def discovery_schema() -> dict[str, Any]:
+    """Return the JSON Schema of specifications of discoveries.
+
+    Examples
+    --------
+    >>> discovery_schema()["required"]
+    ['domain', 'privacy']
+    """
+    return schema_of(WrittenDiscovery)
 
 
 def schema_of(written: type[Record]) -> dict[str, Any]:
@@ -553,6 +594,12 @@ def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule
 
 def _specification(value: object, path: Path | None, base: Path, require_privacy: bool) -> Specification:
     files: set[Path] = set()
+    if isinstance(value, Mapping) and "domain_from" in value:
+        named = WrittenSpecification.keys()["domain_from"].form
+        with within("domain_from"):
+            found = [base / name for name in named.read(value["domain_from"], forms.as_written)]
+        files.update(found)
+        value = with_found(value, found, lambda file: read_document(file).value)
     written = WrittenSpecification.read(value, files_under(base, files))
     domain, privacy, targets = written.domain, written.privacy, dict(written.targets or {})
     if isinstance(written.codebook, str | Path):

@@ -1,0 +1,490 @@
+"""Discoveries from the table to the release that uses them, through the command line and in Python."""
+
+import json
+import re
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import matrixdp as mdp
+from matrixdp.discovery import Schedule, bounds_of
+from matrixdp.domain import encode_value
+from matrixdp.errors import PrivacyError, SourceError, SpecificationError
+from matrixdp.ledger import Account
+from matrixdp.measure.measurement import find_values
+from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, WeightedRounds, checked_cost
+from matrixdp.privacy import Budget, Unit
+from matrixdp.sources import Source, open_source
+from matrixdp.specification import load_discovery, load_specification
+from matrixdp.verification import Verification
+from tests.cli.commands import run, words
+
+SPEC: dict[str, Any] = {
+    "domain": {"word": {"discover": "values"}},
+    "privacy": {"epsilon": 1, "delta": 1e-6},
+    "unit": {"id": "person", "max_records": 4},
+}
+RNG = np.random.default_rng(5)
+WORDS = RNG.geometric(0.3, 6000)
+TABLE: dict[str, Any] = {
+    "person": np.arange(6000) // 3,
+    "word": [f"w{word}" for word in WORDS],
+    "income": np.exp(RNG.normal(10, 0.5, 6000)),
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame(TABLE).write_csv("t.csv")
+    return tmp_path
+
+
+def discovery(**changed: object) -> dict[str, Any]:
+    return {**SPEC, **changed}
+
+
+def attribute(**own: object) -> mdp.Domain:
+    return mdp.Domain({"w": {"categories": ["other"], **own}})
+
+
+HOSTILE = [
+    ("p1", "a"), ("p2", " 03"), ("p1", "b"), ("p1", "a"), (None, "nobody"), ("p3", "x" * 1_000_000),
+    ("p3", "Yes"), ("p2", "3.0"), ("p3", ""), ("p3", None), ("p2", "b\ufffd"), ("p1", "late"), ("", "nobody"),
+    ("p4", "NaN"), ("p4", "TODO"), ("p4", "other"), ("p5", "a\x01\n"), ("p5", "😀: [x]"),
+]  # fmt: skip
+
+
+def hostile(folder: Path) -> dict[str, Any]:
+    """The same table for every engine that lists values."""
+    rows: dict[str, Any] = {"p": [row[0] for row in HOSTILE], "w": [row[1] for row in HOSTILE]}
+    frame = pd.DataFrame(rows, dtype=object)
+    frame.to_parquet(folder / "t.parquet")
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT * FROM frame")
+    found = {"arrays": rows, "pandas": frame, "polars": pl.DataFrame(rows)}
+    return found | {kind: str(folder / f"t.{kind}") for kind in ("parquet", "duckdb")}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_every_engine_lists_the_same_values(tmp_path, named):
+    read = attribute()["w"]
+    unit = Unit(3, "p") if named else Unit()
+    expected = None
+    for name, table in hostile(tmp_path).items():
+        held = open_source(table).person_values(read, unit)()
+        pairs = [held.texts[place] for place in held.places]
+        by_person = [
+            [own for own, person in zip(pairs, held.persons, strict=True) if person == one]
+            for one in dict.fromkeys(held.persons.tolist())
+        ]
+        expected = by_person if expected is None else expected
+        assert (name, by_person) == (name, expected)
+        assert list(held.texts) == sorted(held.texts, key=lambda own: (isinstance(own, str), own))
+    # numerals and booleans are one value each; what is empty, unreadable or too long is none
+    if named:
+        assert expected == [["a", "b"], [3.0], ["true"], ["NaN", "TODO", "other"], ["a\x01\n", "😀: [x]"]]
+    else:
+        assert [own for own in expected if own == ["nobody"]] == [["nobody"]] * 2
+
+
+def test_texts_are_read_as_they_stand_or_without_spaces():
+    table = {"w": ["03", "3 ", " x", "Yes"]}
+    for own, expected in (
+        ({"type": "text"}, ("03", "3 ", "Yes", " x")),
+        ({"type": "text", "trim": True}, ("03", "3", "Yes", "x")),
+        ({"trim": True}, (3.0, "true", "x")),
+        ({}, (3.0, " x", "true")),
+    ):
+        held = open_source(table).person_values(attribute(**own)["w"], Unit())()
+        assert sorted(map(str, held.texts)) == sorted(map(str, expected))
+
+
+def test_values_that_cannot_be_categories_are_not_told(tmp_path):
+    values = [
+        "nan",
+        "INF",
+        "a\x00",
+        "other",
+        "missing",
+        "TODO",
+        "😀: [x]",
+        "null",
+        "1e-6",
+        "a\x01\n\u2028",
+        "'",
+        "010",
+    ]
+    table = {"word": [value for value in values for _ in range(500)]}
+    spec = {"domain": {"word": {"discover": "values", "null": "missing"}}, "privacy": SPEC["privacy"]}
+    found = mdp.discover(spec, tmp_path / "d.yaml", table=table)
+    told = [1e-6, 10, "'", "TODO", "a\x01\n\u2028", "null", "😀: [x]", "other"]
+    assert found.found.domain["word"]["categories"] == told
+    assert yaml.safe_load(found.yaml) == found.found.to_spec()
+    written = load_specification(
+        {"domain_from": str(tmp_path / "d.yaml"), "workload": [{"marginals": [1]}]}, base_path=tmp_path
+    )
+    assert written.domain.to_spec() == found.domain.to_spec()
+    assert written.out_of_domain.code("word") == len(told) - 1
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.text(max_size=6) | st.floats() | st.integers(-(10**20), 10**20), min_size=1, max_size=8),
+       st.booleans(), st.booleans())  # fmt: skip
+def test_whatever_is_found_is_a_domain(tmp_path_factory, values, trim, text):
+    """Nothing that a table holds makes a file that cannot be read back, once the budget is spent."""
+    own = {"discover": "values", "trim": trim} | ({"type": "text"} if text else {})
+    table = {"word": np.array([value for value in values for _ in range(40)], dtype=object)}
+    path = tmp_path_factory.mktemp("found") / "d.yaml"
+    found = mdp.discover({"domain": {"word": own}, "privacy": SPEC["privacy"]}, path, table=table)
+    written = load_specification({"domain_from": str(path), "workload": [{"marginals": [1]}]})
+    assert written.domain.to_spec() == found.domain.to_spec()
+    codes = {encode_value(written.domain["word"], value) for value in values} - {None}
+    assert {written.domain["word"].label(code) for code in codes} | {"other"} == {
+        written.domain["word"].label(code) for code in written.domain["word"].all_codes
+    }
+
+
+def test_numbers_come_first_and_nothing_tells_the_order_of_the_table():
+    table: Any = {"word": ["b", "10", "a", "9"] * 500}
+    spec = {"domain": SPEC["domain"], "privacy": SPEC["privacy"]}
+    found = mdp.discover(spec, table=table).found.domain["word"]["categories"]
+    assert found == [9, 10, "a", "b", "other"]
+
+
+def test_a_persons_first_records_count_and_of_them_her_first_values():
+    many = [("p", f"w{i}") for i in range(100)]
+    # all have one in common, but beyond their first two records
+    table = [(str(i), word) for i in range(800) for word in ("x", "y", "z")] + many
+    columns = {"person": [row[0] for row in table], "word": [row[1] for row in table]}
+    for records, values, expected in ((2, None, ["x", "y"]), (3, None, ["x", "y", "z"]), (3, 1, ["x"])):
+        own = {"discover": "values"} | ({} if values is None else {"max_values": values})
+        spec = discovery(domain={"word": own}, unit={"id": "person", "max_records": records})
+        assert mdp.discover(spec, table=columns).found.domain["word"]["categories"] == [*expected, "other"]
+
+
+def test_a_table_without_persons_finds_nothing_and_is_a_domain():
+    tables: list[Any] = [{"person": [], "word": []}, {"person": [None], "word": ["x"]}]
+    for table in tables:
+        found = mdp.discover(SPEC, table=table)
+        assert found.found.domain["word"]["categories"] == ["other"]
+        assert found.domain["word"].size == 1
+
+
+def test_seeds_repeat_and_say_that_nothing_is_private(tmp_path):
+    one, two, other = (mdp.discover(SPEC, table=TABLE, seed_not_private=seed) for seed in (1, 1, 2))
+    assert one.found.domain == two.found.domain
+    assert one.found.domain != other.found.domain
+    assert not one.private
+    assert "NOT PRIVATE" in one.statement
+    assert one.found.domain["word"]["discovered"]["private"] is False
+
+
+# How the budget is shared.
+
+
+BOTH: dict[str, Any] = {"word": {"discover": "values", "share": 3}, "income": {"discover": "bounds"}}
+
+
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("names", [["word"], ["word", "income"], ["income"]])
+def test_shares_add_up_to_the_budget(most, names):
+    domain = {name: dict(BOTH[name]) for name in names}
+    if "word" in domain:
+        domain["word"]["max_values"] = most
+    written = load_discovery(discovery(domain=domain))[0]
+    schedule = Schedule.of(written)
+    budget, cost = written.budget, schedule.cost
+    left = budget.less(cost.delta)
+    assert left is not None
+    allowed = cost.noise.cost(left).value
+    assert 0.9999 * allowed < cost.value <= allowed
+    pure = most == 1 or "word" not in names
+    assert (cost.noise == GAUSSIAN) == (not pure)
+    expected = 0 if "word" not in names else Fraction(1, 10**6) / (1 if pure else 2)
+    assert 0.999999 * expected <= cost.delta <= expected
+    if pure and len(names) == 2:
+        mechanism = schedule.values["word"]
+        assert isinstance(mechanism, Chances)
+        assert (mechanism.epsilon, schedule.bounds["income"].epsilon) == (Fraction(3, 4), Fraction(1, 4))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "kind"), [({"rho": 0.1}, "mu"), ({"mu": 1}, "mu"), ({"epsilon": 1}, "pure")]
+)
+def test_bounds_need_no_delta(privacy, kind):
+    schedule = Schedule.of(load_discovery(discovery(domain={"income": BOTH["income"]}, privacy=privacy))[0])
+    assert schedule.bounds["income"].kind == kind
+
+
+# Bounds.
+
+
+def test_bounds_leave_few_records_beyond():
+    table = {name: TABLE[name] for name in ("person", "income")}
+    for own in ({"bins": 7}, {"step": 0.01}):
+        spec = discovery(domain={"income": {"discover": "bounds", "largest": 1e7, **own}})
+        found = mdp.discover(spec, table=table).found.domain["income"]
+        low, high = found.get("amount") or (found["min"], found["max"])
+        income = TABLE["income"]
+        assert low in (0, *(2.0**k for k in range(16)), *(1.5 * 2.0**k for k in range(16)))
+        assert (income < low).sum() <= 200
+        assert (income > high).sum() <= 200
+        assert low > income.min() / 4
+        assert high < income.max() * 2
+
+
+def test_bounds_of_negative_numbers_and_of_none():
+    spec = {"domain": {"x": {"discover": "bounds", "largest": 1000}}, "privacy": {"epsilon": 2}}
+    found = mdp.discover(spec, table={"x": [-30.0, 700.0] * 3000}).found.domain["x"]
+    assert (found["min"], found["max"]) == (-32, 768)
+    none = mdp.discover(spec, table={"x": [None, float("nan"), float("inf")]}).found.domain["x"]
+    assert (none["min"], none["max"]) == (-1000, 1000)
+    beyond = mdp.discover(spec, table={"x": [1e9, -1e9] * 3000}).found.domain["x"]
+    assert (beyond["min"], beyond["max"]) == (-1000, 1000)
+
+
+def test_bounds_that_cross_are_the_ends():
+    assert bounds_of([0, 1, 2, 4], [True, True, False], [False, False, True]) == (0, 4)
+    assert bounds_of([0, 1, 2, 4], [False] * 3, [False] * 3) == (0, 4)
+
+
+# From the table to a release, with a ledger.
+
+
+@pytest.fixture(scope="module")
+def discovered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("log")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        pl.DataFrame(TABLE).write_csv("t.csv")
+        Path("log.yaml").write_text(json.dumps({"data": "t.csv", **discovery(domain=BOTH)}))
+        run("ledger", "init", "log.ledger", "--dataset", "log", "--total", "epsilon=3,delta=3e-6",
+            "--unit-records", 4, "--unit-id", "person")  # fmt: skip
+        said = words("discover", "log.yaml", "--out", "domain.yaml", "--ledger", "log.ledger")
+    assert "(1, 1e-06)-differential privacy" in said
+    return folder
+
+
+@pytest.fixture
+def found(discovered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(discovered, tmp_path / "log")
+    monkeypatch.chdir(tmp_path / "log")
+    return tmp_path / "log"
+
+
+RELEASE: dict[str, Any] = {
+    "data": "t.csv",
+    "domain_from": "domain.yaml",
+    "workload": [{"marginals": [1]}],
+    "privacy": {"epsilon": 1, "delta": 1e-6},
+    "unit": {"id": "person", "max_records": 4},
+}
+
+
+def test_a_release_uses_what_was_found_and_names_both_costs(found):
+    assert "all checks passed" in words("verify", "domain.yaml", "--ledger", "log.ledger")
+    (found / "r.yaml").write_text(json.dumps(RELEASE))
+    run("validate", "r.yaml")
+    run("release", "r.yaml", "--out", "released", "--ledger", "log.ledger", "--noise", "gaussian")
+    assert "all checks passed" in words("verify", "released", "--ledger", "log.ledger")
+    release = mdp.load_release("released")
+    text = release.statement.text
+    assert re.search(r"values of word .* cost 0\.\d+-GDP with a delta of 5e-07, besides", text)
+    assert re.search(r"values of income .* cost 0\.\d+-GDP, besides", text)
+    assumed = {own.id: own for own in release.statement.assumed}
+    assert assumed["chosen-without-data"].startswith("Except for the values of word, income")
+    counts = dict(zip(*(release.answers[name].to_pylist() for name in ("word", "estimate")), strict=True))
+    assert counts["w1"] == pytest.approx((WORDS == 1).sum(), abs=150)
+    ledger = mdp.Ledger.open("log.ledger")
+    assert [entry.state for entry in ledger.entries] == ["released"] * 3
+    assert ledger.entries[0].cost.delta > 0
+    assert ledger.account.delta == ledger.entries[0].cost.delta
+
+
+def test_what_a_file_claims_falsely_is_found(found):
+    honest = yaml.safe_load(Path("domain.yaml").read_text())
+
+    def failed(change: Any) -> set[str]:
+        forged = yaml.safe_load(json.dumps(honest))
+        change(forged)
+        Path("forged.yaml").write_text(json.dumps(forged))
+        checked: Verification = mdp.verify_discovery("forged.yaml", ledger="log.ledger")
+        return {finding.subject for finding in checked.failed}
+
+    def of_word(change: Any) -> set[str]:
+        return failed(lambda forged: change(forged["discovery"]["attributes"]["word"]))
+
+    assert failed(lambda forged: None) == set()
+    assert of_word(lambda own: own["rounds"][1].update(threshold=own["rounds"][1]["threshold"] - 5000)) == {
+        "thresholds"
+    }
+    assert "thresholds" in of_word(lambda own: own["rounds"][0].update(delta="1/1000"))
+    assert "thresholds" in of_word(lambda own: own.update(weight_bits=own["weight_bits"] + 1))
+    assert "thresholds" in of_word(lambda own: own.update(cost="1/1000000"))
+    assert of_word(lambda own: own["ledger"].update(entry="0" * 32)) == {"ledger"}
+    assert of_word(lambda own: own.update(ledger=None)) == {"ledger"}
+    assert "cost" in failed(lambda forged: forged["discovery"]["budget"].update(epsilon="1/2"))
+    assert "cost" in failed(lambda forged: forged["domain"]["word"]["discovered"].update(mu="1/1000"))
+    assert "domain" in failed(lambda forged: forged["domain"]["word"]["categories"].reverse())
+    assert "domain" in failed(lambda forged: forged["domain"].pop("income"))
+    damaged = run("verify", "forged.yaml", status=1)
+    assert "FAILED" in damaged.stdout
+    Path("none.yaml").write_text(json.dumps({**honest, "discovery": {"format": 1}}))
+    assert "damaged-file" in run("verify", "none.yaml", status=2).stderr
+
+
+def test_a_second_discovery_is_debited_and_a_third_rejected(found):
+    run("discover", "log.yaml", "--out", "domain.yaml", "--ledger", "log.ledger", status=2)
+    assert len(mdp.Ledger.open("log.ledger").entries) == 2
+    run("discover", "log.yaml", "--out", "domain.yaml", "--ledger", "log.ledger", "--force")
+    before = Path("domain.yaml").read_bytes()
+    written = load_discovery("log.yaml")[0]
+    ledger, cost = mdp.Ledger.open("log.ledger"), Schedule.of(written).cost
+    ledger.reserve(cost, written.budget)  # three of 5e-7 fit the half of 3e-6
+    entries = ledger.entries
+    told = run("discover", "log.yaml", "--out", "more.yaml", "--ledger", "log.ledger", status=2)
+    assert "budget-exceeded" in told.stderr
+    assert (ledger.entries, Path("domain.yaml").read_bytes(), Path("more.yaml").exists()) == (
+        entries,
+        before,
+        False,
+    )
+
+
+def test_a_ledger_without_a_delta_takes_no_values_but_bounds(files):
+    ledger = mdp.Ledger.create("rho.ledger", "log", Budget(rho=1, unit=Unit(4, "person")))
+    with pytest.raises(PrivacyError) as caught:
+        mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert (caught.value.code, caught.value.path) == ("conflict", ("ledger",))
+    assert not Path("d.yaml").exists()
+    assert ledger.entries == ()
+    mdp.discover(discovery(domain={"income": BOTH["income"]}), table=TABLE, ledger=ledger)
+    assert len(ledger.entries) == 1
+
+
+@pytest.mark.parametrize("stopped", ["found", "yaml"])
+def test_a_stop_after_the_debit_leaves_it_spent_and_no_file(files, monkeypatch, stopped):
+    def fail(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=3, delta=1e-5, unit=Unit(4, "person")))
+    target = (WeightedRounds, "found") if stopped == "found" else ("matrixdp.discovery.found_yaml",)
+    monkeypatch.setattr(*target, fail)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    monkeypatch.undo()
+    assert [entry.state for entry in ledger.entries] == ["reserved"]
+    assert sorted(path.name for path in files.glob("*d.yaml*")) == []
+    if stopped == "found":
+        assert "counts as spent" in caught.value.__notes__[0]
+    del caught
+    assert [own.state for own in mdp.recover_ledger(ledger)] == ["abandoned"]
+    assert ledger.account.delta > 0
+
+
+def test_errors_keep_nothing_of_the_table(monkeypatch):
+    def fail(self: object, persons: object, *_: object) -> Any:
+        raise ArithmeticError
+
+    monkeypatch.setattr(WeightedRounds, "found", fail)
+    with pytest.raises(ArithmeticError) as caught:
+        mdp.discover(SPEC, table={"person": ["p"], "word": ["secret"]})
+    trace, held = caught.value.__traceback__, []
+    while trace is not None:
+        held.append(str(trace.tb_frame.f_locals) if "matrixdp" in trace.tb_frame.f_code.co_filename else "")
+        trace = trace.tb_next
+    assert "secret" not in "".join(own for own in held if "test_discovery" not in own)
+
+
+def test_the_ledger_is_debited_before_any_record_is_read(files, monkeypatch):
+    order: list[str] = []
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=3, delta=1e-5, unit=Unit(4, "person")))
+    reserve, listed = mdp.Ledger.reserve, Source.person_values
+
+    def person_values(self: Source, *given: Any) -> Any:
+        read = listed(self, *given)
+        return lambda: order.append("read") or read()
+
+    monkeypatch.setattr(mdp.Ledger, "reserve", lambda *own: order.append("debited") or reserve(*own))
+    monkeypatch.setattr(Source, "person_values", person_values)
+    mdp.discover(SPEC, table=TABLE, ledger=ledger)
+    assert order == ["debited", "read"]
+
+
+def test_the_door_rejects_a_cost_above_the_budget():
+    rule = WeightedRounds.within(Fraction(1), Fraction(1, 10**6), 2)
+    with pytest.raises(PrivacyError):
+        find_values(
+            rule, open_source(TABLE), attribute()["w"], Budget(epsilon=1, delta=1e-6, unit=Unit(4, "person"))
+        )
+
+
+def test_tables_without_an_order_are_rejected_before_anything_is_spent(files):
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=3, delta=1e-5, unit=Unit(4, "person")))
+    for table in (duckdb.sql("SELECT 1 AS person, 'x' AS word"), pl.LazyFrame(TABLE), {"person": [1]}):
+        with pytest.raises(SourceError):
+            mdp.discover(SPEC, table=table, ledger=ledger)
+    assert ledger.entries == ()
+
+
+def test_marked_attributes_of_a_specification_are_those_of_the_file(found):
+    spec = {**RELEASE, "domain": {"word": {"discover": "values"}, "person_kind": ["a", "b"]}}
+    assert load_specification(spec, base_path=found).domain.names == ("word", "person_kind", "income")
+    for domain, place in (
+        ({"word": ["a"]}, ("domain", "word")),
+        ({"page": {"discover": "values"}}, ("domain", "page", "discover")),
+    ):
+        with pytest.raises(SpecificationError) as caught:
+            load_specification({**RELEASE, "domain": domain}, base_path=found)
+        assert caught.value.path == place
+
+
+def test_a_ledger_that_begins_with_a_discovery_keeps_half_of_its_delta_for_them():
+    total, quarter = Budget(epsilon=1, delta=1e-6), Fraction(1, 4 * 10**6)
+    pure = Cost(Fraction(1, 8), LAPLACE, quarter)
+    one = Account.empty(total).plus(pure, total)
+    both = one.plus(pure, total)
+    assert both.within
+    assert (one.as_dict()["delta"], both.as_dict()["delta"]) == ("1/4000000", "1/2000000")
+    with pytest.raises(PrivacyError) as caught:
+        both.plus(pure, total)
+    assert caught.value.code == "budget-exceeded"
+    # noise keeps to the other half, however little discoveries use
+    half = total.less(total.delta / 2)
+    assert half is not None
+    for begun in (one, both, Account.empty(total).plus(Cost(Fraction(1, 10**9), GAUSSIAN, quarter), total)):
+        assert begun.limits == (half.mu**2, Fraction(1))
+    gaussian = Account.empty(total).plus(Cost(Fraction(1, 10**9), GAUSSIAN, quarter), total)
+    assert gaussian.plus(Cost(half.mu**2 - Fraction(1, 10**9), GAUSSIAN), total).within
+    assert not gaussian.plus(Cost(half.mu**2, GAUSSIAN), total).within
+    assert gaussian.spent.delta == total.delta
+    # what a ledger is for is decided before anything is known
+    with pytest.raises(PrivacyError) as late:
+        Account.empty(total).plus(Cost(Fraction(1, 10**9), GAUSSIAN), total).plus(pure, total)
+    assert late.value.code == "conflict"
+
+
+def test_a_cost_with_delta_fits_its_budget_together():
+    budget = Budget(epsilon=1, delta=1e-6)
+    half = budget.less(budget.delta / 2)
+    assert half is not None
+    checked_cost(Cost(GAUSSIAN.cost(half).value, GAUSSIAN, budget.delta / 2), budget)
+    checked_cost(Cost(Fraction(1), LAPLACE, budget.delta), budget)
+    for cost in (
+        Cost(GAUSSIAN.cost(budget).value, GAUSSIAN, Fraction(1, 10**9)),
+        Cost(Fraction(1, 2), LAPLACE, budget.delta + Fraction(1, 10**20)),
+        Cost(Fraction(1, 10**9), GAUSSIAN, budget.delta),
+    ):
+        with pytest.raises(PrivacyError):
+            checked_cost(cost, budget)
