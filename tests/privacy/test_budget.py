@@ -190,8 +190,8 @@ def test_targets_take_more_from_a_larger_unit(kind):
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_measurement_keeps_its_unit(unit, tmp_path):
     table = {"sex": ["male"] * 5, "age": [1, 2, 3, 4, 5], unit.id or "other": [1, 1, 1, 2, 3]}
-    strategy = mdp.select(WORKLOAD)
     budget = Budget(rho=0.5, unit=unit)
+    strategy = mdp.select(WORKLOAD, budget=budget)
     release = strategy.measure(table, budget).reconstruct()
     mdp.save_release(release, tmp_path / "release")
     again = mdp.load_release(tmp_path / "release")
