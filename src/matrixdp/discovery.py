@@ -35,7 +35,7 @@ from matrixdp.privacy.conversions import root_above, root_below
 from matrixdp.queries import Workload
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import FoundDomain, WrittenDiscovery, found_yaml, load_discovery
-from matrixdp.specification.discovery import FORMAT, DiscoveredAttribute
+from matrixdp.specification.discovery import FORMAT, MOST_VALUES, DiscoveredAttribute
 from matrixdp.specification.load import read_document
 from matrixdp.storage.archive import OR_FORCE, whole_file, write_durably
 from matrixdp.strategy.strategy import Strategy, select
@@ -435,7 +435,10 @@ def _mechanism_read(told: Mapping[str, Any]) -> Mechanism:
         Round(exact_number(own["scale"]), exact_number(own["delta"]), int(own["threshold"]))
         for own in told["rounds"]
     ]
-    return WeightedRounds(int(told["max_values"]), int(told["weight_bits"]), tuple(rounds))
+    most, bits = int(told["max_values"]), int(told["weight_bits"])
+    if not (1 <= most <= MOST_VALUES and 1 <= bits <= 64 and 1 <= len(rounds) <= 64):
+        raise PrivacyError("the record of a mechanism is out of range", "damaged-file")
+    return WeightedRounds(most, bits, tuple(rounds))
 
 
 def _cost_told(cost: Cost) -> dict[str, str]:

@@ -33,8 +33,10 @@ Rounds = tuple["Round", ...]
 CHANCE_BITS = 64
 #: The least delta: its multiples of 2^-64 are within a millionth of it.
 LEAST_DELTA = Fraction(1, 2**44)
-#: The most values of a person that count, and the most persons up to whom chances are computed.
-MOST_VALUES, _MOST_CHANCES = 10_000, 2**18
+#: The most persons up to whom chances are computed.
+_MOST_CHANCES = 2**18
+#: A larger epsilon is used as if it were this: chances differ by less than they are rounded by.
+_LARGEST_EXPONENT = 64
 #: How many rounds there are, and by what the squared mu and the delta of each exceed those of the one before.
 ROUNDS, GROWTH = 3, 4
 #: Noise has at most this scale, and weights at most so many bits: sums of 2^38 of them fit 63 bits.
@@ -97,7 +99,7 @@ def chances(epsilon: Fraction, delta: Fraction) -> list[int]:
     """
     one = 1 << CHANCE_BITS
     step = math.floor(delta * one)
-    factor = exponential_below(epsilon)
+    factor = exponential_below(min(epsilon, Fraction(_LARGEST_EXPONENT)))
     _check(delta >= LEAST_DELTA, "delta", f"{float(delta):.3g}", f"at least {float(LEAST_DELTA):.1e}")
     found = [0]
     while found[-1] < one:
