@@ -80,6 +80,8 @@ class Limits:
     radius_dimension: int = 1_000
     #: auto: one radius is left out where more marginals in marginals are asked.
     radius_marginals: int = 20_000
+    #: Queries times the marginals that they have pieces on: so many variances are formed for one radius.
+    radius_variances: int = 50_000_000
 
     #: Attributes that do not factor are solved jointly up to this many cells.
     joint_cells: int = 2_000

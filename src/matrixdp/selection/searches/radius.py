@@ -141,6 +141,9 @@ def no_radius(workload: Workload, noise: Noise) -> str:
         return f"{noise} noise has none"
     if any(isinstance(workload.domain[name], Amount) for group in workload for name in group.attributes):
         return "amounts are asked about: their records are divided"
+    variances = sum(group.queries << len(group.attributes) for group in workload)
+    if variances > LIMITS.radius_variances:
+        return f"{variances} variances in marginals would be formed; the limit is {LIMITS.radius_variances}"
     parts = _tables(workload)
     small = _places(parts)
     dimension = sum(parts[place].cells - 1 for place in small)
