@@ -280,8 +280,8 @@ def test_selections_without_a_radius_and_other_programs_say_so():
     for workload, noise in ((long, "laplace"), (SURVEY, "gaussian")):
         with pytest.raises((WorkloadError, PrivacyError), match="radius"):
             mdp.select(workload, mechanism="radius", noise=noise)
-    ranges = mdp.Workload(mdp.Domain({"a": 4_000, "b": 2, "c": 3}), mdp.product(a="range", b="identity"))
-    many = mdp.Workload(ranges.domain, *ranges.entries, mdp.marginals(1))
+    ranges = mdp.product(a="range", b="range")
+    many = mdp.Workload(mdp.Domain({"a": 90, "b": 90, "c": 2, "d": 2}), ranges, mdp.marginals(1))
     with pytest.raises(WorkloadError, match="radius"):
         mdp.select(many, mechanism="radius", noise="laplace")
     pay = mdp.Domain({"pay": {"amount": [0, 10], "step": 5}, "a": 2, "b": 2})
