@@ -16,11 +16,12 @@ from matrixdp.domain import Domain
 from matrixdp.domain.rules import number_of
 from matrixdp.errors import Problem, SpecificationError, within
 from matrixdp.forms import MappingOf, OneOf, Record, RecordForm, Verbatim, key, record
-from matrixdp.noise.discovery import MOST_VALUES
 from matrixdp.privacy import Budget, Unit
 from matrixdp.specification.keys import PrivacyPart, UnitPart
 from matrixdp.texts import Described
 
+#: The most values of a person that may count.
+MOST_VALUES = 10_000
 _NAME = forms.text("text that is not empty")
 _VALUES = forms.whole(f"an integer from 1 to {MOST_VALUES:,}", least=1, most=MOST_VALUES)
 _POSITIVE = forms.Accepted(
