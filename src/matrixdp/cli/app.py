@@ -142,14 +142,17 @@ _COMMANDS = {
     "show": ("read", "Show what a release holds, or one of its tables, or write each as a file."),
     "model": ("model", "Make non-negative, consistent answers of a release, without the data."),
     "synthesize": ("model", "Write synthetic records."),
-    "verify": ("read", "Check a release, or a model of one, without the data: everything is computed again."),
+    "verify": (
+        "read",
+        "Check a release, a model of one, or a discovered domain, without the data: all is computed again.",
+    ),
     "report": ("read", "Write a release as one HTML page."),
     "keys": ("release", "Make a pair of Ed25519 keys for signatures, in two PEM files."),
     "sign": ("release", "Sign an existing release, after checking it."),
     "recover": ("release", "Complete a release that was stopped after its measurement was written whole."),
     "schema": (
         "specification",
-        "Print the JSON Schema of specifications, of strategy files, or of release.json.",
+        "Print the JSON Schema of specifications, of discoveries, of strategy files, or of release.json.",
     ),
     "series": (
         "series",
