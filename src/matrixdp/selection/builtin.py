@@ -274,6 +274,7 @@ register(
         Options,
         lambda task: select_radius(task.workload, task.noise, task.progress),
         {"subsets": "max_axis_pieces"},
+        lambda task: select_radius(task.workload, task.noise)[1].loss,
         matrices=(),
         reduces="groups",
     )
