@@ -31,6 +31,11 @@ series. All else is refused. The noise of other parts is independent of it. A bl
 each block of values, times a weight, and another over the totals of these blocks, times a second. A record is
 in one block of values, so that it moves one walk of the first and that of the second, each by the weight: it
 counts as the sum of both weights.
+Rows may also be nodes of trees. Row k is then the sum, over node k and all below it, of the rows of a matrix
+of integers, and u_(k-1) is the sum of u over the nodes right below k. Then no v within w_k of the noise of
+each row k has a smaller sum over k of |v_k - sum of v right below k| than u. A record moves the noise by its
+own column, summed likewise; v moves with it, and the sum by at most the L1 norm of the column in the matrix:
+it counts as that.
 Parts may share *one radius*: part k then has a width w_k and measures centred tables (blocks n I - 11'), at
 most one of more than two cells, so that its answers are signs times the centred cells of n counts, or, for no
 attribute, one count (n = 2). Their noise is that of integers z_k up to a common summand, drawn together, with
@@ -196,7 +201,8 @@ class Block:
     the products of groups of values of some attributes (below them, where groups of one attribute have
     weights, the rows of k times such a centered matrix for the values of each group with a weight k),
     `walk`: the prefix sums of values in their order, with the noise of a walk; `block-walk`: those inside
-    blocks of values and those of the blocks, each times a weight; or `grid-tree`: the sums over the
+    blocks of values and those of the blocks, each times a weight; `tree-walk`: the sums of a matrix over the
+    nodes of trees and those below them, with walks up to the roots; or `grid-tree`: the sums over the
     rectangles of each level of a tree over a grid of two attributes, times the level's weight.
     """
 
@@ -207,6 +213,8 @@ class Block:
             self.rows = self.columns = form["size"]
         elif self.kind in ("walk", "block-walk"):
             self.read_walk(form)
+        elif self.kind == "tree-walk":
+            self.read_trees(form, arrays)
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
@@ -266,6 +274,20 @@ class Block:
             if length < 1 or -(-self.columns // length) != len(levels[1]):
                 raise ValueError("walks in blocks that are not those of the values")
             self.rows, self.cost = self.columns + len(levels[1]), sum(weights)
+
+    def read_trees(self, form, arrays):
+        """Read walks from nodes of trees up to their roots: a record costs what it does in nodes' own parts."""
+        inner = Block(form["matrix"], arrays)
+        if inner.kind not in ("identity", "integer"):
+            raise ValueError("trees count what is no matrix of integers")
+        self.walk, self.rows, self.columns, self.cost = True, inner.rows, inner.columns, inner.largest_sum(1)
+        parents, widths = form["above"], form["widths"]
+        if not self.rows == len(parents) == len(widths):
+            raise ValueError("trees without a parent and a width for each node")
+        if any(type(width) is not int or width < 0 for width in widths):
+            raise ValueError("a walk has a width that is none")
+        if any(type(own) is not int or not row < own <= self.rows for row, own in enumerate(parents)):
+            raise ValueError("the parent of a node does not come after it")
 
     def read_entries(self, form, arrays):
         """Read a matrix that is written out; each has arrays of its own, so that none is read twice."""
@@ -329,7 +351,7 @@ class Block:
             own, n = self.largest_sum(p), self.rows
             other = 0 if self.kind == "identity" else {2: -n, 1: n - 2}[p]
             return None, [[own, other], [other, own]]
-        if self.kind in ("walk", "block-walk"):
+        if self.kind in ("walk", "block-walk", "tree-walk"):
             return None, [[self.largest_sum(p), 0], [0, self.largest_sum(p)]]
         if self.rows * self.columns**2 > MOST_OVERLAPS:
             return None

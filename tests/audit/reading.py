@@ -156,6 +156,8 @@ def _matrix(form: dict[str, Any], arrays: dict[str, Integers]) -> Integers | int
         return int(form["size"])
     if form["kind"] == "walk":  # costs what the identity does; tests/noise/test_walks.py tries every move
         return len(form["widths"])
+    if form["kind"] == "tree-walk":  # as its nodes' own parts do
+        return _matrix(form["matrix"], arrays)
     if form["kind"] == "block-walk":
         return sum(form["weights"]) * np.eye(form["size"], dtype=np.int64)
     if form["kind"] == "centered":

@@ -22,13 +22,23 @@ from matrixdp.errors import (
     UnsupportedQueryError,
     WorkloadError,
 )
-from matrixdp.exact import BlockWalkMatrix, IdentityMatrix, IntegerMatrix, MergedMatrix, WalkMatrix
+from matrixdp.exact import (
+    BlockWalkMatrix,
+    CenteredMatrix,
+    IdentityMatrix,
+    IntegerMatrix,
+    MergedMatrix,
+    TreeWalkMatrix,
+    WalkMatrix,
+)
+from matrixdp.exact.walks import MOST_NODES
 from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource
+from matrixdp.noise.walks import draw_walk
 from matrixdp.plan import Block, Direct, Part
-from matrixdp.selection.searches.walks import block_walks
+from matrixdp.selection.searches.walks import Nodes, block_walks, walk_for
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import forge_measurement
@@ -45,8 +55,23 @@ LONG_BY_SEX = mdp.Workload(
     mdp.product(sex="identity", age="prefix"),
     mdp.product(age={"ranges": [[0, 17], [18, 64], [65, 129]]}),
 )
+HALVES = {"sets": [*([k] for k in range(12)), [0, 2, 4, 6, 8, 10], [1, 3, 5, 7, 9, 11]]}
+AREAS = mdp.Workload(mdp.Domain({"area": 12}), mdp.product(area=HALVES), mdp.product(area="total"))
+AREAS_BY_SEX = mdp.Workload(
+    mdp.Domain({"sex": 2, "area": 13}),
+    mdp.product(sex="identity", area={"sets": [*HALVES["sets"], [12]]}),
+    mdp.product(area={"sets": HALVES["sets"][-2:]}, weight=9),
+)
 WIDTHS = (1500, 1000, 700, 0)
 WALK, BLOCKS = WalkMatrix(WIDTHS), BlockWalkMatrix(4, (800, 500, 0), (1200, 0), (3, 2))
+#: Two trees of four values: two leaves below one node; and three nodes that count twice, below a total.
+TREES = TreeWalkMatrix(
+    IntegerMatrix(
+        np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 2, 0], [0, 0, 1, 0], [2, 2, 0, 3], [0, 0, 0, 0]])
+    ),
+    (3, 3, 5, 6, 5, 6),
+    (900, 0, 1500, 400, 2000, 300),
+)
 
 
 def walk_plan(*others: Block, size: int = 4, groups: np.ndarray | None = None, walk: Any = WALK) -> Direct:
@@ -60,19 +85,25 @@ PLANS = {
     "alone": walk_plan(),
     "with others": walk_plan(TREE),
     "of groups": walk_plan(TREE, size=6, groups=np.array([0, 0, 1, 2, 2, 3])),
+    "up trees": walk_plan(walk=TREES),
+    "up trees with others": walk_plan(TREE, walk=TREES),
+    "up trees of groups": walk_plan(TREE, size=6, groups=np.array([0, 0, 1, 2, 2, 3]), walk=TREES),
     "in blocks": walk_plan(walk=BLOCKS),
     "in blocks with others": walk_plan(TREE, walk=BLOCKS),
     "in blocks of groups": walk_plan(TREE, size=6, groups=np.array([0, 0, 1, 2, 2, 3]), walk=BLOCKS),
 }
 
 
-def answer_heights(noise: np.ndarray, widths: list[int], starts: tuple[int, ...] = (0,)) -> np.ndarray:
+def answer_heights(noise: np.ndarray, widths: list[int], parents: tuple[int, ...] = ()) -> np.ndarray:
     """The exponents of the probabilities of noise, shape (draws, lines, n), from the definition of a walk."""
-    total, before = np.zeros(noise.shape[:-1], dtype=np.int64), np.zeros(noise.shape[:-1], dtype=np.int64)
-    for place, (own, width) in enumerate(zip(np.moveaxis(noise, -1, 0), widths, strict=True)):
-        before = np.where(place in starts, 0, before)
-        beyond = np.maximum(np.abs(own - before) - width, 0)
-        total, before = total + beyond, before + np.sign(own - before) * beyond
+    total, before = np.zeros(noise.shape[:-1], dtype=np.int64), np.zeros_like(noise)
+    for row, width in enumerate(widths):
+        parent = parents[row] if parents else row + 1
+        beyond = np.maximum(np.abs(noise[..., row] - before[..., row]) - width, 0)
+        total += beyond
+        if parent < len(widths):
+            step = np.sign(noise[..., row] - before[..., row]) * beyond
+            before[..., parent] += before[..., row] + step
     return total.sum(axis=-1)
 
 
@@ -103,11 +134,11 @@ def test_log_ratios_over_all_moves_are_at_most_the_cost(name: str, neighbours: A
         [np.rint(random.normal(0, size, shape) * float(scale.steps)) for size in (1, 3, 30)]
     )
     noise = noise.astype(np.int64)
-    starts = part.walk.starts
-    own, largest = answer_heights(noise, widths, starts), 0
+    parents = part.walk.parents
+    own, largest = answer_heights(noise, widths, parents), 0
     for move in moves:
         lattice = np.rint(move / float(step)).astype(np.int64)
-        largest = max(largest, int(np.abs(answer_heights(noise + lattice, widths, starts) - own).max()))
+        largest = max(largest, int(np.abs(answer_heights(noise + lattice, widths, parents) - own).max()))
     found, moved = Fraction(largest) / scale.steps, 2 if neighbours == "replace" else 1
     assert cost.value * moved * Fraction(99, 100) <= found <= cost.value * moved
 
@@ -155,6 +186,8 @@ BUDGETS = [
     ("workload", "budget"),
     [
         *((asked, budget) for asked in (AGES, BY_SEX) for budget in BUDGETS),
+        (AREAS, BUDGETS[0]),
+        (AREAS_BY_SEX, BUDGETS[1]),
         (LONG, BUDGETS[0]),
         (LONG_BY_SEX, BUDGETS[1]),
     ],
@@ -202,6 +235,25 @@ def of_blocks(**changed: Any) -> Change:
     return lambda header: header["plan"]["matrices"][-1].update(changed)
 
 
+def of_trees(**changed: Any) -> Change:
+    return lambda header: header["plan"]["matrices"][-1].update(changed)
+
+
+FORGED_TREES: dict[str, Change] = {
+    "a coarse lattice": FORGED["a coarse lattice"],
+    "less noise": FORGED["less noise"],
+    "a series": lambda header: header.update(series={"attribute": "area", "published": [12]}),
+    "gaussian noise": FORGED["gaussian noise"],
+    "a parent before its node": of_trees(above=[*range(1, 14), 0, 15]),
+    "a node above itself": of_trees(above=[0, *range(2, 16)]),
+    "a parent that is none": of_trees(above=[True, *range(2, 16)]),
+    "a parent beyond": of_trees(above=[*range(1, 15), 16]),
+    "fewer parents": of_trees(above=[14] * 14),
+    "a negative width": of_trees(widths=[-1] * 15),
+    "a width that is none": of_trees(widths=[0.5] * 15),
+    "fewer widths": of_trees(widths=[0] * 14),
+    "a centred matrix": of_trees(matrix={"kind": "centered", "size": 12}),
+}
 FORGED_BLOCKS: dict[str, Change] = {
     "a coarse lattice": FORGED["a coarse lattice"],
     "less noise": FORGED["less noise"],
@@ -219,11 +271,15 @@ FORGED_BLOCKS: dict[str, Change] = {
 
 @pytest.mark.parametrize(
     ("workload", "name"),
-    [*((AGES, name) for name in FORGED), *((LONG, name) for name in FORGED_BLOCKS)],
+    [
+        *((AGES, name) for name in FORGED),
+        *((LONG, name) for name in FORGED_BLOCKS),
+        *((AREAS, name) for name in FORGED_TREES),
+    ],
 )
 def test_forged_walks_are_found(workload: mdp.Workload, name: str, tmp_path: Path):
     saved(tmp_path / "out", workload, mdp.Budget(epsilon=1), mechanism="walk", noise="laplace")
-    forged = (FORGED if workload is AGES else FORGED_BLOCKS)[name]
+    forged = (FORGED if workload is AGES else FORGED_TREES if workload is AREAS else FORGED_BLOCKS)[name]
 
     def change(header: dict[str, Any], _: dict[str, bytes]) -> None:
         forged(header)
@@ -272,6 +328,17 @@ def test_what_the_proof_does_not_cover_is_rejected():
     ):
         with pytest.raises(NumericalError):
             BlockWalkMatrix(size, within, between, weights)  # type: ignore[arg-type]
+    for matrix, above, own in (
+        (IntegerMatrix(np.eye(3, 2, dtype=np.int64)), (2, 2, 2), (0, 0, 0)),
+        (IntegerMatrix(np.eye(3, 2, dtype=np.int64)), (2, 2, 4), (0, 0, 0)),
+        (IntegerMatrix(np.eye(3, 2, dtype=np.int64)), (2, 2), (0, 0, 0)),
+        (IntegerMatrix(np.eye(3, 2, dtype=np.int64)), (2, 2, 3), (0, 0)),
+        (IntegerMatrix(2**21 * np.eye(3, 2, dtype=np.int64)), (2, 2, 3), (0, 0, 0)),
+        (CenteredMatrix(3), (2, 2, 3), (0, 0, 0)),
+        (IdentityMatrix(MOST_NODES + 1), (MOST_NODES + 1,) * (MOST_NODES + 1), (0,) * (MOST_NODES + 1)),
+    ):
+        with pytest.raises(NumericalError):
+            TreeWalkMatrix(matrix, above, own)  # type: ignore[arg-type]
     plan = PLANS["alone"]
     for scale in (
         NoiseScale(Fraction(2**20), 1, LAPLACE),
@@ -311,7 +378,7 @@ def test_selections_without_a_walk_and_other_programs_say_so():
         release.to_mbi()
 
 
-@pytest.mark.parametrize("workload", [AGES, BY_SEX, LONG], ids=["ages", "by sex", "long"])
+@pytest.mark.parametrize("workload", [AGES, BY_SEX, LONG, AREAS], ids=["ages", "by sex", "long", "areas"])
 def test_models_are_fitted_to_walks(workload: mdp.Workload):
     """The loss of the true table is half a chi-square variable's mean: a walk's rows are combined for it."""
     random, strategy = np.random.default_rng(9), mdp.select(workload, mechanism="walk", noise="laplace")
@@ -463,14 +530,92 @@ def test_widths_and_weights_in_blocks_are_at_a_least_error():
         assert loss(within, between, weight + int(random.integers(-2, 3))) >= best.loss * (1 - 1e-7)
 
 
-@pytest.mark.parametrize("workload", [AGES, LONG], ids=["ages", "long"])
+def levels(*fans: int, weights: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)) -> np.ndarray:
+    """Queries for the nodes of a tree, by levels from single values to the total, each with a weight."""
+    rows = np.eye(math.prod(fans))
+    found = [weights[0] * rows]
+    for fan, weight in zip(fans, weights[1:], strict=False):
+        rows = rows.reshape(-1, fan, rows.shape[1]).sum(axis=1)
+        found.append(weight * rows)
+    return np.vstack(found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "rmse"),
+    [
+        (levels(8), 1.7922),
+        (levels(8, weights=(1, 5)), 4.5371),
+        (levels(16, 4), 2.0265),
+        (levels(8, 8), 2.0405),
+        (levels(4, 4, 4), 2.2110),
+        (levels(16, 4, weights=(1, 2, 4)), 3.7351),
+        (levels(2, 2, 2)[:, [0, 4, 2, 6, 1, 5, 3, 7]], 1.9240),  # a path in another order
+    ],
+    ids=lambda own: None if isinstance(own, float) else "x".join(map(str, own.shape)),
+)
+def test_trees_have_the_least_error_that_widths_and_shares_give(asked: np.ndarray, rmse: float):
+    """Figures of an independent search, and no better neighbour; the error is that of measured noise."""
+    best = walk_for(asked.T @ asked, nodes=Nodes.of(asked))
+    assert math.sqrt(2 * best.loss / len(asked)) == pytest.approx(rmse, abs=2e-4)
+    found, random = best.strategy, np.random.default_rng(3)
+    assert isinstance(found, TreeWalkMatrix)
+    for _ in range(10):
+        moved = np.maximum(np.add(found.widths, random.integers(-99, 100, found.rows)), 0)
+        other = replace(found, widths=tuple(moved.tolist()))
+        loss = other.sensitivity**2 * np.vdot(asked.T @ asked, other.covariance())
+        assert loss >= best.loss * (1 - 1e-6)
+
+
+def test_least_squares_of_trees_are_those_of_the_noise_that_is_drawn():
+    drawn = draw_walk(TREES.widths, Fraction(1 << 20), 20_000, SeededSource(4), TREES.above) / 2.0**20
+    np.testing.assert_allclose(TREES.solve(TREES.written()), np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(TREES.coefficients(np.eye(4)), TREES.solve(np.eye(6)).T)
+    found = np.cov(TREES.solve(drawn.T)) / 2
+    np.testing.assert_allclose(found, TREES.covariance(), atol=0.1 * TREES.covariance().max())
+    np.testing.assert_allclose(np.linalg.inv(TREES.gram()), TREES.covariance(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[1, 1, 0], [0, 1, 1], [0, 0, 1]],  # they overlap
+        [[1, 0, 0], [0, 1, 0], [0, 0, 1]],  # one level
+        [[1, 1, 1], [1, 0, 0]],  # two values that nothing tells apart
+        [[1, 1, 0], [1, 0, 0]],  # a value that is not asked about
+        [[1, 2, 0], [1, 0, 0], [0, 0, 1]],
+        [[1, -1, 0], [1, 0, 0], [0, 0, 1]],
+        np.tri(12),  # too many levels
+    ],
+    ids=str,
+)
+def test_what_are_no_trees(rows: Any):
+    assert Nodes.of(np.array(rows, dtype=np.float64)) is None
+
+
+@pytest.mark.parametrize("workload", [AREAS, AREAS_BY_SEX], ids=["areas", "by sex"])
+def test_auto_takes_trees_in_any_form(workload: mdp.Workload):
+    strategy = mdp.select(workload, budget=mdp.Budget(epsilon=1))
+    assert strategy.mechanism == "walk"
+    assert TreeWalkMatrix in {type(block.matrix) for block in strategy.selection.plan.parts[0].blocks}
+    if workload is AREAS:
+        cells = np.eye(12)
+        rows = np.vstack([*(cells[own].sum(axis=0) for own in HALVES["sets"]), np.ones(12)])
+        again = mdp.Workload(workload.domain, mdp.dense(rows, ["area"]))
+        least = mdp.select(again, budget=mdp.Budget(epsilon=1)).selection.total_squared_error
+        assert least == pytest.approx(strategy.selection.total_squared_error)
+
+
+@pytest.mark.parametrize("workload", [AREAS, AGES, LONG], ids=["areas", "ages", "long"])
 def test_errors_and_intervals_of_releases_are_the_stated_ones(workload: mdp.Workload):
     """Of 400 measurements, with the intervals that a release states: at 6 deviations."""
-    table = {"age": [0] * 300 + [5] * 500 + [9] * 200}
+    [name] = workload.domain.names
+    table = {name: [0] * 300 + [5] * 500 + [9] * 200}
     strategy, count = mdp.select(workload, mechanism="walk", noise="laplace"), 400
-    counts = np.bincount(table["age"], minlength=workload.domain["age"].size)
+    counts = np.bincount(table[name], minlength=workload.domain[name].size)
     pairs = [(i, j) for i in range(12) for j in range(i, 12)] if workload is AGES else []
     exact = np.concatenate([np.cumsum(counts), [counts[i : j + 1].sum() for i, j in pairs]])
+    if workload is AREAS:
+        exact = np.array([counts[own].sum() for own in HALVES["sets"]] + [counts.sum()])
     answers = strategy.measure(table, mdp.Budget(epsilon=1)).reconstruct().answers
     far, deviations = (
         answers.column("upper").to_numpy() - answers.column("estimate").to_numpy(),

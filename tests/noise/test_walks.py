@@ -15,6 +15,7 @@ from scipy import stats
 
 from matrixdp.errors import PrivacyError
 from matrixdp.exact import WalkMatrix
+from matrixdp.exact.walks import paths
 from matrixdp.noise import SeededSource, Walk, drawing, laplace, walks
 from matrixdp.selection.searches.walks import walk_for
 from tests.noise.exact import FALSE_ALARM
@@ -75,6 +76,110 @@ def test_the_same_rule_on_a_grid_is_not_private():
         return total
 
     assert np.abs(height(noise + 1) - height(noise)).max() == 3
+
+
+FORESTS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+    ((2, 2, 3), (1, 2, 0)),  # two leaves and their sum
+    ((2, 2, 3), (0, 0, 1)),
+    ((3, 3, 3, 4), (1, 0, 2, 1)),  # three
+    ((2, 2, 3, 4), (1, 1, 2, 0)),  # two, their sum, one more
+    ((2, 3, 3, 4), (2, 1, 0, 1)),  # a path and a leaf below one
+    ((3, 2, 4, 4), (1, 2, 0, 1)),  # two trees, of rows that take turns
+]
+
+
+def tree_heights(noise: np.ndarray, parents: tuple[int, ...], widths: tuple[int, ...]) -> np.ndarray:
+    """The exponents of the probabilities of the noise of trees, from the definition, shape (lines,)."""
+    total, before = np.zeros(len(noise), dtype=np.int64), np.zeros((len(noise), len(widths) + 1), np.int64)
+    for row, (parent, width) in enumerate(zip(parents, widths, strict=True)):
+        step = np.sign(noise[:, row] - before[:, row]) * np.maximum(
+            np.abs(noise[:, row] - before[:, row]) - width, 0
+        )
+        total += np.abs(step)
+        before[:, parent] += before[:, row] + step
+    return total
+
+
+def record_moves(parents: tuple[int, ...]) -> np.ndarray:
+    """What a record at each node moves: the nodes from there up."""
+    moves = np.eye(len(parents), dtype=np.int64)
+    for row in reversed(range(len(parents))):
+        if parents[row] < len(parents):
+            moves[row] += moves[parents[row]]
+    return moves
+
+
+@pytest.mark.parametrize(("parents", "widths"), FORESTS, ids=str)
+def test_on_trees_a_record_costs_its_count_and_a_replacement_two(
+    parents: tuple[int, ...], widths: tuple[int, ...]
+):
+    """Of every noise in a box: records at every node, every two of them, and weighted own parts."""
+    noise = box(5 if len(parents) == 3 else 4, len(parents))
+    own, moves = tree_heights(noise, parents, widths), record_moves(parents)
+
+    def largest(move: np.ndarray) -> int:
+        return int(np.abs(tree_heights(noise + move, parents, widths) - own).max())
+
+    for entry in (1, 2):
+        assert {largest(entry * move) for move in moves} == {entry}
+    both = [largest(one - other) for one, other in itertools.permutations(moves, 2)]
+    assert max(both) <= 2
+    assert max(both) == 2
+    for counts in ((2, 1, 0, 0), (1, -1, 1, 0), (0, 3, 0, 1)):
+        counted = np.array(counts[: len(parents)])
+        assert largest(counted @ moves) <= np.abs(counted).sum()
+
+
+@pytest.mark.parametrize(("parents", "widths"), FORESTS, ids=str)
+def test_on_trees_the_exponent_is_the_least_of_all_that_stay_within_the_widths(
+    parents: tuple[int, ...], widths: tuple[int, ...]
+):
+    """So it is convex: the least, over v near e, of the sum of |v less those right below it|."""
+    size, random = len(parents), np.random.default_rng(2)
+    sums = record_moves(parents).T  # from own parts to counts
+    own = np.rint(np.linalg.inv(sums)).astype(np.int64)
+    near = np.array(list(itertools.product(*(range(-width, width + 1) for width in widths))))
+    for noise in random.integers(-6, 7, (60, size)):
+        least = np.abs((noise + near) @ own.T).sum(axis=1).min()
+        assert least == tree_heights(noise[None], parents, widths)[0]
+    points = random.integers(-8, 9, (4000, 2, size)) * 2
+    ends = [tree_heights(points[:, side], parents, widths) for side in (0, 1)]
+    middle = tree_heights(points.sum(axis=1) // 2, parents, widths)
+    assert (2 * middle <= ends[0] + ends[1]).all()
+
+
+def test_where_a_record_moves_all_below_a_node_the_rule_is_not_private():
+    """Why walks go up trees: predicted from the node above, a log-probability moves by 3."""
+    noise = box(3, 4)
+
+    def height(values: np.ndarray) -> np.ndarray:
+        root = np.sign(values[:, :1]) * np.maximum(np.abs(values[:, :1]) - 1, 0)
+        beyond = np.maximum(np.abs(values[:, 1:] - root) - 1, 0)
+        return np.abs(root[:, 0]) + beyond.sum(axis=1)
+
+    assert np.abs(height(noise + 1) - height(noise)).max() == 3
+
+
+def test_samples_of_trees_have_the_joint_law_and_that_of_a_path_is_seen():
+    parents, widths, steps, count, reach = (2, 2, 3), (2, 1, 0), Fraction(7, 4), 400_000, 7
+    own = [math.ceil(width * 1024 / steps) for width in widths]
+    found = walks.draw_walk(own, steps, count, SeededSource(1), parents)
+    inside = found[(np.abs(found) <= reach).all(axis=1)] + reach
+    observed = np.bincount(
+        np.ravel_multi_index(inside.T, (2 * reach + 1,) * 3), minlength=(2 * reach + 1) ** 3
+    )
+
+    def chi_square(parents: tuple[int, ...]) -> float:
+        a = math.exp(-1 / steps)
+        whole = math.prod(2 * width + 1 + 2 * a / (1 - a) for width in widths)
+        expected = count * a ** tree_heights(box(reach, 3), parents, widths) / whole
+        large = expected > 10
+        cells = np.append(expected[large], count - expected[large].sum())
+        seen = np.append(observed[large], count - observed[large].sum())
+        return float(stats.chi2.sf(((seen - cells) ** 2 / cells).sum(), len(cells) - 1))
+
+    assert chi_square(parents) > FALSE_ALARM
+    assert chi_square((1, 2, 3)) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("steps", [Fraction(7, 4), Fraction(1, 2)], ids=str)
@@ -176,8 +281,8 @@ def test_walks_of_a_part_are_independent_and_in_their_places():
 
 
 def test_walks_that_follow_one_another_are_independent():
-    walk, count = Walk((1500, 0, 800, 300, 0), starts=(0, 2)), 100_000
-    drawn = walks.draw_walk(walk.widths, Fraction(1 << 20), count, SeededSource(8), walk.starts) / 2.0**20
+    walk, count = Walk((1500, 0, 800, 300, 0), parents=paths(5, (0, 2))), 100_000
+    drawn = walks.draw_walk(walk.widths, Fraction(1 << 20), count, SeededSource(8), walk.parents) / 2.0**20
     expected = np.zeros((5, 5))
     for own in (slice(0, 2), slice(2, 5)):
         expected[own, own] = 2 * WalkMatrix(walk.widths[own]).noise_covariance
@@ -186,11 +291,22 @@ def test_walks_that_follow_one_another_are_independent():
     np.testing.assert_allclose(2 * walk.covariance(), expected)
 
 
+def test_moments_of_trees_are_those_of_samples():
+    parents, widths, count = (3, 3, 4, 4, 6, 6, 7), (1500, 0, 800, 2300, 500, 0, 900), 100_000
+    drawn = walks.draw_walk(widths, Fraction(1 << 20), count, SeededSource(8), parents) / 2.0**20
+    expected = 2 * Walk(widths, parents=parents).covariance()
+    spread = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()) * 6 / count)
+    assert (np.abs(drawn.T @ drawn / count - expected) < 7 * spread).all()
+    path = Walk(widths, parents=tuple(range(1, 8))).covariance()
+    np.testing.assert_allclose(path, Walk(widths).covariance())
+
+
 WALKS = {
+    "tree": Walk((1500, 0, 4000, 300, 800), parents=(2, 2, 4, 4, 5)),
     "no widths": Walk((0, 0, 0, 0, 0)),
     "wide": Walk((5000, 4000, 3000, 2000, 0)),
     "uneven": Walk((0, 9000, 10, 2500, 0)),
-    "two": Walk((1500, 0, 4000, 300, 0), starts=(0, 2)),
+    "two": Walk((1500, 0, 4000, 300, 0), parents=paths(5, (0, 2))),
 }
 
 
@@ -199,7 +315,7 @@ WALKS = {
 def test_quantiles_are_those_of_samples(name: str, confidence: float):
     walk, count = WALKS[name], 60_000
     source = SeededSource(6)
-    drawn = walks.draw_walk(walk.widths, Fraction(1 << 16), count, source, walk.starts) / float(1 << 16)
+    drawn = walks.draw_walk(walk.widths, Fraction(1 << 16), count, source, walk.parents) / float(1 << 16)
     asked = np.vstack([np.eye(5), np.diff(np.eye(5), axis=0), np.ones(5), [0.3, -1, 0, 2, 0.1]])
     ends = walks.combination_quantiles([(walk, asked)], confidence) * np.sqrt(2 * walk.variances(asked))
     inside = (np.abs(drawn @ asked.T) <= ends).mean(axis=0)

@@ -9,7 +9,14 @@ from scipy.linalg import block_diag
 
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError, UnsupportedQueryError
-from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix, MergedMatrix, WalkMatrix
+from matrixdp.exact import (
+    IdentityMatrix,
+    IntegerMatrix,
+    MeasuredMatrix,
+    MergedMatrix,
+    TreeWalkMatrix,
+    WalkMatrix,
+)
 from matrixdp.noise import LAPLACE
 from matrixdp.plan import Block, Joint, Local, Part, Plan, Pooled, Rounds, Split, Union
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
@@ -23,6 +30,13 @@ WALK, OTHER, SHORT = (
 )
 GROUPS = MergedMatrix(WalkMatrix((900, 200)), (np.array([0, 0, 1, 1]),))
 TREE = IntegerMatrix(np.array([[1, 1, 1, 1], [2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, 0]]))
+UPWARDS = TreeWalkMatrix(
+    IntegerMatrix(
+        np.array([[2, 0, 0, 0], [0, 1, 1, 0], [0, 2, 0, 0], [0, 0, 1, 0], [0, 1, 0, 3], [0, 0, 0, 0]])
+    ),
+    (4, 3, 4, 5, 5, 6),
+    (900, 0, 1500, 400, 2000, 300),
+)
 CELLS = {name: IdentityMatrix(DOMAIN[name].size) for name in DOMAIN.names}
 EVEN = {name: np.full(DOMAIN[name].size, 1.0 / DOMAIN[name].size) for name in DOMAIN.names}
 
@@ -52,6 +66,8 @@ PLANS: dict[str, Plan] = {
         parts({"a": WALK, "c": CELLS["c"]}, {"b": SHORT, "c": CELLS["c"]}, {"a": TREE}),
         LAPLACE,
     ),
+    "trees": Union(DOMAIN, parts({"a": UPWARDS, "b": CELLS["b"]}, {"a": OTHER}), LAPLACE),
+    "pooled trees": Pooled(DOMAIN, parts({"a": UPWARDS, "b": CELLS["b"]}, {"a": UPWARDS}, {}), LAPLACE),
     "joint": Joint(DOMAIN, TWO, LAPLACE, EVEN, {"parts": np.ones(2)}),
 }
 SPLIT = parts({}, {"a": WALK}, {"b": CELLS["b"]}, {"a": OTHER, "b": CELLS["b"]})

@@ -41,8 +41,11 @@ def scaled_rows(selection: Selection, moved: bool = False) -> np.ndarray:
         rows = dense_measurement(part, selection.plan.domain) / math.sqrt(part.variance)
         if part.walk is not None and moved:
             own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
-            walks = [np.diff(walk, axis=1, prepend=0.0) for walk in np.split(own, part.walk.starts[1:], 1)]
-            rows = np.concatenate(walks, axis=1).reshape(rows.shape)
+            count, changed = own.shape[1], own.copy()
+            for row, parent in enumerate(part.walk.parents or range(1, count + 1)):
+                if parent < count:
+                    changed[:, parent] -= own[:, row]
+            rows = changed.reshape(rows.shape)
         elif part.walk is not None:
             rows = np.linalg.solve(np.linalg.cholesky(part.walk.covariance()), rows)
         found.append(rows)

@@ -11,4 +11,5 @@ from matrixdp.exact.matrices import MeasuredMatrix as MeasuredMatrix
 from matrixdp.exact.structured import GridTree as GridTree
 from matrixdp.exact.structured import MergedMatrix as MergedMatrix
 from matrixdp.exact.walks import BlockWalkMatrix as BlockWalkMatrix
+from matrixdp.exact.walks import TreeWalkMatrix as TreeWalkMatrix
 from matrixdp.exact.walks import WalkMatrix as WalkMatrix

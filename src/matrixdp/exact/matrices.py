@@ -105,9 +105,9 @@ class MeasuredMatrix(ABC):
         return None
 
     @property
-    def starts(self) -> tuple[int, ...]:
-        """The rows at which these walks begin, from 0: they are independent."""
-        return (0,)
+    def parents(self) -> tuple[int, ...]:
+        """The row that each adds up to, a later one, or the number of rows at an end; empty for one path."""
+        return ()
 
     @property
     @abstractmethod

@@ -155,8 +155,8 @@ class MergedMatrix(MeasuredMatrix):
         return self.matrix.walk
 
     @property
-    def starts(self) -> tuple[int, ...]:
-        return self.matrix.starts
+    def parents(self) -> tuple[int, ...]:
+        return self.matrix.parents
 
     def overlaps(self, power: int) -> NDArray[np.int64] | None:
         if self.walk is None:

@@ -1,7 +1,8 @@
 """The prefix sums of an ordered attribute, measured with the joint noise of soft-threshold walks.
 
-One walk along all values, or one inside each block of them and one over the blocks. `matrixdp.noise.walks`
-has the noise, and docs/privacy.md the proof of what it costs.
+One walk along all values, or one inside each block of them and one over the blocks; or walks up trees, of
+which a path is the simplest. `matrixdp.noise.walks` has the noise, and docs/privacy.md the proof of what it
+costs.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import scipy  # its parts are read when they are first used
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.linear import Array
-from matrixdp.exact.matrices import MeasuredMatrix
+from matrixdp.exact.matrices import IdentityMatrix, IntegerMatrix, MeasuredMatrix
 
 #: Numbers, in any sequence of one axis.
 Floats = Sequence[float] | Array
@@ -44,34 +45,103 @@ def innovation_variance(widths: Array) -> Array:
     return np.asarray((widths**3 / 3.0 + widths**2 + 2.0 * widths + 2.0) / (1.0 + widths))
 
 
-def noise_covariance(widths: Floats, starts: Sequence[int] = (0,)) -> Array:
+def paths(rows: int, starts: Sequence[int]) -> tuple[int, ...]:
+    """Return the parents of rows that form one path after another, each from one of these rows.
+
+    Examples
+    --------
+    >>> paths(5, (0, 3))
+    (1, 2, 5, 4, 5)
+    """
+    ends = {*starts, rows}
+    return tuple(rows if place in ends else place for place in range(1, rows + 1))
+
+
+@lru_cache(maxsize=64)
+def _runs(rows: int, parents: tuple[int, ...]) -> list[tuple[int, int, int]]:
+    """Return runs of rows, each the parent of that before: first, end, and the parent of the last."""
+    if not parents:
+        return [(0, rows, rows)]
+    ends = [0, *(row + 1 for row, parent in enumerate(parents) if parent != row + 1 or parent == rows)]
+    return [(start, end, parents[end - 1]) for start, end in pairwise(ends)]
+
+
+def sums_below(array: NDArray[Any], parents: tuple[int, ...] = ()) -> NDArray[Any]:
+    """Return, along the first axis, the sum of each row and of all rows below it in its tree.
+
+    Parents are the rows that each adds up to: a later one, or the number of rows at a root. Without parents
+    rows are one path.
+
+    Examples
+    --------
+    >>> sums_below(np.array([5, 1, 2, 7]), (2, 2, 3, 4)).tolist(), sums_below(np.array([5, 1, 2])).tolist()
+    ([5, 1, 8, 15], [5, 6, 8])
+    """
+    found = np.array(array)
+    for start, end, parent in _runs(len(found), parents):
+        found[start:end] = np.cumsum(found[start:end], axis=0)
+        if parent < len(found):
+            found[parent] += found[end - 1]
+    return found
+
+
+def sums_above(array: NDArray[Any], parents: tuple[int, ...] = ()) -> NDArray[Any]:
+    """Return, along the first axis, the sum of each row and of all rows above it in its tree.
+
+    Examples
+    --------
+    >>> sums_above(np.array([5, 1, 2, 7]), (2, 2, 3, 4)).tolist()
+    [14, 10, 9, 7]
+    """
+    found = np.array(array)
+    for start, end, parent in reversed(_runs(len(found), parents)):
+        if parent < len(found):
+            found[end - 1] += found[parent]
+        found[start:end] = np.cumsum(found[start:end][::-1], axis=0)[::-1]
+    return found
+
+
+def noise_covariance(widths: Floats, parents: tuple[int, ...] = ()) -> Array:
     """Return the covariance of the noise of rows, for a scale at which Laplace noise has the variance 1.
 
     Parameters
     ----------
     widths : sequence of float
         Of each row, in parts of 1024 of the scale.
-    starts : sequence of int
-        The rows at which walks begin, from 0: they are independent.
+    parents : tuple of int
+        See `sums_below`: rows of different trees are independent.
 
     Examples
     --------
-    >>> noise_covariance((0, 0, 0), (0, 2)).tolist()
+    >>> noise_covariance((0, 0, 0), paths(3, (0, 2))).tolist()
     [[1.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    known: dict[tuple[float, ...], Array] = {}
-    walks = [tuple(widths[start:end]) for start, end in pairwise((*starts, len(widths)))]
-    for own in walks:
+    known: dict[tuple[tuple[float, ...], tuple[int, ...]], Array] = {}
+    rows, ends, last = len(widths), [0], 0
+    for row, parent in enumerate(parents, 1):
+        last = max(last, row if parent == rows else parent + 1)
+        if last == row:  # nothing so far adds up to what comes
+            ends.append(row)
+    pieces = []
+    for start, end in pairwise(ends if parents else (0, rows)):
+        own = tuple(widths[start:end]), tuple(min(above, end) - start for above in parents[start:end])
         if own not in known:
-            known[own] = _noise_covariance(np.array(own) / UNIT)
-    return np.asarray(scipy.linalg.block_diag(*[known[own] for own in walks]))
+            known[own] = _noise_covariance(np.array(own[0]) / UNIT, own[1])
+        pieces.append(known[own])
+    return np.asarray(scipy.linalg.block_diag(*pieces))
 
 
-def _noise_covariance(widths: Array) -> Array:
+def _noise_covariance(widths: Array, parents: tuple[int, ...]) -> Array:
+    size = len(widths)
+    if len(_runs(size, parents)) > 1:
+        below = sums_below(np.eye(size), parents) - np.eye(size)
+        beside = below * step_covariance(widths)
+        found = (below * step_variance(widths)) @ below.T + beside + beside.T
+        return np.asarray((found + np.diag(innovation_variance(widths))) / 2.0)
     before = np.cumsum(step_variance(widths)) - step_variance(widths)
-    at = np.minimum.outer(np.arange(len(widths)), np.arange(len(widths)))
+    at = np.minimum.outer(np.arange(size), np.arange(size))
     found = (before + step_covariance(widths))[at]
-    found[np.diag_indices(len(widths))] = before + innovation_variance(widths)
+    found[np.diag_indices(size)] = before + innovation_variance(widths)
     return np.asarray(found / 2.0)
 
 
@@ -86,8 +156,8 @@ def _check_widths(widths: tuple[int, ...]) -> None:
         raise NumericalError(f"a walk has a width for each value: an integer from 0 to {_WIDEST}")
 
 
-def _uncorrelated(matrix: WalkMatrix | BlockWalkMatrix) -> Array:
-    root = np.linalg.cholesky(noise_covariance(matrix.walk, matrix.starts))
+def _uncorrelated(matrix: WalkMatrix | BlockWalkMatrix | TreeWalkMatrix) -> Array:
+    root = np.linalg.cholesky(noise_covariance(matrix.walk, matrix.parents))
     return np.asarray(scipy.linalg.solve_triangular(root, matrix.written(), lower=True, check_finite=False))
 
 
@@ -249,8 +319,8 @@ class BlockWalkMatrix(MeasuredMatrix):
         return (self.within * len(self.between))[: self.size] + self.between
 
     @property
-    def starts(self) -> tuple[int, ...]:
-        return (*range(0, self.size, len(self.within)), self.size)
+    def parents(self) -> tuple[int, ...]:
+        return paths(self.rows, (*range(0, self.size, len(self.within)), self.size))
 
     @property
     def columns(self) -> int:
@@ -407,3 +477,134 @@ def _block(widths: Floats, weight: float) -> tuple[Array, Array, float]:
     sums = own.sum(axis=1)
     total = float(sums.sum())
     return own - np.multiply.outer(sums, sums) / total, sums / total, total
+
+
+#: Rows of the largest trees: their covariance is written out and factored.
+MOST_NODES = 2_000
+
+
+@final
+@dataclass(frozen=True)
+class TreeWalkMatrix(MeasuredMatrix):
+    """The counts of the nodes of trees, measured with walks from their leaves up to their roots.
+
+    Row v is the sum, over the nodes v and below it, of the rows of a matrix. A record costs what it costs in
+    that matrix, whatever the widths, as it moves the counts from its nodes up to their roots. There may be
+    more nodes than values: these are estimated by least squares.
+
+    Parameters
+    ----------
+    matrix : IdentityMatrix or IntegerMatrix
+        What nodes count beside the nodes below them: of full column rank, a row for each node.
+    above : tuple of int
+        For each node the one that it adds up to, which comes later; the number of nodes at a root.
+    widths : tuple of int
+        Of each row, in parts of 1024 of the noise's scale, at least 0.
+
+    Raises
+    ------
+    NumericalError
+        If these are no trees, or too large.
+
+    Examples
+    --------
+    Two values and their total.
+
+    >>> tree = TreeWalkMatrix(IntegerMatrix(np.array([[1, 0], [0, 1], [0, 0]])), (2, 2, 3), (1024, 0, 0))
+    >>> tree.sensitivity, tree.multiply(np.array([[5.0], [1.0]])).ravel().tolist()
+    (1, [5.0, 1.0, 6.0])
+    """
+
+    kind = "tree-walk"
+
+    matrix: IdentityMatrix | IntegerMatrix
+    above: tuple[int, ...]
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_widths(self.widths)
+        if not isinstance(self.matrix, IdentityMatrix | IntegerMatrix) or self.matrix.outside is not None:
+            raise NumericalError("nodes of trees count what is no matrix of integers of full column rank")
+        rows = self.matrix.rows
+        if not rows == len(self.widths) == len(self.above) <= MOST_NODES:
+            told = f"found {rows}, {len(self.widths)} and {len(self.above)}"
+            raise NumericalError(f"trees of up to {MOST_NODES} nodes, with a width and a parent each: {told}")
+        if any(type(own) is not int or not row < own <= rows for row, own in enumerate(self.above)):
+            raise NumericalError("the parent of a node comes after it, or is the number of nodes")
+        if self.matrix.max_entry > _HEAVIEST:
+            raise NumericalError(f"entries of trees above {_HEAVIEST}")
+
+    @property
+    def walk(self) -> tuple[int, ...]:
+        return self.widths
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        return self.above
+
+    @property
+    def columns(self) -> int:
+        return self.matrix.columns
+
+    @property
+    def rows(self) -> int:
+        return self.matrix.rows
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.int64]:
+        """Bounds on the entries, and those that their sums are formed from."""
+        return sums_below(np.abs(self.matrix.written()).astype(np.int64), self.parents)
+
+    @property
+    def max_entry(self) -> int:
+        return int(self._sizes.max())
+
+    @property
+    def max_row_sum(self) -> int:
+        return int(self._sizes.sum(axis=1).max())
+
+    def column_power_sum(self, power: int) -> int:
+        """Return that of the matrix for the power 1, by the theorem; else a bound on column sums."""
+        if power == 1:
+            return self.matrix.sensitivity
+        return int((self._sizes.astype(object) ** power).sum(axis=0).max())
+
+    def overlaps(self, power: int) -> NDArray[np.int64]:
+        """Return those of the identity: a replacement is a record that comes and another that goes."""
+        cost = self.column_power_sum(power)
+        return np.array([[cost, 0], [0, cost]])[: self.columns, : self.columns]
+
+    def magnitudes(self) -> NDArray[np.int64]:
+        raise NumericalError("a walk: its cost is no sum over its rows")
+
+    def multiply(self, array: Array) -> Array:
+        return sums_below(self.matrix.multiply(array), self.parents)
+
+    @cached_property
+    def _squares(self) -> tuple[Array, Array]:
+        """The inverse of the triangle of weighted least squares, and their pseudo-inverse."""
+        root = np.linalg.cholesky(noise_covariance(self.widths, self.parents))
+        weighted = scipy.linalg.solve_triangular(root, self.written(), lower=True, check_finite=False)
+        rows, triangle = np.linalg.qr(weighted)
+        inverse = scipy.linalg.solve_triangular(triangle, np.eye(self.columns), check_finite=False)
+        whitened = scipy.linalg.solve_triangular(root, rows, lower=True, trans="T", check_finite=False)
+        return inverse, np.asarray(inverse @ whitened.T)
+
+    def solve(self, answers: Array) -> Array:
+        return np.asarray(self._squares[1] @ answers)
+
+    def coefficients(self, queries: Array) -> Array:
+        return np.asarray(self._squares[1].T @ queries)
+
+    def uncorrelated(self) -> Array:
+        return _uncorrelated(self)
+
+    @cached_property
+    def _covariance(self) -> Array:
+        return np.asarray(self._squares[0] @ self._squares[0].T)
+
+    def covariance(self) -> Array:
+        return self._covariance
+
+    def digest(self) -> str:
+        return f"walks up trees {self.matrix.digest()} {self.above} {self.widths}"

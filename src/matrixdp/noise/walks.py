@@ -3,7 +3,8 @@
 Prefix sums P_1 .. P_n of integers are released as y_k = P_k + u_(k-1) + p_k with u_k = u_(k-1) + q_k and
 q_k = soft(p_k, w_k) = sign(p_k) max(|p_k| - w_k, 0). The innovations p_k are independent integers,
 P(p_k = z) in proportion to a^max(0, |z| - w_k), a = exp(-1 / s). So the noise is a known linear map of the
-independent pairs (p_k, q_k). All of it is integer arithmetic on a lattice, on which the scale is s.
+independent pairs (p_k, q_k). All of it is integer arithmetic on a lattice, on which the scale is s. On
+trees u_(k-1) is the sum of u over the nodes right below k: a path is the simplest tree.
 docs/privacy.md has the proof of what it costs, docs/noise.md that samples are exact.
 """
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import PrivacyError
 from matrixdp.exact.linear import Array
-from matrixdp.exact.walks import UNIT, noise_covariance
+from matrixdp.exact.walks import UNIT, noise_covariance, sums_above, sums_below
 from matrixdp.noise import laplace
 from matrixdp.noise.drawing import Distribution, draw
 from matrixdp.noise.source import RandomSource
@@ -152,22 +153,21 @@ def draw_innovations(
 
 
 def walk_noise(
-    innovations: NDArray[np.int64], widths: Sequence[int], starts: Sequence[int] = (0,)
+    innovations: NDArray[np.int64], widths: Sequence[int], parents: tuple[int, ...] = ()
 ) -> NDArray[np.int64]:
-    """Return the noise u_(k-1) + p_k of prefix sums from innovations, shape (lines, widths) in and out.
+    """Return the noise a_k + p_k of rows from innovations, shape (lines, widths) in and out.
 
-    Walks begin, with u = 0, at the places ``starts``.
+    a_k is the sum of the steps of all rows below k: see `sums_below`.
 
     Examples
     --------
     >>> walk_noise(np.array([[3, -1, -4]]), [2, 1, 0]).tolist()
     [[3, 0, -3]]
-    >>> walk_noise(np.array([[3, -1, -4]]), [2, 1, 0], [0, 1]).tolist()
-    [[3, -1, -4]]
+    >>> walk_noise(np.array([[3, 2, -4]]), [2, 1, 0], (2, 2, 3)).tolist()
+    [[3, 2, -2]]
     """
     steps = np.sign(innovations) * np.maximum(np.abs(innovations) - np.array(widths, dtype=np.int64), 0)
-    walks = np.split(steps, starts[1:], axis=1)
-    before = np.concatenate([np.cumsum(own, axis=1) for own in walks], axis=1) - steps
+    before = sums_below(steps.T, parents).T - steps
     return np.asarray(before + innovations)
 
 
@@ -176,7 +176,7 @@ def draw_walk(
     steps: Fraction,
     lines: int,
     source: RandomSource,
-    starts: Sequence[int] = (0,),
+    parents: tuple[int, ...] = (),
 ) -> NDArray[np.int64]:
     """Draw the noise of independent walks, shape (lines, n), for widths in parts of 1024 of the scale.
 
@@ -188,8 +188,8 @@ def draw_walk(
         The scale in lattice steps, exact.
     lines : int
     source : RandomSource
-    starts : sequence of int
-        The places at which walks begin, from 0.
+    parents : tuple of int
+        See `sums_below`; one walk along all rows without.
 
     Raises
     ------
@@ -206,14 +206,14 @@ def draw_walk(
     at_once = max(1, _CHUNK // len(own))
     for start in range(0, lines, at_once):
         count = min(at_once, lines - start)
-        result[start : start + count] = walk_noise(draw_innovations(own, steps, count, source), own, starts)
+        result[start : start + count] = walk_noise(draw_innovations(own, steps, count, source), own, parents)
     return result
 
 
 @final
 @dataclass(frozen=True)
 class Walk:
-    """The joint noise of a part: independent walks along one of the axes of its rows.
+    """The joint noise of a part: independent walks, or walks up trees, along one of the axes of its rows.
 
     Parameters
     ----------
@@ -221,28 +221,27 @@ class Walk:
         Of a `WalkMatrix`.
     before, after : int
         The rows of the blocks before it and after it.
-    starts : tuple of int
-        The rows of the matrix at which a walk begins, from 0: several follow one another.
+    parents : tuple of int
+        Where these are not one path, the row of the matrix that each adds up to: see `sums_below`.
     """
 
     widths: tuple[int, ...]
     before: int = 1
     after: int = 1
-    starts: tuple[int, ...] = (0,)
+    parents: tuple[int, ...] = ()
 
     @cached_property
     def own_covariance(self) -> Array:
         """The covariance of the rows of the matrix, at a scale where Laplace noise has the variance 1."""
-        return noise_covariance(self.widths, self.starts)
+        return noise_covariance(self.widths, self.parents)
 
     @cached_property
     def _scaled(self) -> Array:
         return np.array(self.widths) / UNIT
 
     def onwards(self, array: NDArray[Any]) -> Array:
-        """Return the sums, along the last axis, of each row and of those after it in its walk."""
-        walks = np.split(array, self.starts[1:], axis=-1)
-        return np.concatenate([np.cumsum(own[..., ::-1], axis=-1)[..., ::-1] for own in walks], axis=-1)
+        """Return the sums, along the last axis, of each row and of those that it adds up to."""
+        return np.moveaxis(sums_above(np.moveaxis(array, -1, 0), self.parents), 0, -1)
 
     def covariance(self) -> Array:
         """Return the covariance of all rows, at a scale where Laplace noise has the variance 1."""
@@ -251,7 +250,7 @@ class Walk:
 
     def draw(self, steps: Fraction, source: RandomSource) -> NDArray[np.int64]:
         """Draw the noise of all rows of the part, flat; see `draw_walk`."""
-        drawn = draw_walk(self.widths, steps, self.before * self.after, source, self.starts)
+        drawn = draw_walk(self.widths, steps, self.before * self.after, source, self.parents)
         return drawn.reshape(self.before, self.after, -1).transpose(0, 2, 1).ravel()
 
     def by_lines(self, coefficients: Array) -> Array:

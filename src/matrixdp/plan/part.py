@@ -148,10 +148,10 @@ class Part:
     def walk(self) -> Walk | None:
         """The joint noise of the rows; None where the noise of every row is its own."""
         for place, block in enumerate(self.blocks):
-            widths, starts = block.matrix.walk, block.matrix.starts
+            widths, parents = block.matrix.walk, block.matrix.parents
             if widths is not None:
                 before, after = math.prod(self.shape[:place]), math.prod(self.shape[place + 1 :])
-                return Walk(widths, before, after, starts)
+                return Walk(widths, before, after, parents)
         return None
 
     @property

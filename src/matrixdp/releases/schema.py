@@ -293,7 +293,8 @@ class Matrix(Model, json_schema_extra=_ONE_SENSITIVITY):
     """A measured matrix."""
 
     kind: Literal["identity", "centered identity", "integer", "walk"] = Field(
-        description="A walk: prefix sums whose rows share their noise; its theorem has the sensitivity."
+        description="A walk: rows that share their noise, prefix sums or nodes of trees; its theorem has the "
+        "sensitivity."
     )
     shape: list[Positive] = Field(min_length=2, max_length=2)
     sensitivity: Exact = Field(LEFT_OUT, description="L1, for noise of norm 1.")

@@ -254,8 +254,8 @@ register(
 register(
     Mechanism(
         "walk",
-        "of ours: counts up to each value of one attribute, with noise that they share; of the other "
-        "attributes p-Identity strategies",
+        "of ours: counts up to each value of one attribute, or of nested sets of its values, with noise that "
+        "they share; of the other attributes p-Identity strategies",
         (1,),
         PIdentityOptions,
         lambda task: select_walk(task.workload, task.noise, **_searching(task)),

@@ -180,7 +180,7 @@ IN_WORDS = {
     "and opt-m (weighted marginals)",
     "generalized-marginals": "weighted marginals with one optimized strategy for each attribute",
     "weighted-product": "one product of bases with weighted rows",
-    "walk": "counts up to each value of one ordered attribute, which share their noise",
+    "walk": "counts up to each value of one ordered attribute, or of nested sets, which share their noise",
     "walk-marginals": "weighted marginals, one ordered attribute of each with such counts",
     "radius": "many small tables, which share their noise",
 }

@@ -170,6 +170,10 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         whole = all(type(own) is int for own in (form["size"], *chain.from_iterable(levels)))
         require(whole, "walks in blocks do not consist of integers")
         return exact.BlockWalkMatrix(form["size"], *levels)
+    if kind == "tree-walk":
+        require(form["matrix"]["kind"] in ("identity", "integer"), "trees count what is no such matrix")
+        counted = cast("exact.IntegerMatrix", _read_matrix(form["matrix"], archive))
+        return exact.TreeWalkMatrix(counted, tuple(form["above"]), tuple(form["widths"]))
     if kind == "merged":
         inner = form["matrix"]["kind"] not in ("merged", "grid-tree")
         require(inner, "a matrix over groups of values is over groups of groups")

@@ -368,7 +368,7 @@ def _shared_noise(part: Part) -> Array:
 
 
 def _moved(part: Part, rows: NDArray[Any]) -> NDArray[Any]:
-    """Return rows whose L1 norms are what a record costs: of a walk each prefix sum less the one before.
+    """Return rows whose L1 norms are what a record costs: of a walk each row less those that add up to it.
 
     Under one radius a single row of ones.
     """
@@ -377,9 +377,11 @@ def _moved(part: Part, rows: NDArray[Any]) -> NDArray[Any]:
     if part.walk is None:
         return rows
     own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
-    walks = np.split(own, part.walk.starts[1:], axis=1)
-    moved = [np.diff(walk, axis=1, prepend=rows.dtype.type(0)) for walk in walks]
-    return np.concatenate(moved, axis=1).reshape(rows.shape)
+    moved, count = own.copy(), own.shape[1]
+    for row, parent in enumerate(part.walk.parents or range(1, count + 1)):
+        if parent < count:
+            moved[:, parent] -= own[:, row]
+    return moved.reshape(rows.shape)
 
 
 def _check_parts(plan: Plan, measured: list[Array]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, final
 
 from matrixdp.display import about, above, counted, printable
 from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
-from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact import MeasuredMatrix, MergedMatrix, TreeWalkMatrix
 from matrixdp.measure.measurement import Measurement
 from matrixdp.plan import Rounds
 from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
@@ -125,9 +125,12 @@ def _how(matrix: MeasuredMatrix) -> str:
     if matrix.kind == "centered":
         return "n I - 11': each column has n - 1 once and -1 the other n - 1 times"
     if matrix.walk is not None:
-        cost, several = matrix.sensitivity, "a walk" if len(matrix.starts) == 1 else "walks"
+        cost = matrix.sensitivity
         told = f"by their theorem a record costs {cost:,}, a replacement {2 * cost:,}"
-        return f"prefix sums with the noise of {several}: {told}"
+        inner = matrix.matrix if isinstance(matrix, MergedMatrix) else matrix
+        if isinstance(inner, TreeWalkMatrix):
+            return f"counts of nodes of trees with the noise of walks up to their roots: {told}"
+        return f"prefix sums with the noise of {'walks' if matrix.parents else 'a walk'}: {told}"
     return f"integers, summed over each of the {matrix.columns:,} columns"
 
 
@@ -350,7 +353,8 @@ _WALK = (
     " The rows of a walk are prefix sums P_k of the values in their order, and share their noise: row k has "
     "P_k + u_(k-1) + p_k, u_k = u_(k-1) + soft(p_k, c_k), with innovations p_k whose density falls as "
     "exp(-max(0, |p_k| - c_k) / b). A record moves the logarithm of their probability by at most 1 / b: "
-    "docs/privacy.md has the proof. Variances are the mean over its rows."
+    "docs/privacy.md has the proof. Variances are the mean over its rows. Where rows are nodes of trees, "
+    "P_k is the count of a node, and u_(k-1) the sum of u over the nodes right below it."
 )
 
 
