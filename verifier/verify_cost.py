@@ -276,7 +276,7 @@ class Block:
             self.rows, self.cost = self.columns + len(levels[1]), sum(weights)
 
     def read_trees(self, form, arrays):
-        """Read walks from nodes of trees up to their roots: a record costs what it does in nodes' own parts."""
+        """Read walks from nodes of trees up to their roots: a record costs that of the nodes' own parts."""
         inner = Block(form["matrix"], arrays)
         if inner.kind not in ("identity", "integer"):
             raise ValueError("trees count what is no matrix of integers")

@@ -147,7 +147,7 @@ def test_releases_are_verified_and_say_so(name: str, tmp_path: Path):
     assert "The rows of a walk" in mdp.explain_release(folder)
     again = mdp.load_release(folder).measurement
     assert again.tails.walks == made.measurement.tails.walks != {}
-    with pytest.raises(UnsupportedQueryError, match="walk"):
+    with pytest.raises(UnsupportedQueryError):
         made.to_mbi()
 
 
