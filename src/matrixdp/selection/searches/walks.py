@@ -62,8 +62,8 @@ _LONG = 96
 _DOUBLINGS = (-0.5, 0.0, 0.5)
 #: Rounds over estimates and widths, from these widths; the losses of the last are equal to seven digits.
 _ROUNDS, _FIRST = 24, 2.0
-#: The most nodes and levels of trees for which walks are searched, and queries that are looked at for them.
-_MOST_NODES, _LEVELS, _MOST_QUERIES = 512, 8, 4_096
+#: The most nodes and levels of trees for which walks are searched, and groups that are looked at for them.
+_MOST_NODES, _LEVELS, _MOST_GROUPS = 512, 8, 1_024
 #: What the weights of both levels add up to, and the least share of a level.
 _WEIGHTS, _LEAST_SHARE = 256, 1.0 / 32.0
 NO_BOUND = "no bound is known for walks, whose counts share noise: those for independent noise do not hold"
@@ -204,11 +204,13 @@ class Nodes:
             return None
         sets = np.unique(rows != 0.0, axis=0)[::-1]
         sets = sets[sets.any(axis=1)]
+        if not 0 < len(sets) <= _MOST_NODES:
+            return None
         sets = sets[np.argsort(sets.sum(axis=1), kind="stable")]
         sizes, common = sets.sum(axis=1), sets.astype(np.float64) @ sets.T
         within = common == sizes[:, None]
         told = len(np.unique(sets, axis=1).T) == sets.shape[1] and sets.any(axis=0).all()
-        if len(sets) > _MOST_NODES or not told or not (within | within.T | (common == 0.0)).all():
+        if not told or not (within | within.T | (common == 0.0)).all():
             return None
         np.fill_diagonal(within, False)
         heights = np.zeros(len(sets), dtype=np.int64)
@@ -309,12 +311,14 @@ def tree_axes(workload: Workload, terms: KronSum) -> dict[int, Nodes]:
 
 
 def _queries(workload: Workload, name: str, size: int) -> Array | None:
-    """Return what is asked about an attribute, or None if that is too much or not written out."""
+    """Return what is asked about an attribute, or None if that is not written out or more than nodes."""
+    if len(workload.groups) > _MOST_GROUPS:
+        return None
     rows, keys = [np.zeros((0, size))], set()
     for group in workload.groups:
         if isinstance(group, DenseGroup) and group.attributes == (name,):
-            asked, key = group.content, None
-            if not isinstance(asked, MatrixRows) or len(asked.values) > _MOST_QUERIES:
+            asked = group.content
+            if not isinstance(asked, MatrixRows) or len(asked.values) > 2 * size:
                 return None
             rows.append(asked.values)
         elif isinstance(group, DenseGroup) and name not in group.attributes:
@@ -322,7 +326,7 @@ def _queries(workload: Workload, name: str, size: int) -> Array | None:
         elif isinstance(group, ProductGroup):
             predicates = group.sets.get(name, Total())
             key = predicates.key(size)
-            if predicates.count(size) > _MOST_QUERIES:
+            if predicates.count(size) > 2 * size:
                 return None
             if key not in keys:
                 keys.add(key)
