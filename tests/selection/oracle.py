@@ -37,8 +37,15 @@ def lowered(limits: Mapping[str, object]) -> Iterator[None]:
 def scaled_rows(selection: Selection, moved: bool = False) -> np.ndarray:
     """Return all that is measured, in rows of noise of variance 1; or such that their norms are costs."""
     found = []
-    for part in selection.plan.parts:
-        rows = dense_measurement(part, selection.plan.domain) / math.sqrt(part.variance)
+    plan = selection.plan
+    variances = plan.row_variances([part.variance for part in plan.parts])
+    for place, part in enumerate(plan.parts):
+        if part.width is not None and moved:  # one record moves all parts under one radius by 1
+            if place == plan.under_radius[0]:
+                found.append(np.full((1, plan.domain.cells()), 1.0 / math.sqrt(part.variance)))
+            continue
+        variance = part.variance if part.width is None else variances[place]
+        rows = dense_measurement(part, plan.domain) / math.sqrt(variance)
         if part.walk is not None and moved:
             own = rows.reshape(part.walk.before, len(part.walk.widths), part.walk.after, -1)
             count, changed = own.shape[1], own.copy()

@@ -69,6 +69,12 @@ _WEIGHTS, _LEAST_SHARE = 256, 1.0 / 32.0
 NO_BOUND = "no bound is known for walks, whose counts share noise: those for independent noise do not hold"
 
 
+def _share(first: float, second: float) -> float:
+    """Return the best share of two levels' first, given their losses at the whole cost."""
+    roots = np.cbrt(np.maximum([first, second, 1e-300], 0.0))
+    return float(np.clip((roots[0] + roots[2] / 2.0) / roots.sum(), _LEAST_SHARE, 1.0 - _LEAST_SHARE))
+
+
 def _least(gram: Array) -> tuple[Array, Array]:
     """Return the widths of the best walk for a Gram matrix, and the separate losses of its rows."""
     own, beside = gram.diagonal(), np.append(np.diagonal(gram, 1), 0.0)
@@ -137,8 +143,7 @@ def block_walks(gram: Array, length: int, rounds: int = _ROUNDS) -> Factor:
         lower = own + (inside[:, :, None] + inside[:, None] + upper.diagonal()[:, None, None])
         lower = (lower * measured[:, :, None] * measured[:, None]).sum(axis=0)
         (within, inner), (between, outer) = _least(lower), _least(upper)
-        share = 1.0 / (1.0 + np.cbrt(outer.sum() / inner.sum()))
-        share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
+        share = _share(inner.sum(), outer.sum())
     weight = round(share * _WEIGHTS)
     common = math.gcd(weight, _WEIGHTS)
     weights = weight // common, (_WEIGHTS - weight) // common
@@ -267,8 +272,7 @@ def tree_walks(gram: Array, nodes: Nodes, cut: int = 0, rounds: int = _ROUNDS) -
         losses = alone * innovation_variance(widths) + 2.0 * (both - alone) * step_covariance(widths)
         losses += (steps - 2.0 * both + alone) * step_variance(widths)
         if cut:
-            share = 1.0 / (1.0 + np.cbrt(losses[~upper].sum() / losses[upper].sum()))
-            share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
+            share = _share(losses[upper].sum(), losses[~upper].sum())
     weight = round(share * _WEIGHTS)
     weights = np.where(upper, weight, _WEIGHTS - weight)[:, None] // math.gcd(weight, _WEIGHTS)
     matrix = TreeWalkMatrix(IntegerMatrix(weights * own), parents, _whole(widths))
