@@ -108,7 +108,7 @@ TEXTS = {
         f"a single Laplace variable needs {math.log(20) / math.sqrt(2):.3f} and many terms {GAUSSIAN_95}",
     ],
     "privacy.md": [
-        f"{GAUSSIAN_95} of Gaussian and {LAPLACE_95} of Laplace noise",
+        f"{GAUSSIAN_95} of Gaussian noise, at most {LAPLACE_95} of Laplace noise",
         f"it asks for noise of {SCALE:.4f} per unit",
         f"asks for {math.sqrt(2 * math.log(1.25e6)):.4f}.",
     ],

@@ -31,6 +31,7 @@ class ReadPart:
     matrices: tuple[Integers | int, ...]  # a number is the size of an identity
     multipliers: Integers | None
     variance: float
+    under_radius: bool = False
 
     @property
     def order(self) -> list[int]:
@@ -87,6 +88,19 @@ class ReadFile:
         return tuple(steps * Fraction(2) ** power for steps, power in pairs)
 
     @property
+    def charged(self) -> list[tuple[ReadPart, Fraction]]:
+        """What costs add up of, with scales: parts under one radius move by 1 together for every record."""
+        pairs = list(zip(self.parts, self.scales, strict=True))
+        found = [(part, scale) for part, scale in pairs if not part.under_radius]
+        under = [(part, scale) for part, scale in pairs if part.under_radius]
+        if under:
+            positions = tuple(sorted({position for part, _ in under for position in part.order}))
+            cells = math.prod(self.header["plan"]["sizes"][position] for position in positions)
+            [scale] = {scale for _, scale in under}
+            found.append((ReadPart((positions,), (cells,), None, under[0][0].variance), scale))
+        return found
+
+    @property
     def stated(self) -> Fraction:
         """The cost that the file says was authorized."""
         return Fraction(self.header["authorization"]["cost"])
@@ -94,7 +108,7 @@ class ReadFile:
     def cost(self) -> Fraction:
         """Return the cost, recomputed as docs/measurement.md says it is: parts add up, each rounded up."""
         total = 0
-        for part, scale in zip(self.parts, self.scales, strict=True):
+        for part, scale in self.charged:
             share = Fraction(int(part.column_sums(self.norm).max())) / scale**self.norm
             total += math.ceil(share * 2**COST_BITS)
         return max(Fraction(total, 2**COST_BITS), self.cost_outside(rounded=True))
@@ -112,7 +126,7 @@ class ReadFile:
         shape = tuple(sizes)
         cells = math.prod(shape)
         apart = np.zeros((cells, cells), dtype=object)
-        for part, scale in zip(self.parts, self.scales, strict=True):
+        for part, scale in self.charged:
             wide = spread(part.dense(), part.order, shape).reshape(-1, cells)
             moved = [(np.abs(wide - wide[:, [j]]) ** self.norm).sum(axis=0) for j in range(cells)]
             apart = apart + np.array(moved, dtype=object) * (1 / scale**self.norm)
@@ -137,7 +151,7 @@ class ReadFile:
         """
         shape = tuple(sizes)
         total = np.zeros(shape, dtype=object)
-        for part, scale in zip(self.parts, self.scales, strict=True):
+        for part, scale in self.charged:
             [sums] = spread(part.column_sums(self.norm), part.order, shape)
             total = total + sums * (1 / scale**self.norm)
         return max(Fraction(total.max()), self.cost_outside())
@@ -202,6 +216,7 @@ def read(path: Path) -> ReadFile:
             tuple(matrices[place] for _, place in row["blocks"]),
             arrays[row["multipliers"]] if "multipliers" in row else None,
             row["variance"],
+            "width" in row,
         )
         for row in header["plan"]["parts"]
     )

@@ -42,7 +42,7 @@ def test_a_noise_without_hope_is_not_searched(monkeypatch):
     def search(*_):
         pytest.fail("searched")
 
-    wide = mdp.Workload(mdp.Domain(dict.fromkeys("abcdef", 4)), mdp.marginals(2))
+    wide = mdp.Workload(mdp.Domain(dict.fromkeys("abcdefgh", 4)), mdp.marginals(2))
     with monkeypatch.context() as patched:
         patched.setitem(rules.RULES, 1, (rules.Rule("opt-m", unless=search),))
         strategy = mdp.select(wide, budget=CLOSE)
@@ -57,8 +57,11 @@ def test_a_noise_with_hope_is_searched_and_compared_by_intervals():
     strategy = mdp.select(MIXED, budget=CLOSE)
     assert strategy.noise == "laplace"
     other = mdp.select(MIXED, noise="gaussian")
+    # by intervals that answers have, which are no wider than the bound for all combinations
     ratio = strategy.rmse(CLOSE) * LAPLACE.largest_quantile(0.95) / (other.rmse(CLOSE) * 1.959964)
-    assert strategy.noise_reason == f"{100 * (1 - ratio):.3g}% narrower intervals than gaussian noise"
+    said = float(strategy.noise_reason.partition("%")[0])
+    assert 100 * (1 - ratio) <= said <= 100 * (1 - 0.8 * ratio)
+    assert strategy.noise_reason.endswith("% narrower intervals than gaussian noise")
 
 
 def test_few_cells_with_explicit_queries_are_not_given_up():

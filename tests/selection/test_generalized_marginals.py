@@ -130,8 +130,8 @@ def test_auto_takes_it_where_it_is_best():
     workload = mdp.Workload(domain, mdp.kway([1, 2], "prefix"))
     selection = select(workload, noise=LAPLACE, restarts=1)
     assert selection.mechanism == "walk-marginals"
-    told = "a fast trial of generalized-marginals and opt-kron and opt-plus had more"
-    assert selection.reason.endswith(told)
+    told = {one.mechanism for one in selection.candidates if one.status == "passed"}
+    assert {"generalized-marginals", "opt-kron", "opt-plus"} <= told
 
 
 LONG = {"age": 7, "income": range(5), "sex": 2, "race": 2}

@@ -182,6 +182,10 @@ def _joint(plan: Plan) -> bool:
     return bool(plan.under_radius) or any(part.walk is not None for part in plan.parts)
 
 
+def _proved_by(certificate: Certificate) -> Bound:
+    return None if certificate.lower_bound is None else (certificate.lower_bound, certificate.scope)
+
+
 def with_bound(certificate: Certificate, bound: Bound) -> Certificate:
     """Return the certificate with the larger of its own lower bound and another."""
     if bound is None or (certificate.lower_bound is not None and certificate.lower_bound >= bound[0]):
@@ -244,9 +248,7 @@ class _Search:
         if _joint(plan):
             return certificate
         if "dense" in self.found:
-            whole = self.found["dense"][1]
-            known = None if whole.lower_bound is None else (whole.lower_bound, whole.scope)
-            return with_bound(certificate, known)
+            return with_bound(certificate, _proved_by(self.found["dense"][1]))
         if self.trials.facts.small and self.trials.noise.norm == 1:
             return with_bound(certificate, self.trials.whole_bound())
         return certificate
@@ -462,7 +464,9 @@ def select(
             own = select_for_persons(workload, persons, noise)
         if own is not None and (cost := own[1].loss * proved(replace(own[0], persons=persons)).cost) < price:
             tried = Candidate("persons", "chosen", _excess(cost, price), cost)
-            (plan, certificate), chosen, reason = own, "persons", f"{tried.reason} {chosen}"
+            # what is proved of single records holds for every strategy
+            certificate = with_bound(own[1], _proved_by(certificate))
+            plan, chosen, reason = own[0], "persons", f"{tried.reason} {chosen}"
             candidates = (tried, *(replace(one, status="compared") for one in candidates if one.loss))
     what = objective, dict(targets or {}), candidates
     plan = replace(plan, persons=persons)

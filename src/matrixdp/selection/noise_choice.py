@@ -60,6 +60,6 @@ def interval(loss: float, noise: Noise, budget: Budget) -> float:
     --------
     >>> from matrixdp.noise import GAUSSIAN, LAPLACE
     >>> [round(interval(4.0, noise, Budget(epsilon=1, delta=1e-6)), 2) for noise in (GAUSSIAN, LAPLACE)]
-    [16.56, 4.32]
+    [16.56, 4.34]
     """
     return noise.largest_quantile(CONFIDENCE) * math.sqrt(loss / noise.error_scale(budget))

@@ -38,7 +38,7 @@ from matrixdp.selection.selection import Certificate, Choice, proved
 
 #: Values of the attribute of more of which the best strategy takes minutes.
 _MOST_VALUES = 400
-NO_BOUND = "no bound is known for all records of a person"
+NO_BOUND = "no bound is stated for strategies that are made for all records of a person"
 #: Eigenvalues of a Gram matrix below this share of the largest are 0.
 _RANK = 1e-9
 
@@ -100,9 +100,7 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
         if best is None or charged < best[0] * (1.0 - GAP):
             best = charged, made, loss
     assert best is not None
-    return best[1], Certificate(
-        best[2], None, "no bound for persons whose records may differ in other attributes"
-    )
+    return best[1], Certificate(best[2], None, NO_BOUND)
 
 
 def _asked_of(plan: Split, workload: Workload, name: str) -> list[Array]:

@@ -54,7 +54,14 @@ workload:
 series: day
 privacy: {rho: 0.5}
 """
+FINDING = "domain: {sex: {discover: values, max_values: 1}}\nprivacy: {epsilon: 1, delta: 1e-6}\n"
 RUNS = {
+    "discover": """
+discover d.yaml --out found.yaml
+2: discover d.yaml --out found.yaml
+verify found.yaml
+2: discover s.yaml --out other.yaml
+""",
     "draft": """
 draft TABLES/named.csv
 draft TABLES/named.csv --public-table public.csv
@@ -195,6 +202,7 @@ def world(world: World) -> World:
     path = READERS["csv"][0](texts(table()), world.tables)
     (world.work / "s.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}")
     (world.work / "y.yaml").write_text(YEARS)
+    (world.work / "d.yaml").write_text(f"data: '{path}'\n{FINDING}")
     (world.work / "r.yaml").write_text(f"data: '{path}'\n{SPECIFICATION}rounds: 2\n")
     # names of columns are what `draft` is there to print, so that no canary stands among these
     names, records = path.read_bytes().split(b"\n", 1)
