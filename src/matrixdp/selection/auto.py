@@ -27,7 +27,7 @@ from matrixdp.selection.persons import select_for_persons
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
-from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged, proved
+from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
 from matrixdp.selection.targets import targeted
 
 _LOG = logging.getLogger(__name__)
@@ -462,7 +462,7 @@ def select(
     if persons is not None and mechanism == "auto" and objective == "sum":
         with one_blas_thread():
             own = select_for_persons(workload, persons, noise)
-        if own is not None and (cost := own[1].loss * proved(replace(own[0], persons=persons)).cost) < price:
+        if own is not None and (cost := own[1].loss * own[0].cost) < price:
             tried = Candidate("persons", "chosen", _excess(cost, price), cost)
             # what is proved of single records holds for every strategy
             certificate = with_bound(own[1], _proved_by(certificate))

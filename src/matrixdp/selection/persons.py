@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import scipy
 
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
+from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array, complement
 from matrixdp.noise import Noise
 from matrixdp.plan import Block, Part, Plan, Split
@@ -27,7 +26,7 @@ from matrixdp.privacy.unit import Unit
 from matrixdp.queries import ProductGroup, Total, Workload
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
-from matrixdp.selection.compose.rounding import BITS
+from matrixdp.selection.compose.rounding import lower_triangle
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.gram.persons import PersonsFactor, best_for_persons
 from matrixdp.selection.limits import GAP
@@ -44,9 +43,10 @@ _RANK = 1e-9
 
 
 def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice | None:
-    """Return the best strategy for a unit with one attribute `per`, at cost 1 of single records.
+    """Return the best strategy for a unit with one attribute `per`, with the proof of what it costs persons.
 
-    None where a group is no product, or the attribute has too many values.
+    The loss is at cost 1 of single records. None where a group is no product, or the attribute has too many
+    values.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
     >>> workload = mdp.Workload(mdp.Domain({"month": 12}), mdp.marginals(1))
     >>> unit = mdp.Unit(id="person", per="month", max_values=12)
     >>> plan, certificate = select_for_persons(workload, unit, GAUSSIAN)
-    >>> round((certificate.loss / 12 * replace(plan, persons=unit).cost) ** 0.5 * 12, 2)
+    >>> round((certificate.loss / 12 * plan.cost) ** 0.5 * 12, 2)
     2.23
     """
     if len(unit.per) != 1 or noise.norm != 2 or workload.domain[unit.per[0]].size > _MOST_VALUES:
@@ -94,9 +94,10 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
         matrices = [shape(factor) for factor in factors]
         if any(matrix is None for matrix in matrices):
             continue
-        made = reduced.over_values(_shared(begun, name, [m for m in matrices if m is not None], asked, unit))
+        shared = _shared(begun, name, [m for m in matrices if m is not None], asked, unit)
+        made = proved(replace(reduced.over_values(shared), persons=unit))
         loss = math.fsum(made.analysis.group(group).weighted for group in workload)
-        charged = loss * proved(replace(made, persons=unit)).cost
+        charged = loss * made.cost
         if best is None or charged < best[0] * (1.0 - GAP):
             best = charged, made, loss
     assert best is not None
@@ -144,18 +145,11 @@ def _plain(factor: PersonsFactor) -> MeasuredMatrix | None:
 
 
 def _triangle(gram: Array) -> MeasuredMatrix:
-    """Return an integer matrix, lower triangular, of nearly a Gram matrix, what it lacks measured weakly."""
+    """Return the lower triangular matrix of nearly a Gram matrix."""
     values, vectors = np.linalg.eigh(gram / float(np.diagonal(gram).max()))
     kept = values > _RANK * values[-1]
     rows = (vectors[:, kept] * np.sqrt(values[kept])).T
-    missing = None
-    if not kept.all():
-        missing = complement(vectors[:, kept])
-        weak = math.sqrt(math.sqrt(float((~kept).sum()) / 12.0)) * 2.0 ** (-BITS / 2)
-        rows = np.vstack([rows, weak * np.eye(len(gram))])
-    upper = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)[0][: len(gram)]
-    lower = upper[::-1, ::-1] * np.sign(np.diagonal(upper))[::-1, None]
-    return IntegerMatrix(np.tril(np.rint(2.0**BITS * lower)).astype(np.int64), missing)
+    return lower_triangle(rows, len(rows), complement(vectors[:, kept]))
 
 
 def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix]) -> Iterator[Part]:

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import scipy
 
 from matrixdp.errors import WorkloadError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
@@ -28,7 +27,7 @@ from matrixdp.queries import ProductGroup, Total, Workload
 from matrixdp.selection.auto import Trials, with_bound
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import certify_decomposition, solve_classes, sub_solver_for
-from matrixdp.selection.compose.rounding import BITS
+from matrixdp.selection.compose.rounding import lower_triangle
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.gather_groups import GivenGroups, gather_groups
@@ -152,14 +151,7 @@ def _triangle(matrix: MeasuredMatrix) -> MeasuredMatrix:
         return matrix
     rows = matrix.written()
     rows /= float(np.linalg.norm(rows, axis=0).max())
-    missing = matrix.columns - matrix.rank
-    if missing:
-        # every period, measured as weakly as what rounding takes from the rows: see `compose.rounding`
-        weak = math.sqrt(math.sqrt(missing / 12.0)) * 2.0 ** (-BITS / 2)
-        rows = np.vstack([rows, weak * np.eye(matrix.columns)])
-    upper = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)[0][: matrix.columns]
-    lower = upper[::-1, ::-1] * np.sign(np.diagonal(upper))[::-1, None]
-    return IntegerMatrix(np.tril(np.rint(2.0**BITS * lower)).astype(np.int64), matrix.unsupported)
+    return lower_triangle(rows, matrix.rank, matrix.unsupported)
 
 
 # Laplace noise: one triangular matrix over time, times a strategy for everything else.

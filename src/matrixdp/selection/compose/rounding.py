@@ -89,6 +89,28 @@ def measured_matrix(factor: Factor, noise: Noise, *, weighted: bool = False) -> 
         return _rounded(rows, len(rows), 2.0**BITS, noise, outside, factor.inverse)
 
 
+def lower_triangle(rows: Array, rank: int, unsupported: Array | None) -> MeasuredMatrix:
+    """Return the integer matrix, lower triangular, with nearly the Gram matrix of real rows.
+
+    The longest column has norm 1. Rows of a smaller rank than they have columns are extended: every cell is
+    measured as weakly as what rounding takes from them. The ``unsupported`` rows span what may not be asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix = lower_triangle(np.array([[0.6, 0.8], [0.8, -0.6]]), 2, None)
+    >>> (matrix.written() / 2.0**BITS).round(3).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    cells = rows.shape[1]
+    if rank < cells:
+        weak = math.sqrt(math.sqrt((cells - rank) / 12.0)) * 2.0 ** (-BITS / 2)
+        rows = np.vstack([rows, weak * np.eye(cells)])
+    upper = scipy.linalg.qr(rows[:, ::-1], mode="r", check_finite=False)[0][:cells]
+    lower = upper[::-1, ::-1] * np.sign(np.diagonal(upper))[::-1, None]
+    return IntegerMatrix(np.tril(np.rint(2.0**BITS * lower)).astype(np.int64), unsupported)
+
+
 def over_every_value(
     matrix: MeasuredMatrix,
     sizes: Sequence[int],
