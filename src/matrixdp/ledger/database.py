@@ -123,7 +123,7 @@ class Account:
         return Account(self.total, added, self.delta + cost.delta)
 
     def _check_delta(self, delta: Fraction) -> None:
-        """Refuse a delta of its own where no part of the total's is kept for that, or too little is left."""
+        """Reject a delta of its own where no part of the total's is kept for that, or too little is left."""
         if delta == 0:
             return
         total, found = self.total.delta, "a discovery of values, which has a delta of its own"

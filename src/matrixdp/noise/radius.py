@@ -131,11 +131,11 @@ _Kinds = tuple[tuple[_Kind, int], ...]
 """Kinds of blocks, and how many blocks there are of each."""
 
 
-def _all_points(kinds: _Kinds, radii: int) -> list[int]:
-    """Return the number of points of all blocks together, at radii from 0 on."""
+def _all_points(kinds: _Kinds, most: int) -> list[int]:
+    """Return the number of points of all blocks together, at as many radii from 0 on."""
     return [
         math.prod(points(cells, width + radius) ** number for (cells, width), number in kinds)
-        for radius in range(radii)
+        for radius in range(most)
     ]
 
 
@@ -262,17 +262,19 @@ class Radius:
         """Return the widths in lattice steps, to the nearest."""
         return [math.floor(own * steps / UNIT + Fraction(1, 2)) for own in self.widths]
 
-    def _kinds(self, steps: Fraction) -> list[_Kind]:
+    def _blocks(self, steps: Fraction) -> list[_Kind]:
         return list(zip(self.cells, self.lattice_widths(steps), strict=True))
+
+    def _kinds(self, steps: Fraction) -> _Kinds:
+        return tuple(sorted(Counter(self._blocks(steps)).items()))
 
     def variances(self, steps: Fraction) -> list[float]:
         """Return the variance v of each block in squared lattice steps: its covariance is v (I - 11' / n).
 
         That is of the centred vector. Exact but for rounding.
         """
-        kinds = self._kinds(steps)
-        found = _variances(tuple(sorted(Counter(kinds).items())), steps)
-        return [found[kind] for kind in kinds]
+        found = _variances(self._kinds(steps), steps)
+        return [found[kind] for kind in self._blocks(steps)]
 
     @cached_property
     def scaled_variances(self) -> list[float]:
@@ -285,15 +287,15 @@ class Radius:
         return np.array(self.widths) / UNIT
 
     @cached_property
-    def _radii(self) -> tuple[Array, Array]:
+    def _mixture(self) -> tuple[Array, Array]:
         """Radii of continuous noise in units of the scale, with probabilities: for means of functions."""
         free = np.array(self.cells) - 1.0
         low, high = radii(self.scaled_widths, free)
-        points, weights = np.polynomial.legendre.leggauss(_RADII)
-        points = low + (high - low) * (points + 1.0) / 2.0
-        logarithm = free @ np.log(self.scaled_widths[:, None] + points) - points
+        r, weights = np.polynomial.legendre.leggauss(_RADII)
+        r = low + (high - low) * (r + 1.0) / 2.0
+        logarithm = free @ np.log(self.scaled_widths[:, None] + r) - r
         weights = weights * np.exp(logarithm - logarithm.max())
-        return points, weights / weights.sum()
+        return r, weights / weights.sum()
 
     def kurtosis(self) -> float:
         """Return a bound of 4 V / d - 2, V the variance of half the sum of d squared numbers of variance 1.
@@ -301,9 +303,9 @@ class Radius:
         They are those of all blocks, uncorrelated: 0 for normal ones. Given r a block's squared length is at
         most (1 - 1 / n) (w + r)^2.
         """
-        points, probabilities = self._radii
+        r, probabilities = self._mixture
         free, cells = np.array(self.cells) - 1.0, np.array(self.cells, dtype=np.float64)
-        squares = (self.scaled_widths[:, None] + points) ** 2
+        squares = (self.scaled_widths[:, None] + r) ** 2
         means = squares @ probabilities
         halves = (free / 2.0)[:, None] * squares / means[:, None]
         unit = free * np.array(self.scaled_variances) / means  # the mean squared length in the unit body
@@ -336,7 +338,7 @@ class Radius:
         >>> noise.quantiles(own / own.sum(), 0.95).round(2).tolist()
         [1.97]
         """
-        points, probabilities = self._radii
+        r, probabilities = self._mixture
         logarithms, waves = laplace.smoothed_series()
         heard = logarithms > math.log(laplace.FAINT)
         waves, kernel = waves[heard], np.exp(logarithms[heard])
@@ -344,10 +346,10 @@ class Radius:
         target = confidence + laplace.largest_tail(laplace.HALF_PERIOD - laplace.SMOOTHED) + _LEFT_OUT
         if target >= 1.0 or largest >= laplace.HALF_PERIOD:
             return np.full(len(shares), largest)
-        reach = self.scaled_widths[:, None] + points
+        reach = self.scaled_widths[:, None] + r
         lengths = np.sqrt(3.0 / (reach**2 @ probabilities))[:, None] * reach
         for row, own in enumerate(shares):
-            values = np.ones((len(points), len(waves)))
+            values = np.ones((len(r), len(waves)))
             for block in np.flatnonzero(own > _FAINT):
                 values *= np.sinc(np.multiply.outer(math.sqrt(own[block]) * lengths[block] / math.pi, waves))
             found[row] = laplace.smoothed_quantile(kernel * (probabilities @ values), waves, target, largest)
@@ -359,7 +361,7 @@ class Radius:
         With K as `_expanded` has it, that is a mixture: j with weight K_j (a / (1 - a))^j, and r the sum of j
         and j + 1 geometric variables of ratio a.
         """
-        weights, word, bits = _expanded(tuple(sorted(Counter(self._kinds(steps)).items()))), 0, 0
+        weights, word, bits = _expanded(self._kinds(steps)), 0, 0
         for _ in range(_LONGEST):
             word, bits = word << _WORD | source.more_bits(_WORD), bits + _WORD
             if not 0 <= word < 1 << bits:
@@ -381,8 +383,7 @@ class Radius:
             If the source misbehaves.
         """
         radius = self.draw_radius(steps, source)
-        pairs = zip(self.cells, self.lattice_widths(steps), strict=True)
-        return [draw_block(cells, width + radius, source) for cells, width in pairs]
+        return [draw_block(cells, width + radius, source) for cells, width in self._blocks(steps)]
 
 
 def _place(weights: Sequence[int], steps: Fraction, word: int, bits: int) -> int | None:

@@ -94,14 +94,14 @@ class Part:
             raise PrivacyError(f"part {self.attributes}: row multipliers too large for exact sensitivities")
 
     def _check_walks(self) -> None:
-        """Refuse what the proof of a walk does not cover: several along one row, or weights along it."""
+        """Reject what the proof of a walk does not cover: several along one row, or weights along it."""
         walks = sum(block.matrix.walk is not None for block in self.blocks)
         if walks > 1 or (walks and self.multipliers is not None):
             told = f"part {self.attributes}: a walk beside another, or with row multipliers"
             raise PrivacyError(f"{told}; expected one walk for each row of the other matrices")
 
     def _check_width(self) -> None:
-        """Refuse what the proof of one radius does not cover."""
+        """Reject what the proof of one radius does not cover."""
         if self.width is None:
             return
         sizes = [block.matrix.rows for block in self.blocks]

@@ -323,7 +323,7 @@ class Plan(ABC):
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")
 
     def _check_radius(self) -> None:
-        """Refuse one radius in a plan that does not have it, or of more than one scale."""
+        """Reject one radius in a plan that does not have it, or of more than one scale."""
         under = [self.parts[place] for place in self.under_radius]
         if not under:
             return
