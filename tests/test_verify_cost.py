@@ -2,10 +2,8 @@
 
 import ast
 import hashlib
-import importlib.util
 import io
 import shutil
-import subprocess
 import sys
 import tracemalloc
 from fractions import Fraction
@@ -28,12 +26,8 @@ from matrixdp.selection.registry import MECHANISMS, DataDependent
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import flip, forge_measurement, forge_record, put
+from tests.independent import PROGRAM, found, run, verifier
 from tests.storage.archives import npy
-
-PROGRAM = Path(__file__).parent.parent / "verifier" / "verify_cost.py"
-SPECIFICATION = importlib.util.spec_from_file_location("verify_cost", PROGRAM)
-verifier: Any = importlib.util.module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(verifier)
 
 DOMAIN = mdp.Domain({"sex": ["female", "male"], "age": {"min": 0, "max": 5}, "code": 3})
 TABLE = {"sex": ["male", "female"] * 6, "age": [0, 1, 2, 3, 4, 9] * 2, "code": [0, 1, 2] * 4}
@@ -59,12 +53,6 @@ BUDGETS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def found(folder: Path) -> tuple[list[str], list[str]]:
-    """Return what holds in a folder and what does not; whatever is not decided is neither."""
-    lines = [(holds, words) for holds, words in verifier.checks(folder)]
-    return [w for holds, w in lines if holds is True], [w for holds, w in lines if holds is False]
-
-
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("released") / "out"
@@ -76,12 +64,6 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def forged(released: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(released, tmp_path / "forged"))
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    # -I: neither this package nor the environment; -S: nothing that is installed
-    command = [sys.executable, "-I", "-S", str(PROGRAM), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def test_it_runs_where_nothing_is_installed(released: Path, forged: Path) -> None:

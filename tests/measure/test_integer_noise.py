@@ -3,8 +3,6 @@
 import itertools
 import json
 import math
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -23,16 +21,16 @@ from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import forge_measurement
+from tests.independent import run
 
-VERIFIER = Path(__file__).parents[2] / "verifier" / "verify_cost.py"
 AGES = mdp.Workload(mdp.Domain({"age": 16}), mdp.marginals(1))
 
 
 def checked(folder: Path) -> str:
     """What the verifier in one file says, which has to end well."""
-    run = subprocess.run([sys.executable, VERIFIER, folder], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout
-    return run.stdout
+    told = run(folder)
+    assert told.returncode == 0, told.stdout
+    return told.stdout
 
 
 @pytest.mark.parametrize(("epsilon", "expected"), [(1, 1.357), (2, 0.6017), (4, 0.1950)])
@@ -236,8 +234,7 @@ def test_forged_multiples_are_found(noise: list[Any], tmp_path: Path):
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(StorageError):
         mdp.load_release(tmp_path / "out")
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def test_rows_of_several_weights_have_a_common_divisor():

@@ -2,10 +2,7 @@
 
 import json
 import math
-import subprocess
-import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +18,7 @@ from matrixdp.sources import open_source
 from matrixdp.sources.base import OUT_OF_DOMAIN
 from matrixdp.verification import explain_release
 from tests.forging import forge_measurement
+from tests.independent import run
 
 DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": {"min": 0, "max": 3}})
 TABLE = {"sex": ["f", "m", "q", None, "m", "x"] * 50, "age": [0, 1, 2, 9, 9, 9] * 50, "id": [1, 2, 3] * 100}
@@ -134,13 +132,6 @@ def test_records_beyond_those_of_a_person_are_in_no_count():
     assert found[()] == 0
 
 
-def audited(folder: Path) -> subprocess.CompletedProcess[str]:
-    program = Path(__file__).parents[2] / "verifier" / "verify_cost.py"
-    return subprocess.run(
-        [sys.executable, "-I", "-S", program, folder], capture_output=True, text=True, check=False
-    )
-
-
 def test_a_release_says_so_and_is_verified(measured, tmp_path):
     for place, one in enumerate(measured):
         release = one.reconstruct()
@@ -149,7 +140,7 @@ def test_a_release_says_so_and_is_verified(measured, tmp_path):
         assert again.out_of_domain_counts == release.out_of_domain_counts
         assert again.measurement.out_of_domain == one.measurement.out_of_domain
         assert mdp.verify_release(folder).failed == ()
-        told = audited(folder)
+        told = run(folder)
         assert told.returncode == 0, told.stdout
         assert "3 counts of records out of domain cost" in told.stdout
         written = json.loads((folder / "release.json").read_text())
@@ -165,7 +156,7 @@ def test_a_release_says_so_and_is_verified(measured, tmp_path):
         else:
             written["out_of_domain_counts"]["scale"][number] += 1
         (folder / "release.json").write_text(json.dumps(written))
-        assert audited(folder).returncode == 1
+        assert run(folder).returncode == 1
     (finding,) = mdp.verify_release(folder).failed
     assert "out_of_domain_counts.counts[1].attribute says" in finding.words
 
@@ -186,4 +177,4 @@ def test_altered_counts_are_refused(measured, tmp_path, case):
     with pytest.raises(MatrixDPError):
         mdp.load_release(folder)
     assert mdp.verify_release(folder).failed
-    assert audited(folder).returncode == 1
+    assert run(folder).returncode == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import math
 import shutil
@@ -21,14 +20,8 @@ from matrixdp.sources import open_source
 from matrixdp.verification.verify import verify_release
 from tests.builders import saved
 from tests.forging import forge_measurement, forge_record
+from tests.independent import verifier
 from tests.storage.archives import npy
-
-PROGRAM = Path(__file__).parent.parent.parent / "verifier" / "verify_cost.py"
-SPECIFICATION = importlib.util.spec_from_file_location("verify_cost", PROGRAM)
-assert SPECIFICATION is not None
-assert SPECIFICATION.loader is not None
-verifier: Any = importlib.util.module_from_spec(SPECIFICATION)
-SPECIFICATION.loader.exec_module(verifier)
 
 DOMAIN = mdp.Domain({"month": 6, "region": 3, "sex": 2})
 TABLE = {

@@ -4,8 +4,6 @@ import io
 import itertools
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -28,7 +26,8 @@ from matrixdp.storage.formats import load_measurement
 from matrixdp.testing.plugins import check_plan
 from tests.builders import saved
 from tests.forging import forge_measurement
-from tests.measure.test_integer_noise import VERIFIER, checked
+from tests.independent import run
+from tests.measure.test_integer_noise import checked
 
 SURVEY = mdp.Workload(mdp.Domain({f"q{k}": 2 for k in range(5)} | {"s": 5}), mdp.marginals(1))
 MIXED = mdp.Workload(
@@ -182,8 +181,7 @@ def test_forged_radii_are_found(name: str, tmp_path: Path):
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(StorageError):
         mdp.load_release(tmp_path / "out")
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def moved(header: dict[str, Any], members: dict[str, bytes]) -> None:
@@ -213,16 +211,14 @@ def test_answers_that_joint_noise_does_not_leave_are_found(change: Any, tmp_path
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(MatrixDPError):
         mdp.load_release(tmp_path / "out")
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def test_widths_that_are_not_those_of_the_record_are_found(tmp_path: Path):
     saved(tmp_path / "out", SURVEY, mdp.Budget(epsilon=1), noise="laplace")
     forge_measurement(tmp_path / "out", lambda header, _: every(header, width=0))
     assert mdp.verify_release(tmp_path / "out").failed
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def test_an_amount_under_the_radius_is_found(tmp_path: Path):
@@ -234,8 +230,7 @@ def test_an_amount_under_the_radius_is_found(tmp_path: Path):
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(MatrixDPError):
         mdp.load_release(tmp_path / "out")
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def test_what_the_proof_does_not_cover_is_rejected():

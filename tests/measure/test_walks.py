@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -42,7 +40,8 @@ from matrixdp.selection.searches.walks import Nodes, block_walks, walk_for
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
 from tests.forging import forge_measurement
-from tests.measure.test_integer_noise import VERIFIER, checked
+from tests.independent import run
+from tests.measure.test_integer_noise import checked
 
 AGES = mdp.Workload(mdp.Domain({"age": 12}), mdp.product(age="prefix"), mdp.product(age="range"))
 BY_SEX = mdp.Workload(
@@ -287,8 +286,7 @@ def test_forged_walks_are_found(workload: mdp.Workload, name: str, tmp_path: Pat
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(StorageError):
         mdp.load_release(tmp_path / "out")
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def test_an_amount_beside_a_walk_is_found(tmp_path: Path):
@@ -301,8 +299,7 @@ def test_an_amount_beside_a_walk_is_found(tmp_path: Path):
     forge_measurement(tmp_path / "out", change)
     with pytest.raises(MatrixDPError):
         mdp.load_release(tmp_path / "out")
-    run = subprocess.run([sys.executable, VERIFIER, tmp_path / "out"], capture_output=True, text=True)
-    assert run.returncode == 1
+    assert run(tmp_path / "out").returncode == 1
 
 
 def test_what_the_proof_does_not_cover_is_rejected():

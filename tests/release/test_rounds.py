@@ -26,7 +26,7 @@ from matrixdp.sources.memory import ArraysSource
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import dense_measurement
 from tests.forging import forge_measurement
-from tests.test_verify_cost import verifier
+from tests.independent import verifier
 
 SIZES = {"a": 12, "b": 6, "c": 3}
 SPEC: dict[str, Any] = {

@@ -18,7 +18,7 @@ from matrixdp.selection.auto import select
 from matrixdp.storage.formats import save_strategy
 from tests.builders import saved
 from tests.forging import forge_measurement, put
-from tests.test_verify_cost import found
+from tests.independent import found
 
 DOMAIN = mdp.Domain({"sex": ["f", "m"], "age": 5, "code": 3})
 TABLE = {"sex": ["f", "m", "x"], "age": [0, 1, 4], "code": [0, 1, 2]}
