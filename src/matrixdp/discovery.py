@@ -7,11 +7,13 @@ releases take it by `domain_from`, and never look at the table themselves.
 from __future__ import annotations
 
 import hashlib
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, final
@@ -110,10 +112,7 @@ class Schedule:
         noise = LAPLACE if all(own.kind == "pure" for own in self.bounds.values()) else GAUSSIAN
         costs = [own.cost(moved) for own in self.values.values()]
         costs += [(costs[0].noise if costs else noise).cost(own) for own in self.bounds.values()]
-        total = costs[0]
-        for cost in costs[1:]:
-            total += cost
-        return total
+        return reduce(operator.add, costs)
 
 
 def _terms(budget: Budget) -> dict[str, Any]:
@@ -526,11 +525,8 @@ def _wrong_thresholds(name: str, mechanism: Mechanism) -> Iterator[str]:
 def _wrong_costs(
     found: FoundDomain, costs: Mapping[str, Cost], budget: Budget, private: bool
 ) -> Iterator[str]:
-    first, *others = costs.values()
     try:
-        for other in others:
-            first = first + other
-        checked_cost(first, budget)
+        checked_cost(reduce(operator.add, costs.values()), budget)
     except PrivacyError as error:
         yield str(error)
     for name, cost in costs.items():

@@ -13,6 +13,7 @@ import matrixdp as mdp
 from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
+from matrixdp.display import counted
 
 
 def discover(
@@ -65,6 +66,6 @@ def discover(
 def _told(spec: dict[str, Any]) -> str:
     if "categories" in spec:
         values = len(spec["categories"]) - 1
-        return f"{values:,} value{'' if values == 1 else 's'}, and {spec['categories'][-1]!r} for all others"
+        return f"{counted(values, 'value')}, and {spec['categories'][-1]!r} for all others"
     low, high = spec["amount"] if "amount" in spec else (spec["min"], spec["max"])
     return f"from {low:g} to {high:g}"

@@ -41,7 +41,6 @@ from matrixdp.plan.persons import Histories
 from matrixdp.plan.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
-from matrixdp.privacy.unit import NO_PER
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
 
@@ -1081,8 +1080,6 @@ def begin(
         raise PrivacyError.at(
             ("privacy", "neighbours"), budget.neighbours, "add_remove in a series", code="not-supported"
         )
-    if budget.unit.per:
-        raise PrivacyError.at(("unit", "per"), "per in a series", NO_PER, code="not-supported")
     scales, cost = calibrate(plan, plan.noise.cost(budget), max_records)
     authorization, reservation = authorize(cost, budget, ledger if private else None), None
     if private and ledger is not None:

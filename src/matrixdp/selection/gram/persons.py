@@ -324,9 +324,8 @@ def _feasible(root: Array, rows: Array, values: int) -> float:
     sets = np.unique(np.hstack([sets, np.eye(len(rows))]).T, axis=0)
     sets = sets[sets.any(axis=1)]
     y = np.full(len(sets), 1.0 / len(sets))
-    for _ in range(
-        _RISES if len(rows) < 100 else _RISES // 4
-    ):  # multiplicative steps rise to the optimum over these sets
+    # multiplicative steps rise to the optimum over these sets
+    for _ in range(_RISES if len(rows) < 100 else _RISES // 4):
         norm, gram = _dual(root, (sets.T * y) @ sets)
         y *= np.einsum("si,si->s", sets @ gram, sets) / norm
         y /= y.sum()
