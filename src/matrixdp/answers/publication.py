@@ -14,6 +14,7 @@ from matrixdp.answers.titles import find_group, title, unique
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError, within
 from matrixdp.plan import Analysis
+from matrixdp.privacy.persons import counts_persons
 from matrixdp.queries import Group, Workload
 from matrixdp.queries.groups import asked_attributes, subtracts
 from matrixdp.statistics import statistic_of
@@ -72,14 +73,16 @@ def published_tables(
     workload: Workload,
     asked: Sequence[AskedStatistic] | None = None,
     say: Words = ENGLISH,
-    records: str = "records",
+    records: str | None = None,
 ) -> tuple[PublishedTable, ...]:
-    """Return the tables that a workload asks for, in its order; ``records`` is the unit of counts.
+    """Return the tables that a workload asks for, in its order.
 
     Query groups that exist only to serve a statistic are not among them; `helper_tables` has those. Without
-    ``asked``, statistics are among them by their names alone.
+    ``asked``, statistics are among them by their names alone. ``records`` is what readers call records, if
+    that is another word than that of the language.
     """
     domain, statistics = workload.domain, {one.place: one for one in asked or ()}
+    unit_of = {"records": records or say("records"), "persons": say("persons")}
     named = named_statistics(domain, workload.entries)
     found: list[PublishedTable] = []
     for number, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
@@ -90,7 +93,7 @@ def published_tables(
                 continue  # of a series, nothing of it is known yet
             name, statistic = named[number]
             measured = statistic.measures
-            unit = told.get("unit") or _unit(domain, measured, records, say)
+            unit = told.get("unit") or _unit(domain, measured, unit_of["records"], say)
             own = called or statistic.spoken(domain, say, lambda group: title(group, domain, say))
             about = domain.sort({n for place in places for n in asked_attributes(workload.groups[place])})
             one = PublishedTable(name, own, measured, unit, *words, about, statistic=statistics.get(number))
@@ -102,7 +105,7 @@ def published_tables(
             if called and len(places) > 1:
                 plain = replace(group, name=", ".join(group.attributes) or "total")
                 own = f"{called}: {title(plain, domain, say)}"
-            unit = told.get("unit", records)
+            unit = told.get("unit") or unit_of["persons" if counts_persons(entry) else "records"]
             measured = DIFFERENCE if subtracts(group) else "records"
             about = asked_attributes(group)
             found.append(PublishedTable(title(group), own, measured, unit, *words, about, group, place))

@@ -31,6 +31,8 @@ class Options(TypedDict, total=False):
         row-major over the attributes in domain order, those of ``by`` last. More than one axis is flattened.
     name : str
         What the groups are called.
+    count : {"records", "persons"}
+        What is counted; persons need a privacy unit of which each query counts at most one record.
     title, unit, note, source : str or Text or mapping of str to str
         Texts for readers of the tables; a mapping has one for each language.
     """
@@ -38,6 +40,7 @@ class Options(TypedDict, total=False):
     weight: float
     weights: Source | None
     name: str | None
+    count: Literal["records", "persons"]
     title: str | Mapping[str, str]
     unit: str | Mapping[str, str]
     note: str | Mapping[str, str]
@@ -120,6 +123,7 @@ def product(
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
+    count: Literal["records", "persons"] = "records",
     **predicates: object,
 ) -> entries.ProductEntry:
     """Return an entry that asks every combination of one predicate from each attribute's set.
@@ -127,8 +131,9 @@ def product(
     Parameters
     ----------
     attributes : mapping of str to predicate set, optional
-        For attributes whose names are not Python names, or are `weight`, `weights` or `name`.
-    weight, weights, name
+        For attributes whose names are not Python names, or are `weight`, `weights`, `name` or
+        `count`.
+    weight, weights, name, count
         See `Options`.
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
@@ -147,7 +152,7 @@ def product(
     >>> group.name, group.queries
     ('sex, age: identity x ranges', 4)
     """
-    given = {"product": _by_attribute("product", attributes, predicates)}
+    given = {"product": _by_attribute("product", attributes, predicates), "count": count}
     return entries.ProductEntry.read(given | {"weight": weight, "weights": weights, "name": name})
 
 
@@ -214,6 +219,7 @@ def disjunction(
     weight: float = 1.0,
     weights: Source | None = None,
     name: str | None = None,
+    count: Literal["records", "persons"] = "records",
     **predicates: object,
 ) -> entries.DisjunctionEntry:
     """Return an entry that asks every combination of one predicate from each attribute's set, joined by OR.
@@ -221,10 +227,11 @@ def disjunction(
     Parameters
     ----------
     attributes : mapping of str to predicate set, optional
-        For attributes whose names are not Python names, or are `by`, `weight`, `weights` or `name`.
+        For attributes whose names are not Python names, or are `by`, `weight`, `weights`, `name`
+        or `count`.
     by : mapping of str to predicate set, optional
         Predicate sets of other attributes: each disjunction is asked within every combination of them.
-    weight, weights, name
+    weight, weights, name, count
         See `Options`.
     **predicates : predicate set
         By attribute, as for `product`; at least two attributes.
@@ -237,7 +244,7 @@ def disjunction(
     >>> group.queries, group.content.describe(domain, group.attributes)[0]
     (2, 'sex female or age 0-17')
     """
-    given = {"any": _by_attribute("any", attributes, predicates), "by": by}
+    given = {"any": _by_attribute("any", attributes, predicates), "by": by, "count": count}
     return entries.DisjunctionEntry.read(given | {"weight": weight, "weights": weights, "name": name})
 
 

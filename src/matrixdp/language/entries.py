@@ -60,6 +60,7 @@ class Entry(Described, ABC):
     weight: float = key(WEIGHT, default=1.0)
     weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)
     name: str | None = key(forms.text("text that is not empty"), default=None)
+    count: str = key(forms.OneOf(("records", "persons")), default="records")
 
     @abstractmethod
     def groups(self, domain: Domain) -> list[Group]:
@@ -79,9 +80,13 @@ class Entry(Described, ABC):
             return self.groups(domain)
 
     def check(self) -> None:
-        """Check that the weights are numbers above 0 that neither overflow nor vanish."""
+        """Check that weights are numbers above 0 that neither overflow nor vanish, and what is counted."""
         with as_entry_errors():
             check_weights(self.weight, self.weights)
+        if self.count != "records" and not self.direct:
+            raise EntryError.at(
+                ("count",), self.count, "records, which statistics are of", code="not-supported"
+            )
 
     @classmethod
     def unknown_key(cls, name: object) -> Problem:
@@ -198,9 +203,17 @@ def entry_beside(
     return ENTRY.read({own: item for own, item in written.items() if own != name}, resolve), value
 
 
+def of_records(entry: queries.Entry, domain: Domain) -> list[Group]:
+    """Return the query groups of an entry inside of something else, which counts records."""
+    if getattr(entry, "count", "records") != "records":
+        expected = "records; persons are counted by entries of the workload itself"
+        raise EntryError.at(("count",), "persons", expected, code="not-supported")
+    return entry.expand(domain)
+
+
 def one_group(entry: queries.Entry, domain: Domain) -> Group:
-    """Return the one query group that an entry stands for."""
-    groups = entry.expand(domain)
+    """Return the one query group that an entry inside of something else stands for."""
+    groups = of_records(entry, domain)
     if len(groups) != 1:
         found = f"an entry of {len(groups)} groups"
         raise EntryError.at((), found, "one that stands for one group", code="wrong-size")

@@ -43,6 +43,7 @@ from matrixdp.answers.table import FIGURE, FIGURES, OF, AnswerColumns, Estimated
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted
 from matrixdp.domain import Domain
 from matrixdp.errors import (
+    EntryError,
     MatrixDPError,
     SpecificationError,
     StorageError,
@@ -64,6 +65,7 @@ from matrixdp.measure.statement import PrivacyStatement
 from matrixdp.plan import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
+from matrixdp.privacy.persons import check_groups, check_persons, counts_persons
 from matrixdp.privacy.unit import MOST_RECORDS
 from matrixdp.queries import DenseGroup, Group, ProductGroup, Workload
 from matrixdp.releases.files import (
@@ -279,6 +281,7 @@ class Release(Displayed):
         if self.workload.domain != self.measurement.plan.domain:
             words = "workload: found another domain than that of the measurement"
             raise WorkloadError(words, code="domain-mismatch")
+        check_persons(self.workload, self.measurement.authorization.budget.unit)
 
     @property
     def domain(self) -> Domain:
@@ -406,6 +409,8 @@ class Release(Displayed):
         if isinstance(made, StatisticEntry):
             return self._statistic(made, None)
         asked = self._known(made.expand(self.domain))
+        if counts_persons(made):
+            check_groups(asked, self.measurement.authorization.budget.unit)
         return ResultTable(self._table([embed(self.analysis, self.workload, group) for group in asked]))
 
     def sql(self, statement: str) -> ResultTable:
@@ -451,9 +456,15 @@ class Release(Displayed):
         from matrixdp.statements.translation import translate
 
         asked, unit = read(statement), self.measurement.authorization.budget.unit
+        distinct = False
         if unit.id is not None:
-            asked = of_persons(asked, unit.id, unit.records)
+            asked, distinct = of_persons(asked, unit.id)
         query, inference, known = translate(asked, self.domain), self.inference(), None
+        if distinct and unit.records > 1:
+            if not query.counts:
+                expected = "a statement of its own for counts of persons"
+                raise EntryError.at(("sql",), "statistics beside persons", expected, code="not-supported")
+            check_groups(query.groups, unit)
         if inference.through is not None:
             name, periods = inference.through
             known = query.known_after(self.domain, self.domain[name]) < periods
@@ -703,7 +714,7 @@ class Release(Displayed):
         [('sex', 'records', 2), ('age', 'records', 8), ('median of age', 'age', 1)]
         """
         say = self.presentation.say
-        return published_tables(self.workload, self.asked, say, self.told.get("unit", say("records")))
+        return published_tables(self.workload, self.asked, say, self.told.get("unit"))
 
     @cached_property
     def chosen(self) -> dict[tuple[str | int, ...], str]:

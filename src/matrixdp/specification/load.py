@@ -34,6 +34,7 @@ from matrixdp.language.entries import Entry as LanguageEntry
 from matrixdp.language.invariants import ImpossibleBox, Published, check_public
 from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dates, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
+from matrixdp.privacy.persons import check_persons
 from matrixdp.privacy.unit import NO_PER
 from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
 from matrixdp.specification.discovery import WrittenDiscovery, with_found
@@ -545,12 +546,12 @@ def refused(lines: Mapping[Place, int]) -> Iterator[None]:
 
 
 def _of_persons(entries: Sequence[Entry], unit: Unit) -> list[Entry]:
-    """Return entries in which SQL that counts ids of persons counts records, where the unit allows it."""
+    """Return entries in which SQL that counts ids of persons counts records."""
     found = []
     for position, entry in enumerate(entries):
         with within("workload", position):
             if isinstance(entry, SqlEntry | SqlFileEntry) and unit.id is not None:
-                entry = entry.of_persons(unit.id, unit.records)
+                entry = entry.of_persons(unit.id, single=unit.records == 1)
             found.append(entry)
     return found
 
@@ -610,6 +611,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     unit = Unit() if written.unit is None else written.unit.unit(domain, rule)
     workload = Workload(domain, *_of_persons(written.workload, unit))
     check_names(workload)
+    check_persons(workload, unit)
     if targets:
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()

@@ -227,30 +227,21 @@ class Groups:
 # Counts of persons, where each has one record.
 
 
-def of_persons(statement: Statement, column: str, max_records: int) -> Statement:
-    """Return a statement with counts of ids as counts of records: those without an id are not counted.
+def of_persons(statement: Statement, column: str) -> tuple[Statement, bool]:
+    """Return a statement with counts of ids as counts of records, and whether it counts distinct ids.
 
-    Raises
-    ------
-    EntryError
-        If a person can have several records.
+    Records without an id are not counted anyway.
     """
     tree = statement.tree.copy()
     found = [node for node in tree.find_all(exp.Count) if _ids(node) == column.lower()]
-    for node in found:
-        if isinstance(node.this, exp.Distinct) and max_records != 1:
-            expected = (
-                f"`unit: {{id: {column}, max_records: 1}}`; of {max_records} records of a person each is "
-                "counted by itself, COUNT(*)"
-            )
-            raise statement.unfit(node, expected)
+    distinct = any(isinstance(node.this, exp.Distinct) for node in found)
     for item in tree.expressions:
         if not isinstance(item, exp.Alias) and any(unwrapped(item) is node for node in found):
             item.replace(exp.alias_(item.copy(), statement.excerpt(item), quoted=True))
     for node in tree.find_all(exp.Count):
         if _ids(node) == column.lower():
             node.set("this", exp.Star())
-    return replace(statement, tree=tree) if found else statement
+    return (replace(statement, tree=tree) if found else statement), distinct
 
 
 def _ids(node: exp.Expr) -> str | None:

@@ -149,10 +149,13 @@ class _SqlEntries(Entry):
         queries = self._queries(domain)
         if all(query.counts for query in queries):
             return [self]
+        if self.count == "persons":
+            found, expected = "statistics beside persons", "statements of their own for counts of persons"
+            raise EntryError.at((self.main_key(),), found, expected, code="not-supported")
         number = sum(len(query.asked) for query in queries)
         self.check_single(number)
         weight = {} if self.weight == 1.0 else {"weight": self.weight}
-        found: list[Entry] = []
+        made: list[Entry] = []
         for query in queries:
             titles = query.titles(self.name, single=number == 1)
             for place, (asked, title) in enumerate(zip(query.asked, titles, strict=True)):
@@ -160,25 +163,22 @@ class _SqlEntries(Entry):
                 spec: dict[str, object] = {"sql": query.alone(place)}
                 if isinstance(asked, StatisticEntry):
                     form, spec = type(asked), asked.to_spec()
-                found.append(form.read(spec | weight | {"name": title}))
-        return found
+                made.append(form.read(spec | weight | {"name": title}))
+        return made
 
-    def of_persons(self, column: str, max_records: int) -> Entry:
-        """Return the entry with counts of persons, by their id, as counts of records.
+    def of_persons(self, column: str, *, single: bool) -> Entry:
+        """Return the entry with counts of ids as counts of records, of which a person has a `single` one.
 
-        Raises
-        ------
-        EntryError
-            If a person can have several records.
+        Where she may have several, it counts persons if it counts distinct ids.
         """
         from matrixdp.statements.clauses import of_persons
 
-        with self._named():
-            made = [of_persons(statement, column, max_records) for statement in self.statements]
+        made, distinct = zip(*(of_persons(own, column) for own in self.statements), strict=True)
         if all(new is old for new, old in zip(made, self.statements, strict=True)):
             return self
         text = ";\n".join(sql_of(statement.tree) for statement in made)
-        return SqlEntry(text=text, weight=self.weight, weights=self.weights, name=self.name)
+        count = "persons" if any(distinct) and not single else self.count
+        return SqlEntry.read(self.to_spec() | {"sql": text, "count": count})
 
 
 @final

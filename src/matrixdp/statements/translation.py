@@ -374,8 +374,8 @@ class _Translation:
         known = columns & {name.lower() for name in (*self.scope.domain.names, *self.scope.domain.levels)}
         if not known and (distinct or isinstance(unwrapped(inner), exp.Column)):
             expected = (
-                "COUNT(*), which counts records; COUNT(DISTINCT id) counts persons where the privacy unit is "
-                "`unit: {id: ..., max_records: 1}`"
+                "COUNT(*), which counts records; COUNT(DISTINCT id) counts persons where the privacy unit "
+                "has this `id`, and each query counts at most one record of a person"
             )
             raise self.statement.unfit(node, expected)
         if distinct:

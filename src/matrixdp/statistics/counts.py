@@ -18,7 +18,7 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import EntryError, within
 from matrixdp.exact.linear import along
 from matrixdp.forms import key, record
-from matrixdp.language.entries import ENTRY, NAMES, Entry, Path, entry_form, find_attribute
+from matrixdp.language.entries import ENTRY, NAMES, Entry, Path, entry_form, find_attribute, of_records
 from matrixdp.language.periods import comparisons, each_known_after
 from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import Chosen, DenseGroup, Group, Matrix, MatrixRows, ProductGroup
@@ -467,7 +467,7 @@ class SimultaneousEntry(OfEntries):
     def asked(self, domain: Domain) -> list[Group]:
         """Return all groups of the entry."""
         with within("simultaneous"):
-            return self.simultaneous.expand(domain)
+            return of_records(self.simultaneous, domain)
 
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         return np.concatenate([each_known_after(group, attribute) for group in self.asked(domain)])

@@ -44,6 +44,7 @@ from matrixdp.plan import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number
+from matrixdp.privacy.persons import check_persons
 from matrixdp.queries import Workload
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
 from matrixdp.queries.workload import check_names
@@ -611,6 +612,7 @@ class Strategy(Displayed):
         """
         self.check_workload(self.workload)
         self.check_budget(budget, None if seed_not_private is not None else ledger)
+        check_persons(self.workload, budget.unit)
         second, plan = None, self.selection.plan
         if self.selection.rounds == 2:
             check_rounds(plan, self.workload)
