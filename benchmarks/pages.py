@@ -12,6 +12,7 @@ from page_gaps import gaps
 from page_model import model_page
 from page_other import random_page, workloads_page
 from page_over_time import over_time_page
+from page_persons import persons_page
 from page_privbayes import made_up_section, privbayes_section
 from page_published import published_page, summary
 from page_rounds import rounds_page
@@ -43,6 +44,7 @@ _OTHER = (
     "other-workloads",
     "sweeps",
     "beyond-laplace",
+    "persons",
     "scaling",
     "privbayes",
     "made-up",
@@ -74,6 +76,8 @@ def write_pages(out: Path, parts: list[dict[str, Any]]) -> None:
             out / "beyond-laplace.md",
             beyond_laplace_page(done["beyond-laplace"], done.get("table-4-large"), out),
         )
+    if "persons" in done:
+        _write(out / "persons-with-several-records.md", persons_page(done["persons"], out))
     if "scaling" in done:
         _write(out / "scaling.md", scaling_page(done["scaling"], out))
     if all(name in done for name in _SERIES):
@@ -116,6 +120,9 @@ def _index(known: Parts, done: Parts) -> list[str]:
         "WMarginal",
         "- [Beyond Laplace noise](beyond-laplace.md): integer noise, walks and one radius compared with "
         "Laplace and Gaussian noise, stream counters and linear programs",
+        "- [Persons with several records, and discovery](persons-with-several-records.md): strategies for "
+        "all records of a person, and values and bounds that are found, compared with contribution bounding "
+        "and thresholds",
         "- [Releases over time](releases-over-time.md): series compared with independent releases, a tree "
         "and the optimum",
         "- [Scaling](scaling.md): seconds of selection as pictures",

@@ -131,9 +131,13 @@ _OTHERS: dict[str, Any] = {"linewidth": 1.2, "linestyle": "--"}
 
 
 def draw_errors(
-    panels: dict[str, dict[str, list[tuple[int, float]]]], ours: tuple[str, ...], across: str, path: Path
+    panels: dict[str, dict[str, list[tuple[int, float]]]],
+    ours: tuple[str, ...],
+    across: str,
+    path: Path,
+    along: str = "RMSE at epsilon 1",
 ) -> None:
-    """Draw errors against a size, both on logarithmic axes, with a panel for each family of curves.
+    """Draw errors, or what is found, against a size on logarithmic axes, with a panel for each family.
 
     Without matplotlib the picture that is there stays.
     """
@@ -159,10 +163,10 @@ def draw_errors(
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         _dress(axes, across, name)
-        axes.yaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100]))
+        axes.yaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100, 200, 500]))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.set_ylabel("RMSE at epsilon 1")
+        axes.set_ylabel(along)
         axes.label_outer()
     canvas.legend(loc="outside right upper", frameon=False, fontsize="small")
     _save(canvas, path)

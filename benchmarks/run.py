@@ -170,6 +170,7 @@ PARTS = [
         ["beyond_laplace.py"],
         patience=2400,
     ),
+    Part("persons", "persons with several records, mu = 1, and discovery, epsilon 1", ["persons.py"]),
     Part("coa-convergence", "COA's Figure 1: every Newton step", ["redrawn.py", "convergence"]),
     Part("coa-sweeps", "COA's Figures 2 to 13, its mechanisms", ["redrawn.py", "sweeps"]),
     Part("coa-steps", "one Newton step of COA for large n", ["redrawn.py", "steps"]),
