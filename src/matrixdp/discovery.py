@@ -7,6 +7,7 @@ releases take it by `domain_from`, and never look at the table themselves.
 from __future__ import annotations
 
 import hashlib
+import math
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -376,9 +377,11 @@ def _bins(own: DiscoveredAttribute) -> dict[str, Any]:
 
 
 def _range(own: DiscoveredAttribute, low: float, high: float) -> dict[str, Any]:
-    """Return the values of an attribute whose bounds were found."""
+    """Return the values of an attribute whose bounds were found; of an amount to whole steps, outward."""
     if own.step is not None:
-        return {"amount": [low, high], "step": own.step}
+        step = Fraction(str(own.step))
+        ends = math.floor(Fraction(str(low)) / step) * step, math.ceil(Fraction(str(high)) / step) * step
+        return {"amount": list(map(float, ends)), "step": own.step}
     return {"min": low, "max": high, "bins": own.bins or _BINS, "clip": True}
 
 

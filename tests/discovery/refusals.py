@@ -45,7 +45,7 @@ REFUSALS: list[Refusal] = numbered("discovery", [
     ("out-of-range", "privacy", lambda: mdp.discover(
         {"domain": {"word": VALUES}, "privacy": {"epsilon": 11, "delta": 1e-6}}, table={"word": []})),
     ("out-of-range", "domain.x.amount[0]", lambda: mdp.discover(
-        {"domain": {"x": {"discover": "bounds", "step": 7}}, "privacy": {"epsilon": 1}}, table={"x": []})),
+        {"domain": {"x": {"discover": "bounds", "step": 1e-4}}, "privacy": {"epsilon": 1}}, table={"x": []})),
     ("missing-column", "", lambda: mdp.discover(
         {"domain": {"word": VALUES}, "privacy": PRIVACY}, table={"Word": []})),
     ("file-missing", "domain_from[0]['FOLDER/none.yaml']", lambda folder: load_specification(

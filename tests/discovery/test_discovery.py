@@ -254,6 +254,15 @@ def test_bounds_of_negative_numbers_and_of_none():
     assert (beyond["min"], beyond["max"]) == (-1000, 1000)
 
 
+def test_bounds_of_amounts_are_whole_steps():
+    for step in (1, 7, 0.3):
+        spec = {"domain": {"x": {"discover": "bounds", "step": step}}, "privacy": {"epsilon": 2}}
+        low, high = mdp.discover(spec, table={"x": [-1.2, 1.4, 11.0] * 3000}).found.domain["x"]["amount"]
+        assert -1.5 - step < low <= -1.5
+        assert 12 <= high < 12 + step
+        assert all(Fraction(str(end)) % Fraction(str(step)) == 0 for end in (low, high))
+
+
 def test_bounds_that_cross_are_the_ends():
     assert bounds_of([0, 1, 2, 4], [True, True, False], [False, False, True]) == (0, 4)
     assert bounds_of([0, 1, 2, 4], [False] * 3, [False] * 3) == (0, 4)

@@ -90,8 +90,10 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
             known[key] = best_for_persons(gram / np.trace(gram), values)
         factors.append(known[key])
     best: tuple[float, Plan, float] | None = None
-    for shape in (_signed, _cut, _plain):
-        matrices = [shape(factor) for factor in factors]
+    moving = [not set(part.attributes) <= {name, *unit.constant} for part in begun.parts]
+    for still, other in _SHAPES:
+        pairs = zip(factors, moving, strict=True)
+        matrices = [other(factor) if moves else still(factor) for factor, moves in pairs]
         if any(matrix is None for matrix in matrices):
             continue
         shared = _shared(begun, name, [m for m in matrices if m is not None], asked, unit)
@@ -150,6 +152,10 @@ def _triangle(gram: Array) -> MeasuredMatrix:
     kept = values > _RANK * values[-1]
     rows = (vectors[:, kept] * np.sqrt(values[kept])).T
     return lower_triangle(rows, len(rows), complement(vectors[:, kept]))
+
+
+#: Of parts of which all else is constant, and of the others.
+_SHAPES = ((_signed, _signed), (_cut, _cut), (_plain, _plain), (_signed, _cut), (_signed, _plain))
 
 
 def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix]) -> Iterator[Part]:
