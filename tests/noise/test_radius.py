@@ -140,14 +140,13 @@ def test_samples_have_the_joint_law_and_a_wrong_one_is_seen():
 
 @pytest.mark.parametrize("steps", [Fraction(1, 3), Fraction(5), Fraction(2**20)], ids=str)
 def test_the_mixture_has_no_negative_weights_and_is_the_product_of_points(steps: Fraction):
-    noise = Radius((2, 2, 5, 3, 4), (0, 4000, 3000, 1000, 777))
-    widths = noise.lattice_widths(steps)
-    kinds = tuple(sorted(dict.fromkeys(zip(noise.cells, widths, strict=True), 1).items()))
-    weights = radius._expanded(kinds)
+    noise = Radius((2, 2, 5, 3, 4), (0, 4000, 3000, 1000, 777), (False, False, False, True, True))
+    kinds = list(zip(noise.cells, noise.lattice_widths(steps), noise.ranged, strict=True))
+    weights = radius._expanded(tuple((kind, 1) for kind in kinds))
     assert min(weights) >= 0
     assert len(weights) == noise.dimension + 1
     for r in (0, 3, 40):
-        points = math.prod(radius.points(n, width + r) for n, width in zip(noise.cells, widths, strict=True))
+        points = math.prod(radius.points(n, width + r, ranged) for n, width, ranged in kinds)
         assert sum(own * math.comb(r, j) for j, own in enumerate(weights)) == points
 
 
