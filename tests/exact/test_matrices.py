@@ -17,6 +17,7 @@ from matrixdp.exact import (
     IntegerMatrix,
     MeasuredMatrix,
     MergedMatrix,
+    RangeMatrix,
 )
 from matrixdp.exact.structured import over_groups
 from matrixdp.plan import Block, Part
@@ -57,6 +58,7 @@ TREES = [
 MATRICES: list[MeasuredMatrix] = [
     IdentityMatrix(4),
     CenteredMatrix(4),
+    RangeMatrix(4),
     IntegerMatrix(np.array([[7, 1, 0], [-2, 9, 4], [0, 0, 5]])),
     IntegerMatrix(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [2, -3, 0]])),
     DeficientMatrix(np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]])),

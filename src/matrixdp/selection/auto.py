@@ -462,7 +462,8 @@ def select(
     if persons is not None and mechanism == "auto" and objective == "sum":
         with one_blas_thread():
             own = (select_for_persons if noise.norm == 2 else select_ranges)(workload, persons, noise)
-        if own is not None and (cost := own[1].loss * own[0].cost) < price:
+        factor = 0.0 if own is None else own[0].replacement_cost if trials.replaced else own[0].cost
+        if own is not None and (cost := own[1].loss * factor) < price:
             tried = Candidate("persons", "chosen", _excess(cost, price), cost)
             # what is proved of single records holds for every strategy, but not for joint noise
             certificate = own[1] if _joint(own[0]) else with_bound(own[1], _proved_by(certificate))
