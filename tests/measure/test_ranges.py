@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import matrixdp as mdp
+from matrixdp.answers.intervals import Intervals
 from matrixdp.errors import MatrixDPError, PrivacyError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, RangeMatrix
-from matrixdp.measure.measurement import begin, calibrate, plan_cost
+from matrixdp.measure.measurement import begin, calibrate, plan_cost, tails_of
 from matrixdp.noise import LAPLACE
 from matrixdp.plan import Block, Part, Plan, Split
 from matrixdp.testing.plugins import check_plan
@@ -231,6 +232,25 @@ def table(sizes: dict[str, int], seed: int = 1) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     found: dict[str, Any] = {name: random.integers(0, size, 300) for name, size in sizes.items()}
     return found | {"person": [f"p{k}" for k in random.integers(0, 60, 300)]}
+
+
+def test_cells_with_noise_of_their_own_need_no_persons():
+    """Counts of each cell and of a sign in it: of single records, with the bound of all combinations."""
+    sizes = {"a": 3, "b": 2}
+    asked = workload(sizes, "a", "b a")
+    own = Block(("a",), IdentityMatrix(3))
+    parts = (
+        Part(("a",), (own,), 8.0, None, 0),
+        Part(("a", "b"), (Block(("b",), CenteredMatrix(2)), own), 8.0, None, 700),
+    )
+    weights = {"a": np.zeros(3), "b": np.full(2, 0.5)}
+    plan = Split(asked.domain, parts, LAPLACE, weights)
+    check_plan(plan, asked)
+    scales, _ = calibrate(plan, LAPLACE.cost(mdp.Budget(epsilon=1)), 100)
+    tails = tails_of(plan, [math.inf] * len(scales))
+    intervals = Intervals(plan.analysis, tails, 0.95)
+    groups = list(asked)
+    assert intervals.multipliers((1.0, groups[1], slice(None))) == tails.largest_quantile(0.95)
 
 
 RELEASED = ["three records a month", "months and sex", "questions", "regions"]

@@ -162,8 +162,7 @@ class Intervals:
         blocks = {place: block for block, place in enumerate(self.tails.under_radius)}
         if not moves.keys() & blocks.keys():
             return False, None
-        far = radius.copies > 1 or any(p not in blocks or radius.cells[blocks[p]] > 2 for p in moves)
-        if far:
+        if radius.copies > 1 or any(p not in blocks or radius.cells[blocks[p]] > 2 for p in moves):
             return True, None
         shares = np.zeros((found[0], len(blocks)))
         for place, own in moves.items():

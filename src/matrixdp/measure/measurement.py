@@ -224,8 +224,8 @@ def plan_cost(
     if len({scales[place] for place in plan.under_radius}) > 1:
         raise PrivacyError("parts under one radius have noise of one scale", "conflict")
     noise = plan.noise
-    charged = [(plan.parts[at], scales[at].exact / plan.charged_share(at)) for at in plan.charged]
-    cost = noise.exact_cost(charged)
+    shares = [(plan.parts[at], scales[at].exact / plan.charged_share(at)) for at in plan.charged]
+    cost = noise.exact_cost(shares)
     alone = cost if outside is None or outside <= cost else outside
     if plan.persons is not None and outside is not None:
         told = "counts of records out of domain beside a unit with per, which bounds none of them"
@@ -235,9 +235,9 @@ def plan_cost(
     if neighbours == "add_remove":
         return alone
     # a record out of domain moves other rows than one in it, so that their costs add up
-    moved = tuple(scales[place] for place in plan.charged)
-    columns = _largest(plan.moves[0], moved) + (0 if outside is None else outside.value)
-    between = max(columns, _largest(plan.moves[1], moved))
+    charged = tuple(scales[place] for place in plan.charged)
+    columns = _largest(plan.moves[0], charged) + (0 if outside is None else outside.value)
+    between = max(columns, _largest(plan.moves[1], charged))
     return Cost(min(between / 2**noise.norm, alone.value), noise)
 
 
