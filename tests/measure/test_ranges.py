@@ -221,11 +221,15 @@ def test_units_for_which_the_range_says_nothing_pay_for_every_record():
         plan = Split(asked.domain, (part,), LAPLACE, weights, persons=own)
         assert plan.radius_share == (Fraction(1, 2) if constant else 1)
         assert plan.cost == pytest.approx(0.25 if constant else 1.0)
-    per = unit(2, "sex", per=["month", "sex"][:1])
-    assert replace(plan, persons=per).radius_share == Fraction(1, 2)
-    other = unit(2, (), per="sex")
-    assert replace(plan, persons=other).radius_share == 1
     assert replace(plan, persons=None).radius_share == 1
+    # a month alone holds two records of a person with one in each month by sex, or any number of one by sex
+    months = replace(part, attributes=("month",), blocks=part.blocks[:1], variance=8.0 * 4)
+    for per in (["month", "sex"], ["sex"]):
+        own = unit(2, per=per)
+        assert Split(asked.domain, (months,), LAPLACE, weights, persons=own).radius_share == 1
+    assert Split(asked.domain, (months,), LAPLACE, weights, persons=unit(2)).radius_share == Fraction(1, 2)
+    centred = replace(months, blocks=(Block(("month",), CenteredMatrix(2)),))
+    assert Split(asked.domain, (centred,), LAPLACE, weights, persons=unit(2)).radius_share == 1
 
 
 def table(sizes: dict[str, int], seed: int = 1) -> dict[str, Any]:

@@ -340,7 +340,7 @@ class Radius:
         """Return a bound of 4 V / d - 2, V the variance of half the sum of d squared numbers of variance 1.
 
         They are those of all blocks, uncorrelated: 0 for normal ones. Given r a block's squared length is at
-        most (1 - 1 / n) (w + r)^2, that of a range n / 4 times (w + r)^2.
+        most (1 - 1 / n) (w + r)^2, and that of a range n (w + r)^2 / 4.
         """
         r, probabilities = self._mixture
         free, cells = np.array(self.cells) - 1.0, np.array(self.cells, dtype=np.float64)
