@@ -84,6 +84,12 @@ def test_selections_reach_the_error_of_ranges(name: str, neighbours: Any):
         )
 
 
+def test_neither_noise_takes_it_where_the_other_is_better():
+    for months, expected in ((12, "laplace"), (52, "gaussian")):
+        both = budget(unit(months), delta=1e-6)
+        assert str(mdp.select(workload({"month": months}, "month"), budget=both).selection.noise) == expected
+
+
 def of_records(plan: Plan) -> Plan:
     """The same for single records, at cost 1."""
     share = 1.000001 / float(plan.radius_share) ** 2
