@@ -171,6 +171,51 @@ def mixed(name: str) -> dict[str, Any]:
     }
 
 
+def _by_month(months: int, others: dict[str, int], *, alone: bool = False, each: bool = False) -> Make:
+    """Return what makes a workload of months by other attributes: by all at once, or by each of them."""
+    domain = mdp.Domain({"month": months} | others)
+    asked = [["month"]] if alone or not others else []
+    asked += [["month", name] for name in others] if each else [["month", *others]] if others else []
+    return lambda: mdp.Workload(domain, mdp.marginals(asked))
+
+
+def _of_questions(count: int) -> dict[str, int]:
+    return {f"q{k}": 2 for k in range(count)}
+
+
+TIMES = {"4 months": 4, "12 months": 12, "52 weeks": 52, "365 days": 365}
+#: Of persons with a record in each month: the months in which they have one, and the tables.
+PERSONS: dict[str, tuple[int, Make]] = {
+    **{name: (count, _by_month(count, {})) for name, count in TIMES.items()},
+    "4 of 12 months": (4, _by_month(12, {})),
+    "6 of 12 months": (6, _by_month(12, {})),
+    "12 months by sex": (12, _by_month(12, {"sex": 2})),
+    "12 months, and by sex": (12, _by_month(12, {"sex": 2}, alone=True)),
+    "12 months by 50 regions": (12, _by_month(12, {"region": 50})),
+    "12 months by each of 5 questions": (12, _by_month(12, _of_questions(5), each=True)),
+    "12 months by each of 10 questions": (12, _by_month(12, _of_questions(10), each=True)),
+}
+
+
+def persons(name: str) -> dict[str, Any]:
+    """Return the errors for persons with a record in each of some months, other attributes constant."""
+    values, make = PERSONS[name]
+    workload = make()
+    constant = [own for own in workload.domain.names if own != "month"]
+    unit = mdp.Unit(id="person", per="month", max_values=values, constant=constant)
+    errors: dict[str, Any] = {}
+    for key, mechanism, given in (
+        ("auto", "auto", {"epsilon": 1}),
+        ("laplace", "opt-m", {"epsilon": 1}),
+        (gaussian_noise(DELTAS[0]), "auto", {"epsilon": 1, "delta": DELTAS[0]}),
+    ):
+        budget = mdp.Budget(**given, unit=unit)
+        noise = "laplace" if "delta" not in given else "gaussian"
+        strategy = mdp.select(workload, budget=budget, noise=noise, mechanism=mechanism)
+        errors[key] = strategy.rmse(budget)
+    return {"name": name, "queries": workload.queries, **errors}
+
+
 def histograms(epsilon: float) -> dict[str, Any]:
     """Return the standard deviations of single counts."""
     workload = mdp.Workload(mdp.Domain({"a": 16}), mdp.marginals(1))
@@ -266,6 +311,7 @@ SECTIONS: dict[str, list[Measured]] = {
         (f"{count} yes/no questions", tables, (str(count), _questions(count))) for count in QUESTIONS
     ],
     "small": [(name, tables, (name, make)) for name, make in SMALL.items()],
+    "persons": [(name, persons, (name,)) for name in PERSONS],
     "programs": [
         *[
             (f"program, {case[0]} prefixes, epsilon {case[1]:g}", program_of_prefixes, case)

@@ -64,7 +64,16 @@ def beyond_laplace_page(part: dict[str, Any], large: dict[str, Any] | None, out:
                     "[privacy](../privacy.md#one-radius)",
                     "`tests/noise/test_radius.py`",
                 ],
-                ["samples of all three are exact", "[noise](../noise.md#noise-on-the-integers)", "the same"],
+                [
+                    "ranges of a person's values cost what her records in one value do",
+                    "[privacy](../privacy.md#ranges-of-a-persons-values)",
+                    "`tests/noise/test_radius.py`, `tests/measure/test_ranges.py`",
+                ],
+                [
+                    "samples of all of them are exact",
+                    "[noise](../noise.md#noise-on-the-integers)",
+                    "the same",
+                ],
                 [
                     "the widths of one walk are the best ones",
                     "[mathematics](../mathematics.md#7-laplace-noise-p-identity-strategies-and-products)",
@@ -77,6 +86,7 @@ def beyond_laplace_page(part: dict[str, Any], large: dict[str, Any] | None, out:
         *_single(figures["single"]),
         *_walks(figures["ordered"]),
         *_radius(figures["questions"], figures["small"]),
+        *_persons(figures["persons"]),
         *_mixed(figures["mixed"]),
         *_optimum(figures["programs"], figures["ridges"][0]),
         *_LITERATURE,
@@ -299,6 +309,32 @@ def _radius(questions: Rows, small: Rows) -> list[str]:
         "its own would give it. For many cells that is little. So tables of more than 60 cells keep Laplace "
         "noise "
         "and a share of epsilon.",
+        "",
+    ]
+
+
+def _persons(rows: Rows) -> list[str]:
+    gaussian = gaussian_noise(DELTAS[0])
+    lines = [
+        [row["name"], f"{row['queries']:,}", plain(row["auto"]), plain(row["laplace"]), plain(row[gaussian])]
+        for row in rows
+    ]
+    return [
+        "## Persons with a record in each month: ranges",
+        "",
+        "A unit with `per` bounds the records of a person in each of T values, such as months, by m. Laplace "
+        "noise is charged for all of her records. But these are of one sign: she is added, or removed. So "
+        "one radius can measure the values by their range, |z| = max z - min z over the noise of the T "
+        "values and a 0, which all her records together move by m at most "
+        "([proof](../privacy.md#ranges-of-a-persons-values)). It is K-norm noise in the hull of what she can "
+        "add and what she can take away. Values by themselves have the error sqrt((T + 2) (T + 3) / 6) m / "
+        "epsilon. The range costs the same however few of the values she has. Cells of constant attributes "
+        "have such noise each, at no further cost, as she is in one of them; constant attributes of two "
+        "values can be signs in other tables under the same radius.",
+        "",
+        "One record a month; other attributes are constant. *Laplace* is the best strategy of marginals:",
+        "",
+        *table(["counts", "queries", "`auto`", "Laplace", gaussian], lines),
         "",
     ]
 

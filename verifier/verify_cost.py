@@ -42,6 +42,9 @@ attribute, one count (n = 2). Their noise is that of integers z_k up to a common
 a probability in proportion to exp(-max(0, max over k of |z_k| - w_k) / b), |z| = min over t of sum |z_i - t|.
 A record moves one cell of each z_k by 1, hence every |z_k| and the maximum by at most 1, and the
 log-likelihood by at most 1 / b: all of them together count as one part with s = 1, and a replacement as 2.
+A table may also be n - 1 values beside one that nothing is in (`range`: the columns of n I - 11' without the
+first), with |z| = max z - min z: a record moves it by 1, too. And all parts may have one and the same
+identity over some attributes: each of its cells has noise of its own, and a record lies in one of them.
 That holds in a plan of one part for each marginal, for Laplace noise of one scale b on one lattice that the
 answers are on, for whole records, without row factors or a series. All else is refused.
 If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p
@@ -88,7 +91,12 @@ taken: the least of those from the largest entries, from the largest sums of ent
 in the file, by multipliers.
 The cost is that over k^2, so that k records cost the charge. For a block over "per" and other attributes, and
 where more is not known, the largest overlap is taken; if it is negative, 1 / b^2 is rounded down.
-Under `replace` a person who goes and another who comes cost at most four times as much. A series, rounds and
+With Laplace noise k records cost k times one, but for one radius whose tables are all ranges over "per",
+beside signs and cells of constant attributes: her records are then in one cell, with one sign, between 0 and
+m in each value, and move max z - min z by m at most, that of the first value being 0. So they cost m / b
+there: it counts as m / k over b.
+Under `replace` a person who goes and another who comes cost at most four times as much, with Laplace noise
+twice as much. A series, rounds and
 counts of records out of domain have no such unit.
 
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
@@ -197,13 +205,14 @@ def integers(array):
 class Block:
     """A matrix of integers.
 
-    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), its entries, `merged`: one of these over
-    the products of groups of values of some attributes (below them, where groups of one attribute have
-    weights, the rows of k times such a centered matrix for the values of each group with a weight k),
-    `walk`: the prefix sums of values in their order, with the noise of a walk; `block-walk`: those inside
-    blocks of values and those of the blocks, each times a weight; `tree-walk`: the sums of a matrix over the
-    nodes of trees and those below them, with walks up to the roots; or `grid-tree`: the sums over the
-    rectangles of each level of a tree over a grid of two attributes, times the level's weight.
+    It is identity, `centered` (n - 1 on the diagonal, -1 elsewhere), `range`: the same without its
+    first column, its entries, `merged`: one of these over the products of groups of values of some
+    attributes (below them, where groups of one attribute have weights, the rows of k times such a
+    centered matrix for the values of each group with a weight k), `walk`: the prefix sums of values in
+    their order, with the noise of a walk; `block-walk`: those inside blocks of values and those of the
+    blocks, each times a weight; `tree-walk`: the sums of a matrix over the nodes of trees and those
+    below them, with walks up to the roots; or `grid-tree`: the sums over the rectangles of each level
+    of a tree over a grid of two attributes, times its weight.
     """
 
     def __init__(self, form, arrays):
@@ -211,6 +220,8 @@ class Block:
         self.inner = self.kind  # the kind of what is measured of groups
         if self.kind in ("identity", "centered"):
             self.rows = self.columns = form["size"]
+        elif self.kind == "range":
+            self.rows, self.columns = form["size"] + 1, form["size"]
         elif self.kind in ("walk", "block-walk"):
             self.read_walk(form)
         elif self.kind == "tree-walk":
@@ -257,7 +268,7 @@ class Block:
             self.columns = math.prod(self.sizes)
         else:
             raise ValueError("a matrix is of an unknown kind")
-        if type(self.rows) is not int or min(self.rows, self.columns) < 1:
+        if {type(self.rows), type(self.columns)} != {int} or min(self.rows, self.columns) < 1:
             raise ValueError("a matrix has no proper size")
 
     def read_walk(self, form):
@@ -303,7 +314,7 @@ class Block:
             raise ValueError("a walk under noise that is not Laplace noise")
         if self.kind == "identity" or self.walk:
             return self.cost
-        if self.kind == "centered":  # each column holds n - 1 once, and -1 the other n - 1 times
+        if self.kind in ("centered", "range"):  # each column holds n - 1 once, and -1 the other n - 1 times
             return (self.rows - 1) ** p + self.rows - 1
         if self.kind == "grid-tree":
             return sum(weight**p for weight in self.weights)
@@ -318,9 +329,9 @@ class Block:
         """Return the rows of the matrix over all of its cells."""
         if self.walk:
             raise ValueError("a walk costs no sum over its rows")
-        if self.kind in ("identity", "centered"):
+        if self.kind in ("identity", "centered", "range"):
             n, own, other = self.rows, *((1, 0) if self.kind == "identity" else (self.rows - 1, -1))
-            return [[own if i == j else other for j in range(n)] for i in range(n)]
+            return [[own if i == j else other for j in range(n - self.columns, n)] for i in range(n)]
         if self.kind == "merged":
             places = [0]  # of each cell, the column that it has
             for group in self.groups:
@@ -347,7 +358,7 @@ class Block:
 
         Where all columns overlap alike there are no numbers, and the overlaps are those of two columns.
         """
-        if self.kind in ("identity", "centered"):
+        if self.kind in ("identity", "centered", "range"):
             own, n = self.largest_sum(p), self.rows
             other = 0 if self.kind == "identity" else {2: -n, 1: n - 2}[p]
             return None, [[own, other], [other, own]]
@@ -369,9 +380,10 @@ class Block:
             raise ValueError("a walk with row factors")
         if self.kind == "identity":
             return vectors
-        if self.kind == "centered":  # the sum of all vectors, but (n - 1)^p in place of 1 at one of them
+        if self.kind in ("centered", "range"):  # the sum of all, but (n - 1)^p in place of 1 at one of them
             total, more = [sum(values) for values in zip(*vectors)], (self.rows - 1) ** p - 1
-            return [[t + more * v for t, v in zip(total, vector)] for vector in vectors]
+            own = vectors[self.rows - self.columns :]
+            return [[t + more * v for t, v in zip(total, vector)] for vector in own]
         if self.kind == "grid-tree":
             return self.contract_tree(vectors, p)
         columns, found = [*zip(*self.entries)] if self.within else sorted(set(zip(*self.entries))), []
@@ -491,7 +503,7 @@ def one_radius(header, matrices, p):
     marginals = [sorted(i for at, _ in part["blocks"] for i in at) for part in header["plan"]["parts"]]
     for part, form in pairs:
         blocks = [matrices[place] for _, place in part["blocks"]]
-        inner = [block.inner for block in blocks]
+        table = [block for block in blocks if block.inner != "identity"]
         own = [attributes[i] for at, _ in part["blocks"] for i in at]
         whole = not any(isinstance(one, dict) and "amount" in one for one in own)
         if (
@@ -506,15 +518,41 @@ def one_radius(header, matrices, p):
             or type(part["width"]) is not int
             or part["width"] < 0
             or part.get("multipliers") is not None
-            or any(kind != "centered" for kind in inner)
-            or any(block.rows < 2 for block in blocks)
-            or sum(block.rows > 2 for block in blocks) > 1
+            or copied(part, matrices) != copied(pairs[0][0], matrices)
+            or any(block.inner not in ("centered", "range") or block.rows < 2 for block in table)
+            or sum(block.rows > 2 for block in table) > 1
             or not whole
         ):
             raise ValueError("one radius where its proof does not hold")
         if exact(form[0]) <= 0:
             raise ValueError("a part is measured without noise, or measures nothing")
     return {(1, exact(pairs[0][1][0]) * Fraction(2) ** pairs[0][1][1]): 1} if pairs else {}
+
+
+def copied(part, matrices):
+    """Return the attributes and matrices of a part of which each cell has noise of its own under a radius."""
+    return [(at, place) for at, place in part["blocks"] if matrices[place].inner == "identity"]
+
+
+def share_of_radius(header, matrices):
+    """Return what the records of a person cost in one radius, over the cost of one and their number."""
+    unit, names = (
+        header["authorization"]["budget"]["unit"],
+        [name for name, _ in header["workload"]["domain"]],
+    )
+    per, constant = ([names.index(name) for name in unit.get(key, [])] for key in ("per", "constant"))
+    if not per:
+        return 1
+    for part in header["plan"]["parts"]:
+        ranges = [at for at, place in part["blocks"] if matrices[place].kind == "range"]
+        others = [i for at, _ in part["blocks"] for i in at if at not in ranges]
+        if "width" in part and (
+            [sorted(at) for at in ranges] != [sorted(per)] or set(others) - set(constant)
+        ):
+            return 1
+    if type(unit["max_records_each"]) is not int or unit["max_records_each"] < 1:
+        raise ValueError("a unit whose numbers are none")
+    return Fraction(unit["max_records_each"], unit["records"])
 
 
 def possible(header, matrices, arrays):
@@ -534,17 +572,20 @@ def possible(header, matrices, arrays):
             continue
         if multiple and any(value % multiple[0] for value in own):
             return False
-        if "width" not in part or not shape:
+        moved = [k for k, (_, place) in enumerate(part["blocks"]) if matrices[place].inner != "identity"]
+        if "width" not in part or not moved:
             continue
-        long, whole = shape.index(max(shape)), [1]
-        n, apart = shape[long], math.prod(shape[long + 1 :])
-        table = own[: n * apart : apart]  # with the first of the two values of every other attribute
-        z = [(value - table[0]) // n for value in table]
-        for place in range(len(shape)):
-            factor = [n * value - sum(z) for value in z] if place == long else [1, -1]
-            whole = [one * other for one in whole for other in factor]
-        if whole != own:
-            return False
+        long = max(moved, key=lambda k: shape[k])
+        n, apart = shape[long], [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        for cell in product(*(range(1 if k in moved else size) for k, size in enumerate(shape))):
+            first = sum(map(mul, cell, apart))  # with the first of the two values of every other attribute
+            table = [own[first + i * apart[long]] for i in range(n)]
+            z = [(value - table[0]) // n for value in table]
+            total = sum(z)
+            for at in product(*(range(shape[k] if k in moved else 1) for k in range(len(shape)))):
+                sign = (-1) ** (sum(at) - at[long])
+                if own[first + sum(map(mul, at, apart))] != sign * (n * z[at[long]] - total):
+                    return False
     return True
 
 
@@ -1195,6 +1236,8 @@ def bounds(header, matrices, arrays, p, outside):
     parts, _ = measured(header, matrices, arrays, p)
     # every s_k / b_k^p is rounded up to a multiple of 2^-160
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
+    for _, scale in one_radius(header, matrices, p):
+        total += math.ceil(share_of_radius(header, matrices) / scale * 2**160) - math.ceil(2**160 / scale)
     removed = max(Fraction(total, 2**160), outside)
     if p == 2 and "per" in header["authorization"]["budget"]["unit"]:
         return [min(Person(header, matrices, arrays).charge(), removed)]

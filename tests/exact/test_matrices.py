@@ -17,6 +17,7 @@ from matrixdp.exact import (
     IntegerMatrix,
     MeasuredMatrix,
     MergedMatrix,
+    RangeMatrix,
 )
 from matrixdp.exact.structured import over_groups
 from matrixdp.plan import Block, Part
@@ -57,6 +58,7 @@ TREES = [
 MATRICES: list[MeasuredMatrix] = [
     IdentityMatrix(4),
     CenteredMatrix(4),
+    RangeMatrix(4),
     IntegerMatrix(np.array([[7, 1, 0], [-2, 9, 4], [0, 0, 5]])),
     IntegerMatrix(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [2, -3, 0]])),
     DeficientMatrix(np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]])),
@@ -72,6 +74,8 @@ def rows_of(matrix: Any) -> np.ndarray:
     if isinstance(matrix, IdentityMatrix | CenteredMatrix):
         whole = np.eye(matrix.size, dtype=np.int64)
         return whole if isinstance(matrix, IdentityMatrix) else matrix.size * whole - 1
+    if isinstance(matrix, RangeMatrix):
+        return rows_of(CenteredMatrix(matrix.size + 1))[:, 1:]
     if isinstance(matrix, MergedMatrix):
         places = [
             [group[value] for group, value in zip(matrix.groups, cell, strict=True)]
@@ -108,10 +112,10 @@ def test_it_is_the_matrix_that_it_says(matrix: Any):
     assert matrix.sensitivity == size.sum(axis=0).max()
     assert matrix.squared_sensitivity == (rows**2).sum(axis=0).max()
     more = 0 if not isinstance(matrix, MergedMatrix) or matrix.within is None else matrix.within.max()
-    least = size.max() + matrix.residual
+    least = size.max() + (matrix.residual or isinstance(matrix, RangeMatrix))
     assert least <= matrix.max_entry <= least + more
     assert matrix.max_row_sum >= size.sum(axis=1).max()
-    if not isinstance(matrix, CenteredMatrix | MergedMatrix):
+    if not isinstance(matrix, CenteredMatrix | RangeMatrix | MergedMatrix):
         assert matrix.max_row_sum == size.sum(axis=1).max()
     assert matrix.rank == np.linalg.matrix_rank(rows)
     if isinstance(matrix, MergedMatrix):  # equal columns stand for one another

@@ -16,7 +16,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.answers.intervals import Intervals
 from matrixdp.errors import MatrixDPError, PrivacyError, StorageError, UnsupportedQueryError, WorkloadError
-from matrixdp.exact import CenteredMatrix, IdentityMatrix, WalkMatrix
+from matrixdp.exact import CenteredMatrix, IntegerMatrix, WalkMatrix
 from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, plan_cost
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
@@ -246,7 +246,7 @@ def test_what_the_proof_does_not_cover_is_rejected():
     with pytest.raises(PrivacyError):
         replace(first, multipliers=np.ones(2, dtype=np.int64))
     with pytest.raises(PrivacyError):
-        Part(("q0",), (Block(("q0",), IdentityMatrix(2)),), 2.0, None, 0)
+        Part(("q0",), (Block(("q0",), IntegerMatrix(np.eye(2, dtype=np.int64))),), 2.0, None, 0)
     names = ("s", "t")
     with pytest.raises(PrivacyError):
         Part(names, tuple(Block((name,), CenteredMatrix(3)) for name in names), 2.0, None, 0)

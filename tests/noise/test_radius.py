@@ -15,12 +15,15 @@ from scipy import stats
 import matrixdp as mdp
 from matrixdp.errors import PrivacyError
 from matrixdp.noise import Radius, SeededSource, radius
+from matrixdp.selection.searches.radius import second_moment
 from tests.noise.exact import FALSE_ALARM
 from tests.noise.recorded import RecordedSource
 
 
-def norms(vectors: np.ndarray) -> np.ndarray:
-    """The least sum of |z_i - t| over all t, from its definition, shape (draws,)."""
+def norms(vectors: np.ndarray, ranged: bool = False) -> np.ndarray:
+    """The least sum of |z_i - t| over all t, or the range, from its definition, shape (draws,)."""
+    if ranged:
+        return np.ptp(vectors, axis=-1)
     reach = int(np.abs(vectors).max(initial=0))
     return np.min([np.abs(vectors - t).sum(axis=-1) for t in range(-reach, reach + 1)], axis=0)
 
@@ -31,12 +34,12 @@ def box(reach: int, cells: int) -> np.ndarray:
     return np.hstack([found, np.zeros((len(found), 1), dtype=int)])
 
 
-def heights(blocks: list[np.ndarray], widths: tuple[int, ...]) -> np.ndarray:
+def heights(blocks: list[np.ndarray], widths: tuple[int, ...], ranged: bool = False) -> np.ndarray:
     """The exponents of the probabilities of combinations of vectors, one axis for each block."""
     found = np.zeros([1] * len(blocks))
     for axis, (own, width) in enumerate(zip(blocks, widths, strict=True)):
         shape = [-1 if other == axis else 1 for other in range(len(blocks))]
-        found = np.maximum(found, (norms(own) - width).reshape(shape))
+        found = np.maximum(found, (norms(own, ranged) - width).reshape(shape))
     return found
 
 
@@ -71,41 +74,89 @@ def test_the_sum_of_norms_in_place_of_their_maximum_is_not_private():
     assert np.abs(both[1] - both[0]).max() == 2
 
 
+@pytest.mark.parametrize(("values", "widths"), [((2,), (0,)), ((3,), (2,)), ((2, 2), (0, 2))], ids=str)
+def test_no_person_moves_a_log_probability_by_more_than_her_records_in_one_value(
+    values: tuple[int, ...], widths: tuple[int, ...]
+):
+    """Over all vectors of a box and all persons with up to m records in each value; the ratio is reached.
+
+    The second block has a sign of the person on it. Records of both signs would move ranges twice as far.
+    """
+    blocks = [box(4, own + 1)[:, ::-1] for own in values]  # the first of the values is the one of nobody
+    own = heights(blocks, widths, ranged=True)
+
+    def farthest(persons: list[tuple[int, ...]], signs: tuple[int, ...]) -> float:
+        found = 0.0
+        for person, sign, way in itertools.product(persons, signs, (1, -1)):
+            move = np.array([0, *person]) * way
+            both = [block + move * (sign if place else 1) for place, block in enumerate(blocks)]
+            found = max(found, float(np.abs(heights(both, widths, ranged=True) - own).max()))
+        return found
+
+    for most in (1, 2):
+        persons = list(itertools.product(range(most + 1), repeat=values[0]))
+        assert farthest(persons, (1, -1)) == most
+    assert farthest([(1, -1, 0)[: values[0]]], (1,)) == 2
+
+
+@pytest.mark.parametrize("ranged", [False, True])
 @pytest.mark.parametrize("cells", [2, 3, 4, 5])
-def test_points_and_squares_are_those_of_lists(cells: int):
+def test_points_and_squares_are_those_of_lists(cells: int, ranged: bool):
     reach = 6 if cells < 5 else 4
     vectors = box(reach, cells)
-    own = norms(vectors)
+    own = norms(vectors, ranged)
     centred = cells * vectors - vectors.sum(axis=1, keepdims=True)
     for norm in range(reach // 2 + 1):
         inside = own <= norm
-        assert radius.points(cells, norm) == inside.sum()
+        assert radius.points(cells, norm, ranged) == inside.sum()
         squares = (centred[inside].astype(object) ** 2).sum()
-        assert radius.square_sum(cells, norm) * cells == squares
+        assert radius.square_sum(cells, norm, ranged) * cells == squares
 
 
-def law(cells: tuple[int, ...], widths: tuple[int, ...], steps: Fraction, reach: int) -> np.ndarray:
+def test_the_error_of_ranges_is_that_of_the_closed_form():
+    """sqrt((T + 2) (T + 3) / 6) scales for each of T values, less on integers."""
+    for values in (2, 12, 52):
+        noise = Radius((values + 1,), (0,), (True,))
+        error = (values + 2) * (values + 3) / 6
+        assert 2 * noise.scaled_variances[0] == pytest.approx(error, rel=1e-6)
+        body = second_moment(values + 1, ranged=True) * (values + 1) * (values + 2)
+        assert body == pytest.approx(error / 2)
+
+
+def law(
+    cells: tuple[int, ...], widths: tuple[int, ...], steps: Fraction, reach: int, ranged: bool = False
+) -> np.ndarray:
     """The probabilities of all combinations of vectors of a box that has all but nothing of them."""
-    weights = np.exp(-heights([box(reach, own) for own in cells], widths) / float(steps))
+    weights = np.exp(-heights([box(reach, own) for own in cells], widths, ranged) / float(steps))
     return weights / weights.sum()
 
 
+@pytest.mark.parametrize("ranged", [False, True])
 @pytest.mark.parametrize("steps", [Fraction(1, 2), Fraction(4, 5)], ids=str)
-def test_variances_are_those_of_the_law(steps: Fraction):
-    cells, widths, reach = (2, 3), (2, 1), 22
-    probabilities = law(cells, widths, steps, reach)
-    stated = Radius(cells, tuple(math.ceil(own * 1024 / steps) for own in widths)).variances(steps)
+def test_variances_are_those_of_the_law(steps: Fraction, ranged: bool):
+    cells, widths, reach = (2, 4) if ranged else (2, 3), (2, 1), 22
+    probabilities = law(cells, widths, steps, reach, ranged)
+    noise = Radius(cells, tuple(math.ceil(own * 1024 / steps) for own in widths), (ranged,) * 2)
+    stated = noise.variances(steps)
     for axis, own in enumerate(cells):
         vectors = box(reach, own)
         centred = vectors - vectors.mean(axis=1, keepdims=True)
         alone = probabilities.sum(axis=1 - axis)
         covariance = np.einsum("q,qi,qj->ij", alone, centred, centred)
-        assert covariance == pytest.approx(stated[axis] * (np.eye(own) - 1 / own), abs=1e-7)
+        assert covariance == pytest.approx(stated[axis] * (np.eye(own) - 1 / own), abs=1e-6)
 
 
-def test_samples_have_the_joint_law_and_a_wrong_one_is_seen():
-    cells, widths, steps, count, reach = (2, 3, 2), (1, 2, 0), Fraction(3, 4), 12_000, 6
-    noise = Radius(cells, tuple(math.ceil(own * 1024 / steps) for own in widths))
+SAMPLED: dict[bool, tuple[tuple[int, ...], tuple[int, ...], list[tuple[int, ...]]]] = {
+    False: ((2, 3, 2), (1, 2, 0), [(1, 1, 0), (0, 2, 0)]),
+    True: ((4, 2), (2, 0), [(1, 0), (2, 1)]),
+}
+
+
+@pytest.mark.parametrize("ranged", SAMPLED)
+def test_samples_have_the_joint_law_and_a_wrong_one_is_seen(ranged: bool):
+    cells, widths, others = SAMPLED[ranged]
+    steps, count, reach = Fraction(3, 4), 12_000, 6
+    noise = Radius(cells, tuple(math.ceil(own * 1024 / steps) for own in widths), (ranged,) * len(cells))
     assert noise.lattice_widths(steps) == list(widths)
     source = SeededSource(1)
     drawn = [noise.draw(steps, source) for _ in range(count)]
@@ -122,8 +173,8 @@ def test_samples_have_the_joint_law_and_a_wrong_one_is_seen():
         np.ravel_multi_index([own[held] for own in places], shape), minlength=math.prod(shape)
     )
 
-    def chi_square(widths: tuple[int, ...]) -> float:
-        expected = count * law(cells, widths, steps, 2 * reach).reshape(
+    def chi_square(widths: tuple[int, ...], ranged: bool = ranged) -> float:
+        expected = count * law(cells, widths, steps, 2 * reach, ranged).reshape(
             [side for own in cells for side in [4 * reach + 1] * (own - 1)]
         )
         middle = tuple(slice(reach, 3 * reach + 1) for _ in range(expected.ndim))
@@ -134,20 +185,20 @@ def test_samples_have_the_joint_law_and_a_wrong_one_is_seen():
         return float(stats.chi2.sf(((seen - cell) ** 2 / cell).sum(), len(cell) - 1))
 
     assert chi_square(widths) > FALSE_ALARM
-    assert chi_square((1, 1, 0)) < FALSE_ALARM
-    assert chi_square((0, 2, 0)) < FALSE_ALARM
+    assert all(chi_square(other) < FALSE_ALARM for other in others)
+    if ranged:  # of three cells both norms are the same
+        assert chi_square(widths, ranged=False) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("steps", [Fraction(1, 3), Fraction(5), Fraction(2**20)], ids=str)
 def test_the_mixture_has_no_negative_weights_and_is_the_product_of_points(steps: Fraction):
-    noise = Radius((2, 2, 5, 3, 4), (0, 4000, 3000, 1000, 777))
-    widths = noise.lattice_widths(steps)
-    kinds = tuple(sorted(dict.fromkeys(zip(noise.cells, widths, strict=True), 1).items()))
-    weights = radius._expanded(kinds)
+    noise = Radius((2, 2, 5, 3, 4), (0, 4000, 3000, 1000, 777), (False, False, False, True, True))
+    kinds = list(zip(noise.cells, noise.lattice_widths(steps), noise.ranged, strict=True))
+    weights = radius._expanded(tuple((kind, 1) for kind in kinds))
     assert min(weights) >= 0
     assert len(weights) == noise.dimension + 1
     for r in (0, 3, 40):
-        points = math.prod(radius.points(n, width + r) for n, width in zip(noise.cells, widths, strict=True))
+        points = math.prod(radius.points(n, width + r, ranged) for n, width, ranged in kinds)
         assert sum(own * math.comb(r, j) for j, own in enumerate(weights)) == points
 
 
@@ -172,6 +223,22 @@ def test_blocks_are_drawn_by_the_words_that_are_given():
         expected[place] = size + 1
         assert drawn.tolist() == expected
     assert radius.draw_block(2, 3, RecordedSource([0])).tolist() == [0, 0]
+
+
+def test_ranges_are_drawn_by_the_words_that_are_given():
+    """Of three cells of range 2: 9 vectors begin with 0, then 6 with another before it, then 4 with two."""
+    drawn = set()
+    for first, one, other in itertools.product(range(19), range(4), range(4)):
+        words = [first << 59, one << 62, other << 62]
+        try:
+            drawn.add((first, tuple(radius.draw_ranged(3, 2, RecordedSource(words)).tolist())))
+        except PrivacyError:
+            continue  # a number out of range is drawn again
+    begun = {place: [v for first, v in drawn if first == place] for place in range(19)}
+    vectors = {v for _, v in drawn}
+    assert vectors == {v for v in itertools.product(range(3), repeat=3) if min(v) == 0}
+    assert [begun[place][0].index(0) for place in range(19)] == [0] * 9 + [1] * 6 + [2] * 4
+    assert [len(begun[place]) for place in (0, 9, 15)] == [9, 6, 4]
 
 
 def test_sources_and_blocks_that_are_none_are_rejected():

@@ -152,7 +152,7 @@ class Intervals:
     def _of_radius(self, terms: Sequence[Term]) -> tuple[bool, Array | None]:
         """Return whether the noise of one radius is in the sums, and then their quantiles or None.
 
-        They are known of blocks of two cells.
+        They are known of blocks of two cells, without copies.
         """
         radius, found = self.tails.radius, self._moves(terms, MAX_EXACT_QUERIES, _MAX_COEFFICIENTS)
         assert radius is not None
@@ -162,7 +162,7 @@ class Intervals:
         blocks = {place: block for block, place in enumerate(self.tails.under_radius)}
         if not moves.keys() & blocks.keys():
             return False, None
-        if any(place not in blocks or radius.cells[blocks[place]] > 2 for place in moves):
+        if radius.copies > 1 or any(p not in blocks or radius.cells[blocks[p]] > 2 for p in moves):
             return True, None
         shares = np.zeros((found[0], len(blocks)))
         for place, own in moves.items():

@@ -391,6 +391,65 @@ class CenteredMatrix(_Square):
         return f"centered {self.size}"
 
 
+@dataclass(frozen=True)
+class RangeMatrix(_Square):
+    """n I - 11' over the n - 1 values and a first one that nothing is in: each value less the mean of all.
+
+    For the noise of one radius that costs a person no more than her records in one value
+    (`matrixdp.noise.Radius`); values follow from it, as that first one is 0.
+
+    Examples
+    --------
+    >>> matrix = RangeMatrix(2)
+    >>> matrix.written().tolist(), matrix.squared_sensitivity
+    ([[-1.0, -1.0], [2.0, -1.0], [-1.0, 2.0]], 6)
+    """
+
+    kind = "range"
+
+    @property
+    def _whole(self) -> CenteredMatrix:
+        return CenteredMatrix(self.size + 1)
+
+    @property
+    def rows(self) -> int:
+        return self.size + 1
+
+    @property
+    def max_entry(self) -> int:
+        return self._whole.max_entry
+
+    @property
+    def max_row_sum(self) -> int:
+        return self._whole.max_row_sum
+
+    @property
+    def symmetric_gram(self) -> tuple[float, float]:
+        return float(self.rows**2), -float(self.rows)
+
+    @property
+    def symmetric_covariance(self) -> tuple[float, float]:
+        return 1.0 / self.rows**2, 1.0 / self.rows**2
+
+    def column_power_sum(self, power: int) -> int:
+        return self._whole.column_power_sum(power)
+
+    def _overlap(self, power: int) -> int:
+        return self._whole._overlap(power)
+
+    def multiply(self, array: Array) -> Array:
+        return self._whole.multiply(np.concatenate([np.zeros_like(array[:1]), array]))
+
+    def solve(self, answers: Array) -> Array:
+        return np.asarray((answers[1:] - answers[:1]) / self.rows)
+
+    def coefficients(self, queries: Array) -> Array:
+        return np.asarray(np.concatenate([-queries.sum(axis=0, keepdims=True), queries]) / self.rows)
+
+    def digest(self) -> str:
+        return f"range {self.size}"
+
+
 # Explicit integer matrices that a strategy measures: of proved full column rank, or of lower rank.
 
 #: Of the total of an attribute, the share of its squared norm that may be measured too weakly.

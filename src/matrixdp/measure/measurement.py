@@ -202,7 +202,7 @@ def plan_cost(
     It is that of one record added or removed; under ``replace`` that of each of the two records that are
     exchanged, which together move the answers twice as far. ``outside`` is what a record out of domain costs
     where these are counted. Of a plan for persons with `per` it is what all records of a person cost, over
-    the square of their number.
+    the square of their number; under Laplace noise over their number.
 
     Raises
     ------
@@ -224,7 +224,8 @@ def plan_cost(
     if len({scales[place] for place in plan.under_radius}) > 1:
         raise PrivacyError("parts under one radius have noise of one scale", "conflict")
     noise = plan.noise
-    cost = noise.exact_cost([(plan.parts[place], scales[place].exact) for place in plan.charged])
+    shares = [(plan.parts[at], scales[at].exact / plan.charged_share(at)) for at in plan.charged]
+    cost = noise.exact_cost(shares)
     alone = cost if outside is None or outside <= cost else outside
     if plan.persons is not None and outside is not None:
         told = "counts of records out of domain beside a unit with per, which bounds none of them"
@@ -1197,8 +1198,9 @@ def _noisy_answers(
 def _radius_noise(plan: Plan, scale: NoiseScale, random: RandomSource) -> dict[int, NDArray[np.int64]]:
     """Draw the noise of the parts that share one radius, by their places."""
     assert plan.radius is not None
-    drawn = zip(plan.under_radius, plan.radius.draw(scale.steps, random), strict=True)
-    return {place: plan.parts[place].radius_noise(own) for place, own in drawn}
+    copies = [plan.radius.draw(scale.steps, random) for _ in range(plan.radius.copies)]
+    drawn = zip(plan.under_radius, zip(*copies, strict=True), strict=True)
+    return {place: plan.parts[place].radius_noise(np.array(own)) for place, own in drawn}
 
 
 def _noisy_counts(

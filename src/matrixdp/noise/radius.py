@@ -1,10 +1,12 @@
 """Joint noise of many small tables: one radius for all, where each would pay for a share of its own.
 
 A block is what a record can move by one unit: a vector z of n integers up to a common summand (the centred
-cells of a table, with n = 2 a single number), of norm |z| = min over t of sum |z_i - t|. Blocks b with widths
-w_b have noise of probability in proportion to a^max(0, max over b of |z_b| - w_b), a = exp(-1 / s): a record
-changes every |z_b| by at most 1, hence the maximum, too. It is a mixture: of one radius r for all blocks,
-given which they are independent, and z_b is uniform on |z_b| <= w_b + r. All of it is integer arithmetic.
+cells of a table, with n = 2 a single number), of norm |z| = min over t of sum |z_i - t|, or max z - min z.
+The second is for values in which a person has records at once: one in each of any of them changes it by 1.
+Blocks b with widths w_b have noise of probability in proportion to a^max(0, max over b of |z_b| - w_b),
+a = exp(-1 / s): a record changes every |z_b| by at most 1, hence the maximum, too. It is a mixture: of one
+radius r for all blocks, given which they are independent, and z_b is uniform on |z_b| <= w_b + r. All of it
+is integer arithmetic.
 docs/privacy.md has the proof of what it costs, docs/noise.md that samples are exact.
 """
 
@@ -81,18 +83,20 @@ def _binomials(norm: int, most: int) -> list[int]:
     return found
 
 
-def points(cells: int, norm: int) -> int:
-    """Return how many vectors have at most a norm.
+def points(cells: int, norm: int, ranged: bool = False) -> int:
+    """Return how many vectors have at most a norm, with ``ranged`` that of ranges.
 
     Examples
     --------
-    >>> points(2, 5), points(3, 1)
-    (11, 7)
+    >>> points(2, 5), points(3, 1), points(3, 1, ranged=True)  # 0 and two signs of three or six others
+    (11, 7, 7)
     """
+    if ranged:  # of least element 0
+        return int((norm + 1) ** cells - norm**cells)
     return int(sum(map(operator.mul, _coefficients(cells)[0], _binomials(norm, cells - 1))))
 
 
-def square_sum(cells: int, norm: int) -> int:
+def square_sum(cells: int, norm: int, ranged: bool = False) -> int:
     """Return the sum over these of n times the squared length of the centred vector.
 
     Examples
@@ -100,6 +104,9 @@ def square_sum(cells: int, norm: int) -> int:
     >>> square_sum(2, 1), square_sum(3, 1)  # twice 2 ((1/2)^2 + (1/2)^2); six times 3 (4 + 1 + 1) / 9
     (2, 12)
     """
+    if ranged:  # of all vectors of 0 .. r, less those of 1 .. r; k numbers have the variance (k^2 - 1) / 12
+        whole = sum(sign * k**cells * (k**2 - 1) for sign, k in ((1, norm + 1), (-1, norm)))
+        return int(whole * cells * (cells - 1) // 12)
     _, more, mixed = _coefficients(cells)
     # the sums over all sizes of the moved cells of s_1^2 less s_1 s_2, and of s_1 s_2
     apart, both = _binomials(norm + 1, cells + 1), _binomials(norm + 2, cells + 1)
@@ -125,8 +132,8 @@ def _chosen(weights: Sequence[int], source: RandomSource) -> int:
     raise AssertionError
 
 
-_Kind = tuple[int, int]
-"""The cells of a block, and its width in lattice steps."""
+_Kind = tuple[int, int, bool]
+"""The cells of a block, its width in lattice steps, and whether its norm is the range."""
 _Kinds = tuple[tuple[_Kind, int], ...]
 """Kinds of blocks, and how many blocks there are of each."""
 
@@ -134,7 +141,7 @@ _Kinds = tuple[tuple[_Kind, int], ...]
 def _all_points(kinds: _Kinds, most: int) -> list[int]:
     """Return the number of points of all blocks together, at as many radii from 0 on."""
     return [
-        math.prod(points(cells, width + radius) ** number for (cells, width), number in kinds)
+        math.prod(points(cells, width + radius, ranged) ** number for (cells, width, ranged), number in kinds)
         for radius in range(most)
     ]
 
@@ -142,7 +149,7 @@ def _all_points(kinds: _Kinds, most: int) -> list[int]:
 @lru_cache(maxsize=64)
 def _expanded(kinds: _Kinds) -> list[int]:
     """Return K with `_all_points` at a radius r = sum of K_j (r choose j); none is below 0."""
-    dimension = sum((cells - 1) * number for (cells, _), number in kinds)
+    dimension = sum((cells - 1) * number for (cells, *_), number in kinds)
     return _differences(_all_points(kinds, dimension + 1))
 
 
@@ -161,12 +168,13 @@ def _variances(kinds: _Kinds, steps: Fraction) -> dict[_Kind, float]:
             return total
 
         whole = summed(expanded)
-        for (cells, width), _ in kinds:
+        for kind, _ in kinds:
+            cells, width, ranged = kind
             squares = [
-                own // points(cells, width + radius) * square_sum(cells, width + radius)
+                own // points(cells, width + radius, ranged) * square_sum(cells, width + radius, ranged)
                 for radius, own in enumerate(together)
             ]
-            found[cells, width] = float(summed(_differences(squares)) / whole) / (cells * (cells - 1))
+            found[kind] = float(summed(_differences(squares)) / whole) / (cells * (cells - 1))
     return found
 
 
@@ -218,6 +226,23 @@ def draw_block(cells: int, norm: int, source: RandomSource) -> NDArray[np.int64]
     return found
 
 
+def draw_ranged(cells: int, norm: int, source: RandomSource) -> NDArray[np.int64]:
+    """Draw a vector of at most a range, all alike, with the least element 0; shape (cells,).
+
+    Examples
+    --------
+    >>> from matrixdp.noise import SeededSource
+    >>> drawn = draw_ranged(5, 7, SeededSource(1))
+    >>> int(drawn.min()), int(drawn.max()) <= 7
+    (0, True)
+    """
+    # which is the first 0: those before it are from 1 to the norm, those after it from 0
+    first = _chosen([norm**j * (norm + 1) ** (cells - 1 - j) for j in range(cells)], source)
+    above = [uniform(norm, source) + 1 for _ in range(first)]
+    below = [uniform(norm + 1, source) for _ in range(first + 1, cells)]
+    return np.array([*above, 0, *below], dtype=np.int64)
+
+
 @final
 @dataclass(frozen=True)
 class Radius:
@@ -229,6 +254,10 @@ class Radius:
         Of each block, at least 2.
     widths : tuple of int
         Of each block, in parts of 1024 of the scale, at least 0.
+    ranged : tuple of bool
+        Whether the norm of each block is the range; empty if none is.
+    copies : int
+        How many there are of all of them, independent: a record moves those of one copy.
 
     Raises
     ------
@@ -242,14 +271,24 @@ class Radius:
     >>> one = Radius((2,), (0,))
     >>> round((2 * one.variances(Fraction(1))[0]) ** 0.5, 3)
     1.357
+
+    Twelve months beside a cell that nobody is in: a person with a record in each moves their range by 1.
+
+    >>> year = Radius((13,), (0,), (True,))
+    >>> round((2 * year.variances(Fraction(1))[0]) ** 0.5, 3)
+    5.902
     """
 
     cells: tuple[int, ...]
     widths: tuple[int, ...]
+    ranged: tuple[bool, ...] = ()
+    copies: int = 1
 
     def __post_init__(self) -> None:
+        if not self.ranged:
+            object.__setattr__(self, "ranged", (False,) * len(self.cells))
         whole = all(type(own) is int for own in (*self.cells, *self.widths))
-        fits = whole and len(self.cells) == len(self.widths) >= 1
+        fits = whole and len(self.cells) == len(self.widths) == len(self.ranged) >= 1 and self.copies >= 1
         if not fits or min(self.cells) < 2 or not 0 <= min(self.widths) <= max(self.widths) <= UNIT * 2**20:
             raise PrivacyError("one radius: expected blocks of at least 2 cells, and a width for each")
 
@@ -263,7 +302,7 @@ class Radius:
         return [math.floor(own * steps / UNIT + Fraction(1, 2)) for own in self.widths]
 
     def _blocks(self, steps: Fraction) -> list[_Kind]:
-        return list(zip(self.cells, self.lattice_widths(steps), strict=True))
+        return list(zip(self.cells, self.lattice_widths(steps), self.ranged, strict=True))
 
     def _kinds(self, steps: Fraction) -> _Kinds:
         return tuple(sorted(Counter(self._blocks(steps)).items()))
@@ -301,7 +340,7 @@ class Radius:
         """Return a bound of 4 V / d - 2, V the variance of half the sum of d squared numbers of variance 1.
 
         They are those of all blocks, uncorrelated: 0 for normal ones. Given r a block's squared length is at
-        most (1 - 1 / n) (w + r)^2.
+        most (1 - 1 / n) (w + r)^2, and that of a range n (w + r)^2 / 4.
         """
         r, probabilities = self._mixture
         free, cells = np.array(self.cells) - 1.0, np.array(self.cells, dtype=np.float64)
@@ -309,7 +348,8 @@ class Radius:
         means = squares @ probabilities
         halves = (free / 2.0)[:, None] * squares / means[:, None]
         unit = free * np.array(self.scaled_variances) / means  # the mean squared length in the unit body
-        spread = ((1.0 - 1.0 / cells) / unit - 1.0)[:, None] * halves**2
+        longest = np.where(self.ranged, cells / 4.0, 1.0 - 1.0 / cells)
+        spread = (longest / unit - 1.0)[:, None] * halves**2
         total = halves.sum(axis=0)
         variance = (total**2 + spread.sum(axis=0)) @ probabilities - float(total @ probabilities) ** 2
         return float(4.0 * variance / free.sum() - 2.0)
@@ -375,7 +415,7 @@ class Radius:
         return chosen + int(np.abs(draw(tail, Fraction(1), chosen + 1, None, None, source)).sum())
 
     def draw(self, steps: Fraction, source: RandomSource) -> list[NDArray[np.int64]]:
-        """Draw the noise of all blocks, each of shape (cells,), up to a common summand; exact.
+        """Draw the noise of all blocks of a copy, each of shape (cells,), up to a common summand; exact.
 
         Raises
         ------
@@ -383,7 +423,10 @@ class Radius:
             If the source misbehaves.
         """
         radius = self.draw_radius(steps, source)
-        return [draw_block(cells, width + radius, source) for cells, width in self._blocks(steps)]
+        return [
+            (draw_ranged if ranged else draw_block)(cells, width + radius, source)
+            for cells, width, ranged in self._blocks(steps)
+        ]
 
 
 def _place(weights: Sequence[int], steps: Fraction, word: int, bits: int) -> int | None:

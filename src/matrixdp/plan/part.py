@@ -19,13 +19,16 @@ from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError
 from matrixdp.exact import (
     CenteredMatrix,
+    IdentityMatrix,
     IntegerTensor,
     MeasuredMatrix,
     MergedMatrix,
+    RangeMatrix,
     apply_kronecker,
 )
 from matrixdp.exact.linear import Array, along
 from matrixdp.noise import Noise, Walk
+from matrixdp.privacy.unit import Unit
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,9 @@ class Block:
     matrix: MeasuredMatrix
 
 
-def _centred(matrix: MeasuredMatrix) -> bool:
-    """Return whether a matrix is n I - 11', over cells or over groups of them."""
-    if isinstance(matrix, MergedMatrix) and matrix.within is None:
-        return _centred(matrix.matrix)
-    return isinstance(matrix, CenteredMatrix)
+def _inner(matrix: MeasuredMatrix) -> MeasuredMatrix:
+    """Return what is measured of cells, or of groups of them."""
+    return matrix.matrix if isinstance(matrix, MergedMatrix) and matrix.within is None else matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,9 @@ class Part:
         """Reject what the proof of one radius does not cover."""
         if self.width is None:
             return
-        sizes = [block.matrix.rows for block in self.blocks]
-        centred = all(_centred(block.matrix) for block in self.blocks)
+        kinds = [_inner(block.matrix) for block in self.blocks]
+        sizes = [own.rows for own in kinds if not isinstance(own, IdentityMatrix)]
+        centred = all(isinstance(own, IdentityMatrix | CenteredMatrix | RangeMatrix) for own in kinds)
         fits = centred and min(sizes, default=2) >= 2 and sum(size > 2 for size in sizes) <= 1
         if not fits or self.multipliers is not None:
             told = f"part {self.attributes}: under one radius with others"
@@ -113,36 +115,72 @@ class Part:
             raise PrivacyError(f"{told}; expected {expected}, and no row multipliers")
 
     @property
+    def copied(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """Under one radius: attributes and matrices of which each cell has noise of its own."""
+        return tuple((b.attributes, b.matrix.digest()) for b in self.blocks if self._copies(b))
+
+    @property
+    def copies(self) -> int:
+        """How many cells these have together."""
+        return math.prod(block.matrix.rows for block in self.blocks if self._copies(block))
+
+    @staticmethod
+    def _copies(block: Block) -> bool:
+        return isinstance(_inner(block.matrix), IdentityMatrix)
+
+    @property
+    def _moved(self) -> list[int]:
+        """The places of the other blocks, that with the most values first: all others make signs."""
+        places = [place for place, block in enumerate(self.blocks) if not self._copies(block)]
+        return sorted(places, key=lambda place: -self.shape[place])
+
+    @property
     def cells(self) -> int:
         """Under one radius: how many cells a record moves one of, the signs that two values make aside."""
-        return max((block.matrix.rows for block in self.blocks), default=2)
+        return self.shape[self._moved[0]] if self._moved else 2
+
+    @property
+    def ranged(self) -> bool:
+        """Under one radius: whether the norm of these is their range."""
+        return any(isinstance(_inner(block.matrix), RangeMatrix) for block in self.blocks)
+
+    def alike_for(self, unit: Unit) -> bool:
+        """Return whether all records of a person move the range by no more than those in one value do.
+
+        They lie in values of `per` beside the one of the matrix that nobody is in, with one sign and in one
+        copy.
+        """
+        own = [b.attributes for b in self.blocks if isinstance(b.matrix, RangeMatrix)]
+        others = set(self.attributes).difference(*own, unit.constant)
+        return len(own) == 1 and set(own[0]) == set(unit.per) and not others
 
     @property
     def radius_factor(self) -> int:
         """The variance of independent noise that has the errors of centred noise of variance 1 on `cells`."""
-        return self.cells**2 * 2 ** (len(self.blocks) - 1) if self.blocks else 2
+        return self.cells**2 * 2 ** (len(self._moved) - 1) if self._moved else 2
+
+    @property
+    def _order(self) -> list[int]:
+        """The places of the blocks: those of copies, then the others."""
+        return [place for place, block in enumerate(self.blocks) if self._copies(block)] + self._moved
 
     def radius_noise(self, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the noise of the rows, flat, from that of the `cells`."""
-        if not self.blocks:
-            return drawn[:1] - drawn[1:]
-        found, long = np.ones(1, dtype=np.int64), self._long
-        for place in range(len(self.blocks)):
-            own = len(drawn) * drawn - drawn.sum() if place == long else np.array([1, -1])
-            found = np.multiply.outer(found, own).reshape(-1, 1)[:, 0]
-        return found
+        """Return the noise of the rows, flat, from that of the cells, shape (copies, cells)."""
+        drawn = drawn.reshape(self.copies, self.cells)
+        if not self._moved:
+            return drawn[:, 0] - drawn[:, 1]
+        found = self.cells * drawn - drawn.sum(axis=1, keepdims=True)
+        for _ in self._moved[1:]:
+            found = np.multiply.outer(found, np.array([1, -1]))
+        rows = found.reshape([self.shape[place] for place in self._order])
+        return np.asarray(rows.transpose(np.argsort(self._order)).ravel())
 
     def leaves(self, rows: NDArray[np.int64]) -> bool:
         """Return whether rows, flat, are what noise of one radius leaves: signs times centred integers."""
-        if not self.blocks:
+        if not self._moved:
             return True
-        table = np.moveaxis(rows.reshape(self.shape), self._long, 0).reshape(self.cells, -1)[:, 0]
-        return np.array_equal(self.radius_noise((table - table[0]) // self.cells), rows)
-
-    @property
-    def _long(self) -> int:
-        """The place of the block with the most values."""
-        return int(np.argmax([block.matrix.rows for block in self.blocks]))
+        table = rows.reshape(self.shape).transpose(self._order).reshape(self.copies, self.cells, -1)[:, :, 0]
+        return np.array_equal(self.radius_noise((table - table[:, :1]) // self.cells), rows)
 
     @cached_property
     def walk(self) -> Walk | None:

@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
@@ -333,6 +334,8 @@ class Plan(ABC):
             raise PrivacyError(f"{told}; expected {expected}", code="not-supported")
         if len({part.variance for part in under}) > 1:
             raise PrivacyError("parts under one radius have noise of one scale")
+        if len({part.copied for part in under}) > 1:
+            raise PrivacyError("parts under one radius have their own noise for cells of the same attributes")
         assert self.radius is not None  # and its widths are proper
 
     def check_distinct(self) -> None:
@@ -358,7 +361,23 @@ class Plan(ABC):
         """The joint noise of the parts that share one radius."""
         under = [self.parts[place] for place in self.under_radius]
         widths = tuple(part.width for part in under if part.width is not None)
-        return Radius(tuple(part.cells for part in under), widths) if under else None
+        if not under:
+            return None
+        cells, ranged = zip(*((part.cells, part.ranged) for part in under), strict=True)
+        return Radius(cells, widths, ranged, under[0].copies)
+
+    @cached_property
+    def radius_share(self) -> Fraction:
+        """What all records of a person move the radius by, over their number: see `Part.alike_for`."""
+        unit = self.persons
+        under = [self.parts[place] for place in self.under_radius]
+        if unit is None or not under or not all(part.alike_for(unit) for part in under):
+            return Fraction(1)
+        return Fraction(unit.max_records_each, unit.records)
+
+    def charged_share(self, place: int) -> Fraction:
+        """Return by how much the cost of a charged part counts, that of one record being 1."""
+        return Fraction(1) if self.parts[place].width is None else self.radius_share
 
     @cached_property
     def charged(self) -> tuple[int, ...]:
@@ -386,7 +405,10 @@ class Plan(ABC):
 
         A float; the measurement recomputes it exactly.
         """
-        shares = [self.noise.share(part, part.variance) for part in self._charged_parts]
+        shares = [
+            float(self.charged_share(place)) * self.noise.share(self.parts[place], self.parts[place].variance)
+            for place in self.charged
+        ]
         alone = float(math.fsum(shares) ** (2.0 / self.noise.norm))
         if self.histories is None:
             return alone
@@ -405,7 +427,7 @@ class Plan(ABC):
         """What the records of a person have in common; None where they cost as many times one record's.
 
         That is so without `per`, and under Laplace noise, where records in different values cost as much as
-        records in one.
+        records in one, but for those of `radius_share`.
         """
         if self.persons is None or self.noise.norm == 1:
             return None
@@ -441,7 +463,7 @@ class Plan(ABC):
             self.noise.share(part, part.variance) / self.noise.power_sum(part) for part in self._charged_parts
         ]
         largest = max(float((table.astype(float) @ shares).max()) for table in self.moves)
-        return float(largest ** (2.0 / self.noise.norm))
+        return min(float(largest ** (2.0 / self.noise.norm)), 4.0 * self.cost)
 
     @abstractmethod
     def analysed(self, noise: Sequence[float]) -> Analysis:

@@ -73,8 +73,8 @@ class PartKind:
     parts : list of Part
     variance : float
         The mean variance of a row's noise.
-    charged : bool
-        False if others under the same radius stand for what these cost.
+    charged : Fraction
+        By how much what one of them costs counts; under a radius 0 where others stand for it.
     """
 
     first: Part
@@ -82,7 +82,7 @@ class PartKind:
     matrices: tuple[int, ...]
     parts: list[Part]
     variance: float
-    charged: bool = True
+    charged: Fraction = Fraction(1)
 
     @property
     def cost(self) -> Fraction:
@@ -98,7 +98,7 @@ def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[
     A plan can have ten thousand parts that share three matrices and a few scales.
     """
     plan = measurement.plan
-    norm, charged = plan.noise.norm, set(plan.charged)
+    norm, charged = plan.noise.norm, {place: plan.charged_share(place) for place in plan.charged}
     matrices: dict[object, tuple[int, MeasuredMatrix]] = {}
     kinds: dict[object, PartKind] = {}
     noise = row_variances(plan, measurement.scales)
@@ -110,7 +110,7 @@ def parts_summary(measurement: Measurement) -> tuple[list[MeasuredMatrix], list[
         alike = places, part.multipliers is None, part.column_power_sum(norm), scale, part.width
         if alike not in kinds:
             variance = noise[place] * part.spread
-            kinds[alike] = PartKind(part, scale, places, [], variance, place in charged)
+            kinds[alike] = PartKind(part, scale, places, [], variance, charged.get(place, Fraction(0)))
         kinds[alike].parts.append(part)
     return [matrix for _, matrix in matrices.values()], list(kinds.values())
 

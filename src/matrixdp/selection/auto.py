@@ -23,7 +23,7 @@ from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workl
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.minimax import select_minimax, uniform_variance
-from matrixdp.selection.persons import select_for_persons
+from matrixdp.selection.persons import select_for_persons, select_ranges
 from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
@@ -382,8 +382,8 @@ def select(
         ``"add_remove"`` or ``"replace"``. Mechanisms optimize add_remove in both cases; the plan is scaled to
         cost 1 for these.
     unit : Unit, optional
-        What is one person's. With `per` the plan is scaled to cost 1 for it, and under Gaussian noise
-        ``auto`` compares what mechanisms found at that cost.
+        What is one person's. With `per` the plan is scaled to cost 1 for it, and ``auto`` compares what
+        mechanisms found at that cost with a strategy that is made for it.
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
         variance meets its lower bound or no longer falls.
@@ -461,11 +461,12 @@ def select(
     price, plan = trials.priced((plan, certificate)), reduced.over_values(plan)
     if persons is not None and mechanism == "auto" and objective == "sum":
         with one_blas_thread():
-            own = select_for_persons(workload, persons, noise)
-        if own is not None and (cost := own[1].loss * own[0].cost) < price:
+            own = (select_for_persons if noise.norm == 2 else select_ranges)(workload, persons, noise)
+        factor = 0.0 if own is None else own[0].replacement_cost if trials.replaced else own[0].cost
+        if own is not None and (cost := own[1].loss * factor) < price:
             tried = Candidate("persons", "chosen", _excess(cost, price), cost)
-            # what is proved of single records holds for every strategy
-            certificate = with_bound(own[1], _proved_by(certificate))
+            # what is proved of single records holds for every strategy, but not for joint noise
+            certificate = own[1] if _joint(own[0]) else with_bound(own[1], _proved_by(certificate))
             plan, chosen, reason = own[0], "persons", f"{tried.reason} {chosen}"
             candidates = (tried, *(replace(one, status="compared") for one in candidates if one.loss))
     what = objective, dict(targets or {}), candidates

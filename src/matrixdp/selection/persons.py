@@ -16,12 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from matrixdp.domain import Amount
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
-from matrixdp.exact import IdentityMatrix, MeasuredMatrix
+from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, RangeMatrix
 from matrixdp.exact.linear import Array, complement
-from matrixdp.noise import Noise
+from matrixdp.noise import LAPLACE, Noise
 from matrixdp.plan import Block, Part, Plan, Split
-from matrixdp.plan.split import SplitAnalysis
+from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import ProductGroup, Total, Workload
 from matrixdp.selection.compose.assembly import assemble
@@ -29,14 +30,17 @@ from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_f
 from matrixdp.selection.compose.rounding import lower_triangle
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.gram.persons import PersonsFactor, best_for_persons
-from matrixdp.selection.limits import GAP
+from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.reduce import reduce
+from matrixdp.selection.searches.radius import beside_one_radius
 from matrixdp.selection.selection import Certificate, Choice, proved
 
 #: Values of the attribute of more of which the best strategy takes minutes.
 _MOST_VALUES = 400
+#: Cells of constant attributes with noise of their own, each drawn by itself.
+_MOST_COPIES = 4_000
 NO_BOUND = "no bound is stated for strategies that are made for all records of a person"
 #: Eigenvalues of a Gram matrix below this share of the largest are 0.
 _RANK = 1e-9
@@ -104,6 +108,70 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
             best = charged, made, loss
     assert best is not None
     return best[1], Certificate(best[2], None, NO_BOUND)
+
+
+def select_ranges(workload: Workload, unit: Unit, noise: Noise) -> Choice | None:
+    """Return the best noise by the range of a person's values of `per`; None where there is none.
+
+    Values are measured whole. Beside them are cells of constant attributes, each with noise of its own, and
+    the signs of constant attributes of two values; all that is left has Laplace noise on its cells.
+
+    Examples
+    --------
+    A record in each of twelve months: Laplace noise has the standard error 16.97 at epsilon 1.
+
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import LAPLACE
+    >>> workload = mdp.Workload(mdp.Domain({"month": 12}), mdp.marginals(1))
+    >>> unit = mdp.Unit(id="person", per="month", max_values=12)
+    >>> plan, certificate = select_ranges(workload, unit, LAPLACE)
+    >>> round((certificate.loss / 12 * plan.cost) ** 0.5 * 12, 2)
+    5.92
+    """
+    names = {name for group in workload for name in group.attributes}
+    values = workload.domain.cells(unit.per)
+    whole = not any(isinstance(workload.domain[name], Amount) for name in names)
+    few = sum(group.queries << len(group.attributes) for group in workload) <= LIMITS.radius_variances
+    if not (noise == LAPLACE and whole and few and names.intersection(unit.per) and values > 1):
+        return None
+    reduced = reduce(workload, but=unit.per)
+    asked = reduced.workload
+    domain, same = asked.domain, names.intersection(unit.constant)
+    every = same.intersection(*(group.attributes for group in asked))
+    best: Choice | None = None
+    for copied in {domain.sort(own) for own in (set(), every, same)}:
+        parts = _beside_ranges(asked, unit, copied)
+        dimension = values * sum(map(_ranged, parts))
+        if domain.cells(copied) > _MOST_COPIES or not 0 < dimension <= LIMITS.radius_dimension:
+            continue
+        whole_ones = {*unit.per, *copied}
+        sizes = {name: domain[name].size for name in domain.names}
+        weights = {n: np.zeros(k) if n in whole_ones else residual_weights(k) for n, k in sizes.items()}
+        found = beside_one_radius(asked, parts, weights, _ranged, unit)
+        if best is None or found[1].loss < best[1].loss:
+            best = reduced.over_values(found[0]), found[1]
+    return best
+
+
+def _ranged(part: Part) -> bool:
+    return any(isinstance(block.matrix, RangeMatrix) for block in part.blocks)
+
+
+def _beside_ranges(workload: Workload, unit: Unit, copied: tuple[str, ...]) -> list[Part]:
+    """Return a part for every marginal that queries have pieces on, beside the values and cells of copies."""
+    domain, found = workload.domain, set[tuple[str, ...]]()
+    for group in workload:
+        others = (name for name in group.attributes if name not in (*unit.per, *copied))
+        found.update(subsets(tuple(name for name in others if domain[name].size > 1)))
+    parts = []
+    for names in sorted(found, key=lambda names: (len(names), [domain.names.index(name) for name in names])):
+        signs = all(domain[name].size == 2 and name in unit.constant for name in names)
+        range_of = RangeMatrix if signs else IdentityMatrix
+        blocks = [Block(unit.per, range_of(domain.cells(unit.per)))]
+        blocks += [Block((name,), IdentityMatrix(domain[name].size)) for name in copied]
+        blocks += [Block((n,), CenteredMatrix(2) if signs else IdentityMatrix(domain[n].size)) for n in names]
+        parts.append(Part(domain.sort((*unit.per, *copied, *names)), tuple(blocks), 1.0))
+    return parts
 
 
 def _asked_of(plan: Split, workload: Workload, name: str) -> list[Array]:

@@ -150,12 +150,16 @@ def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float6
     return vector
 
 
+#: Kinds of matrices that their size says all of.
+_OF_SIZE = {own.kind: own for own in (exact.IdentityMatrix, exact.CenteredMatrix, exact.RangeMatrix)}
+
+
 def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.MeasuredMatrix:
     kind, require = form["kind"], archive.require
-    if kind in ("identity", "centered"):
+    if kind in _OF_SIZE:
         size = form["size"]
         require(type(size) is int and size >= 1, "a matrix has no proper size")
-        return exact.IdentityMatrix(size) if kind == "identity" else exact.CenteredMatrix(size)
+        return _OF_SIZE[kind](size)
     if kind == "grid-tree":
         sizes, branching, weights = tuple(form["sizes"]), form["branching"], tuple(form["weights"])
         whole = len(sizes) == 2 and all(type(number) is int for number in (*sizes, branching, *weights))

@@ -1004,6 +1004,8 @@ def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:
     if budget is None:
         return False
     hope = interval(hope_of(other.workload, noise), noise, budget)
+    if budget.unit.per and noise.norm == 1:  # under one radius persons may cost what records in one value do
+        hope *= budget.unit.max_records_each / budget.unit.records
     if not noise.stable:
         hope *= _NARROW
     return hope >= _half_width(other, budget)

@@ -359,8 +359,10 @@ def _shared_noise(part: Part) -> Array:
     """Return the covariance of the noise of a part's rows over the variance that the plan says."""
     if part.width is not None:  # what a table with noise on its cells has in the rows
         found = np.ones((1, 1))
-        for rows in part.shape:
-            found = np.asarray(np.kron(found, np.eye(rows) - 1.0 / rows))
+        for block, rows in zip(part.blocks, part.shape, strict=True):
+            alone = (block.attributes, block.matrix.digest()) in part.copied
+            centred = np.eye(rows) - (0.0 if alone else 1.0 / rows)
+            found = np.asarray(np.kron(found, centred))
         return found
     if part.walk is None:
         return np.eye(part.rows)

@@ -366,6 +366,12 @@ _RADIUS = (
 )
 
 
+_RANGE = (
+    " Here z are values beside one that nothing is in, and |z| = max z - min z: all records of a person move "
+    "it by no more than her records in one value, so that they cost that many times one record."
+)
+
+
 def _measured(release: Release) -> Iterator[Block]:
     noise = release.measurement.plan.noise
     whole = _INTEGERS if math.isfinite(release.measurement.tails.least) else ""
@@ -382,6 +388,8 @@ def _measured(release: Release) -> Iterator[Block]:
         told = f"with noise that all parts share, one radius of scale b.{_RADIUS}"
     elif under:
         told += f" Parts under one radius have noise that they share instead.{_RADIUS}"
+    if release.measurement.plan.radius_share < 1:
+        told += _RANGE
     yield (
         f"Each part is an integer matrix times the counts of one marginal, {told} "
         f"A part costs {'s / b' if noise.norm == 1 else 's / b^2'}, for a record that is "
@@ -426,6 +434,8 @@ def _cost(release: Release) -> Iterator[Block]:
         first = "cost that both rounds together may have"
     elif release.measurement.plan.histories is not None:
         first = "cost, what all records of a person cost over the square of their number, rounded up"
+    elif release.measurement.plan.radius_share < 1:
+        first = "cost, what all records of a person cost over their number, rounded up"
     elif budget.neighbours == "replace":
         first = f"cost, {'half' if norm == 1 else 'a quarter'} of what replacing one record costs at most"
     rows = [
@@ -451,6 +461,8 @@ def _guarantees(release: Release) -> Iterator[Block]:
     moved = "m records move answers at most m times as far (theorem 4)"
     if release.measurement.plan.histories is not None:
         moved = "m^2 cost is the charge of the records of a person, by what they have in common"
+    elif release.measurement.plan.radius_share < 1:
+        moved = "m cost is what the records of a person cost together, under one radius by their range"
     yield (
         f"The theorems are those of docs/privacy.md; {moved}. Every bound was proved, by ball arithmetic "
         "where it is not rational."

@@ -9,7 +9,7 @@ noise would gain nothing, keep Laplace noise of their own; shares of epsilon are
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
@@ -24,6 +24,7 @@ from matrixdp.noise import LAPLACE, Noise, Radius
 from matrixdp.noise.radius import radii
 from matrixdp.plan import Block, Part, Plan, Split
 from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
+from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Workload
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.limits import LIMITS
@@ -41,14 +42,18 @@ _EFFORT = Effort(500, 1e-12, 1e-8)
 _STARTS = (0.0, 0.1, 0.5, 1.0)
 
 
-def second_moment(cells: int) -> float:
+def second_moment(cells: int, ranged: bool = False) -> float:
     """Return the variance of a block's centred cells over the squared norm of its body, drawn uniformly.
 
     Examples
     --------
     >>> second_moment(2), second_moment(3)  # of half a number in [-1, 1]; of a hexagon
     (0.16666666666666666, 0.1388888888888889)
+    >>> second_moment(2, ranged=True), round(12 * second_moment(13, ranged=True), 3)
+    (0.16666666666666666, 1.154)
     """
+    if ranged:
+        return (cells + 2) / (12.0 * cells)
     free = cells - 1
     lone = 1 if cells % 2 == 0 else 0  # a cell more on one side of the median than on the other
     spread = 2.0 * free * (1.0 - 1.0 / cells) - (lone - free) / cells
@@ -130,9 +135,8 @@ def _tables(workload: Workload) -> list[Part]:
     return parts
 
 
-def _places(parts: Sequence[Part]) -> list[int]:
-    """Return the places of the small tables."""
-    return [place for place, part in enumerate(parts) if all(b.matrix.residual for b in part.blocks)]
+def _small(part: Part) -> bool:
+    return all(block.matrix.residual for block in part.blocks)
 
 
 def no_radius(workload: Workload, noise: Noise) -> str:
@@ -145,8 +149,8 @@ def no_radius(workload: Workload, noise: Noise) -> str:
     if variances > LIMITS.radius_variances:
         return f"{variances} variances in marginals would be formed; the limit is {LIMITS.radius_variances}"
     parts = _tables(workload)
-    small = _places(parts)
-    dimension = sum(parts[place].cells - 1 for place in small)
+    small = list(filter(_small, parts))
+    dimension = sum(part.cells - 1 for part in small)
     if dimension > LIMITS.radius_dimension:
         return f"the small tables have {dimension} free numbers; the limit is {LIMITS.radius_dimension}"
     return "" if len(small) > 1 else "at most one small table is asked"
@@ -179,8 +183,22 @@ def select_radius(
     why, domain = no_radius(workload, noise), workload.domain
     if why:
         raise WorkloadError.at(("mechanism",), f"radius, but {why}", "several small tables of counts")
-    parts = _tables(workload)
     weights = {name: residual_weights(domain[name].size) for name in domain.names}
+    return beside_one_radius(workload, _tables(workload), weights, _small)
+
+
+def beside_one_radius(
+    workload: Workload,
+    parts: Sequence[Part],
+    weights: Mapping[str, Array],
+    small: Callable[[Part], bool],
+    persons: Unit | None = None,
+) -> tuple[Plan, Certificate]:
+    """Return the plan of parts of which the small ones share one radius, at the shares of least error.
+
+    With ``persons`` at cost 1 for their records, which move these parts as those in one value do.
+    """
+    domain, noise, parts = workload.domain, LAPLACE, list(parts)
     errors = np.zeros(len(parts))
     analysis = SplitAnalysis(domain, parts, [1.0] * len(parts), weights)
     for group in workload:
@@ -188,14 +206,15 @@ def select_radius(
             errors[place] += own
     asked = errors > LIMITS.span * errors.max()  # of others queries have no piece but for rounding
     parts, errors = list(compress(parts, asked)), errors[asked]
-    small = _places(parts)
-    under, loss = under_one_radius([parts[place] for place in small], errors[small])
-    large = [place for place in range(len(parts)) if place not in set(small)]
-    losses = [loss, *(errors[large] * noise.variance_factor).tolist()]
+    chosen = np.array([small(part) for part in parts])
+    under, loss = under_one_radius(list(compress(parts, chosen)), errors[chosen])
+    moved = 1.0 if persons is None else persons.max_records_each / persons.records
+    losses = [loss * moved**2, *(errors[~chosen] * noise.variance_factor).tolist()]
     share, *shares = noise.best_shares(losses)
-    made = [replace(part, variance=part.variance / share**2) for part in under]
-    made += [parts[place].at_cost(noise, own) for place, own in zip(large, shares, strict=True)]
-    return Split(domain, tuple(made), noise, weights), Certificate(noise.total_loss(losses), None, NO_BOUND)
+    made = [replace(part, variance=part.variance * (moved / share) ** 2) for part in under]
+    made += [part.at_cost(noise, own) for part, own in zip(compress(parts, ~chosen), shares, strict=True)]
+    plan = Split(domain, tuple(made), noise, dict(weights), persons=persons)
+    return plan, Certificate(noise.total_loss(losses), None, NO_BOUND)
 
 
 def under_one_radius(parts: Sequence[Part], errors: Array) -> tuple[list[Part], float]:
@@ -208,7 +227,7 @@ def under_one_radius(parts: Sequence[Part], errors: Array) -> tuple[list[Part], 
     errors : ndarray, shape (parts,)
         What one unit of variance of each adds to the error.
     """
-    moments = [part.radius_factor * second_moment(part.cells) for part in parts]
+    moments = [part.radius_factor * second_moment(part.cells, part.ranged) for part in parts]
     keys = [
         (part.cells, float(f"{own * moment:.9g}"))
         for part, own, moment in zip(parts, errors, moments, strict=True)
@@ -217,7 +236,8 @@ def under_one_radius(parts: Sequence[Part], errors: Array) -> tuple[list[Part], 
     numbers = [keys.count(kind) for kind in kinds]
     widths = best_widths([cells - 1 for cells, _ in kinds], [own for _, own in kinds], numbers)[0]
     whole = dict(zip(kinds, np.rint(widths * UNIT).astype(int).tolist(), strict=True))
-    radius = Radius(tuple(part.cells for part in parts), tuple(whole[key] for key in keys))
+    ranged = tuple(part.ranged for part in parts)
+    radius = Radius(tuple(part.cells for part in parts), tuple(whole[key] for key in keys), ranged)
     variances = np.array([part.radius_factor for part in parts]) * np.array(radius.scaled_variances)
     made = [
         replace(part, variance=LAPLACE.variance_factor, width=width)
