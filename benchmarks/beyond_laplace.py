@@ -26,7 +26,7 @@ from workloads import Make
 
 import matrixdp as mdp
 from matrixdp.noise import LAPLACE
-from matrixdp.plan import Split
+from matrixdp.plans import Split
 from matrixdp.selection.searches.radius import select_radius
 
 __all__ = ["DELTAS", "KINDS", "LARGE", "PUBLISHED", "SECTIONS", "gaussian_noise"]

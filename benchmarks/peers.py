@@ -28,7 +28,7 @@ from rounds import DELTA, EPSILONS, TABLES, tables_of
 import matrixdp as mdp
 from matrixdp.model.likelihood import Evidence
 from matrixdp.model.mixture_fit import choose
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.queries import ProductGroup
 from matrixdp.selection.rounds import CV
 from matrixdp.sources import open_source

@@ -19,7 +19,7 @@ from matrixdp.exact import IntegerMatrix
 from matrixdp.measure.measurement import measure
 from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, Cost
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plans import Block, Direct, Part
 from matrixdp.specification import load_specification
 from tests.forging import forge_archive, forge_measurement, leaves, put
 

@@ -23,7 +23,7 @@ from matrixdp.papers import (
 from matrixdp.papers.dawa import questions
 from matrixdp.papers.privbayes import mechanism as privbayes
 from matrixdp.papers.privbayes import network
-from matrixdp.plan import least_squares, pair
+from matrixdp.plans import least_squares, pair
 from matrixdp.privacy import Budget
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases import record

@@ -29,6 +29,8 @@ from matrixdp.ledger import Ledger as Ledger
 from matrixdp.model import Model as Model
 from matrixdp.privacy import Budget as Budget
 from matrixdp.privacy import Unit as Unit
+from matrixdp.quality import Outlook as Outlook
+from matrixdp.quality import plan as plan
 from matrixdp.queries import Workload as Workload
 from matrixdp.releases import PublicKey as PublicKey
 from matrixdp.releases import Release as Release

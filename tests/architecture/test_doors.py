@@ -89,7 +89,8 @@ def test_only_the_measurement_counts_a_table():
     assert calling("person_values", "sources") == {MEASUREMENT}
     assert importing({"find_values"}, "matrixdp.measure") == {"discovery.py"}
     assert calling("found", "noise") == {MEASUREMENT}
-    assert calling("marginals", "sources") == {MEASUREMENT, SIDE_DOOR, CHECKED_TABLES}
+    # plans count how many records of a public table bounds keep
+    assert calling("marginals", "sources") == {MEASUREMENT, SIDE_DOOR, CHECKED_TABLES, "quality.py"}
     # the values of a table that is public
     assert calling("records", "sources") == {"draft.py"}
     # `Source.count` counts what a request asks for, and requests are made by `Source.marginals` alone

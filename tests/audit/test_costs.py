@@ -22,7 +22,7 @@ from flint import arb, ctx, fmpq
 import matrixdp as mdp
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from matrixdp.plan import Direct, Plan
+from matrixdp.plans import Direct, Plan
 from matrixdp.selection.registry import _FILES, MECHANISMS, Mechanism
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN

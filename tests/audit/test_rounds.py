@@ -22,7 +22,7 @@ from scipy import stats
 import matrixdp as mdp
 from matrixdp.measure import measurement
 from matrixdp.noise import GAUSSIAN, Cost
-from matrixdp.plan import Rounds
+from matrixdp.plans import Rounds
 from matrixdp.testing import dense_measurement
 from tests.audit.reading import ReadFile, read
 from tests.audit.test_costs import honours, random_budget

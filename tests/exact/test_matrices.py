@@ -20,7 +20,7 @@ from matrixdp.exact import (
     RangeMatrix,
 )
 from matrixdp.exact.structured import over_groups
-from matrixdp.plan import Block, Part
+from matrixdp.plans import Block, Part
 
 RANDOM = np.random.default_rng(1)
 WEAK = np.linalg.qr(np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -2.0]]))[0].T

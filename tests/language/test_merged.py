@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError
 from matrixdp.language import cells, dense, disjunction, product
-from matrixdp.plan.plan import one_query
+from matrixdp.plans.plan import one_query
 from matrixdp.queries import DenseGroup, Entry, Group
 from matrixdp.queries import predicates as limits
 from matrixdp.selection.problem.grams import gram_terms

@@ -8,7 +8,7 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import LAPLACE, Noise
-from matrixdp.plan import Block, Direct, Local, Part, Pooled
+from matrixdp.plans import Block, Direct, Local, Part, Pooled
 from matrixdp.privacy import Budget
 
 DOMAIN = mdp.Domain({"a": 4, "b": 3})

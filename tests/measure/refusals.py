@@ -15,7 +15,7 @@ from matrixdp.measure.measurement import NoiseScale, authorize, count_scale, mea
 from matrixdp.measure.statement import statement
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
 from matrixdp.papers.dawa import dawa
-from matrixdp.plan import Direct, Part
+from matrixdp.plans import Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.sources import Source
 from tests.measure.plans import BUDGETS, DOMAIN, parts

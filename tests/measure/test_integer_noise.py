@@ -16,7 +16,7 @@ from matrixdp.errors import PrivacyError, StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.measure.measurement import NoiseScale, calibrate, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Tails, integers
-from matrixdp.plan import Block, Direct, Part, Plan, Union
+from matrixdp.plans import Block, Direct, Part, Plan, Union
 from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved

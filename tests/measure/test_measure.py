@@ -16,7 +16,7 @@ from matrixdp.exact import IntegerMatrix, IntegerTensor
 from matrixdp.measure import measurement
 from matrixdp.measure.measurement import NoiseScale, authorize, calibrate, maximal_marginals, measure, noisy
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SystemSource
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plans import Block, Direct, Part
 from matrixdp.privacy import Budget
 from matrixdp.selection.auto import select
 from matrixdp.sources import Source, open_source

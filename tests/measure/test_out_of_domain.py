@@ -13,7 +13,7 @@ from matrixdp.exact import IdentityMatrix
 from matrixdp.measure import measurement
 from matrixdp.measure.measurement import NoiseScale, measured_cost, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plans import Block, Direct, Part
 from matrixdp.sources import open_source
 from matrixdp.sources.base import OUT_OF_DOMAIN
 from matrixdp.verification import explain_release

@@ -21,7 +21,7 @@ from matrixdp.measure.measurement import NoiseScale, Periods, calibrate, noisy, 
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource, Tails
-from matrixdp.plan import Block, Direct, Part, Split
+from matrixdp.plans import Block, Direct, Part, Split
 from matrixdp.storage.formats import load_measurement
 from matrixdp.testing.plugins import check_plan
 from tests.builders import saved

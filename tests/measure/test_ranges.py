@@ -17,7 +17,7 @@ from matrixdp.errors import MatrixDPError, PrivacyError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, RangeMatrix
 from matrixdp.measure.measurement import begin, calibrate, plan_cost, tails_of
 from matrixdp.noise import LAPLACE
-from matrixdp.plan import Block, Part, Plan, Split
+from matrixdp.plans import Block, Part, Plan, Split
 from matrixdp.testing.plugins import check_plan
 from tests.builders import saved
 from tests.forging import forge_measurement

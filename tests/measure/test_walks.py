@@ -35,7 +35,7 @@ from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Evidence
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, SeededSource
 from matrixdp.noise.walks import draw_walk
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plans import Block, Direct, Part
 from matrixdp.selection.searches.walks import Nodes, block_walks, walk_for
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved

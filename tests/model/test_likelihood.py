@@ -12,10 +12,10 @@ from matrixdp.measure.measurement import measure
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.likelihood import Axis, Evidence, Likelihood
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Direct, Part, Rounds
+from matrixdp.plans import Block, Direct, Part, Rounds
 from matrixdp.sources import open_source
 from matrixdp.testing import dense_measurement
-from tests.plan.test_plans import DOMAIN, PAIR, plans
+from tests.plans.test_plans import DOMAIN, PAIR, plans
 
 RANDOM = np.random.default_rng(3)
 TABLE = {name: RANDOM.integers(0, DOMAIN[name].size, 60) for name in DOMAIN.names}

@@ -23,7 +23,7 @@ TESTS = {
     "privacy": ["tests/privacy", "src/matrixdp/privacy", "tests/measure/test_statement.py", MESSAGES],
     "noise": ["tests/noise", "src/matrixdp/noise", MESSAGES],
     "exact": ["tests/exact", "src/matrixdp/exact"],
-    "plan": ["tests/plan", "src/matrixdp/plan", "tests/release/test_release.py"],
+    "plans": ["tests/plans", "src/matrixdp/plans", "tests/release/test_release.py"],
     "measure": ["tests/measure", "src/matrixdp/measure", MESSAGES],
 }
 SAMPLE = 60

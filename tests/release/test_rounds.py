@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import matrixdp as mdp
 from matrixdp.cli.app import app
 from matrixdp.measure.measurement import Measurement, NoiseScale
-from matrixdp.plan import Rounds
+from matrixdp.plans import Rounds
 from matrixdp.selection.rounds import SecondRound
 from matrixdp.sources.memory import ArraysSource
 from matrixdp.storage.formats import load_measurement, save_measurement

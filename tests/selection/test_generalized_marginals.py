@@ -11,7 +11,7 @@ import matrixdp as mdp
 from matrixdp.errors import WorkloadError
 from matrixdp.exact import WalkMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block
+from matrixdp.plans import Block
 from matrixdp.selection.auto import select
 from matrixdp.selection.gram.p_identity import strategy_rows
 from matrixdp.selection.problem.residual_traces import residual_traces

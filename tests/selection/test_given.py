@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Direct, Local, Pooled, Union, least_squares, pair
+from matrixdp.plans import Direct, Local, Pooled, Union, least_squares, pair
 from matrixdp.selection.custom import certified, evaluate_given, exact_integers, given_part, given_plan
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement, dense_queries
 from tests.limits import Override

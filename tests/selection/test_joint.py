@@ -8,7 +8,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Joint
+from matrixdp.plans import Joint
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import DesignTable, Role, design_jointly, select_jointly

@@ -10,7 +10,7 @@ import matrixdp as mdp
 from matrixdp.errors import PrivacyError
 from matrixdp.measure.measurement import begin
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
-from matrixdp.plan import Plan
+from matrixdp.plans import Plan
 from matrixdp.selection.series import select_series
 
 FIGURES = [

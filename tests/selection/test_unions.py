@@ -11,7 +11,7 @@ import matrixdp as mdp
 from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES, Noise
-from matrixdp.plan import Block, Local, Part, Union
+from matrixdp.plans import Block, Local, Part, Union
 from matrixdp.selection.auto import select
 from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.searches.unions import (
@@ -83,8 +83,8 @@ def test_averages_serve_where_least_squares_take_too_long(limits: Override):
 
 
 def test_averages_serve_where_least_squares_are_too_large_and_say_so(monkeypatch):
-    monkeypatch.setattr("matrixdp.plan.pair.MAX_VALUES", 3)
-    monkeypatch.setattr("matrixdp.plan.least_squares.MAX_COMMON", 0)
+    monkeypatch.setattr("matrixdp.plans.pair.MAX_VALUES", 3)
+    monkeypatch.setattr("matrixdp.plans.least_squares.MAX_COMMON", 0)
     parts = parts_of(GAUSSIAN)
     plan, certificate = combined_plan(WORKLOAD, parts, GAUSSIAN)
     assert isinstance(plan, Local)

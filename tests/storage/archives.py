@@ -18,7 +18,7 @@ from matrixdp.domain import OutOfDomain
 from matrixdp.exact import IntegerMatrix, MergedMatrix
 from matrixdp.measure.measurement import Measurement, measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Direct, Part, Plan
+from matrixdp.plans import Block, Direct, Part, Plan
 from matrixdp.selection.auto import select
 from matrixdp.selection.searches.marginals import pooled_products
 from matrixdp.selection.selection import Selection

@@ -14,7 +14,7 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct
+from matrixdp.plans import Block, Direct
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 from matrixdp.storage.formats import load_measurement, load_strategy, write_plan, write_workload
 from tests.refusals import Refusal, numbered

@@ -13,7 +13,7 @@ from matrixdp.errors import StorageError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct, Part
+from matrixdp.plans import Block, Direct, Part
 from matrixdp.privacy import Clause
 from matrixdp.selection.auto import select
 from matrixdp.sources import open_source

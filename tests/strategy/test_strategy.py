@@ -19,7 +19,7 @@ import scipy.sparse
 import matrixdp as mdp
 from matrixdp.errors import SourceError
 from matrixdp.noise import LAPLACE
-from matrixdp.plan import Pooled
+from matrixdp.plans import Pooled
 
 RECORDS = 500
 COLUMNS: dict[str, list[Any]] = {

@@ -38,7 +38,7 @@ from matrixdp.forms import describe_value
 from matrixdp.language.periods import whole_workload
 from matrixdp.measure.measurement import Measurement
 from matrixdp.noise import Tails
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.queries import Entry, Group, Workload
 from matrixdp.statistics import Column, StatisticEntry, statistic_of
 from matrixdp.statistics.intervals import EVERY, Pairs, Ratios, Term, largest_of_normals, ratios

@@ -13,8 +13,8 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import Array
 from matrixdp.noise import Tails, Walk
 from matrixdp.noise.walks import MOST_COEFFICIENTS, combination_quantiles
-from matrixdp.plan import Analysis, NoiseTerms
-from matrixdp.plan.pieces import PieceAnalysis
+from matrixdp.plans import Analysis, NoiseTerms
+from matrixdp.plans.pieces import PieceAnalysis
 from matrixdp.queries import Group, ProductGroup
 from matrixdp.statistics.intervals import Term
 from matrixdp.texts import ENGLISH, Words

@@ -13,7 +13,7 @@ from matrixdp.answers.inference import AskedStatistic, named_statistics
 from matrixdp.answers.titles import find_group, title, unique
 from matrixdp.domain import Domain
 from matrixdp.errors import WorkloadError, within
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.privacy.persons import counts_persons
 from matrixdp.queries import Group, Workload
 from matrixdp.queries.groups import asked_attributes, subtracts

@@ -14,7 +14,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError, WorkloadError, within
 from matrixdp.forms import describe_value
 from matrixdp.language.entries import one_group
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.queries import Entry, Group, ProductGroup, Workload
 from matrixdp.queries.groups import asked_attributes, over
 from matrixdp.specification import entry_from_spec

@@ -113,6 +113,7 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
   matrixdp draft health.csv > health.yaml
   matrixdp validate health.yaml
   matrixdp select health.yaml
+  matrixdp plan health.yaml --public-table lastyear.csv --budgets 0.5,1,2
   matrixdp compare health.yaml
   matrixdp ledger init health.ledger --dataset health --total rho=1
   matrixdp release health.yaml --out released --ledger health.ledger
@@ -132,6 +133,7 @@ _COMMANDS = {
     "draft": ("specification", "Print a first specification for a table, without reading a record of it."),
     "validate": ("specification", "Check a specification without the data, and say what to expect."),
     "select": ("select", "Choose the strategy for a workload, without touching the data."),
+    "plan": ("plan", "Say how good every table will be, before anything is spent."),
     "compare": ("compare", "Compare the expected error of mechanisms, without the data."),
     "discover": ("discover", "Find a domain in private columns, for a price, before any selection."),
     "release": ("release", "Measure a table once and write the answer to every query."),

@@ -36,9 +36,9 @@ from matrixdp.noise import (
     checked_cost,
 )
 from matrixdp.noise import integers as integer_noise
-from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
-from matrixdp.plan.persons import Histories
-from matrixdp.plan.rounds import FIRST_SHARE, averaged
+from matrixdp.plans import Analysis, Estimates, Part, Plan, Rounds, Split
+from matrixdp.plans.persons import Histories
+from matrixdp.plans.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source

@@ -14,7 +14,7 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct
+from matrixdp.plans import Direct
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor, product_blocks
 from matrixdp.selection.compose.whole_table import product_choice, solve_table

@@ -25,7 +25,7 @@ from matrixdp.measure.measurement import Measurement
 from matrixdp.model.constraints import Constraints
 from matrixdp.model.tables import MAX_CELLS, Real, Tables, cells_of, free_attributes
 from matrixdp.noise import integers
-from matrixdp.plan import Part
+from matrixdp.plans import Part
 from matrixdp.queries import Identity, Predicates, ProductGroup, Total
 
 #: Singular values below this share of the norm are rounding errors.

@@ -12,7 +12,7 @@ from matrixdp.domain import Domain
 from matrixdp.errors import UnsupportedQueryError, needing
 from matrixdp.measure.measurement import Measurement
 from matrixdp.model.likelihood import check_ended
-from matrixdp.plan import Part
+from matrixdp.plans import Part
 
 
 def measured_query(part: Part, domain: Domain) -> Callable[[Any], Any]:

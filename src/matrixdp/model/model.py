@@ -40,7 +40,7 @@ from matrixdp.model.records import (
     write_records,
 )
 from matrixdp.model.tables import Mixture, Tables, check_answered
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.queries import Group, Workload
 from matrixdp.statistics.intervals import EVERY
 from matrixdp.storage.archive import entry

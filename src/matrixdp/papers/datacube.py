@@ -22,7 +22,7 @@ from matrixdp.mechanisms import (
     register,
 )
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Part, Plan, Pooled
+from matrixdp.plans import Block, Part, Plan, Pooled
 from matrixdp.queries import DenseGroup, Identity, Predicates, Stacked, Total, Workload
 
 Members = tuple[str, ...]

@@ -30,7 +30,7 @@ from matrixdp.mechanisms import (
     product_blocks,
     register,
 )
-from matrixdp.plan import Direct
+from matrixdp.plans import Direct
 
 _BUDGETS = ("geometric", "uniform")
 #: The integer weight of the root of a quadtree with geometric budgets.

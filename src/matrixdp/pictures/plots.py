@@ -22,7 +22,7 @@ from matrixdp.domain import Attribute, Domain
 from matrixdp.errors import needing
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import Array
-from matrixdp.plan import Plan
+from matrixdp.plans import Plan
 from matrixdp.queries import (
     AllRanges,
     Changes,

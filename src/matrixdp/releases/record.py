@@ -25,7 +25,7 @@ from matrixdp.language import marginals, product
 from matrixdp.language.periods import group_through
 from matrixdp.ledger.ledger import version
 from matrixdp.measure.measurement import Measurement, NoiseScale, Periods, row_variances
-from matrixdp.plan import Analysis, Part
+from matrixdp.plans import Analysis, Part
 from matrixdp.queries import Entry, Group
 from matrixdp.queries.groups import subtracts
 from matrixdp.statistics.intervals import EVERY

@@ -62,7 +62,7 @@ from matrixdp.language.periods import changes, group_through
 from matrixdp.locks import folder_lock
 from matrixdp.measure.measurement import Measurement
 from matrixdp.measure.statement import PrivacyStatement
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.privacy.persons import check_groups, check_persons, counts_persons

@@ -15,7 +15,7 @@ from matrixdp.domain import Domain
 from matrixdp.exact.linear import Array
 from matrixdp.measure.measurement import NoiseScale, least_drawn
 from matrixdp.noise import Noise
-from matrixdp.plan import Rounds
+from matrixdp.plans import Rounds
 from matrixdp.queries import DenseGroup, Group, Predicates, Workload
 from matrixdp.releases.release import Release
 from matrixdp.selection.bounds.lower_bound import svd_bound_workload

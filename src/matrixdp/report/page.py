@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
-import hashlib
 import io
-import math
 import os
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import quote
@@ -22,7 +18,7 @@ from matrixdp.answers.figures import UNRELIABLE
 from matrixdp.answers.shown import QUALITY, Shown
 from matrixdp.display import printable
 from matrixdp.domain.kinds import Dates
-from matrixdp.errors import SpecificationError, needing
+from matrixdp.errors import SpecificationError
 from matrixdp.pictures.areas import draw_areas, mapped
 from matrixdp.pictures.plots import (
     BESIDE,
@@ -34,19 +30,19 @@ from matrixdp.pictures.plots import (
     draw_accuracies,
     draw_answers,
 )
-from matrixdp.privacy.conversions import best_guess
+from matrixdp.privacy.conversions import odds
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
 from matrixdp.report import highlights
 from matrixdp.report.accuracy import Accuracies, accuracies
+from matrixdp.report.html import environment, policy, resource
 from matrixdp.report.tables import PageTable, data_address, page_tables, shown_tables
 from matrixdp.storage.archive import plain_content
-from matrixdp.texts import Words, filled
+from matrixdp.texts import Words
 from matrixdp.verification.explain import explanation
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
     from matplotlib.figure import Figure
 
 
@@ -59,19 +55,6 @@ class Pictured:
     narrow: str
     words: str
     caption: str = ""
-
-
-def odds(mu: float) -> float:
-    """Return a bound on how often the best guess between two equally likely neighbours is right.
-
-    It is rounded up to a tenth of a percent.
-
-    Examples
-    --------
-    >>> odds(0.0), odds(0.2368), odds(2.0)
-    (0.501, 0.548, 0.842)
-    """
-    return min(1.0, math.floor(1000 * best_guess(mu) + 1) / 1000)
 
 
 def report_release(
@@ -156,82 +139,39 @@ def report_release(
     record = check_files(folder, plain_content(folder / RECORD))
     shown = list(shown_tables(release))
     name = printable(folder.resolve().name)
-    style, script = (_resource(file) for file in ("page.css", "page.js"))
+    style, script = (resource(file) for file in ("page.css", "page.js"))
     time = release.measurement.authorization.time
-    return (
-        _environment(say)
-        .get_template("page.html")
-        .render(
-            release=release,
-            statement=release.statement,
-            shown=shown,
-            left_out=len(page_tables(release)) - len(shown),
-            keys=highlights.key_figures(release, shown),
-            news=highlights.news(release),
-            told=_told(release, title, name, say),
-            outside=list(_outside(release, say)),
-            pictures=_pictures(shown, maps or {}, release),
-            files=_listed(exported, say),
-            errors=accuracies(release, record),
-            name=name,
-            style=style,
-            script=script,
-            policy=_policy(style, script),
-            odds=say.number(100 * odds(release.statement.mu), 1),
-            measured=None if time is None else say.day(dt.date.fromisoformat(str(time)[:10])),
-            noise=release.measurement.plan.noise.title,
-            confidence=say.number(100 * release.confidence),
-            unreliable=UNRELIABLE,
-            presentation=presentation,
-            intervals=release.intervals.described(say),
-            language=say.language,
-            quartiles=list(_quartiles(release)),
-            explanation={
-                heading: [(type(block).__name__, block) for block in blocks]
-                for heading, blocks in explanation(folder, release).items()
-            },
-        )
-    )
-
-
-def _environment(say: Words) -> Environment:
-    with needing("Jinja2", "report", "report"):
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-        from markupsafe import Markup, escape
-    environment = Environment(
-        autoescape=True,  # everything is escaped that is not marked as our own
-        loader=PackageLoader("matrixdp.report"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "printable": printable,
-        "counted": say.number,
-        "figure": lambda value: "-" if value is None else say.number(value, digits=3),
-    }
-    environment.globals |= {
-        "w": lambda name, **values: Markup(filled(escape(say.texts[name]), values, escape)),  # noqa: S704
-        "number_of": say.counted,
-        "pictured_errors": lambda errors: _errors(errors, say),
-    }
-    return environment
-
-
-def _resource(name: str) -> Any:
-    from markupsafe import Markup
-
-    text = (files("matrixdp.report") / "templates" / name).read_text(encoding="utf-8")
-    return Markup(text)  # noqa: S704 - a file of our own
-
-
-def _policy(style: str, script: str) -> str:
-    """Return a content security policy that allows this style and this script, and pictures in the page."""
-    hashed = (hashlib.sha256(str(text).encode()).digest() for text in (style, script))
-    digests = [base64.b64encode(digest).decode() for digest in hashed]
-    return (
-        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
+    made = environment(say)
+    made.globals["pictured_errors"] = lambda errors: _errors(errors, say)
+    return made.get_template("page.html").render(
+        release=release,
+        statement=release.statement,
+        shown=shown,
+        left_out=len(page_tables(release)) - len(shown),
+        keys=highlights.key_figures(release, shown),
+        news=highlights.news(release),
+        told=_told(release, title, name, say),
+        outside=list(_outside(release, say)),
+        pictures=_pictures(shown, maps or {}, release),
+        files=_listed(exported, say),
+        errors=accuracies(release, record),
+        name=name,
+        style=style,
+        script=script,
+        policy=policy(style, script),
+        odds=say.number(100 * odds(release.statement.mu), 1),
+        measured=None if time is None else say.day(dt.date.fromisoformat(str(time)[:10])),
+        noise=release.measurement.plan.noise.title,
+        confidence=say.number(100 * release.confidence),
+        unreliable=UNRELIABLE,
+        presentation=presentation,
+        intervals=release.intervals.described(say),
+        language=say.language,
+        quartiles=list(_quartiles(release)),
+        explanation={
+            heading: [(type(block).__name__, block) for block in blocks]
+            for heading, blocks in explanation(folder, release).items()
+        },
     )
 
 

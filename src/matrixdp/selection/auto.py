@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, UnsupportedQueryError, WorkloadError
 from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import GAUSSIAN, NOISES, Noise
-from matrixdp.plan import Plan, Split
+from matrixdp.plans import Plan, Split
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from matrixdp.plan import Plan
+from matrixdp.plans import Plan
 from matrixdp.selection.bounds.lower_bound import decomposition_bound
 from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import select_jointly

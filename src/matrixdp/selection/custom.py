@@ -24,7 +24,7 @@ from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array, kronecker
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Direct, Local, Part, Plan, Pooled, Union
+from matrixdp.plans import Block, Direct, Local, Part, Plan, Pooled, Union
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
 from matrixdp.selection.auto import Trials, with_bound

@@ -15,7 +15,7 @@ import numpy as np
 
 from matrixdp.errors import TooLargeError
 from matrixdp.exact.linear import Array, outer
-from matrixdp.plan import Plan
+from matrixdp.plans import Plan
 from matrixdp.queries import DenseGroup, Group, Matrix, MatrixRows, Predicates, Workload
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups

@@ -21,8 +21,8 @@ from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact import CenteredMatrix, IdentityMatrix, MeasuredMatrix, RangeMatrix
 from matrixdp.exact.linear import Array, complement
 from matrixdp.noise import LAPLACE, Noise
-from matrixdp.plan import Block, Part, Plan, Split
-from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
+from matrixdp.plans import Block, Part, Plan, Split
+from matrixdp.plans.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import ProductGroup, Total, Workload
 from matrixdp.selection.compose.assembly import assemble

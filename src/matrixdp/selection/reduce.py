@@ -48,7 +48,7 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
 
 if TYPE_CHECKING:
-    from matrixdp.plan import Block, Part, Plan
+    from matrixdp.plans import Block, Part, Plan
 
 __all__ = ["Map", "Merged", "Paired", "Reduced", "reduce"]
 
@@ -107,7 +107,7 @@ class Map(ABC):
 
     def plan(self, plan: Plan) -> Plan:
         """Return a plan over all values: its cost and its errors stay what they are."""
-        from matrixdp.plan import Joint, Split  # of no use to who asks for the workload alone
+        from matrixdp.plans import Joint, Split  # of no use to who asks for the workload alone
 
         known: dict[Hashable, MeasuredMatrix] = {}
         parts = tuple(self._part(part, plan.noise, known) for part in plan.parts)
@@ -118,7 +118,7 @@ class Map(ABC):
 
     def _part(self, part: Part, noise: Noise, known: dict[Hashable, MeasuredMatrix]) -> Part:
         """Return what is measured of all values, at the same cost; ``known`` are matrices made before."""
-        from matrixdp.plan import Block
+        from matrixdp.plans import Block
 
         blocks, multipliers = list(part.blocks), part.multipliers
         for place, block in enumerate(part.blocks):

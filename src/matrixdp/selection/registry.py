@@ -20,7 +20,7 @@ from matrixdp.plugins import Table
 if TYPE_CHECKING:
     from matrixdp.domain import OutOfDomain
     from matrixdp.noise import Noise
-    from matrixdp.plan import Plan
+    from matrixdp.plans import Plan
     from matrixdp.privacy import Budget
     from matrixdp.queries import Workload
     from matrixdp.selection.rules import Facts

@@ -18,7 +18,7 @@ from matrixdp.errors import SpecificationError, TooLargeError
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Estimates, Plan, Split
+from matrixdp.plans import Estimates, Plan, Split
 from matrixdp.queries import Workload
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from matrixdp.errors import NumericalError
 from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import Noise
-from matrixdp.plan import Analysis, GroupError, Plan
+from matrixdp.plans import Analysis, GroupError, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.gram.persons import prove_charge
 

@@ -22,7 +22,7 @@ from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Part, Plan, Split
+from matrixdp.plans import Block, Part, Plan, Split
 from matrixdp.queries import ProductGroup, Total, Workload
 from matrixdp.selection.auto import Trials, with_bound
 from matrixdp.selection.compose.assembly import assemble

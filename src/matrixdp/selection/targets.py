@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matrixdp.noise import Noise
-from matrixdp.plan import Analysis
+from matrixdp.plans import Analysis
 from matrixdp.privacy import Budget, LeastBudget
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import group_targets, largest_value

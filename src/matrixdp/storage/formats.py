@@ -32,7 +32,7 @@ from matrixdp.measure.measurement import (
     as_authorized,
 )
 from matrixdp.noise import Cost, Noise, noise_named
-from matrixdp.plan import PLAN_KINDS, Block, Part, Plan
+from matrixdp.plans import PLAN_KINDS, Block, Part, Plan
 from matrixdp.privacy import Clause
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.privacy.unit import Unit

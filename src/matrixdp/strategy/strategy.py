@@ -40,7 +40,7 @@ from matrixdp.measure.measurement import (
     tails_of,
 )
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
-from matrixdp.plan import Rounds, Split
+from matrixdp.plans import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.privacy.conversions import Number

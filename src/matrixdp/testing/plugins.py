@@ -21,7 +21,7 @@ from matrixdp.exact import IntegerMatrix
 from matrixdp.exact.linear import Array, kronecker
 from matrixdp.language import Entry, dense, marginals, product
 from matrixdp.noise import NOISES, Distribution, Noise, SeededSource, noise_named
-from matrixdp.plan import Part, Plan
+from matrixdp.plans import Part, Plan
 from matrixdp.privacy import Budget
 from matrixdp.queries import Group, Identity, Predicates, ProductGroup, Spans, Workload
 from matrixdp.selection.registry import MECHANISMS, DataDependent, Mechanism
@@ -122,7 +122,7 @@ def dense_measurement(part: Part, domain: Domain, attributes: Sequence[str] | No
     --------
     >>> import matrixdp as mdp
     >>> from matrixdp.exact import IdentityMatrix
-    >>> from matrixdp.plan import Block
+    >>> from matrixdp.plans import Block
     >>> part = Part(("sex",), (Block(("sex",), IdentityMatrix(2)),), 1.0)
     >>> dense_measurement(part, mdp.Domain({"sex": ["f", "m"], "age": 2}))
     array([[1., 1., 0., 0.],

@@ -16,7 +16,7 @@ from matrixdp.display import about, above, counted, printable
 from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
 from matrixdp.exact import MeasuredMatrix, MergedMatrix, TreeWalkMatrix
 from matrixdp.measure.measurement import Measurement
-from matrixdp.plan import Rounds
+from matrixdp.plans import Rounds
 from matrixdp.releases.record import RELEASE_FILES, PartKind, brief, parts_summary
 from matrixdp.releases.release import Release, load_release
 from matrixdp.selection.registry import MECHANISMS

@@ -43,7 +43,7 @@ from matrixdp.model.constraints import Constraints
 from matrixdp.model.folder import ANSWERS as MODEL_ANSWERS
 from matrixdp.model.folder import MODEL_FILES, answers_schema
 from matrixdp.model.model import tests_of
-from matrixdp.plan import Rounds
+from matrixdp.plans import Rounds
 from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
 from matrixdp.releases import record as records

@@ -11,8 +11,8 @@ from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Part, Plan
-from matrixdp.plan import Split as SplitPlan
+from matrixdp.plans import Block, Part, Plan
+from matrixdp.plans import Split as SplitPlan
 from matrixdp.selection.compose.product import Product
 from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver

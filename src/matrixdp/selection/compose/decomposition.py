@@ -12,7 +12,7 @@ import numpy as np
 from matrixdp.errors import WorkloadError
 from matrixdp.exact.linear import Array
 from matrixdp.noise import GAUSSIAN, Noise
-from matrixdp.plan import Plan
+from matrixdp.plans import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.sub_solver import (

@@ -6,7 +6,7 @@ optimized weights; its pieces on the tables, on their one-way marginals and on t
 tables, and only the others are measured apart.
 
 Each class of tables gets one strategy B on its whole cells, measured with a share of the privacy cost; the
-estimates are the global least squares of all tables (`matrixdp.plan.Joint`). The total squared error,
+estimates are the global least squares of all tables (`matrixdp.plans.Joint`). The total squared error,
 
     sum over tables of tr(C X^+ C'),
 
@@ -34,7 +34,7 @@ import scipy  # its parts are read when they are first used
 from matrixdp.domain import Domain
 from matrixdp.exact.linear import Array, contrasts, kronecker
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Joint, Part, Plan, residual_weights
+from matrixdp.plans import Joint, Part, Plan, residual_weights
 from matrixdp.queries import DenseGroup, Group, Workload
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import (

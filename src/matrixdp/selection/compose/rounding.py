@@ -29,7 +29,7 @@ from matrixdp.exact import (
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import THREADED_CELLS, blas_threads, check_matrices
 from matrixdp.noise import Noise
-from matrixdp.plan import Block
+from matrixdp.plans import Block
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.limits import LIMITS
 

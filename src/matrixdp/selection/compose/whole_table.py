@@ -17,7 +17,7 @@ from matrixdp.errors import TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.resources import check_matrices
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct, Part, Plan
+from matrixdp.plans import Direct, Part, Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import row_multipliers
 from matrixdp.selection.compose.product import (

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.exact.linear import Array
-from matrixdp.plan.persons import PROOF_BITS
+from matrixdp.plans.persons import PROOF_BITS
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.starting_points import generator
 

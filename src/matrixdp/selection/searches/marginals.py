@@ -19,7 +19,7 @@ from matrixdp.errors import NumericalError, WorkloadError
 from matrixdp.exact import IdentityMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
-from matrixdp.plan import Block, Part, Plan, Pooled
+from matrixdp.plans import Block, Part, Plan, Pooled
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.rounding import measured_factor
 from matrixdp.selection.gram.factor import Factor

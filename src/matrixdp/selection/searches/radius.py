@@ -22,8 +22,8 @@ from matrixdp.exact.linear import Array
 from matrixdp.exact.walks import UNIT
 from matrixdp.noise import LAPLACE, Noise, Radius
 from matrixdp.noise.radius import radii
-from matrixdp.plan import Block, Part, Plan, Split
-from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
+from matrixdp.plans import Block, Part, Plan, Split
+from matrixdp.plans.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Workload
 from matrixdp.selection.descent import Effort, descend

@@ -20,7 +20,7 @@ from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import most_cells
 from matrixdp.noise import Noise
-from matrixdp.plan import Direct, Local, Part, Plan, Union
+from matrixdp.plans import Direct, Local, Part, Plan, Union
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.product import Product, solve_kron
 from matrixdp.selection.compose.rounding import measured_matrix, product_blocks
@@ -422,7 +422,7 @@ def combined_plan(workload: Workload, parts: Sequence[Part], noise: Noise) -> tu
     >>> import matrixdp as mdp
     >>> from matrixdp.exact import IdentityMatrix
     >>> from matrixdp.noise import GAUSSIAN
-    >>> from matrixdp.plan import Block
+    >>> from matrixdp.plans import Block
     >>> workload = mdp.Workload(mdp.Domain({"a": 3, "b": 5}), mdp.marginals(1))
     >>> parts = [Part((n,), (Block((n,), IdentityMatrix(k)),), 2.0) for n, k in (("a", 3), ("b", 5))]
     >>> plan, certificate = combined_plan(workload, parts, GAUSSIAN)

@@ -43,7 +43,7 @@ from matrixdp.exact.walks import (
     sums_below,
 )
 from matrixdp.noise import LAPLACE, Noise
-from matrixdp.plan import Plan
+from matrixdp.plans import Plan
 from matrixdp.queries import DenseGroup, MatrixRows, ProductGroup, Total, Workload
 from matrixdp.selection.compose.product import Product, alternate, solve_kron
 from matrixdp.selection.compose.whole_table import product_choice

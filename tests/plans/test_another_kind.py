@@ -10,7 +10,7 @@ import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix
 from matrixdp.measure.measurement import measure
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Part, Plan, TableAnalysis
+from matrixdp.plans import Block, Part, Plan, TableAnalysis
 from matrixdp.sources import open_source
 from matrixdp.storage.formats import load_measurement, save_measurement
 from matrixdp.testing import check_plan

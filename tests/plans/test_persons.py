@@ -13,8 +13,8 @@ import matrixdp as mdp
 from matrixdp.domain import Domain
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix
 from matrixdp.exact.structured import over_groups
-from matrixdp.plan import Block, Part, persons
-from matrixdp.plan.persons import Histories
+from matrixdp.plans import Block, Part, persons
+from matrixdp.plans.persons import Histories
 from matrixdp.selection.gram.persons import prove_charge
 
 

@@ -13,7 +13,7 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix, MeasuredMatrix, MergedMatrix
 from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN, NOISES
-from matrixdp.plan import Block, Joint, Part, Plan, Pooled, Union
+from matrixdp.plans import Block, Joint, Part, Plan, Pooled, Union
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 Rng = np.random.Generator
@@ -125,7 +125,7 @@ SEEDS = [*range(5), 167]
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_answers_are_the_least_squares_of_all_parts(make, few, noise, seed, monkeypatch):
-    monkeypatch.setattr("matrixdp.plan.least_squares.FEW_VALUES", few)
+    monkeypatch.setattr("matrixdp.plans.least_squares.FEW_VALUES", few)
     rng = np.random.default_rng([seed, 7])
     domain = mdp.Domain({name: range(size) for name, size in zip("abcd", rng.integers(1, 6, 4), strict=True)})
     plan = make(rng, domain, noise)

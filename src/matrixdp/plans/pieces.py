@@ -22,9 +22,9 @@ from matrixdp.domain import Domain
 from matrixdp.errors import TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import Array, along, outer
 from matrixdp.noise import Walk
-from matrixdp.plan.axes import Axes, without_sums
-from matrixdp.plan.part import Part
-from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, questions_key
+from matrixdp.plans.axes import Axes, without_sums
+from matrixdp.plans.part import Part
+from matrixdp.plans.plan import Analysis, Estimates, NoiseTerms, questions_key
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 from matrixdp.queries.predicates import Identity, Total
 

@@ -15,9 +15,9 @@ from matrixdp.errors import NumericalError, UnsupportedQueryError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.linear import Array, outer
 from matrixdp.noise import Noise
-from matrixdp.plan.part import Block, Part
-from matrixdp.plan.pieces import PieceAnalysis, PieceEstimates
-from matrixdp.plan.plan import Estimates, Plan
+from matrixdp.plans.part import Block, Part
+from matrixdp.plans.pieces import PieceAnalysis, PieceEstimates
+from matrixdp.plans.plan import Estimates, Plan
 from matrixdp.queries.groups import DenseGroup, Group, over
 from matrixdp.queries.predicates import Total
 

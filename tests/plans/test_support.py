@@ -8,7 +8,7 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix, MergedMatrix
 from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Direct, Local, Part, Plan, Union
+from matrixdp.plans import Block, Direct, Local, Part, Plan, Union
 from matrixdp.selection.auto import select
 from tests.selection.oracle import lowered
 

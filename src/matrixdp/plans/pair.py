@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from matrixdp.errors import NumericalError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import Array, along_axes, inverse_root
-from matrixdp.plan.least_squares import Combination, Loss, Queries, asked_sets
-from matrixdp.plan.split import TableAnalysis
+from matrixdp.plans.least_squares import Combination, Loss, Queries, asked_sets
+from matrixdp.plans.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
 #: Values of an attribute, and cells of a marginal, up to which two tables are combined.

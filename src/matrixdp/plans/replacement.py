@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact.matrices import MOST_OVERLAPS, column_overlaps
-from matrixdp.plan.part import Part
+from matrixdp.plans.part import Part
 
 Integers = NDArray[Any]
 """Of 64 bits, or of any width."""
@@ -41,7 +41,7 @@ def moves(domain: Domain, parts: Sequence[Part], power: int, joint: tuple[str, .
     Examples
     --------
     >>> from matrixdp.exact import IdentityMatrix
-    >>> from matrixdp.plan import Block
+    >>> from matrixdp.plans import Block
     >>> part = Part(("a",), (Block(("a",), IdentityMatrix(5)),), 1.0)
     >>> [table.tolist() for table in moves(Domain({"a": 5}), [part], 2)]
     [[[1], [1]], [[2], [0]]]

@@ -17,8 +17,8 @@ from matrixdp.exact.matrices import DeficientMatrix, IntegerMatrix
 from matrixdp.exact.structured import GridTree
 from matrixdp.measure.measurement import NoiseScale, measure, plan_cost
 from matrixdp.noise import GAUSSIAN, LAPLACE, Cost, Noise
-from matrixdp.plan import Block, Local, Part, replacement
-from matrixdp.plan.replacement import moves
+from matrixdp.plans import Block, Local, Part, replacement
+from matrixdp.plans.replacement import moves
 from matrixdp.sources import open_source
 from matrixdp.testing import check_plan
 

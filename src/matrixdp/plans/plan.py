@@ -17,9 +17,9 @@ from matrixdp.domain import Domain
 from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array
 from matrixdp.noise import LAPLACE, Noise, Radius
-from matrixdp.plan.part import Part
-from matrixdp.plan.persons import Histories, Weights
-from matrixdp.plan.replacement import Moves, moves
+from matrixdp.plans.part import Part
+from matrixdp.plans.persons import Histories, Weights
+from matrixdp.plans.replacement import Moves, moves
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Matrix, Predicates, Total

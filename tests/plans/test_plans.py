@@ -9,8 +9,8 @@ import pytest
 import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE, NOISES
-from matrixdp.plan import PLAN_KINDS, Block, Direct, Joint, Local, Part, Plan, Pooled, Rounds, Split, Union
-from matrixdp.plan.split import residual_weights
+from matrixdp.plans import PLAN_KINDS, Block, Direct, Joint, Local, Part, Plan, Pooled, Rounds, Split, Union
+from matrixdp.plans.split import residual_weights
 from matrixdp.testing import check_plan, dense_measurement
 
 DOMAIN = mdp.Domain({"a": 3, "b": 4, "c": 2})

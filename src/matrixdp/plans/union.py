@@ -11,11 +11,11 @@ import numpy as np
 
 from matrixdp.errors import NumericalError, TooLargeError, UnsupportedQueryError
 from matrixdp.exact.linear import Array
-from matrixdp.plan.least_squares import Combination, Loss, Schur
-from matrixdp.plan.pair import Pair
-from matrixdp.plan.pieces import not_measured
-from matrixdp.plan.plan import Analysis, Estimates, NoiseTerms, Plan, one_query
-from matrixdp.plan.split import TableAnalysis
+from matrixdp.plans.least_squares import Combination, Loss, Schur
+from matrixdp.plans.pair import Pair
+from matrixdp.plans.pieces import not_measured
+from matrixdp.plans.plan import Analysis, Estimates, NoiseTerms, Plan, one_query
+from matrixdp.plans.split import TableAnalysis
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup, asked_attributes
 from matrixdp.queries.predicates import Identity
 
@@ -59,7 +59,7 @@ class Union(Plan, kind="union"):
         >>> import matrixdp as mdp
         >>> from matrixdp.exact import IdentityMatrix
         >>> from matrixdp.noise import GAUSSIAN
-        >>> from matrixdp.plan import Block, Part
+        >>> from matrixdp.plans import Block, Part
         >>> domain = mdp.Domain({"a": 4, "b": 2})
         >>> blocks = Block(("a",), IdentityMatrix(4)), Block(("b",), IdentityMatrix(2))
         >>> cells = Part(("a", "b"), blocks, 2.0)

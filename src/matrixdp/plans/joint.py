@@ -12,11 +12,11 @@ import numpy as np
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import IdentityMatrix
 from matrixdp.exact.linear import Array, kronecker
-from matrixdp.plan.least_squares import Schur, bilinear
-from matrixdp.plan.part import Block, Part
-from matrixdp.plan.pieces import MAX_VARIANCES, PieceEstimates
-from matrixdp.plan.plan import Estimates, NoiseTerms, Plan
-from matrixdp.plan.split import SplitAnalysis, TableAnalysis, check_weight_vectors
+from matrixdp.plans.least_squares import Schur, bilinear
+from matrixdp.plans.part import Block, Part
+from matrixdp.plans.pieces import MAX_VARIANCES, PieceEstimates
+from matrixdp.plans.plan import Estimates, NoiseTerms, Plan
+from matrixdp.plans.split import SplitAnalysis, TableAnalysis, check_weight_vectors
 from matrixdp.queries.groups import DenseGroup, Group, ProductGroup
 
 Names = tuple[str, ...]
@@ -81,7 +81,7 @@ class Joint(Plan, kind="joint"):
         >>> import matrixdp as mdp
         >>> from matrixdp.exact import IdentityMatrix
         >>> from matrixdp.noise import GAUSSIAN
-        >>> from matrixdp.plan import Block, Part
+        >>> from matrixdp.plans import Block, Part
         >>> domain = mdp.Domain({"a": 2, "b": 2, "c": 2})
         >>> def table(*names):
         ...     blocks = tuple(Block((name,), IdentityMatrix(2)) for name in names)

@@ -9,13 +9,13 @@ import numpy as np
 import matrixdp as mdp
 from matrixdp.exact import CenteredMatrix, DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Direct, Joint, Local, Part, Plan, Pooled, Split, Union, residual_weights
-from matrixdp.plan.pair import Pencil
+from matrixdp.plans import Block, Direct, Joint, Local, Part, Plan, Pooled, Split, Union, residual_weights
+from matrixdp.plans.pair import Pencil
 from matrixdp.selection.auto import select
 from matrixdp.selection.searches.marginals import pooled_products
-from tests.plan import test_joint, test_unions
-from tests.plan.test_plans import plans
-from tests.plan.test_unions import CASES, union
+from tests.plans import test_joint, test_unions
+from tests.plans.test_plans import plans
+from tests.plans.test_unions import CASES, union
 from tests.refusals import Refusal
 from tests.selection.refusals import limited
 

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from matrixdp.errors import NumericalError
 from matrixdp.exact.linear import RANK, Array, along_axes, contrasts, inverse_root
-from matrixdp.plan.part import Part
-from matrixdp.plan.split import TableAnalysis
+from matrixdp.plans.part import Part
+from matrixdp.plans.split import TableAnalysis
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Predicates, Total
 

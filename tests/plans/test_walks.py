@@ -18,7 +18,7 @@ from matrixdp.exact import (
     WalkMatrix,
 )
 from matrixdp.noise import LAPLACE
-from matrixdp.plan import Block, Joint, Local, Part, Plan, Pooled, Rounds, Split, Union
+from matrixdp.plans import Block, Joint, Local, Part, Plan, Pooled, Rounds, Split, Union
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 from tests.measure.test_integer_noise import checked
 

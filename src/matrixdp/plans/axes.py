@@ -10,7 +10,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.exact.linear import Array, along, kronecker, outer
-from matrixdp.plan.part import Block, Part
+from matrixdp.plans.part import Block, Part
 from matrixdp.queries.predicates import Predicates, Total
 from matrixdp.queries.structured import Totals
 

@@ -17,9 +17,9 @@ import numpy as np
 from matrixdp.errors import NumericalError
 from matrixdp.exact.linear import Array
 from matrixdp.noise import Noise
-from matrixdp.plan.part import Part
-from matrixdp.plan.plan import Analysis, Estimates, Plan
-from matrixdp.plan.split import Split, SplitAnalysis, check_weight_vectors
+from matrixdp.plans.part import Part
+from matrixdp.plans.plan import Analysis, Estimates, Plan
+from matrixdp.plans.split import Split, SplitAnalysis, check_weight_vectors
 
 #: The share of the privacy cost that the first round may spend.
 FIRST_SHARE = Fraction(1, 2)

@@ -8,7 +8,7 @@ import pytest
 import matrixdp as mdp
 from matrixdp.exact import IdentityMatrix, IntegerMatrix
 from matrixdp.noise import GAUSSIAN
-from matrixdp.plan import Block, Joint, Part, least_squares
+from matrixdp.plans import Block, Joint, Part, least_squares
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 
 DOMAIN = mdp.Domain({"a": range(3), "b": range(4), "c": range(2), "d": range(3)})

@@ -23,11 +23,11 @@ import numpy as np
 from matrixdp.errors import NumericalError, TooLargeError
 from matrixdp.exact import MeasuredMatrix
 from matrixdp.exact.linear import Array
-from matrixdp.plan.axes import without_sums
-from matrixdp.plan.part import Block, Part
-from matrixdp.plan.pieces import PieceEstimates
-from matrixdp.plan.plan import Estimates, NoiseTerms, Plan
-from matrixdp.plan.split import SplitAnalysis, residual_weights, subsets
+from matrixdp.plans.axes import without_sums
+from matrixdp.plans.part import Block, Part
+from matrixdp.plans.pieces import PieceEstimates
+from matrixdp.plans.plan import Estimates, NoiseTerms, Plan
+from matrixdp.plans.split import SplitAnalysis, residual_weights, subsets
 from matrixdp.queries.groups import Group
 
 Names = tuple[str, ...]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.errors import UnsupportedQueryError
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import pooled
+from matrixdp.plans import pooled
 from matrixdp.selection.searches.marginals import pooled_products
 from matrixdp.testing import check_plan, dense_error, dense_gram, dense_measurement
 

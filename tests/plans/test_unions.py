@@ -11,9 +11,9 @@ from matrixdp.errors import UnsupportedQueryError
 from matrixdp.exact import DeficientMatrix, IdentityMatrix, IntegerMatrix
 from matrixdp.language import Entry
 from matrixdp.noise import GAUSSIAN, LAPLACE
-from matrixdp.plan import Block, Local, Part, Union
-from matrixdp.plan.least_squares import Schur
-from matrixdp.plan.pair import Pair
+from matrixdp.plans import Block, Local, Part, Union
+from matrixdp.plans.least_squares import Schur
+from matrixdp.plans.pair import Pair
 from matrixdp.testing import check_plan, dense_measurement, dense_queries
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 2, "one": 1}
@@ -104,7 +104,7 @@ def dense_covariance(plan, queries):
 @pytest.fixture(params=[2, 4], ids=["one unknown", "every value"])
 def few_values(request, monkeypatch):
     """Attributes of more values count as one unknown where all parts measure them value by value."""
-    monkeypatch.setattr("matrixdp.plan.least_squares.FEW_VALUES", request.param)
+    monkeypatch.setattr("matrixdp.plans.least_squares.FEW_VALUES", request.param)
 
 
 @pytest.mark.usefixtures("few_values")

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
-from matrixdp.plan.part import Part
-from matrixdp.plan.replacement import Factor, Integers, factors_of
+from matrixdp.plans.part import Part
+from matrixdp.plans.replacement import Factor, Integers, factors_of
 from matrixdp.privacy.unit import Unit
 
 #: Multipliers of a proof are integers, in this part of 1 times the largest entry on the diagonal of h.
@@ -60,7 +60,7 @@ class Histories:
     Counts by month, of a person with a record in each of 12 months: they cost 12, not 12^2.
 
     >>> from matrixdp.exact import IdentityMatrix
-    >>> from matrixdp.plan import Block
+    >>> from matrixdp.plans import Block
     >>> part = Part(("month",), (Block(("month",), IdentityMatrix(12)),), 1.0)
     >>> unit = Unit(id="person", per="month", max_values=12)
     >>> Histories(Domain({"month": 12}), [part], unit).charge([(1, 1)])

@@ -1,0 +1,660 @@
+"""How good every table of a specification will be, before anything is spent.
+
+A table that is public, such as last year's records, is measured as a release would measure the confidential
+one, with noise that is drawn from a seed: the letters of its figures are what readers would see. What an
+entry takes of the privacy cost, and what the others would gain without it, follow from the strategy alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+
+from matrixdp.answers.figures import GRADES, UNRELIABLE
+from matrixdp.answers.publication import published_tables
+from matrixdp.answers.result_table import ResultTable
+from matrixdp.answers.shown import Shown
+from matrixdp.display import Displayed, Preview, counted
+from matrixdp.domain import Amount, Domain
+from matrixdp.errors import MatrixDPError, SourceError, SpecificationError, TooLargeError, within
+from matrixdp.exact.linear import Array
+from matrixdp.forms import describe_value
+from matrixdp.ledger import Ledger, in_words
+from matrixdp.measure.statement import statement
+from matrixdp.model.records import RecordColumns
+from matrixdp.privacy import Budget, Unit
+from matrixdp.privacy.conversions import odds
+from matrixdp.queries import Workload
+from matrixdp.releases import Release
+from matrixdp.sources import Source, open_source
+from matrixdp.specification import Specification, load_specification
+from matrixdp.strategy.series import select_over_time
+from matrixdp.strategy.strategy import Strategy, meet_targets, select
+
+Progress = Callable[[str, float | None], None]
+
+LETTERS = (*(letter for letter, _ in GRADES), UNRELIABLE)
+"""The letters that figures may have, the best first."""
+#: Records that are spread evenly are made in memory.
+MOST_RECORDS = 20_000_000
+#: Entries of which the price is found, those that take most of the cost; each takes a selection.
+MOST_PRICES = 12
+#: Further releases like this one are counted up to here.
+_MOST_RELEASES = 1_000
+
+
+@final
+@dataclass(frozen=True)
+class TableQuality:
+    """How good one table is expected to be, on average over the simulated releases.
+
+    Attributes
+    ----------
+    table : str
+        Its title.
+    figures : int
+        How many it has.
+    letters : mapping of str to float
+        The share of its figures that have each letter, of those that have one.
+    variation : float or None
+        The median coefficient of variation: the standard error over the estimate.
+    near_zero : float or None
+        The share of figures that cannot be told from 0: their intervals hold it.
+    refusal : str or None
+        Why the table cannot be computed.
+    """
+
+    table: str
+    figures: int
+    letters: Mapping[str, float]
+    variation: float | None = None
+    near_zero: float | None = None
+    refusal: str | None = None
+
+    @property
+    def reliable(self) -> float | None:
+        """The share of figures with a letter better than F; None where none has a letter."""
+        return math.fsum(self.letters.values()) - self.letters[UNRELIABLE] if self.letters else None
+
+
+@final
+@dataclass(frozen=True)
+class BudgetQuality:
+    """How good the tables of a release under one budget are expected to be.
+
+    Attributes
+    ----------
+    budget : Budget
+    mechanism, noise : str
+        Of the strategy.
+    rmse : float
+        The root mean square of the standard errors of all queries, in records.
+    guess : float
+        How often, at most, a reader is right who guesses whether a person is in the data.
+    gap : float or None
+        By what share the weighted squared error may be above the least possible, as proved.
+    tables : tuple of TableQuality
+        Empty without records to simulate on.
+    """
+
+    budget: Budget
+    mechanism: str
+    noise: str
+    rmse: float
+    guess: float
+    gap: float | None
+    tables: tuple[TableQuality, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Price:
+    """What an entry of the workload takes.
+
+    Attributes
+    ----------
+    entry : str
+    share : float
+        Of the privacy cost, which is its share of the weighted squared error: parts of an optimal strategy
+        get as much of the cost as they have of the error.
+    gain : float or None
+        By what share the standard errors of all others would shrink without it; None where it was not tried.
+    """
+
+    entry: str
+    share: float
+    gain: float | None
+
+
+@final
+@dataclass(frozen=True)
+class Bounding:
+    """What a bound on a person's records keeps and costs.
+
+    Attributes
+    ----------
+    unit : Unit
+    kept, records : int
+        Records of the public table that count, of all in the domain.
+    rmse : float
+        The root mean square of the standard errors, in records.
+    """
+
+    unit: Unit
+    kept: int
+    records: int
+    rmse: float
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Outlook(Displayed):
+    """What releases of a specification would be like.
+
+    Attributes
+    ----------
+    specification : Specification
+    budgets : tuple of BudgetQuality
+    prices : tuple of Price
+        Of all entries, in their order.
+    bounding : tuple of Bounding
+    records : str
+        On what the letters rest, in words; empty where there are none.
+    ledger : mapping or None
+        What is left, in words, and for how many releases like this one, with each budget.
+    """
+
+    specification: Specification
+    budgets: tuple[BudgetQuality, ...]
+    prices: tuple[Price, ...]
+    bounding: tuple[Bounding, ...]
+    records: str
+    ledger: Mapping[str, Any] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain values for JSON."""
+        budgets = [asdict(one) | {"budget": one.budget.as_dict()} for one in self.budgets]
+        bounding = [asdict(one) | {"unit": one.unit.as_dict()} for one in self.bounding]
+        prices, ledger = [asdict(one) for one in self.prices], self.ledger
+        told = {"budgets": budgets, "prices": prices, "bounding": bounding}
+        return told | {"records": self.records, "ledger": None if ledger is None else dict(ledger)}
+
+    def table(self) -> ResultTable:
+        """Return a row for each table and budget.
+
+        Columns: ``budget``, ``table``, ``figures``, ``A``, ``B``, ``C`` and ``F`` (shares of figures),
+        ``variation``, ``near_zero``, ``refusal``.
+        """
+        rows: list[dict[str, Any]] = []
+        for one in self.budgets:
+            for own in one.tables:
+                shares = {letter: own.letters.get(letter) for letter in LETTERS}
+                row: dict[str, Any] = {
+                    "budget": one.budget.words,
+                    "table": own.table,
+                    "figures": own.figures,
+                    **shares,
+                }
+                told = {"variation": own.variation, "near_zero": own.near_zero, "refusal": own.refusal}
+                rows.append(row | told)
+        texts, numbers = ("budget", "table", "refusal"), (*LETTERS, "variation", "near_zero")
+        types = {name: pa.utf8() for name in texts} | {name: pa.float64() for name in numbers}
+        names = ("budget", "table", "figures", *numbers, "refusal")
+        schema = pa.schema([(name, types.get(name, pa.int64())) for name in names])
+        return ResultTable(pa.Table.from_pylist(rows, schema=schema))
+
+    def _lines(self) -> tuple[str, str]:
+        tables = counted(max((len(one.tables) for one in self.budgets), default=0), "table")
+        return f"Outlook of {tables} at {counted(len(self.budgets), 'budget')}", self.records
+
+    def _preview(self) -> Preview:
+        own = [("", self)]
+        rows = [(title, *(bands(one) for one in found if one)) for title, found in by_title(own).items()]
+        return Preview(("table", *heads(own)), rows, len(rows))
+
+
+def heads(found: Sequence[tuple[str, Outlook]]) -> list[str]:
+    """Return what the columns of several outlooks are called: by specification and budget."""
+    several = len(found) > 1
+    budgets = [(name, short(own.budget)) for name, one in found for own in one.budgets]
+    return [f"{name}\n{told}" if several else told for name, told in budgets]
+
+
+def short(budget: Budget) -> str:
+    """Return the first parameter of a budget in words.
+
+    Examples
+    --------
+    >>> short(Budget(epsilon=1, delta=1e-6))
+    'epsilon 1'
+    """
+    name, value = next(iter(budget.given.items()))
+    return f"{name} {float(value):g}"
+
+
+def by_title(found: Sequence[tuple[str, Outlook]]) -> dict[str, list[TableQuality | None]]:
+    """Return for each table its quality in each column, None where it is not in a specification."""
+    columns = [{own.table: own for own in budget.tables} for _, one in found for budget in one.budgets]
+    return {
+        title: [own.get(title) for own in columns]
+        for title in dict.fromkeys(t for own in columns for t in own)
+    }
+
+
+def bands(one: TableQuality) -> str:
+    """Return the shares of letters as text, in per cent.
+
+    Examples
+    --------
+    >>> bands(TableQuality("age", 4, {"A": 0.5, "B": 0.25, "C": 0.0, "F": 0.25}))
+    'A 50 B 25 F 25'
+    """
+    if one.refusal is not None:
+        return one.refusal
+    told = [f"{name} {100 * share:.0f}" for name, share in one.letters.items() if share > 0]
+    return " ".join(told) or "no letters"
+
+
+def plan(
+    specification: Specification | str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    public_table: object = None,
+    table_name: str | None = None,
+    records: int | None = None,
+    budgets: Sequence[float | Budget] = (),
+    max_records: Sequence[int] = (),
+    simulations: int = 1,
+    prices: bool = True,
+    noise: str = "auto",
+    progress: Progress | None = None,
+) -> Outlook:
+    """Return how good every table of a specification will be, before anything is spent.
+
+    The confidential table is never read, and no ledger is debited.
+
+    Parameters
+    ----------
+    specification : Specification, or what `load_specification` takes
+        With a budget, or targets.
+    public_table : object, optional
+        A table that is PUBLIC, with the columns of the specification: last year's, a census, synthetic
+        records. Its EXACT ANSWERS SHINE THROUGH: never give a confidential table.
+    table_name : str, optional
+        The public table in a database.
+    records : int, optional
+        In place of a public table: so many records, spread evenly over all values. Real tables have larger
+        and smaller cells.
+    budgets : sequence of float or Budget, optional
+        In the unit of the specification's (its epsilon, mu or rho), or as such; that of the specification
+        where it is left out.
+    max_records : sequence of int, optional
+        Bounds on a person's records (with `per`: on values) that are compared on the public table; the unit
+        names an id.
+    simulations : int
+        Releases that are simulated for each budget, at least 1.
+    prices : bool
+        Whether to find what all others would gain without an entry; of the dozen that take most.
+    noise : str
+        As in `select`.
+    progress : callable, optional
+        Is called with what is being done and, where it is known, the share that is done.
+
+    Raises
+    ------
+    SpecificationError
+        If there is no budget, an argument is wrong, or the public table is that of the specification.
+    SourceError
+        If the public table lacks columns, or cannot be read.
+    TooLargeError
+        If the strategy, the tables or the records do not fit.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> asked = {"domain": {"sex": ["f", "m"]}, "workload": [{"marginals": [1]}], "privacy": {"mu": 1}}
+    >>> found = plan(asked, public_table={"sex": ["f"] * 100 + ["m"] * 4}, budgets=[0.1, 10], simulations=9)
+    >>> [one.tables[0].letters[letter] for one in found.budgets for letter in "AF"]
+    [0.0, 0.5, 1.0, 0.0]
+    """
+    written = specification
+    if not isinstance(written, Specification):
+        written = load_specification(written, require_privacy=True)
+    tell = progress or (lambda _what, _share: None)
+    if type(simulations) is not int or simulations < 1:
+        expected = "an integer of at least 1"
+        raise SpecificationError.at(
+            ("simulations",), describe_value(simulations), expected, code="out-of-range"
+        )
+    public = _public(written, public_table, table_name, records)
+    tried: dict[object, Strategy] = {}
+    asked: list[Budget | None] = [_budget(written, place, own) for place, own in enumerate(budgets)]
+    found: list[BudgetQuality] = []
+    for number, given in enumerate(asked or [None]):
+        strategy, budget = _selected(written, given, noise, tried, tell)
+        many: list[list[TableQuality]] = []
+        for seed in range(0 if public is None else simulations):
+            assert public is not None
+            share = (number + seed / simulations) / max(len(asked), 1)
+            tell(f"simulating releases under {budget.words}", share)
+            many.append(_simulated(written, strategy, budget, public, seed))
+        priced = strategy.priced(budget)
+        tables = tuple(map(_average, zip(*many, strict=True)))
+        gap = priced.certificate.gap
+        cost = strategy.selection.noise.cost(budget)
+        guess = odds(statement(cost, budget, private=True).exact.mu)
+        found.append(
+            BudgetQuality(
+                budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), guess, gap, tables
+            )
+        )
+    first = next(iter(tried.values()))
+    asked_prices = _prices(written, first, tell, tried=prices)
+    bounding = _bounding(written, found[0].budget, max_records, public, noise, tell)
+    words = "" if public is None else public.words
+    return Outlook(written, tuple(found), asked_prices, bounding, words, _ledger(written, found, first))
+
+
+# The budgets and their strategies.
+
+
+def _budget(written: Specification, place: int, given: float | Budget) -> Budget:
+    """Return a budget: of a number one in the unit of the specification's."""
+    if isinstance(given, Budget):
+        return given
+    reference = written.reference_budget
+    with within("budgets", place):
+        if reference is None:
+            raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
+        kind = next(iter(reference.given))
+        return Budget(**(reference.as_dict() | {kind: given}))
+
+
+def _selected(
+    written: Specification, budget: Budget | None, noise: str, tried: dict[object, Strategy], tell: Progress
+) -> tuple[Strategy, Budget]:
+    """Return the strategy for a budget, and the budget: where none is given that of the specification."""
+    reference = budget or written.reference_budget
+    if reference is None:
+        raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
+    # only the noise depends on how large a budget is, and only where there is a choice
+    key = (
+        reference.words
+        if reference.kind == "approx" and noise == "auto"
+        else (reference.kind, reference.unit)
+    )
+    targets = written.targets if budget is None else None
+    if key not in tried:
+        tried[key] = _select(written, written.workload, reference, noise, tell, targets or None)
+    if targets and written.least is not None:
+        return tried[key], meet_targets(tried[key], targets, written.least, written.workload)
+    return tried[key], reference
+
+
+def _select(
+    written: Specification,
+    workload: Workload,
+    budget: Budget,
+    noise: str,
+    tell: Progress,
+    targets: Mapping[str, Any] | None = None,
+) -> Strategy:
+    if written.series is not None:
+        return select_over_time(workload, written.series.attribute, budget, noise, tell)
+    how: dict[str, Any] = {"noise": noise, "budget": budget, "targets": targets, "progress": tell}
+    return select(workload, rounds=written.rounds, **how)
+
+
+# Releases of a public table.
+
+
+@final
+@dataclass(frozen=True)
+class _Public:
+    """Records that are public: a table, the unit by which they are bounded, and what they are in words."""
+
+    table: object
+    name: str | None
+    quoted_newlines: bool
+    unit: Unit
+    words: str
+
+    def source(self) -> Source:
+        return open_source(self.table, table_name=self.name, quoted_newlines=self.quoted_newlines)
+
+
+def _public(written: Specification, table: object, name: str | None, records: int | None) -> _Public | None:
+    """Return the public records: a table, or as many as are asked for."""
+    unit = written.unit
+    if table is not None:
+        if records is not None:
+            found, expected = "records beside a public table", "one of them"
+            raise SpecificationError.at(("records",), found, expected, code="conflict")
+        if _same(table, written.data):
+            found = "the table of the specification itself"
+            expected = "a table that is public: its exact answers shine through what is printed"
+            raise SpecificationError.at(("public_table",), found, expected, code="privacy")
+        public = _Public(table, name, written.quoted_newlines, unit, "simulated on a public table")
+        with within("public_table"):
+            source = public.source()
+            source.check(written.domain, written.out_of_domain, Unit())
+            try:
+                source.check(written.domain, written.out_of_domain, unit)
+            except SourceError:
+                if unit.per:
+                    raise
+                words = f"{public.words}, of which all records count: persons are not known in it"
+                return replace(public, unit=Unit(unit.records), words=words)
+        return public
+    if records is None:
+        return None
+    if type(records) is not int or records < 1:
+        expected = "an integer of at least 1"
+        raise SpecificationError.at(("records",), describe_value(records), expected, code="out-of-range")
+    if records > MOST_RECORDS:
+        expected = f"at most {MOST_RECORDS:,}; a public table may have more"
+        raise TooLargeError.at(("records",), f"{records:,}", expected)
+    if unit.per:
+        expected = "a public table, as persons have their records in several values"
+        raise SpecificationError.at(("records",), "a unit with per", expected, code="not-supported")
+    words = f"simulated on {counted(records, 'record')} that are spread evenly over all values"
+    with within("records"):
+        return _Public(_spread(written.domain, records), None, False, Unit(unit.records), words)
+
+
+def _under(budget: Budget, unit: Unit) -> Budget:
+    return Budget(**(budget.as_dict() | {"unit": unit}))
+
+
+def _same(table: object, data: Path | str | None) -> bool:
+    if data is None or not isinstance(table, str | os.PathLike):
+        return False
+    given, own = os.fspath(table), os.fspath(data)
+    both = os.path.exists(given) and os.path.exists(own)  # noqa: PTH110 - either may be an address
+    return given == own or (both and os.path.samefile(given, own))  # noqa: PTH121
+
+
+def _spread(domain: Domain, records: int) -> pa.Table:
+    """Return records that are spread evenly over all values: multiples of roots of primes, modulo 1."""
+    primes = (n for n in count(2) if all(n % k for k in range(2, math.isqrt(n) + 1)))
+
+    def shares() -> Array:
+        return np.asarray(np.mod(np.arange(1, records + 1) * math.sqrt(next(primes)), 1.0))
+
+    whole = [own for own in domain.attributes if not own.divided]
+    codes = {own.name: (shares() * own.size).astype(np.int64) for own in whole}
+    columns = {}
+    if whole:
+        made = RecordColumns(Domain(whole), "data").batch(codes)
+        columns = dict(zip(made.schema.names, made.columns, strict=True))
+    for own in domain.attributes:
+        if isinstance(own, Amount):
+            columns[own.column] = pa.array(own.minimum + shares() * (own.maximum - own.minimum))
+    return pa.table(columns)
+
+
+def _simulated(
+    written: Specification, strategy: Strategy, budget: Budget, public: _Public, seed: int
+) -> list[TableQuality]:
+    """Return the quality of the tables of one simulated release."""
+    measured = strategy.measure(
+        public.table,
+        _under(budget, public.unit),
+        table_name=public.name,
+        quoted_newlines=public.quoted_newlines,
+        out_of_domain=written.out_of_domain,
+        max_records=written.max_records,
+        seed_not_private=seed,
+    )
+    release = measured.reconstruct(written.workload, publication=written.publication)
+    return [_graded(release, place) for place in range(len(release.tables))]
+
+
+def _graded(release: Release, place: int) -> TableQuality:
+    one = release.tables[place]
+    try:
+        table = release.table(one).to_arrow()
+    except MatrixDPError as error:
+        return TableQuality(one.title, one.rows, {}, refusal=str(error))
+    main = Shown(table, one.measures, replace(release.presentation, suppress_above=None)).main
+    if main is None:
+        return TableQuality(one.title, table.num_rows, {})
+    letters = [letter for letter in main.letters if letter]
+    shares = {name: letters.count(name) / len(letters) for name in LETTERS} if letters else {}
+    known = main.variation[~np.isnan(main.variation)]
+    low, high = main.values[2:]
+    bounded = ~np.isnan(low) & ~np.isnan(high)
+    zero = float(((low <= 0) & (high >= 0))[bounded].mean()) if bounded.any() else None
+    variation = float(np.median(known)) if len(known) else None
+    return TableQuality(one.title, table.num_rows, shares, variation, zero)
+
+
+def _average(many: tuple[TableQuality, ...]) -> TableQuality:
+    """Return the mean of several simulations of one table."""
+    graded = [own for own in many if own.letters]
+    if not graded:
+        return many[0]
+
+    def mean(numbers: Sequence[float | None]) -> float | None:
+        known = [own for own in numbers if own is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    letters = {name: math.fsum(own.letters[name] for own in graded) / len(graded) for name in LETTERS}
+    variation, zero = mean([own.variation for own in graded]), mean([own.near_zero for own in graded])
+    return replace(graded[0], letters=letters, variation=variation, near_zero=zero)
+
+
+# What an entry takes, and what bounds on a person's records cost.
+
+
+def _prices(written: Specification, strategy: Strategy, tell: Progress, *, tried: bool) -> tuple[Price, ...]:
+    workload, analysis = written.workload, strategy.selection.analysis
+    errors = [
+        math.fsum(analysis.group(workload.groups[place]).weighted for place in places)
+        for places in workload.places
+    ]
+    together = math.fsum(errors)
+    dearest = sorted(range(len(errors)), key=lambda place: -errors[place])[:MOST_PRICES]
+    names, found = _entry_names(workload), list[Price]()
+    for place, error in enumerate(errors):
+        gain = None
+        if tried and len(errors) > 1 and place in dearest:
+            tell(f"what the others gain without {names[place]}", len(found) / len(errors))
+            gain = _gain(written, strategy, place, together - error)
+        found.append(Price(names[place], error / together, gain))
+    return tuple(found)
+
+
+def _gain(written: Specification, strategy: Strategy, place: int, error: float) -> float | None:
+    """Return by what share the standard errors of all others shrink without an entry."""
+    workload = written.workload
+    others = Workload(workload.domain, *(own for at, own in enumerate(workload.entries) if at != place))
+    budget = written.reference_budget
+    assert budget is not None
+    if written.series is not None and not any(written.series.attribute in own.attributes for own in others):
+        return None
+    found = _select(replace(written, rounds=1), others, budget, strategy.noise, lambda _what, _share: None)
+    least = math.fsum(found.selection.analysis.group(group).weighted for group in others)
+    return max(0.0, 1.0 - math.sqrt(least / error))
+
+
+def _entry_names(workload: Workload) -> list[str]:
+    """Return what each entry is called: the title of its only table, or of the first and how many more."""
+    tables = published_tables(workload)
+    named: dict[int, list[str]] = {}
+    owners = {place: number for number, own in enumerate(workload.places) for place in own}
+    singles = iter(number for number, own in enumerate(workload.entries) if not getattr(own, "direct", True))
+    for one in tables:
+        number = next(singles) if one.place is None else owners[one.place]
+        named.setdefault(number, []).append(one.title)
+    return [
+        f"{own[0]} and {counted(len(own) - 1, 'other')}" if len(own) > 1 else own[0]
+        for own in (named.get(number) or [f"workload[{number}]"] for number in range(len(workload.entries)))
+    ]
+
+
+def _bounding(
+    written: Specification,
+    budget: Budget,
+    bounds: Sequence[int],
+    public: _Public | None,
+    noise: str,
+    tell: Progress,
+) -> tuple[Bounding, ...]:
+    if not bounds:
+        return ()
+    unit = written.unit
+    if unit.id is None:
+        expected = "`unit: {id: column, ...}`, which says whose records are bounded"
+        raise SpecificationError.at(("max_records",), "a unit without an id", expected, code="missing-key")
+    if public is None:
+        expected = "a public table, on which records are counted"
+        raise SpecificationError.at(("max_records",), "no public table", expected, code="missing-key")
+    every, found = _total(public, written, Unit()), list[Bounding]()
+    for place, bound in enumerate(bounds):
+        with within("max_records", place):
+            own = (
+                Unit(bound, unit.id)
+                if not unit.per
+                else Unit(None, unit.id, unit.per, bound, unit.max_records_each, unit.constant)
+            )
+        tell(f"what {bound} records of a person cost", place / len(bounds))
+        other = _under(budget, own)
+        strategy = _select(replace(written, rounds=1), written.workload, other, noise, tell)
+        found.append(Bounding(own, _total(public, written, own), every, strategy.rmse(other)))
+    return tuple(found)
+
+
+def _total(public: _Public, written: Specification, unit: Unit) -> int:
+    """Return how many records of a public table count under a unit."""
+    rule = replace(written.out_of_domain, counts=()) if unit.per else written.out_of_domain
+    return int(
+        next(
+            counts for own, counts in public.source().marginals(written.domain, [()], rule, unit) if own == ()
+        ).sum()
+    )
+
+
+def _ledger(
+    written: Specification, found: Sequence[BudgetQuality], strategy: Strategy
+) -> dict[str, Any] | None:
+    """Return what the ledger has left, and how many releases like this one."""
+    if written.ledger is None:
+        return None
+    ledger = Ledger.open(written.ledger)
+    left, account = ledger.left, ledger.account
+    releases = []
+    for one in found:
+        cost, after, number = strategy.selection.noise.cost(one.budget), account, 0
+        while number < _MOST_RELEASES and (after := after.plus(cost, one.budget)).within:
+            number += 1
+        releases.append(number)
+    told = "nothing" if left is None else in_words(left.as_dict())
+    return {"path": str(written.ledger), "dataset": ledger.dataset, "left": told, "releases": releases}
