@@ -134,9 +134,17 @@ def test_a_count_is_for_the_unit_of_the_series(tmp_path: Path):
     assert ledger.entries[1].budget.unit == mdp.Unit(2, "person")
 
 
-def test_a_series_bounds_no_records_in_each_value(tmp_path: Path):
-    unit: Any = {"id": "person", "per": "month", "max_values": 2}
-    rejected("not-supported", mdp.Series.start, {**SPEC, "unit": unit}, tmp_path / "series")
+@pytest.mark.parametrize(
+    ("of", "given"),
+    [
+        ({"unit": {"id": "person", "per": "sex", "max_values": 2}}, {}),
+        ({"unit": {"id": "person", "per": ["month", "sex"], "max_values": 2}}, {}),
+        ({"unit": {"id": "person", "per": "month", "max_values": 2}, "privacy": {"epsilon": 1}}, {}),
+        ({"unit": {"id": "person", "per": "month", "max_values": 2}}, {"noise": "laplace"}),
+    ],
+)
+def test_a_series_bounds_records_by_period_alone(tmp_path: Path, of: Any, given: Any):
+    rejected("not-supported", mdp.Series.start, {**SPEC, **of}, tmp_path / "series", **given)
     assert not (tmp_path / "series").exists()
 
 

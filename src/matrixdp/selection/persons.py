@@ -5,7 +5,7 @@ matrix V. The best strategy for V under the unit takes the place of the part's o
 other attributes are constant its Gram matrix may have entries below 0: her records raise what is asked with
 little weight, such as the total, and cost less elsewhere. Where they may change these are cut to 0, as a
 person who moves among cells would turn them to her cost; the better of the two, and of the plain values, is
-taken at what it really costs.
+taken at what it really costs. In a series the optimum for single records is tried beside them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -42,11 +43,13 @@ NO_BOUND = "no bound is stated for strategies that are made for all records of a
 _RANK = 1e-9
 
 
-def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice | None:
+def select_for_persons(
+    workload: Workload, unit: Unit, noise: Noise, *, by_period: bool = False
+) -> Choice | None:
     """Return the best strategy for a unit with one attribute `per`, with the proof of what it costs persons.
 
-    The loss is at cost 1 of single records. None where a group is no product, or the attribute has too many
-    values.
+    The loss is at cost 1 of single records, with ``by_period`` at less. None where a group is no
+    product, or the attribute has too many values.
 
     Examples
     --------
@@ -90,12 +93,19 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
             known[key] = best_for_persons(gram / np.trace(gram), values)
         factors.append(known[key])
     best: tuple[float, Plan, float] | None = None
-    for shape in (_signed, _cut, _plain):
-        matrices = [shape(factor) for factor in factors]
+    of_persons = partial(replace, persons=unit, by_period=by_period)
+    # at a period other records may count than at the one before, so that persons may cost so many times more
+    most = float(workload.domain[name].size) if by_period else 1.0
+    tried = [[shape(factor) for factor in factors] for shape in (_signed, _cut, _plain)]
+    if by_period:
+        own = [block.matrix for p in begun.parts for block in p.blocks if block.attributes == (name,)]
+        tried.append([_triangle(matrix.gram()) for matrix in own])
+    for matrices in tried:
         if any(matrix is None for matrix in matrices):
             continue
-        shared = _shared(begun, name, [m for m in matrices if m is not None], asked, unit)
-        made = proved(replace(reduced.over_values(shared), persons=unit))
+        parts = list(_parts(begun, name, [m for m in matrices if m is not None], 1.0 / most))
+        alone = [of_persons(begun, parts=(part,)).cost for part in parts]
+        made = proved(of_persons(reduced.over_values(_shared(begun, parts, alone, asked))))
         loss = math.fsum(made.analysis.group(group).weighted for group in workload)
         charged = loss * made.cost
         if best is None or charged < best[0] * (1.0 - GAP):
@@ -152,21 +162,19 @@ def _triangle(gram: Array) -> MeasuredMatrix:
     return lower_triangle(rows, len(rows), complement(vectors[:, kept]))
 
 
-def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix]) -> Iterator[Part]:
+def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix], cost: float) -> Iterator[Part]:
     for part, matrix in zip(plan.parts, matrices, strict=True):
         own = [Block(b.attributes, matrix if b.attributes == (name,) else b.matrix) for b in part.blocks]
-        yield replace(part, blocks=tuple(own)).at_cost(plan.noise)
+        yield replace(part, blocks=tuple(own)).at_cost(plan.noise, cost)
 
 
-def _shared(plan: Split, name: str, matrices: list[MeasuredMatrix], workload: Workload, unit: Unit) -> Plan:
-    """Return the plan with other matrices over an attribute, that share a person's charge best."""
-    parts = list(_parts(plan, name, matrices))
+def _shared(plan: Split, parts: list[Part], alone: list[float], workload: Workload) -> Plan:
+    """Return the plan with other parts, of which each costs persons so much, that share a charge best."""
     analysis = SplitAnalysis(plan.domain, parts, [part.variance for part in parts], plan.weights)
     errors = np.zeros(len(parts))
     for group in workload:
         for place, own in analysis.by_part(group, weighted=True).items():
             errors[place] += own
-    alone = [Split(plan.domain, (part,), plan.noise, plan.weights, persons=unit).cost for part in parts]
     losses = [error * cost for error, cost in zip(errors, alone, strict=True)]
     shares = plan.noise.best_shares(losses)
     weights = [part.variance * cost / share for part, cost, share in zip(parts, alone, shares, strict=True)]
