@@ -122,13 +122,14 @@ def test_the_charge_is_exact_for_one_matrix_over_time(unit: mdp.Unit, seed: int)
         assert charge == largest(domain, parts, own, [3, 2])
 
 
-def test_weights_are_rounded_to_the_safe_side() -> None:
+@pytest.mark.parametrize(("constant", "second"), [("a", 72 - 12), ("", 72 + 36)])
+def test_weights_are_rounded_to_the_safe_side(constant: str, second: int) -> None:
+    """Columns n I - 11' of 3 values have 6 in common with themselves and -3 with others."""
     domain = Domain({"t": 2, "a": 3})
     matrix = IntegerMatrix(np.array([[1, 0], [-1, 1]]))
     parts = [Part(("t", "a"), (Block(("t",), matrix), Block(("a",), CenteredMatrix(3))), 1.0)]
-    unit = mdp.Unit(id="p", per="t", max_values=2)
-    low, high, both = (Steps(domain, parts, unit).charge([own]) for own in ((5, 5), (6, 6), (5, 6)))
-    assert low < high <= both
+    unit = mdp.Unit(id="p", per="t", max_values=2, constant=[constant] if constant else ())
+    assert Steps(domain, parts, unit).charge([(1, 6)]) == 36 + second
 
 
 @pytest.mark.parametrize("kind", ["uneven", "joint", "none"])
