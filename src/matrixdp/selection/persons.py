@@ -5,7 +5,7 @@ matrix V. The best strategy for V under the unit takes the place of the part's o
 other attributes are constant its Gram matrix may have entries below 0: her records raise what is asked with
 little weight, such as the total, and cost less elsewhere. Where they may change these are cut to 0, as a
 person who moves among cells would turn them to her cost; the better of the two, and of the plain values, is
-taken at what it really costs. In a series the optimum for single records is tried beside them.
+taken at what it really costs. In a series the charge is a sum over rows, for which there is a descent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
 from matrixdp.selection.compose.rounding import lower_triangle
 from matrixdp.selection.compose.weight_vectors import optimized_weights
-from matrixdp.selection.gram.persons import PersonsFactor, best_for_persons
+from matrixdp.selection.gram.persons import best_by_steps, best_for_persons
 from matrixdp.selection.limits import GAP
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.residuals import Pieces, split_workload
@@ -41,6 +41,8 @@ _MOST_VALUES = 400
 NO_BOUND = "no bound is stated for strategies that are made for all records of a person"
 #: Eigenvalues of a Gram matrix below this share of the largest are 0.
 _RANK = 1e-9
+#: What a row of a staircase measures of its own period at least, so that rounding leaves it something.
+_WEAK = 2.0**-10
 
 
 def select_for_persons(
@@ -85,22 +87,21 @@ def select_for_persons(
     grams = _asked_of(begun, asked, name)
     within = unit.on(asked.domain)
     values = min(-(-within.records // within.max_records_each), within.max_values)
-    known: dict[bytes, PersonsFactor] = {}
-    factors = []
+    known: dict[bytes, list[MeasuredMatrix | None]] = {}
+    shapes = []
     for gram in grams:
-        key = np.round(gram / np.trace(gram), 10).tobytes()
+        gram = gram / np.trace(gram)
+        key = np.round(gram, 10).tobytes()
         if key not in known:
-            known[key] = best_for_persons(gram / np.trace(gram), values)
-        factors.append(known[key])
+            known[key] = (
+                _by_steps(gram, values) if by_period else _for_all(best_for_persons(gram, values).gram)
+            )
+        shapes.append(known[key])
     best: tuple[float, Plan, float] | None = None
     of_persons = partial(replace, persons=unit, by_period=by_period)
     # at a period other records may count than at the one before, so that persons may cost so many times more
     most = float(workload.domain[name].size) if by_period else 1.0
-    tried = [[shape(factor) for factor in factors] for shape in (_signed, _cut, _plain)]
-    if by_period:
-        own = [block.matrix for p in begun.parts for block in p.blocks if block.attributes == (name,)]
-        tried.append([_triangle(matrix.gram()) for matrix in own])
-    for matrices in tried:
+    for matrices in zip(*shapes, strict=True):
         if any(matrix is None for matrix in matrices):
             continue
         parts = list(_parts(begun, name, [m for m in matrices if m is not None], 1.0 / most))
@@ -139,19 +140,23 @@ def _asked_of(plan: Split, workload: Workload, name: str) -> list[Array]:
     return found
 
 
-def _signed(factor: PersonsFactor) -> MeasuredMatrix | None:
-    return _triangle(factor.gram)
+def _for_all(gram: Array) -> list[MeasuredMatrix | None]:
+    """Return the strategy, that without entries below 0, if it measures as much, and plain values."""
+    cut = np.maximum(gram, 0.0)
+    values = np.linalg.eigvalsh(cut)
+    return [
+        _triangle(gram),
+        _triangle(cut) if values[0] > _RANK * values[-1] else None,
+        IdentityMatrix(len(gram)),
+    ]
 
 
-def _cut(factor: PersonsFactor) -> MeasuredMatrix | None:
-    """Return the strategy without entries below 0; None if it measures less then."""
-    gram = np.maximum(factor.gram, 0.0)
-    values = np.linalg.eigvalsh(gram)
-    return _triangle(gram) if values[0] > _RANK * values[-1] else None
-
-
-def _plain(factor: PersonsFactor) -> MeasuredMatrix | None:
-    return IdentityMatrix(len(factor.gram))
+def _by_steps(gram: Array, values: int) -> list[MeasuredMatrix | None]:
+    """Return the staircase for rows of which each is charged by itself, and plain values."""
+    rows = best_by_steps(gram, _triangle(best_for_persons(gram, 1).gram).written(), values)
+    rows /= np.linalg.norm(rows, axis=0).max()
+    np.fill_diagonal(rows, np.maximum(np.diagonal(rows), _WEAK))
+    return [lower_triangle(rows, len(rows), None), IdentityMatrix(len(rows))]
 
 
 def _triangle(gram: Array) -> MeasuredMatrix:
