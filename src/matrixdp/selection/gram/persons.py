@@ -11,7 +11,7 @@ then Y_tt is the first entry p_t of row t, and augmented Lagrangians for 1'p <= 
 p_t give multipliers. These bound z'X z for every z, whatever they are; docs/privacy.md has the theorem. They
 are rounded to integers, and checked in integers where a cost is computed.
 
-In a series every row of a staircase is charged by itself, by its K largest entries: a descent over its entries.
+In a series every row of a staircase is charged by itself, by its K largest entries; a descent finds it.
 """
 
 from __future__ import annotations
