@@ -473,6 +473,38 @@ def test_a_forged_series_is_found(tmp_path: Path, change: Any, says: str) -> Non
         load_measurement(series.folder / "measurement.mdp")
 
 
+def charged_at_once(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    del header["plan"]["by_period"]
+
+
+def of_other_values(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    for unit in (header["plan"]["persons"], header["authorization"]["budget"]["unit"]):
+        unit["per"] = ["sex"]
+
+
+def with_records_each(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    for unit in (header["plan"]["persons"], header["authorization"]["budget"]["unit"]):
+        unit.update(max_records_each=2)
+
+
+def uneven(header: dict[str, Any], members: dict[str, bytes]) -> None:
+    part = next(part for part in header["plan"]["parts"] if [own for own, _ in part["blocks"]] == [[0]])
+    part["multipliers"] = "factors.npy"
+    members["factors.npy"] = npy(np.arange(1, 7, dtype="<i8"))
+
+
+@pytest.mark.parametrize("change", [charged_at_once, of_other_values, with_records_each, uneven])
+def test_a_forged_series_of_persons_is_found(tmp_path: Path, change: Any) -> None:
+    unit = {"id": "p", "per": "month", "max_values": 3, "max_records": 6, "max_records_each": 3}
+    series = mdp.Series.start({**SERIES, "unit": unit}, tmp_path / "series")
+    series.publish({"month": ["2025-01-04"] * 9, "sex": ["f"] * 9, "p": list("aaabbbcde")}, "2025-01")
+    assert verifier.main([str(series.folder)]) == 0
+    forge_measurement(series.folder, change)
+    assert verifier.main([str(series.folder)]) == 1
+    with pytest.raises(StorageError):
+        load_measurement(series.folder / "measurement.mdp")
+
+
 def test_an_array_that_nothing_names_is_found(forged: Path) -> None:
     forge_measurement(forged, lambda _, members: members.update(other=b"\x93NUMPY\x01\x00"))
     assert verifier.main([str(forged)]) == 1

@@ -96,8 +96,9 @@ beside signs and cells of constant attributes: her records are then in one cell,
 m in each value, and move max z - min z by m at most, that of the first value being 0. So they cost m / b
 there: it counts as m / k over b.
 Under `replace` a person who goes and another who comes cost at most four times as much, with Laplace noise
-twice as much. A series, rounds and
-counts of records out of domain have no such unit.
+twice as much. Rounds and counts of records out of domain have no such unit. In a series "per" is the
+attribute of the periods, and the cost is a sum over periods: of the most that the rows which end there cost,
+whichever records of a person count then. So records may come late, change, also their period, or vanish.
 
 All arithmetic is on integers and fractions. No number is rounded, unless it is said to which side.
 """
@@ -631,17 +632,21 @@ def measured(header, matrices, arrays, p):
 # ---- what a replacement moves
 
 
-def columns_of(part, matrices, arrays, p, known):
+def factors_in(part, arrays):
+    """Return the row factors of a part, or None."""
+    return None if part.get("multipliers") is None else integers(arrays[part["multipliers"]])
+
+
+def columns_of(part, matrices, multipliers, p, known):
     """Return the factors of a part: positions of attributes, overlaps of columns, largest sum."""
     factors = []
     for positions, place in part["blocks"]:
         if place not in known:
             known[place] = matrices[place].overlaps(p), matrices[place].largest_sum(p)
         factors.append((tuple(positions), *known[place]))
-    if part.get("multipliers") is None:
+    if multipliers is None:
         return factors
     blocks = [matrices[place] for _, place in part["blocks"]]
-    multipliers = integers(arrays[part["multipliers"]])
     largest = sensitivity(blocks, multipliers, p)
     overlaps = None
     cells = math.prod(block.columns for block in blocks)
@@ -741,7 +746,7 @@ def replacement(header, matrices, arrays, p):
                 continue
             parts.append([apart])
         else:
-            parts.append(columns_of(part, matrices, arrays, p, known))
+            parts.append(columns_of(part, matrices, factors_in(part, arrays), p, known))
         weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
     largest = [math.prod(own for _, _, own in factors) for factors in parts]
     apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
@@ -794,7 +799,8 @@ class Person:
         self.proof = None if name is None else arrays[name]
         if name is not None and self.proof[1] != "<i8":
             raise ValueError("multipliers of a proof are not integers")
-        self.parts, weights = [], []
+        self.parts, self.over, weights = [], [], []
+        by_period = header["plan"].get("by_period") is True
         for part, (steps, power, *_) in zip(header["plan"]["parts"], header["noise"]):
             at = [i for positions, _ in part["blocks"] for i in positions]
             if any(type(i) is not int or i < 0 for i in at) or len(set(at)) != len(at):
@@ -802,13 +808,70 @@ class Person:
             for positions, place in part["blocks"]:
                 if math.prod(self.all[i] for i in positions) != matrices[place].columns:
                     raise ValueError("a matrix does not have a column for each combination of values")
-            self.parts.append(columns_of(part, matrices, arrays, 2, self.known))
+            factors = factors_in(part, arrays)
+            if by_period:
+                part, factors, over = self.beside(part, factors, matrices)
+                self.over.append(over)
+            self.parts.append(columns_of(part, matrices, factors, 2, self.known))
             weights.append(2**160 / (exact(steps) * Fraction(2) ** power) ** 2)
         self.weights = [(math.floor(own), math.ceil(own)) for own in weights]
         over = [factor for factors in self.parts for factor in factors if set(self.per) & set(factor[0])]
         self.alike = self.size > MOST_VALUES or all(
             set(at) == set(self.per) and self.two(factor) for factor in over for at in [factor[0]]
         )
+
+    def beside(self, part, factors, matrices):
+        """Return a part and its row factors without the periods, and the number of the matrix over these."""
+        axes = [axis for axis, (positions, _) in enumerate(part["blocks"]) if positions == self.per]
+        if len(axes) != 1:
+            raise ValueError("a part of a series without one block over the periods alone")
+        axis, blocks = axes[0], part["blocks"]
+        rows, inner = (
+            math.prod(matrices[place].rows for _, place in few)
+            for few in (blocks[axis : axis + 1], blocks[axis + 1 :])
+        )
+        if factors is not None:
+            first = [factor for row, factor in enumerate(factors) if row // inner % rows == 0]
+            if any(
+                own != first[row // (inner * rows) * inner + row % inner] for row, own in enumerate(factors)
+            ):
+                raise ValueError("row factors that change over the periods")
+            factors = first
+        return {**part, "blocks": blocks[:axis] + blocks[axis + 1 :]}, factors, blocks[axis][1]
+
+    def by_period(self, matrices):
+        """Return what the records of a person cost in a series, over k^2.
+
+        The rows that end at a period have one row c over the periods. Entries of c that records lie at add up
+        to P above 0 and to -N below it. Pairs on one side have at most G in common beside the periods, and
+        pairs on both sides at least g, |g| <= G: at most G P^2 + G N^2 - 2 g P N, convex in P and in N.
+        """
+        free = sorted({i for at in self.listed() for i in at if self.all[i] > 1} - self.constant)
+        few = len(self.parts) * 2 ** len(free) <= MOST_PATTERNS
+        sets = [set(own) for n in range(len(free) + 1) for own in combinations(free, n)] if few else [None]
+        ends = [[self.terms(factors, own)[1:] for factors in self.parts] for own in sets]
+        highest = [self.terms(factors, set())[2] for factors in self.parts]
+        full, rest = divmod(self.most, self.each)
+        full, rest = (self.values, 0) if full >= self.values else (full, rest)
+        total = 0
+        for over in sorted(set(self.over)):
+            places = [place for place, own in enumerate(self.over) if own == over]
+            most = sum(self.weights[place][1] * highest[place] for place in places)
+            least = min(sum(own[i][0] * self.weights[i][own[i][0] <= 0] for i in places) for own in ends)
+            for row in matrices[over].written():
+                sides = [[*sorted((max(sign * x, 0) for x in row), reverse=True), 0] for sign in (1, -1)]
+                sums = [[self.each * x for x in [0, *accumulate(side)]] for side in sides]
+                # with n full values, and with the rest in one more
+                up, down = ([x + rest * y for x, y in zip(*own)] for own in zip(sums, sides))
+                pairs = [(up[full], 0), (0, down[full])]
+                pairs += ((up[n], sums[1][full - n]) for n in range(full + 1))
+                pairs += ((sums[0][n], down[full - n]) for n in range(full + 1))
+                total += max(most * (x * x + y * y) - 2 * least * x * y for x, y in pairs)
+        return Fraction(-(-total // self.records**2), 2**160)
+
+    def listed(self):
+        """Yield the attributes of each factor."""
+        return (at for factors in self.parts for at, _, _ in factors)
 
     def two(self, factor):
         """Whether the overlaps of two cells are those of all."""
@@ -925,8 +988,7 @@ class Person:
     def h(self):
         """Return the table h of all values, or of two that stand for all, in units of 2^-160."""
         fixed = set(self.per) | self.constant
-        listed = {i for factors in self.parts for at, _, _ in factors for i in at}
-        free = sorted(i for i in listed - fixed if self.all[i] > 1)
+        free = sorted(i for i in {i for at in self.listed() for i in at} - fixed if self.all[i] > 1)
         few = len(self.parts) * 2 ** len(free) <= MOST_PATTERNS
         sets = [set(own) for n in range(len(free) + 1) for own in combinations(free, n)] if few else [None]
         size, found = (2 if self.alike else self.size), None
@@ -1239,6 +1301,8 @@ def bounds(header, matrices, arrays, p, outside):
     for _, scale in one_radius(header, matrices, p):
         total += math.ceil(share_of_radius(header, matrices) / scale * 2**160) - math.ceil(2**160 / scale)
     removed = max(Fraction(total, 2**160), outside)
+    if p == 2 and header["plan"].get("by_period") is True:  # other records may count at each period
+        return [Person(header, matrices, arrays).by_period(matrices)]
     if p == 2 and "per" in header["authorization"]["budget"]["unit"]:
         return [min(Person(header, matrices, arrays).charge(), removed)]
     if header["authorization"]["budget"]["neighbours"] != "replace":
@@ -1279,8 +1343,11 @@ def checks(folder):
     written = dict(record["budget"])
     about = {name: written.pop(name) for name in ("neighbours", "unit")}
     budget = {name: exact(text) for name, text in written.items()}
-    unit, alone = about["unit"], header["plan"]["kind"] != "rounds" and header.get("series") is None
-    alone = alone and scale_outside is None
+    unit, alone = about["unit"], header["plan"]["kind"] != "rounds" and scale_outside is None
+    by_period, series = header["plan"].get("by_period") is True, header.get("series")
+    if by_period and (p != 2 or len(unit.get("per", [])) != 1):
+        raise ValueError("charged by periods without a unit that says what they are, or with Laplace noise")
+    alone &= series is None or (by_period and unit["per"] == [series["attribute"]])
     records, bounded = unit["records"], {"per", "max_values", "max_records_each"}
     keys = unit.keys() - {"id"} - ({"constant"} if "id" in unit and "per" in unit else set())
     if type(records) is not int or records < 1 or keys not in ({"records"}, {"records"} | bounded):

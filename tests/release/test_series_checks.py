@@ -15,6 +15,7 @@ import matrixdp as mdp
 from matrixdp.errors import MatrixDPError
 from matrixdp.locks import Lock
 from matrixdp.measure import measurement
+from matrixdp.measure.statement import clauses
 from matrixdp.releases import release_schema
 from tests.release.stopping import fail, run
 from tests.release.test_series import MONTHS, SPEC, TABLE
@@ -134,9 +135,41 @@ def test_a_count_is_for_the_unit_of_the_series(tmp_path: Path):
     assert ledger.entries[1].budget.unit == mdp.Unit(2, "person")
 
 
-def test_a_series_bounds_no_records_in_each_value(tmp_path: Path):
-    unit: Any = {"id": "person", "per": "month", "max_values": 2}
-    rejected("not-supported", mdp.Series.start, {**SPEC, "unit": unit}, tmp_path / "series")
+def test_a_series_of_persons_is_published_counted_and_verified(tmp_path: Path):
+    unit = mdp.Unit(id="person", per="month", max_values=6)
+    ledger = mdp.Ledger.create(tmp_path / "ledger", "p", mdp.Budget(rho=1, unit=unit))
+    specification = {**SPEC, "unit": {"id": "person", "per": "month", "max_values": 6}}
+    series = mdp.Series.start(specification, tmp_path / "series", ledger=ledger)
+    table = {**TABLE, "person": [*range(20)] * 6}
+    found = series.count(table, "2025-02", SMALL, ledger=ledger)
+    assert found.out_of_domain is None  # the unit bounds none of these
+    assert found.total is not None
+    assert found.total.stddev == pytest.approx(5 * 2, rel=1e-3)  # each has a record in both months
+    pq.write_table(pa.table(table), tmp_path / "people.parquet")
+    told = run("series", "count", series.folder, "--data", tmp_path / "people.parquet", "--through",
+               "2025-02", "--ledger", tmp_path / "ledger", "--budget", "rho=0.02")  # fmt: skip
+    assert (told.exit_code, "out of domain" in told.output) == (0, False)
+    for month in ("2025-01", "2025-06"):
+        release = series.publish(table, month, ledger=ledger)
+        said = {name: {one.id for one in own} for name, own in clauses(release.statement).items()}
+        assert "counted-anew" in said["covered"]
+        assert not said["assumed"] & {"fixed-periods", "first-records-stay"}
+    assert mdp.verify_release(series.folder, ledger=ledger).holds
+    months = [row for row in release.answers.to_pylist() if row["sex"] == "f"][:6]
+    assert max(abs(row["estimate"] - 10) for row in months) < 6 * months[0]["stddev"]
+
+
+@pytest.mark.parametrize(
+    ("of", "given"),
+    [
+        ({"unit": {"id": "person", "per": "sex", "max_values": 2}}, {}),
+        ({"unit": {"id": "person", "per": ["month", "sex"], "max_values": 2}}, {}),
+        ({"unit": {"id": "person", "per": "month", "max_values": 2}, "privacy": {"epsilon": 1}}, {}),
+        ({"unit": {"id": "person", "per": "month", "max_values": 2}}, {"noise": "laplace"}),
+    ],
+)
+def test_a_series_bounds_records_by_period_alone(tmp_path: Path, of: Any, given: Any):
+    rejected("not-supported", mdp.Series.start, {**SPEC, **of}, tmp_path / "series", **given)
     assert not (tmp_path / "series").exists()
 
 

@@ -1,5 +1,6 @@
 """Strategies of series: figures, answers from rows in time, and what a record can cost over a stream."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from matrixdp.measure.measurement import begin
 from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.plans import Plan
 from matrixdp.selection.series import select_series
+from tests.plans.test_persons import histories
 
 FIGURES = [
     (12, 0, True, 1.434),
@@ -125,3 +127,57 @@ def test_replacements_are_rejected(noise: Noise):
     with pytest.raises(PrivacyError) as refused:
         begin(select_series(workload, "time", noise).plan, "time", budget)
     assert refused.value.code == "not-supported"
+
+
+@pytest.mark.parametrize(
+    ("values", "asked", "rmse"),
+    [
+        (12, "identity", 12**0.5),
+        (12, "prefix", 8.443),
+        (12, ["identity", "prefix"], 6.502),
+        (4, "identity", 12**0.5),
+        (4, "prefix", 7.706),
+        (4, ["identity", "prefix"], 6.300),
+    ],
+)
+def test_figures_of_persons_whose_records_may_come_late(values: int, asked: Any, rmse: float):
+    workload = mdp.Workload(mdp.Domain({"time": 12}), mdp.product(time=asked))
+    unit = mdp.Unit(id="person", per="time", max_values=values)
+    found = select_series(workload, "time", GAUSSIAN, unit=unit)
+    queries = sum(group.queries for group in workload)
+    assert (found.total_squared_error / queries) ** 0.5 * values == pytest.approx(rmse, rel=1e-3)
+    assert found.plan.cost == pytest.approx(1.0)
+    assert found.certificate.lower_bound is not None
+    begun = begin(found.plan, "time", mdp.Budget(mu=1, unit=unit))
+    assert float(begun.authorization.cost.value) * values**2 == pytest.approx(1, rel=1e-9)
+
+
+def test_what_takes_joint_matrices_is_charged_by_period_as_well():
+    domain = mdp.Domain({"time": 4, "a": 2})
+    tied = mdp.dense(np.random.default_rng(1).integers(-1, 3, (5, 8)), attributes=["time", "a"])
+    unit = mdp.Unit(id="person", per="time", max_values=2, constant="a")
+    found = select_series(mdp.Workload(domain, tied), "time", GAUSSIAN, unit=unit)
+    begun = begin(found.plan, "time", mdp.Budget(mu=1, unit=unit))
+    rows, ends = over_cells(begun.plan, [float(scale.exact) for scale in begun.scales])
+    flat, worst = rows.reshape(len(rows), -1), np.zeros(4)
+    for person in histories(domain, unit):
+        worst = np.maximum(worst, [float(((flat[ends == t] @ person) ** 2).sum()) for t in range(4)])
+    assert worst.sum() <= float(begun.authorization.cost.value) * 4 * (1 + 1e-9)
+
+
+def test_a_strategy_is_begun_for_its_own_unit_alone():
+    workload = mdp.Workload(
+        mdp.Domain({"time": 4, "a": 2}), mdp.product(time="prefix"), mdp.product(a="identity")
+    )
+    unit = mdp.Unit(id="person", per="time", max_values=4)
+    budget = mdp.Budget(mu=1, unit=unit)
+    of_persons = select_series(workload, "time", GAUSSIAN, unit=unit).plan
+    of_records = select_series(workload, "time", GAUSSIAN).plan
+    at_once = replace(of_persons, by_period=False, persons=unit)
+    for plan, spent in ((of_records, budget), (of_persons, mdp.Budget(mu=1)), (at_once, budget)):
+        with pytest.raises(PrivacyError) as refused:
+            begin(plan, "time", spent)
+        assert refused.value.code in ("conflict", "not-supported")
+    for wrong in ({"noise": LAPLACE}, {"by_period": True, "persons": None}):
+        with pytest.raises(mdp.MatrixDPError):
+            replace(of_persons, **wrong)

@@ -212,8 +212,10 @@ def count(
     )
     if seed_not_private is not None:
         typer.secho(f"{NOT_PRIVATE}\n", bold=True)
-    outside = f"{size.out_of_domain} in the whole table (with noise)"
-    print_facts({"records": _records(size), "out of domain": outside})
+    facts = {"records": _records(size)}
+    if size.out_of_domain is not None:
+        facts["out of domain"] = f"{size.out_of_domain} in the whole table (with noise)"
+    print_facts(facts)
     judge(size)
 
 

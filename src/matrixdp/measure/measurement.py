@@ -37,7 +37,7 @@ from matrixdp.noise import (
 )
 from matrixdp.noise import integers as integer_noise
 from matrixdp.plans import Analysis, Estimates, Part, Plan, Rounds, Split
-from matrixdp.plans.persons import Histories
+from matrixdp.plans.persons import Histories, Steps
 from matrixdp.plans.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
@@ -231,7 +231,9 @@ def plan_cost(
         told = "counts of records out of domain beside a unit with per, which bounds none of them"
         raise PrivacyError(f"{told}; expected no counts", "not-supported")
     if plan.histories is not None:
-        return Cost(min(_charge(plan.histories, scales), alone.value), noise)
+        charge = _charge(plan.histories, scales)
+        # where other records may count at each period, those that do have no number in all
+        return Cost(charge if plan.by_period else min(charge, alone.value), noise)
     if neighbours == "add_remove":
         return alone
     # a record out of domain moves other rows than one in it, so that their costs add up
@@ -241,7 +243,7 @@ def plan_cost(
     return Cost(min(between / 2**noise.norm, alone.value), noise)
 
 
-def _charge(histories: Histories, scales: tuple[NoiseScale, ...]) -> Fraction:
+def _charge(histories: Histories | Steps, scales: tuple[NoiseScale, ...]) -> Fraction:
     """Return a person's charge over the square of her records, rounded up."""
     inverse = [2**_COST_BITS / scale.exact**2 for scale in scales]
     # records may have less than nothing in common in a part
@@ -661,6 +663,9 @@ class Periods:
     def check(self, plan: Plan) -> None:
         """Reject a plan whose rows cannot be measured one period after another."""
         size = plan.domain[self.attribute].size
+        if plan.persons is not None and not (plan.by_period and plan.persons.per == (self.attribute,)):
+            found, expected = repr(plan.persons), f"per {self.attribute!r}, and a strategy for its series"
+            raise PrivacyError.at(("privacy", "unit"), found, expected, code="not-supported")
         if [*self.published] != sorted({*self.published}) or not 0 <= self.through <= size:
             found = f"{list(self.published)}"
             raise PrivacyError.at(("series", "published"), found, f"increasing numbers up to {size}")
@@ -1067,16 +1072,14 @@ def begin(
     Raises
     ------
     PrivacyError
-        If the budget cannot be honoured by the plan's noise, is for replacements or has a unit with `per`,
-        the ledger has less left, or the plan has rows that cannot be measured one period after another.
+        If the budget cannot be honoured by the plan's noise, is for replacements or another unit than the
+        plan, the ledger has less left, or the plan has rows that cannot be measured one period after another.
     StorageError
         If the ledger cannot be read or written.
     """
     periods = Periods(attribute)
     periods.check(plan)
-    if budget.unit.per:  # records that arrive late are in common with others than the charge has
-        found, expected = f"per in {budget.unit!r}", "a unit without per in a series"
-        raise PrivacyError.at(("privacy", "unit"), found, expected, code="not-supported")
+    plan.check_unit(budget.unit)
     if budget.neighbours != "add_remove":  # two records that come or vanish apart differ by more than columns
         raise PrivacyError.at(
             ("privacy", "neighbours"), budget.neighbours, "add_remove in a series", code="not-supported"

@@ -57,6 +57,12 @@ _ROUNDS = Clause(
     "The noise of the second round of measurements follows from the noisy answers to the first, and from "
     "nothing else about the data. The promise holds for both rounds together.",
 )
+_COUNTED_ANEW = Clause(
+    "counted-anew",
+    "Each publication chooses anew, from the table as it is then, which records of a person count. The "
+    "promise holds for all publications together, also where records come late, change, their periods too, "
+    "or are deleted.",
+)
 _SIDE_CHANNELS = Clause(
     "side-channels",
     "Side channels: how long the computation took, how much memory it used, or logs of the machine.",
@@ -93,6 +99,8 @@ class PrivacyStatement:
         How attributes count numbers beyond their ends, and other rules of reading, in sentences.
     rounds : bool
         Whether a second round of measurements was planned from the noisy answers of the first.
+    counted_anew : bool
+        Whether other records of a person may count in each publication of a series.
     """
 
     private: bool
@@ -106,6 +114,7 @@ class PrivacyStatement:
     counted: bool = False
     reading: Mapping[str, str] = field(default_factory=dict)
     rounds: bool = False
+    counted_anew: bool = False
 
     @property
     def neighbours(self) -> str:
@@ -153,6 +162,8 @@ class PrivacyStatement:
         promised = [_POST_PROCESSING, _out_of_domain(self.counted, self.reading), _EXACT_ARITHMETIC]
         if self.rounds:
             promised.append(_ROUNDS)
+        if self.counted_anew:
+            promised.append(_COUNTED_ANEW)
         if self.ledger is not None:
             parameters = {"dataset": self.ledger.dataset, "total": exact_text(self.ledger.total)}
             promised.append(Clause("ledger", _together(self.ledger), parameters))
@@ -389,6 +400,8 @@ def _discovered(name: str, found: Discovered) -> Clause:
 
 def _over_time(unit: Unit) -> Iterator[Clause]:
     """Yield the assumptions about the tables of a series: see docs/privacy.md, theorem 7."""
+    if unit.per:  # charged for whichever records count at each period
+        return
     yield Clause(
         "fixed-periods",
         "Once a record has been in a table of the series, its period does not change. A record may be added "
@@ -499,4 +512,5 @@ def statement(
         assumed = (first, *assumed[1:])
     found = tuple(_discovered(name, own) for name, own in (discovered or {}).items())
     known = promised, assumed, (*over_time, *found, *assumptions), ledger, counted, reading or {}, rounds
-    return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known)
+    anew = series and bool(budget.unit.per)
+    return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known, counted_anew=anew)

@@ -9,6 +9,7 @@ change, and the charge is the largest z'hz. All of it is exact in integers; docs
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.errors import PrivacyError
+from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
 from matrixdp.plans.part import Part
 from matrixdp.plans.replacement import Factor, Integers, factors_of
 from matrixdp.privacy.unit import Unit
@@ -98,7 +101,7 @@ class Histories:
         )
 
     @cached_property
-    def _patterns(self) -> list[list[tuple[int, int, int]]]:
+    def patterns(self) -> list[list[tuple[int, int, int]]]:
         """For each set of attributes that two records differ in, and each part: its table and an interval.
 
         The overlap of the two in the part is at most an entry of the table times a number in the interval.
@@ -189,7 +192,7 @@ class Histories:
         """Return h, shape (values, values), or for values that are alike that of two, shape (2, 2)."""
         size = 2 if self.alike else self.values
         found: NDArray[Any] | None = None
-        for pattern in self._patterns:
+        for pattern in self.patterns:
             sums: dict[int, Interval] = {}
             for (place, low, high), (least, most) in zip(pattern, weights, strict=True):
                 before = sums.get(place, (0, 0))
@@ -202,12 +205,12 @@ class Histories:
             found = one if found is None else np.maximum(found, one)
         assert found is not None
         found[np.diag_indices(size)] = sum(
-            own * most for own, (_, most) in zip(self._own, weights, strict=True)
+            own * most for own, (_, most) in zip(self.largest, weights, strict=True)
         )
         return found
 
     @cached_property
-    def _own(self) -> list[Any]:
+    def largest(self) -> list[Any]:
         """Of each part the largest overlap of two records that are in one value of `per`, by values."""
         found = []
         for factors in self._factors:
@@ -235,6 +238,117 @@ class Histories:
         """Whether a proof can lead to a smaller charge: it is a bound, of not too many values."""
         few = sum(math.comb(self.values, count) for count in range(self.most + 1)) <= MOST_SETS
         return not self.alike and not few and self.values <= MOST_PROVED
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """What the records of one person cost in a series, whichever of them count at each period, exact.
+
+    Rows that end at one period see the same records. A row over time is c, with entries above and below 0:
+    where a person's records have P and N of these, all that they have in common is at most
+    G (P^2 + N^2) - 2 g P N, for the largest overlap G beside the periods and the least one g.
+
+    Parameters
+    ----------
+    domain : Domain
+    parts : sequence of Part
+        Each with one block over the periods alone.
+    unit : Unit
+        Its `per` is the attribute of the periods.
+
+    Raises
+    ------
+    PrivacyError
+        If a part has another form.
+
+    Examples
+    --------
+    Counts of 12 months cost 12 whatever K is: another record may count in each of them.
+
+    >>> from matrixdp.exact import IdentityMatrix
+    >>> from matrixdp.plans import Block
+    >>> part = Part(("month",), (Block(("month",), IdentityMatrix(12)),), 1.0)
+    >>> units = [Unit(id="person", per="month", max_values=values) for values in (1, 12)]
+    >>> [Steps(Domain({"month": 12}), [part], unit).charge([(1, 1)]) for unit in units]
+    [12, 12]
+    """
+
+    domain: Domain
+    parts: Sequence[Part]
+    unit: Unit
+
+    @cached_property
+    def _beside(self) -> Histories:
+        """What the parts have in common beside the periods."""
+        return Histories(self.domain, [part for _, part in self._split], self.unit)
+
+    @cached_property
+    def _split(self) -> list[tuple[MeasuredMatrix, Part]]:
+        return [_split(part, self.unit.per) for part in self.parts]
+
+    @cached_property
+    def _rows(self) -> list[tuple[list[list[tuple[int, int]]], list[int]]]:
+        """For each matrix over time (P^2 + N^2, 2 P N) where its rows cost most, and the parts it is in."""
+        at, places = vertices(self.unit.on(self.domain)), defaultdict[str, list[int]](list)
+        for place, (matrix, _) in enumerate(self._split):
+            places[matrix.digest()].append(place)
+        every = places.values()
+        return [([_corners(row, *at) for row in _written(self._split[own[0]][0])], own) for own in every]
+
+    def charge(self, weights: Weights) -> Any:
+        """Return the charge, or a bound on it, in the unit of the weights."""
+        total = 0
+        for rows, places in self._rows:
+            most = sum(weights[place][1] * self._beside.largest[place] for place in places)
+            overlaps = ([pattern[place][1] for place in places] for pattern in self._beside.patterns)
+            least = min(
+                sum(low * weights[place][low <= 0] for place, low in zip(places, own, strict=True))
+                for own in overlaps
+            )
+            total += sum(max(most * square - least * cross for square, cross in row) for row in rows)
+        return total
+
+
+def _split(part: Part, time: tuple[str, ...]) -> tuple[MeasuredMatrix, Part]:
+    """Return the matrix over the periods, and what a part measures beside them."""
+    axes = [axis for axis, block in enumerate(part.blocks) if block.attributes == time]
+    factors = part.multipliers
+    if len(axes) != 1 or (factors is not None and np.ptp(factors, axis=axes[0]).any()):
+        raise PrivacyError(f"part {part.attributes}: expected one block over {time} alone, at even weights")
+    blocks = tuple(block for block in part.blocks if block.attributes != time)
+    names = tuple(name for name in part.attributes if name not in time)
+    left = None if factors is None else np.asarray(factors.take(0, axis=axes[0]))
+    return part.blocks[axes[0]].matrix, Part(names, blocks, 1.0, left)
+
+
+def _written(matrix: MeasuredMatrix) -> list[list[int]]:
+    """Return the rows of a matrix over time, exact; of an identity the one entry of each."""
+    if isinstance(matrix, IdentityMatrix):
+        return [[1]] * matrix.rows
+    if not isinstance(matrix, IntegerMatrix):
+        raise PrivacyError(f"a matrix of kind {matrix.kind!r} over time: expected one of integers")
+    rows: list[list[int]] = matrix.entries.tolist()
+    return rows
+
+
+def _corners(row: list[int], full: int, each: int, rest: int) -> list[tuple[int, int]]:
+    """Return (P^2 + N^2, 2 P N) for a row where the form can be largest: it is convex in P and in N."""
+    up, down = (sorted((sign * own for own in row if sign * own > 0), reverse=True) for sign in (1, -1))
+    sums = [[0, *accumulate(own)] for own in (up, down)]
+
+    def filled(side: int, count: int, more: int) -> int:
+        own, entries = sums[side], (up, down)[side]
+        last = more * entries[count] if count < len(entries) else 0
+        return each * own[min(count, len(entries))] + last
+
+    pairs = {(filled(0, full, rest), 0), (0, filled(1, full, rest))}
+    most = min(full, len(up))
+    for count in range(min(max(0, full - len(down)), most), most + 1):
+        other = full - count
+        pairs.add((filled(0, count, rest), filled(1, other, 0)))
+        pairs.add((filled(0, count, 0), filled(1, other, rest)))
+    return [(above**2 + below**2, 2 * above * below) for above, below in pairs]
 
 
 _ONES: Interval = (1, 1)
@@ -303,11 +417,7 @@ def largest_form(table: NDArray[Any], unit: Unit, values: int, *, alike: bool) -
     >>> [largest_form(table, Unit(id="person", per="t", max_values=k), 3, alike=False) for k in (1, 2, 3)]
     [3, 6, 7]
     """
-    # at a vertex `full` values or fewer have `each` records, and one has the `rest`
-    full, rest = divmod(unit.records, unit.max_records_each)
-    if full >= unit.max_values:
-        full, rest = unit.max_values, 0
-    each = unit.max_records_each
+    full, each, rest = vertices(unit)
     if full == values and not alike and (table >= 0).all():
         return each**2 * table.sum()
     sets = sum(math.comb(values, count) for count in range(full + 1))
@@ -315,6 +425,14 @@ def largest_form(table: NDArray[Any], unit: Unit, values: int, *, alike: bool) -
         return _enumerated(table.tolist(), full, each, rest)
     found = _by_largest(table, full, each, rest)
     return found if alike else min(found, _by_rows(table, full, each, rest))
+
+
+def vertices(unit: Unit) -> tuple[int, int, int]:
+    """Return (q, m, r): at a vertex q values or fewer have m records, and one more has r."""
+    full, rest = divmod(unit.records, unit.max_records_each)
+    if full >= unit.max_values:
+        full, rest = unit.max_values, 0
+    return full, unit.max_records_each, rest
 
 
 def _enumerated(table: list[list[Any]], full: int, each: int, rest: int) -> Any:

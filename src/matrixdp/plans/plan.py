@@ -18,7 +18,7 @@ from matrixdp.errors import NumericalError, PrivacyError, TooLargeError, Workloa
 from matrixdp.exact.linear import Array
 from matrixdp.noise import LAPLACE, Noise, Radius
 from matrixdp.plans.part import Part
-from matrixdp.plans.persons import Histories, Weights
+from matrixdp.plans.persons import Histories, Steps, Weights
 from matrixdp.plans.replacement import Moves, moves
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
@@ -272,6 +272,9 @@ class Plan(ABC):
         With `persons`, for n values of `per`, multipliers that prove a smaller charge: nu (and zeros), kappa,
         u, then n rows of N and n of Lambda (docs/privacy.md), in units of 2^-26 of the largest overlap of a
         record with itself. They are checked wherever a cost is computed.
+    by_period : bool
+        With `persons`, whether rows are measured one period after another, of the records that count then.
+        The charge is then the sum over periods of what any records cost in the rows that end there.
 
     Attributes
     ----------
@@ -297,6 +300,7 @@ class Plan(ABC):
     noise: Noise
     persons: Unit | None = field(default=None, kw_only=True)
     proof: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    by_period: bool = field(default=False, kw_only=True)
 
     def __init_subclass__(cls, kind: str) -> None:
         cls.kind = kind
@@ -320,6 +324,8 @@ class Plan(ABC):
             self.persons.on(self.domain)
         if self.proof is not None and (self.persons is None or self.proof.dtype != np.int64):
             raise PrivacyError("proof: expected integers, beside persons")
+        if self.by_period and (self.persons is None or self.noise.norm == 1 or len(self.persons.per) != 1):
+            raise PrivacyError("by_period: expected Gaussian noise and persons with one attribute per")
         if not self.cost <= 1.0 + _COST_TOLERANCE:
             raise PrivacyError(f"a plan that costs {self.cost:.9g}; expected at most 1")
 
@@ -412,8 +418,8 @@ class Plan(ABC):
         alone = float(math.fsum(shares) ** (2.0 / self.noise.norm))
         if self.histories is None:
             return alone
-        charge = float(self.histories.charge(self.part_weights))
-        return min(charge / float(self.histories.unit.records) ** 2, alone)
+        charge = float(self.histories.charge(self.part_weights)) / float(self.histories.unit.records) ** 2
+        return charge if self.by_period else min(charge, alone)
 
     @property
     def part_weights(self) -> Weights:
@@ -423,7 +429,7 @@ class Plan(ABC):
         return [(own, own) for own in found]
 
     @cached_property
-    def histories(self) -> Histories | None:
+    def histories(self) -> Histories | Steps | None:
         """What the records of a person have in common; None where they cost as many times one record's.
 
         That is so without `per`, and under Laplace noise, where records in different values cost as much as
@@ -431,6 +437,8 @@ class Plan(ABC):
         """
         if self.persons is None or self.noise.norm == 1:
             return None
+        if self.by_period:
+            return Steps(self.domain, self.parts, self.persons)
         return Histories(self.domain, self.parts, self.persons, self.proof)
 
     def check_unit(self, unit: Unit) -> None:

@@ -13,10 +13,13 @@ from matrixdp.forms import describe_value, is_unicode, unknown_name
 #: The most records that a unit may have.
 MOST_RECORDS = 2**53 - 1
 UNIT_KEYS = ("records", "id", "per", "max_values", "max_records_each", "constant")
-NO_PER = "{id: person, max_records: 12}: late records would change which ones count in each value"
-"""What is expected in place of a unit with `per` where a table is measured period by period."""
 #: A unit says how many records by one of these.
 _NUMBERED = ("records", "per")
+
+
+def only_per(attribute: str) -> str:
+    """Say what is expected of `per` where a table is measured period by period."""
+    return f"{attribute}, the attribute of the series, alone"
 
 
 def _refusal(found: str, expected: str, code: str, *steps: str) -> PrivacyError:

@@ -182,7 +182,8 @@ def _joint(plan: Plan) -> bool:
     return bool(plan.under_radius) or any(part.walk is not None for part in plan.parts)
 
 
-def _proved_by(certificate: Certificate) -> Bound:
+def bound_of(certificate: Certificate) -> Bound:
+    """Return the lower bound of a certificate with what it is of."""
     return None if certificate.lower_bound is None else (certificate.lower_bound, certificate.scope)
 
 
@@ -248,7 +249,7 @@ class _Search:
         if _joint(plan):
             return certificate
         if "dense" in self.found:
-            return with_bound(certificate, _proved_by(self.found["dense"][1]))
+            return with_bound(certificate, bound_of(self.found["dense"][1]))
         if self.trials.facts.small and self.trials.noise.norm == 1:
             return with_bound(certificate, self.trials.whole_bound())
         return certificate
@@ -466,7 +467,7 @@ def select(
         if own is not None and (cost := own[1].loss * factor) < price:
             tried = Candidate("persons", "chosen", _excess(cost, price), cost)
             # what is proved of single records holds for every strategy, but not for joint noise
-            certificate = own[1] if _joint(own[0]) else with_bound(own[1], _proved_by(certificate))
+            certificate = own[1] if _joint(own[0]) else with_bound(own[1], bound_of(certificate))
             plan, chosen, reason = own[0], "persons", f"{tried.reason} {chosen}"
             candidates = (tried, *(replace(one, status="compared") for one in candidates if one.loss))
     what = objective, dict(targets or {}), candidates

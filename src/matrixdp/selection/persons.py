@@ -5,7 +5,7 @@ matrix V. The best strategy for V under the unit takes the place of the part's o
 other attributes are constant its Gram matrix may have entries below 0: her records raise what is asked with
 little weight, such as the total, and cost less elsewhere. Where they may change these are cut to 0, as a
 person who moves among cells would turn them to her cost; the better of the two, and of the plain values, is
-taken at what it really costs.
+taken at what it really costs. In a series the charge is a sum over rows, for which there is a descent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import solve_classes, sub_solver_for
 from matrixdp.selection.compose.rounding import lower_triangle
 from matrixdp.selection.compose.weight_vectors import optimized_weights
-from matrixdp.selection.gram.persons import PersonsFactor, best_for_persons
+from matrixdp.selection.gram.persons import best_by_steps, best_for_persons
 from matrixdp.selection.limits import GAP, LIMITS
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.residuals import Pieces, split_workload
@@ -44,13 +45,17 @@ _MOST_COPIES = 4_000
 NO_BOUND = "no bound is stated for strategies that are made for all records of a person"
 #: Eigenvalues of a Gram matrix below this share of the largest are 0.
 _RANK = 1e-9
+#: What a row of a staircase measures of its own period at least, so that rounding leaves it something.
+_WEAK = 2.0**-10
 
 
-def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice | None:
+def select_for_persons(
+    workload: Workload, unit: Unit, noise: Noise, *, by_period: bool = False
+) -> Choice | None:
     """Return the best strategy for a unit with one attribute `per`, with the proof of what it costs persons.
 
-    The loss is at cost 1 of single records. None where a group is no product, or the attribute has too many
-    values.
+    The loss is at cost 1 of single records, with ``by_period`` at less. None where a group is no
+    product, or the attribute has too many values.
 
     Examples
     --------
@@ -86,22 +91,28 @@ def select_for_persons(workload: Workload, unit: Unit, noise: Noise) -> Choice |
     grams = _asked_of(begun, asked, name)
     within = unit.on(asked.domain)
     values = min(-(-within.records // within.max_records_each), within.max_values)
-    known: dict[bytes, PersonsFactor] = {}
-    factors = []
+    known: dict[bytes, list[MeasuredMatrix | None]] = {}
+    shapes = []
     for gram in grams:
-        key = np.round(gram / np.trace(gram), 10).tobytes()
+        gram = gram / np.trace(gram)
+        key = np.round(gram, 10).tobytes()
         if key not in known:
-            known[key] = best_for_persons(gram / np.trace(gram), values)
-        factors.append(known[key])
+            known[key] = (
+                _by_steps(gram, values) if by_period else _for_all(best_for_persons(gram, values).gram)
+            )
+        shapes.append(known[key])
     best: tuple[float, Plan, float] | None = None
     moving = [not set(part.attributes) <= {name, *unit.constant} for part in begun.parts]
-    for still, other in _SHAPES:
-        pairs = zip(factors, moving, strict=True)
-        matrices = [other(factor) if moves else still(factor) for factor, moves in pairs]
+    of_persons = partial(replace, persons=unit, by_period=by_period)
+    # at a period other records may count than at the one before, so that persons may cost so many times more
+    most = float(workload.domain[name].size) if by_period else 1.0
+    for still, other in _PAIRS if not by_period else ((0, 0), (1, 1)):
+        matrices = [own[other if moves else still] for own, moves in zip(shapes, moving, strict=True)]
         if any(matrix is None for matrix in matrices):
             continue
-        shared = _shared(begun, name, [m for m in matrices if m is not None], asked, unit)
-        made = proved(replace(reduced.over_values(shared), persons=unit))
+        parts = list(_parts(begun, name, [m for m in matrices if m is not None], 1.0 / most))
+        alone = [of_persons(begun, parts=(part,)).cost for part in parts]
+        made = proved(of_persons(reduced.over_values(_shared(begun, parts, alone, asked))))
         loss = math.fsum(made.analysis.group(group).weighted for group in workload)
         charged = loss * made.cost
         if best is None or charged < best[0] * (1.0 - GAP):
@@ -199,19 +210,27 @@ def _asked_of(plan: Split, workload: Workload, name: str) -> list[Array]:
     return found
 
 
-def _signed(factor: PersonsFactor) -> MeasuredMatrix | None:
-    return _triangle(factor.gram)
+#: The shapes of `_for_all`: of parts of which all else is constant, and of the others.
+_PAIRS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2))
 
 
-def _cut(factor: PersonsFactor) -> MeasuredMatrix | None:
-    """Return the strategy without entries below 0; None if it measures less then."""
-    gram = np.maximum(factor.gram, 0.0)
-    values = np.linalg.eigvalsh(gram)
-    return _triangle(gram) if values[0] > _RANK * values[-1] else None
+def _for_all(gram: Array) -> list[MeasuredMatrix | None]:
+    """Return the strategy, that without entries below 0, if it measures as much, and plain values."""
+    cut = np.maximum(gram, 0.0)
+    values = np.linalg.eigvalsh(cut)
+    return [
+        _triangle(gram),
+        _triangle(cut) if values[0] > _RANK * values[-1] else None,
+        IdentityMatrix(len(gram)),
+    ]
 
 
-def _plain(factor: PersonsFactor) -> MeasuredMatrix | None:
-    return IdentityMatrix(len(factor.gram))
+def _by_steps(gram: Array, values: int) -> list[MeasuredMatrix | None]:
+    """Return the staircase for rows of which each is charged by itself, and plain values."""
+    rows = best_by_steps(gram, _triangle(best_for_persons(gram, 1).gram).written(), values)
+    rows /= np.linalg.norm(rows, axis=0).max()
+    np.fill_diagonal(rows, np.maximum(np.diagonal(rows), _WEAK))
+    return [lower_triangle(rows, len(rows), None), IdentityMatrix(len(rows))]
 
 
 def _triangle(gram: Array) -> MeasuredMatrix:
@@ -222,25 +241,19 @@ def _triangle(gram: Array) -> MeasuredMatrix:
     return lower_triangle(rows, len(rows), complement(vectors[:, kept]))
 
 
-#: Of parts of which all else is constant, and of the others.
-_SHAPES = ((_signed, _signed), (_cut, _cut), (_plain, _plain), (_signed, _cut), (_signed, _plain))
-
-
-def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix]) -> Iterator[Part]:
+def _parts(plan: Split, name: str, matrices: list[MeasuredMatrix], cost: float) -> Iterator[Part]:
     for part, matrix in zip(plan.parts, matrices, strict=True):
         own = [Block(b.attributes, matrix if b.attributes == (name,) else b.matrix) for b in part.blocks]
-        yield replace(part, blocks=tuple(own)).at_cost(plan.noise)
+        yield replace(part, blocks=tuple(own)).at_cost(plan.noise, cost)
 
 
-def _shared(plan: Split, name: str, matrices: list[MeasuredMatrix], workload: Workload, unit: Unit) -> Plan:
-    """Return the plan with other matrices over an attribute, that share a person's charge best."""
-    parts = list(_parts(plan, name, matrices))
+def _shared(plan: Split, parts: list[Part], alone: list[float], workload: Workload) -> Plan:
+    """Return the plan with other parts, of which each costs persons so much, that share a charge best."""
     analysis = SplitAnalysis(plan.domain, parts, [part.variance for part in parts], plan.weights)
     errors = np.zeros(len(parts))
     for group in workload:
         for place, own in analysis.by_part(group, weighted=True).items():
             errors[place] += own
-    alone = [Split(plan.domain, (part,), plan.noise, plan.weights, persons=unit).cost for part in parts]
     losses = [error * cost for error, cost in zip(errors, alone, strict=True)]
     shares = plan.noise.best_shares(losses)
     weights = [part.variance * cost / share for part, cost, share in zip(parts, alone, shares, strict=True)]

@@ -12,6 +12,7 @@ from matrixdp.errors import NumericalError
 from matrixdp.exact.resources import one_blas_thread, rare_collections
 from matrixdp.noise import Noise
 from matrixdp.plans import Analysis, GroupError, Plan
+from matrixdp.plans.persons import Histories
 from matrixdp.queries import Workload
 from matrixdp.selection.gram.persons import prove_charge
 
@@ -259,7 +260,7 @@ def charged(selection: Selection) -> Selection:
 def proved(plan: Plan) -> Plan:
     """Return a plan with a proof of a smaller charge, if it has none and there is one."""
     histories = plan.histories
-    if histories is None or plan.proof is not None or not histories.wants_proof:
+    if not isinstance(histories, Histories) or plan.proof is not None or not histories.wants_proof:
         return plan
     with one_blas_thread():
         proof = prove_charge(histories.table(plan.part_weights).astype(float), histories.most)

@@ -17,19 +17,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from matrixdp.errors import WorkloadError
+from matrixdp.errors import PrivacyError, WorkloadError
 from matrixdp.exact import IdentityMatrix, IntegerMatrix, MeasuredMatrix
 from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.noise import Noise
 from matrixdp.plans import Block, Part, Plan, Split
+from matrixdp.privacy.unit import Unit, only_per
 from matrixdp.queries import ProductGroup, Total, Workload
-from matrixdp.selection.auto import Trials, with_bound
+from matrixdp.selection.auto import Trials, bound_of, with_bound
 from matrixdp.selection.compose.assembly import assemble
 from matrixdp.selection.compose.decomposition import certify_decomposition, solve_classes, sub_solver_for
 from matrixdp.selection.compose.rounding import lower_triangle
 from matrixdp.selection.compose.weight_vectors import optimized_weights
 from matrixdp.selection.limits import GAP
+from matrixdp.selection.persons import select_for_persons
 from matrixdp.selection.problem.gather_groups import GivenGroups, gather_groups
 from matrixdp.selection.problem.residuals import Pieces, split_workload
 from matrixdp.selection.reduce import reduce
@@ -43,6 +45,7 @@ def select_series(
     noise: Noise,
     *,
     neighbours: str = "add_remove",
+    unit: Unit | None = None,
     progress: Progress = silent,
 ) -> Selection:
     """Select a strategy whose rows can be measured one period after another.
@@ -56,6 +59,9 @@ def select_series(
         Under Gaussian noise nothing is lost by measuring period by period. Under Laplace noise the periods
         are measured one by one, or by a tree.
     neighbours : {"add_remove", "replace"}
+    unit : Unit, optional
+        With `per`, which names the attribute, the strategy is for all records of a person, whichever of them
+        count at each period.
     progress : callable
         Is called with what is being done and the share that is done, if known.
 
@@ -63,6 +69,8 @@ def select_series(
     ------
     WorkloadError
         If no query asks about the attribute, or the noise is Laplace and a group is no product of predicates.
+    PrivacyError
+        If the unit has `per` of other attributes, or the noise is Laplace beside one.
     TooLargeError
         If the workload is too large.
 
@@ -78,6 +86,9 @@ def select_series(
     if not any(attribute in group.attributes for group in workload):
         found = f"{attribute!r}, about which no query asks"
         raise WorkloadError.at(("series", "attribute"), found, "an attribute that queries are about")
+    persons = unit if unit is not None and unit.per else None
+    if persons is not None:
+        check_persons(persons, attribute, noise)
     reduced = reduce(workload, but=(attribute,))
     asked = gather_groups(reduced.workload)
     with one_blas_thread():
@@ -91,7 +102,32 @@ def select_series(
             certificate = with_bound(certificate, trials.whole_bound() if small else trials.lower_bound())
     reason = "every row ends at a period, and can be measured when that is over"
     plan = reduced.over_values(plan)
+    if persons is not None:
+        plan, certificate = _for_persons(workload, plan, certificate, persons)
     return charged(Selection(workload, plan, "series", neighbours, certificate, reason))
+
+
+def check_persons(unit: Unit, attribute: str, noise: Noise) -> None:
+    """Reject a unit with `per` that no strategy of a series is for."""
+    if unit.per != (attribute,):
+        raise PrivacyError.at(("unit", "per"), ", ".join(unit.per), only_per(attribute), code="not-supported")
+    if noise.norm == 1:
+        expected = "rho, mu, or epsilon with delta, which have Gaussian noise"
+        found = f"{noise} noise beside a unit with per in a series"
+        raise PrivacyError.at(("privacy",), found, expected, code="not-supported")
+
+
+def _for_persons(workload: Workload, plan: Plan, certificate: Certificate, unit: Unit) -> Choice:
+    """Return the best strategy for persons; what is proved of single records holds for it, too."""
+    with one_blas_thread():
+        own = select_for_persons(workload, unit, plan.noise, by_period=True)
+    if own is not None:
+        return own[0], with_bound(own[1], bound_of(certificate))
+    [name] = unit.per
+    most = workload.domain[name].size
+    parts = tuple(replace(part, variance=part.variance * most) for part in plan.parts)
+    certificate = replace(certificate, loss=certificate.loss * most)
+    return replace(plan, parts=parts, persons=unit, by_period=True), certificate
 
 
 def _decomposed(workload: Workload, name: str, noise: Noise, progress: Progress) -> Choice:

@@ -35,7 +35,7 @@ from matrixdp.language.invariants import ImpossibleBox, Published, check_public
 from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dates, load_array
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.persons import check_persons
-from matrixdp.privacy.unit import NO_PER
+from matrixdp.privacy.unit import only_per
 from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
 from matrixdp.specification.discovery import WrittenDiscovery, with_found
 from matrixdp.specification.keys import SeriesRule, WrittenSpecification
@@ -556,7 +556,9 @@ def _of_persons(entries: Sequence[Entry], unit: Unit) -> list[Entry]:
     return found
 
 
-def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule: OutOfDomain) -> None:
+def _check_series(
+    written: WrittenSpecification, name: str, domain: Domain, rule: OutOfDomain, unit: Unit
+) -> None:
     """Check that each record of a series is in one period, for ever, and that the rest is supported."""
     with within("series", "attribute"):
         dates = calendar_dates(find_attribute(domain, name))
@@ -582,10 +584,10 @@ def _check_series(written: WrittenSpecification, name: str, domain: Domain, rule
         ),
         (written.invariants, ("invariants",), "invariants beside series", "none"),
         (
-            written.unit is not None and written.unit.per,
+            unit.per not in ((), (name,)),
             ("unit", "per"),
-            "per beside series",
-            NO_PER,
+            ", ".join(unit.per),
+            only_per(name),
         ),
         (written.rounds > 1, ("rounds",), "2 beside series", "1, as a series measures each period once"),
     ):
@@ -620,7 +622,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         expected = "1 beside targets, whose errors must be known before anything is measured"
         raise SpecificationError.at(("rounds",), "2", expected, code="conflict")
     if written.series is not None:
-        _check_series(written, written.series.attribute, domain, rule)
+        _check_series(written, written.series.attribute, domain, rule, unit)
     document = written.to_spec() | {"domain": domain.to_spec(), "out_of_domain": rule.to_spec(domain)}
     document.pop("codebook", None)
     budget = ledger = least = None

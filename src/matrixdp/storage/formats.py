@@ -88,6 +88,7 @@ def write_plan(plan: Plan, archive: ArchiveWriter) -> dict[str, object]:
         "vectors": vectors,
         **({} if plan.persons is None else {"persons": plan.persons.as_dict()}),
         **({} if plan.proof is None else {"proof": once(plan.proof)}),
+        **({"by_period": True} if plan.by_period else {}),
     }
 
 
@@ -140,7 +141,8 @@ def read_plan(header: Mapping[str, Any], domain: Domain, archive: ArchiveReader)
         persons = Unit.of(header["persons"]) if "persons" in header else None
         noise, plan = noise_named(header["noise"]), PLAN_KINDS[header["kind"]]
         proof = archive.array(header["proof"]) if "proof" in header else None
-        return plan(domain, tuple(parts), noise, **vectors, persons=persons, proof=proof)
+        steps = header.get("by_period") is True
+        return plan(domain, tuple(parts), noise, **vectors, persons=persons, proof=proof, by_period=steps)
 
 
 def _moderate(vector: NDArray[Any], archive: ArchiveReader) -> NDArray[np.float64]:

@@ -481,7 +481,8 @@ class Series:
 
         This is a measurement of its own, with a small budget of its own, which a ledger is debited: what it
         tells adds to what the series tells of the same people. Counted are the records in these periods, and
-        those of the whole table that are out of domain.
+        those of the whole table that are out of domain; for a unit with `per`, which bounds none of them,
+        only the first.
 
         Parameters
         ----------
@@ -559,7 +560,7 @@ class Series:
             spent,
             table_name=table_name,
             quoted_newlines=self.quoted_newlines,
-            out_of_domain={"count": True},
+            out_of_domain=None if own.unit.per else {"count": True},
             seed_not_private=seed_not_private,
             ledger=book,
         )
@@ -580,7 +581,7 @@ class Series:
             (),
             counted=True,
             periods=labels,
-            out_of_domain=release.out_of_domain_counts[None],
+            out_of_domain=release.out_of_domain_counts.get(None),
         )
 
     def schedule(self) -> ResultTable:
@@ -695,7 +696,9 @@ def select_over_time(
     noises, _ = possible_noises(noise, budget, "auto")
     chosen = max(noises, key=lambda own: own.norm)
     told = progress or silent
-    found = select_series(workload, attribute, chosen, neighbours=budget.neighbours, progress=told)
+    found = select_series(
+        workload, attribute, chosen, neighbours=budget.neighbours, unit=budget.unit, progress=told
+    )
     return Strategy(
         found, "nothing is lost by measuring period by period" if chosen.norm == 2 else "asked for"
     )

@@ -10,6 +10,8 @@ Few vectors are all listed. Of many, Y is sought as W W' with rows w_t = (e_0 + 
 then Y_tt is the first entry p_t of row t, and augmented Lagrangians for 1'p <= K, Y 1 <= K p and 0 <= Y_ts <=
 p_t give multipliers. These bound z'X z for every z, whatever they are; docs/privacy.md has the theorem. They
 are rounded to integers, and checked in integers where a cost is computed.
+
+In a series every row of a staircase is charged by itself, by its K largest entries; a descent finds it.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact.linear import Array
@@ -40,6 +43,10 @@ _RANK = 48
 _DRAWN, _RISES = 40, 60
 #: Eigenvalues of V below this share of the largest are 0, and roots are taken of no less than this share.
 _LEAST, _FAINT = 1e-11, 1e-16
+#: What a descent over the rows of a staircase may cost, and its least entry, relative to the largest.
+_OVER_ROWS, _FAINTEST = Effort(600, 1e-12, 1e-9), 1e-6
+#: Errors above this are those of staircases that hardly measure some direction.
+_SINGULAR = 1e100
 #: What is added to the diagonal, relative to its largest entry, so that rounding leaves it positive definite.
 _MARGINS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 
@@ -243,6 +250,53 @@ def best_for_persons(gram: Array, values: int) -> PersonsFactor:
     count = sum(math.comb(size, k) for k in range(1, values + 1))
     found = _by_sets(root, values) if count <= _LISTED else _by_unit_vectors(root, values)
     return PersonsFactor(found.gram, found.loss * scale, found.bound * scale)
+
+
+def best_by_steps(gram: Array, start: Array, values: int) -> Array:
+    """Return a staircase of little error where the charge is a sum over its rows: none has entries below 0.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (n, n)
+        V, what is asked of the values.
+    start : ndarray, shape (n, n)
+        A lower triangular matrix, from which it descends.
+    values : int
+        K. A row is charged the square of the sum of its K largest entries.
+
+    Examples
+    --------
+    Year to date of twelve months, of persons with one record, at any of the months each time:
+
+    >>> asked = np.tri(12)
+    >>> rows = best_by_steps(asked.T @ asked, asked, 1)
+    >>> error = np.linalg.norm(asked @ np.linalg.inv(rows)) * np.linalg.norm(rows.max(axis=1))
+    >>> print(round(error / 12**0.5, 1))
+    3.5
+    """
+    size = len(gram)
+    lower = np.tril_indices(size)
+
+    def objective(entries: Array) -> tuple[float, Array]:
+        rows = np.zeros((size, size))
+        rows[lower] = entries
+        with np.errstate(all="ignore"):
+            inverse = scipy.linalg.solve_triangular(rows, np.eye(size), lower=True, check_finite=False)
+            asked = gram @ inverse
+            loss = float((inverse * asked).sum())
+        if not 0.0 < loss < _SINGULAR:
+            return math.log(_SINGULAR), np.zeros(len(entries))
+        chosen = np.zeros((size, size))
+        np.put_along_axis(chosen, np.argpartition(-rows, values - 1, axis=1)[:, :values], 1.0, axis=1)
+        sums = (rows * chosen).sum(axis=1)
+        charge = float(sums @ sums)
+        slope = chosen * sums[:, None] / charge - inverse.T @ asked @ inverse.T / loss
+        return math.log(loss * charge), 2.0 * slope[lower]
+
+    begun = np.maximum(start[lower] / start.max(), _FAINTEST)
+    rows = np.zeros((size, size))
+    rows[lower] = descend(objective, begun, _OVER_ROWS, bounds=(_FAINTEST, math.inf))
+    return rows
 
 
 def _root(gram: Array) -> Array:
