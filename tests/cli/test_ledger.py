@@ -194,7 +194,7 @@ def test_a_ledger_bounds_the_values_of_an_attribute():
     Path("people.yaml").write_text(spec.replace("values: 2", "values: 3"))
     assert figures("validate", "people.yaml")["ledger"]["enough"] is True
     wrong = run("ledger", "init", "other", "--dataset", "p", "--total", "rho=1", "--unit-per", "a", status=2)
-    assert "--unit-max-values: found per alone" in wrong.stderr
+    assert "--unit-max-values: found per without it" in wrong.stderr
 
 
 def test_a_failure_after_the_debit_says_that_it_counts(monkeypatch: pytest.MonkeyPatch):

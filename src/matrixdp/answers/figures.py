@@ -57,6 +57,8 @@ class Presentation:
         Counts are shown as multiples of it, ends of intervals rounded outward.
     language : str
         Of the words around figures.
+    counted : str
+        Which records count of a person, in a sentence; empty where all do.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Presentation:
     within_range: bool = False
     round_to: int | None = None
     language: str = "en"
+    counted: str = ""
 
     @classmethod
     def of(cls, publication: Publication, language: str | None = None) -> Self:
@@ -88,7 +91,8 @@ class Presentation:
 
     def rules(self, measures: str) -> list[str]:
         """Return the rules that are applied to figures of what they measure, in sentences."""
-        say, found = self.say, [self.say("grades")]
+        say = self.say
+        found = [say("grades"), *filter(None, [self.counted])]
         if self.suppress_above is not None:
             found.append(say("suppressed", most=say.number(100 * self.suppress_above), mark=UNRELIABLE))
         if self.round_to is not None and measures in COUNTS:

@@ -241,7 +241,8 @@ def _print(result: mdp.Release, out: Path, max_answers: int) -> None:
         good, rows = (sum(column) for column in zip(*known, strict=True))
         facts["reliable"] = f"{good:,} of {rows:,} counts have a standard error of at most a third of them"
     if result.size.total is not None:
-        facts["records"] = f"{result.size.total} in the domain {noisy}"
+        count = "that count " if result.measurement.authorization.budget.unit.id is not None else ""
+        facts["records"] = f"{result.size.total} {count}in the domain {noisy}"
     for name, found in result.out_of_domain_counts.items():
         facts[f"out of domain{'' if name is None else f', {name}'}"] = f"{found} records {noisy}"
     print_facts(facts)

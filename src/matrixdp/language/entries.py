@@ -80,13 +80,9 @@ class Entry(Described, ABC):
             return self.groups(domain)
 
     def check(self) -> None:
-        """Check that weights are numbers above 0 that neither overflow nor vanish, and what is counted."""
+        """Check that the weights are numbers above 0 that neither overflow nor vanish."""
         with as_entry_errors():
             check_weights(self.weight, self.weights)
-        if self.count != "records" and not self.direct:
-            raise EntryError.at(
-                ("count",), self.count, "records, which statistics are of", code="not-supported"
-            )
 
     @classmethod
     def unknown_key(cls, name: object) -> Problem:

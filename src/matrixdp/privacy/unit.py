@@ -237,7 +237,7 @@ def _bounds(records: int | None, values: int | None, each: int | None) -> tuple[
     if values is None:
         if records is None:
             expected = "max_values: in how many values of it a person has records at most"
-            raise _refusal("per alone", expected, "missing-key", "max_values")
+            raise _refusal("per without it", expected, "missing-key", "max_values")
         values = records
     if each is None:
         if records is not None and records > values:

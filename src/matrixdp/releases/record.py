@@ -196,6 +196,8 @@ class SizeCheck:
         Of a series, the first and the last period that were measured last.
     out_of_domain : Estimated or None
         Where they were counted beside it, how many records of the table are out of domain.
+    bounding : str
+        Which records of a person count; empty where all do.
 
     Examples
     --------
@@ -212,6 +214,7 @@ class SizeCheck:
     contrasts: frozenset[str] = frozenset()
     periods: tuple[str, ...] = ()
     out_of_domain: Estimated | None = None
+    bounding: str = ""
 
     @property
     def subject(self) -> str:
@@ -235,6 +238,8 @@ class SizeCheck:
         total, expect = self.total, self.expect
         quiet = [name for name in self.groups_within_noise if name not in self.contrasts]
         advice = _ADVICE if self.counted else _ADVICE + _TO_COUNT
+        if self.bounding:
+            advice = f"{self.bounding}; else {advice}"
         if total is not None and expect is not None and not self.agrees:
             off = Estimated(abs(total.estimate - expect), total.stddev, 0.0, total.upper - total.lower)
             which = "too few" if total.estimate < expect else "too many"
@@ -331,7 +336,13 @@ def check_size(
     quiet = tuple(groups_within_noise(measurement, groups))
     contrasts = frozenset(group.name for group in groups if subtracts(group))
     told = measurement.out_of_domain_counts is not None or measurement.periods is not None
-    return SizeCheck(total, expect, far, quiet, told, contrasts, named)
+    unit, bounding = measurement.authorization.budget.unit, ""
+    if unit.id is not None:
+        most = f"{unit.records:,} record{'s' * (unit.records > 1)} of a person{unit.spread}"
+        bounding = f"at most {most} count, so others are missing"
+    # with `per` there are no counts out of domain
+    told = told or bool(unit.per)
+    return SizeCheck(total, expect, far, quiet, told, contrasts, named, bounding=bounding)
 
 
 # The files of a release.

@@ -695,7 +695,15 @@ class Release(Displayed):
     @property
     def presentation(self) -> Presentation:
         """The rules for figures that readers see; files for machines keep every estimate as it is."""
-        return Presentation.of(self.publication, self.domain.language)
+        made = Presentation.of(self.publication, self.domain.language)
+        unit, say = self.measurement.authorization.budget.unit, made.say
+        if unit.id is None:
+            return made
+        each = "."
+        if unit.per:
+            of = say.listed([self.domain[name].title for name in unit.per])
+            each = say("bounded_each", number=say.number(unit.max_records_each), of=of)
+        return replace(made, counted=f"{say.counted('bounded', unit.records)}{each} {say('bounded_lower')}")
 
     @cached_property
     def tables(self) -> tuple[PublishedTable, ...]:

@@ -6,13 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from matrixdp.domain import Bins, Domain, Integers
+from matrixdp.domain import Bins, Dates, Domain, Integers
 from matrixdp.domain.rules import number_text
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.specification.load import Specification
 from matrixdp.statistics.attributes import MeanEntry, SumEntry
 
+#: Parts of dates that come again and again.
+_CYCLES = ("hour", "weekday")
 #: From this many values on, an attribute with a sum or a mean should be an amount.
 _MANY_VALUES = 1_000
 
@@ -36,7 +38,20 @@ def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]
     budget = written.reference_budget
     declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
     own = () if budget is None else (*delta_warnings(budget, declared), *weak_privacy(budget))
-    return (*_domain_warnings(written.domain), *_amounts(written), *own)
+    return (*_domain_warnings(written.domain), *_amounts(written), *_order(written), *own)
+
+
+def _order(written: Specification) -> Iterator[str]:
+    """Yield why counts over time fall where only the first records of a person count."""
+    dates = [own.name for own in written.domain if isinstance(own, Dates) and own.by not in _CYCLES]
+    asked = {name for group in written.workload for name in group.attributes}
+    if written.unit.id is None or written.unit.per or not asked & set(dates):
+        return
+    [first, *_] = [name for name in dates if name in asked]
+    yield (
+        f"unit: of each person the first {written.unit.records} in the order of the table count; if that is "
+        f"the order of {first}, later ones are missing: add `per: {first}`, or shuffle the table once"
+    )
 
 
 def _amounts(written: Specification) -> Iterator[str]:

@@ -618,6 +618,9 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()
     check_public(domain, invariants, structural_zeros)
+    if unit.per and written.rounds > 1:
+        expected = "1 beside a unit with per, which is measured at once"
+        raise SpecificationError.at(("rounds",), "2", expected, code="not-supported")
     if targets and written.rounds > 1:
         expected = "1 beside targets, whose errors must be known before anything is measured"
         raise SpecificationError.at(("rounds",), "2", expected, code="conflict")

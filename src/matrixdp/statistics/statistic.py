@@ -12,6 +12,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
@@ -77,6 +78,12 @@ class StatisticEntry(Entry):
     """An entry that asks for a statistic of counts; it stands for the query groups that it is made of."""
 
     direct = False
+
+    @classmethod
+    @cache
+    def keys(cls) -> Mapping[str, Any]:
+        """Return the keys by their names: statistics are of records."""
+        return {name: own for name, own in super().keys().items() if name != "count"}
 
     @property
     @abstractmethod
