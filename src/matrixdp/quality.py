@@ -24,7 +24,7 @@ from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.shown import Shown
 from matrixdp.display import Displayed, Preview, counted
 from matrixdp.domain import Amount, Domain
-from matrixdp.errors import MatrixDPError, SourceError, SpecificationError, TooLargeError, within
+from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
 from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger, in_words
@@ -36,6 +36,7 @@ from matrixdp.queries import Workload
 from matrixdp.releases import Release
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
+from matrixdp.strategy.compare import known_unit
 from matrixdp.strategy.series import select_over_time
 from matrixdp.strategy.strategy import Strategy, meet_targets, select
 
@@ -443,15 +444,10 @@ def _public(written: Specification, table: object, name: str | None, records: in
             raise SpecificationError.at(("public_table",), found, expected, code="privacy")
         public = _Public(table, name, written.quoted_newlines, unit, "simulated on a public table")
         with within("public_table"):
-            source = public.source()
-            source.check(written.domain, written.out_of_domain, Unit())
-            try:
-                source.check(written.domain, written.out_of_domain, unit)
-            except SourceError:
-                if unit.per:
-                    raise
-                words = f"{public.words}, of which all records count: persons are not known in it"
-                return replace(public, unit=Unit(unit.records), words=words)
+            known = known_unit(public.source(), written.domain, written.out_of_domain, unit)
+        if known != unit:
+            words = f"{public.words}, of which all records count: persons are not known in it"
+            return replace(public, unit=known, words=words)
         return public
     if records is None:
         return None

@@ -73,6 +73,8 @@ def test_privbayes_is_simulated_on_several_attributes(folder: Path):
     printed = figures("compare", folder / "two.yaml", "--mechanisms", "identity,privbayes", *options)
     rows = {row["mechanism"]: row for row in printed["mechanisms"]}
     assert rows["privbayes"]["data_dependent"]
+    # a quarter of the cells has 300 records, the others 2 or none
+    assert 0.25 <= rows["identity"]["reliable"] < 0.45
     assert 0 < rows["privbayes"]["rmse_standard_error"] < rows["privbayes"]["rmse"]
 
 

@@ -63,7 +63,8 @@ def compare(
         Path | None,
         Option(
             metavar="FILE",
-            help="Simulate mechanisms whose error depends on the data (dawa, privbayes) on this table. "
+            help="Also say which share of the counts would be reliable on this table, and simulate "
+            "mechanisms whose error depends on the data (dawa, privbayes). "
             "Its EXACT ANSWERS ARE COMPUTED, so the output is NOT PRIVATE: never give a confidential table.",
         ),
     ] = None,

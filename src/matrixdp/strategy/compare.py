@@ -14,18 +14,21 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any, final
 
+from matrixdp.answers.figures import reliable
 from matrixdp.display import Displayed, Preview, counted, figure
-from matrixdp.domain import OutOfDomain
+from matrixdp.domain import Domain, OutOfDomain
 from matrixdp.errors import SourceError, SpecificationError, explained, within
 from matrixdp.exact.resources import peak_memory_mb
 from matrixdp.forms import describe_value, unknown_name
 from matrixdp.measure.measurement import drawn_variances, least_drawn
 from matrixdp.noise import NOISES, natural_noise, noise_named
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
 from matrixdp.selection.registry import MECHANISMS, OF_JOINT_NOISE, DataDependent, Mechanism
-from matrixdp.sources import open_source
+from matrixdp.selection.selection import Selection
+from matrixdp.sources import Source, open_source
+from matrixdp.strategy.strategy import Strategy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,9 +47,10 @@ class Outcome:
 
     Errors are in records at the budget. ``lower_bound_rmse`` is the weighted RMSE below which it is proved
     that no strategy with this noise comes, joint noise aside; ``ratio_to_best`` is to the least
-    weighted RMSE of the rows whose error is promised; seconds and memory are those of a process of its own,
-    the start of Python included in memory but not in time; ``note`` says why it does not apply, or what was
-    simulated; ``chosen`` which mechanism ``auto`` chose; ``unfinished`` that time ran out.
+    weighted RMSE of the rows whose error is promised; ``reliable`` is the share of counts of the public table
+    whose standard error is at most a third of them, with simulated noise; seconds and memory are those of a
+    process of its own, the start of Python included in memory but not in time; ``note`` says why it does not
+    apply, or what was simulated; ``chosen`` which mechanism ``auto`` chose; ``unfinished`` that time ran out.
     """
 
     mechanism: str
@@ -57,6 +61,7 @@ class Outcome:
     lower_bound_rmse: float | None = None
     ratio_to_best: float | None = None
     ratio_to_lower_bound: float | None = None
+    reliable: float | None = None
     seconds: float | None = None
     peak_memory_mb: float | None = None
     note: str = ""
@@ -206,12 +211,31 @@ def compare(
     with within("out_of_domain"):
         rule = OutOfDomain.from_spec(workload.domain, out_of_domain)
     if public_table is not None:
-        open_source(public_table)
+        source = open_source(public_table)
         _check_handed_over(public_table)
+        known_unit(source, workload.domain, rule, budget.unit)
     contest = _Contest(workload, budget, time_limit, time_limit_each, public_table, simulations, rule)
     limited(dict, time_limit_each, "")  # what starts processes has imported everything when time begins
     rows = contest.run(pairs, progress or (lambda _what, _rows: None))
     return Comparison(workload, budget, tuple(rows))
+
+
+def known_unit(source: Source, domain: Domain, rule: OutOfDomain, unit: Unit) -> Unit:
+    """Return a privacy unit as a public table knows it: without an id where the table has none.
+
+    Raises
+    ------
+    SourceError
+        If the table lacks columns of the domain, or an id beside `per`.
+    """
+    source.check(domain, rule, Unit())
+    try:
+        source.check(domain, rule, unit)
+    except SourceError:
+        if unit.per:
+            raise
+        return Unit(unit.records)
+    return unit
 
 
 def _check_handed_over(table: object) -> None:
@@ -311,7 +335,14 @@ class _Contest:
         if isinstance(listed, Mechanism) and noise_named(noise).norm not in listed.norms:
             return replace(nothing, note="selects for the other noise alone")
         task: Callable[[], dict[str, Any]] = partial(
-            _selected, self.workload, self.budget, mechanism, noise, bounded
+            _selected,
+            self.workload,
+            self.budget,
+            mechanism,
+            noise,
+            bounded,
+            self.public_table,
+            self.out_of_domain,
         )
         if isinstance(listed, DataDependent):
             own = listed.noises[0]
@@ -369,7 +400,13 @@ def _answered(pipe: Connection, task: Callable[[], dict[str, Any]]) -> None:
 
 
 def _selected(
-    workload: Workload, budget: Budget, mechanism: str, noise: str, bounded: bool
+    workload: Workload,
+    budget: Budget,
+    mechanism: str,
+    noise: str,
+    bounded: bool,
+    table: object,
+    rule: OutOfDomain,
 ) -> dict[str, Any]:
     """Select a strategy, and return its errors; a lower bound where it is wanted, or costs no more."""
     started = time.perf_counter()
@@ -385,7 +422,20 @@ def _selected(
     }
     figures["max_stddev"] = math.sqrt(found.max_variance / scale)
     figures |= {"chosen": found.mechanism} if mechanism == "auto" else {}
+    if table is not None:
+        figures["reliable"] = _reliable(found, table, budget, rule)
     return figures | {"peak_memory_mb": peak_memory_mb(), "seconds": time.perf_counter() - started}
+
+
+def _reliable(found: Selection, table: object, budget: Budget, rule: OutOfDomain) -> float:
+    """Return the share of counts of a public table that are reliable, in one simulated release."""
+    unit = known_unit(open_source(table), found.workload.domain, rule, budget.unit)
+    own = Budget(**(budget.as_dict() | {"unit": unit}))
+    release = Strategy(found, "").measure(table, own, out_of_domain=rule, seed_not_private=0).reconstruct()
+    groups = [one.group for one in release.tables if one.group is not None] or list(found.workload)
+    estimates, analysis = release.measurement.estimates, release.analysis
+    good = sum(reliable(estimates.answers(group), analysis.variances(group)) for group in groups)
+    return good / sum(group.queries for group in groups)
 
 
 def _simulated(
@@ -460,12 +510,15 @@ def error_columns(outcomes: Sequence[Outcome]) -> dict[str, list[str]]:
         "noise": [row.noise for row in rows],
         "RMSE": [figure(row.rmse) for row in rows],
     }
+    known = [row.reliable for row in rows]
+    judged = {"reliable": ["-" if own is None else f"{own:.0%}" for own in known]} if any(known) else {}
     if weighted(rows):
         found["weighted RMSE"] = [figure(row.weighted_rmse) for row in rows]
     return found | {
         "largest stddev": [figure(row.max_stddev) for row in rows],
         "to best": [_ratio(row.ratio_to_best) for row in rows],
         "to bound": [_ratio(row.ratio_to_lower_bound) for row in rows],
+        **judged,
         "s": ["-" if row.seconds is None else f"{row.seconds:.1f}" for row in rows],
         "MB": ["-" if row.peak_memory_mb is None else f"{row.peak_memory_mb:.0f}" for row in rows],
     }
