@@ -321,7 +321,8 @@ class _Contest:
                 again += [pair] if found[pair].unfinished and tried[pair] < self.each else []
         # One bound holds for all strategies with a noise; where auto does not prove it the quickest one does.
         for noise in {pair[1] for pair in others} - {pair[1] for pair in autos}:
-            quick = [pair for pair, one in found.items() if pair[1] == noise and one.seconds and one.rmse]
+            proving = [pair for pair, one in found.items() if pair[1] == noise and not one.data_dependent]
+            quick = [pair for pair in proving if found[pair].seconds and found[pair].rmse]
             if quick:
                 attempt(min(quick, key=lambda pair: found[pair].seconds or 0.0), left(), proves=True)
         return ratios(list(found.values()))
