@@ -274,13 +274,16 @@ def _behind(figures: dict[str, Rows]) -> list[str]:
         "only the counts of one column are wanted and K is small, one query with a threshold is the better "
         f"way: at K = 1 it finds {share(fewer)} fewer words and has their counts as well.",
         "- *Persons who change in part.* Where some attributes may change and others not, our strategies are "
-        "not the best ones. If the region may change, tables by age and sex alone could be measured as for "
-        "persons who stay. We use one form for all tables, so that months alone gain nothing over √K.",
+        "not the best ones. If the region may change, tables by age and sex alone are measured as for "
+        "persons who stay, and tables by region as for persons who move; no search is made for the best of "
+        "both together.",
         "- *What has no strategy for persons.* With two attributes in `per`, or more than 400 values, the "
-        "strategy is that for one record, charged by the proof. Series, two rounds and counts of records out "
-        "of domain reject `per`.",
-        "- *Pure differential privacy.* Laplace noise is charged for K records, as in OpenDP and Tumult. "
-        "`per` gains nothing under it.",
+        "strategy is that for one record, charged by the proof. Two rounds and counts of records out of "
+        "domain reject `per`. In a [series](../howto/publish-every-month.md) records may come late, and counts "
+        "of months cost as with peers.",
+        "- *Pure differential privacy.* Persons with a record in each of all values have noise of "
+        "[their own](beyond-laplace.md#persons-with-a-record-in-each-month-ranges). Where they have records "
+        "in fewer values, or move, Laplace noise is charged for K records, as in OpenDP and Tumult.",
         "- *Which records count.* matrixdp keeps the first ones in the order of the table. OpenDP can also "
         "keep a random choice, the last ones, or the first ones in the order of a column.",
         "- *Not measured here*: the policy Gaussian mechanism and later ones for discovery, and the bounds "

@@ -261,8 +261,6 @@ SECTIONS: dict[str, list[Measured]] = {
         for asked in ("periods", "periods, to date, total", "periods, changes")
         for most in (4, 12)
     ],
-    # pure differential privacy, epsilon = 1: no noise is made for such persons yet
-    "pure": [],
     "values": [(f"values, {most} each", values_found, (most,)) for most in VALUES],
     "bounds": [
         (f"bounds, {records:,} records, share {share}", bounds_found, (records, share))
