@@ -189,7 +189,8 @@ def select_radius(
     asked = errors > LIMITS.span * errors.max()  # of others queries have no piece but for rounding
     parts, errors = list(compress(parts, asked)), errors[asked]
     small = _places(parts)
-    under, loss = under_one_radius([parts[place] for place in small], errors[small])
+    # the small marginals of one large table are not asked for themselves
+    under, loss = under_one_radius([parts[place] for place in small], errors[small]) if small else ([], 0.0)
     large = [place for place in range(len(parts)) if place not in set(small)]
     losses = [loss, *(errors[large] * noise.variance_factor).tolist()]
     share, *shares = noise.best_shares(losses)
