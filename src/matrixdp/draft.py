@@ -704,14 +704,19 @@ def _reliable_pairs(
     Cells are expected to be in proportion to the products of what is public of each attribute. Pairs come in
     the order of their middle cells, as many as leave all pairs, and what is reliable without pairs, reliable.
     """
-    shares = {own.name: np.full(own.size, 1.0 / own.size) for own in domain.attributes}
-    shares |= {name: own.shares(domain[name]) for name, own in profiles.items() if name in shares}
+    amounts = [own.name for own in domain.attributes if isinstance(own, Amount)]
+    shares = {
+        own.name: profiles[own.name].shares(own)
+        if own.name in profiles
+        else np.full(own.size, 1.0 / own.size)
+        for own in domain.attributes
+        if own.name not in amounts
+    }
     cells: dict[tuple[str, ...], Array] = {(): np.array([float(records)])}
     cells |= {(name,): records * own for name, own in shares.items()}
     few = [pair for pair in every if domain.cells(pair) <= min(_LARGEST_PAIR, records)]
     cells |= {(one, other): records * np.outer(shares[one], shares[other]) for one, other in few}
     pairs = sorted(few, key=lambda pair: -float(np.median(cells[pair])))
-    amounts = [own.name for own in domain.attributes if isinstance(own, Amount)]
     sums = [entry(name) for name in amounts for entry in (ask.sum, ask.mean)]
 
     def reliable(number: int) -> dict[tuple[str, ...], int]:

@@ -59,7 +59,10 @@ def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = Non
             told["answers_come"] = schedules(written.workload, written.series.attribute)
         typer.echo(json.dumps(told | {"data": found, "ledger": debited}))
         return
-    times = in_words(expected.select_seconds), in_words(expected.release_seconds)
+    select, whole = expected.select_seconds, expected.release_seconds
+    times = "not known: it depends on what a search finds"
+    if select is not None and whole is not None:
+        times = f"about {in_words(select)} to select, {in_words(whole)} in all"
     facts = {
         "domain": f"{len(domain)} attributes, {counted(cells, 'cell')}",
         "workload": f"{counted(expected.queries, 'query', 'queries')} in {counted(expected.groups, 'group')}",
@@ -68,7 +71,7 @@ def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = Non
         "largest group": f"{expected.largest_group:,} queries",
         "disk": f"about {figure(expected.disk_bytes / 1e6)} MB",
         "memory": f"about {figure(expected.memory_bytes / 1e6)} MB",
-        "time": f"about {times[0]} to select, {times[1]} in all",
+        "time": times,
         "privacy": _promise(written),
         "unit": console.unit_in_words(written.unit),
     }

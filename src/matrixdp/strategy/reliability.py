@@ -120,7 +120,7 @@ def noise_warnings(workload: Workload, budget: Budget | None, records: int | Non
     if budget is None or records is None or not tables:
         return ()
     asked = Workload(workload.domain, GivenGroups(tables))
-    if forecast(asked, budget).select_seconds > _MOST_SECONDS:
+    if (forecast(asked, budget).select_seconds or 0.0) > _MOST_SECONDS:
         return ()
     found = list(expected_counts(select(asked, budget=budget), budget, records))
     reliable, counts = reliable_counts(found)
