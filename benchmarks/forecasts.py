@@ -70,6 +70,7 @@ WORKLOADS: dict[str, Callable[[], mdp.Workload]] = {
     "crossed prefixes, 20 x 25": lambda: _crossed(20, 25),
     "crossed prefixes, 50 x 60": lambda: _crossed(50, 60),
     "quantiles and means of 341 values": lambda: _moments(341),
+    "quantiles and means of 700 values": lambda: _moments(700),
     "differences, d = 3": lambda: mdp.Workload(
         _sizes(30, 30, 30), mdp.kway(1, "prefix"), mdp.pairwise("abs")
     ),

@@ -423,9 +423,9 @@ def _of_profile(name: str, kind: Kind, profile: Profile) -> Proposal:
     if is_code(name) and profile.distinct > _MOST_CATEGORIES:
         return Proposal(None, f"codes, by its name, of {profile.distinct:,} public values: group them first")
     coded = _is_coded(kind, profile)
-    often = 4 * profile.distinct <= profile.records - profile.missing
-    few = 1 < profile.distinct <= _FEW_INTEGERS and often and not profile.whole
-    if profile.numbers and not coded and (few or is_code(name)):
+    # listed where they are often the same
+    few = 1 < profile.distinct <= min(_FEW_INTEGERS, (profile.records - profile.missing) // 4)
+    if profile.numbers and not coded and (is_code(name) or (few and not profile.whole)):
         return Proposal(sorted({plain(float(value)) for value in profile.values}))
     if profile.numbers and not coded:
         proposal = _numbers(profile)

@@ -116,6 +116,10 @@ def test_select_says_how_many_counts_will_be_reliable():
     told = " ".join(run("select", asked, "--noise", "gaussian", "--expect", "100").stdout.split())
     assert "reliable 2 of 52 counts" in told
     assert "reliable" not in figures("select", asked, "--noise", "gaussian")
+    # more than a fifth of the counts
+    third = spec("domain: {a: 20, b: 50}\nworkload: [marginals: [1]]\nprivacy: {mu: 1}\n")
+    assert figures("select", third, "--expect", "150")["reliable"]["reliable"] == 20
+    assert not figures("validate", third, "--expect", "150")["warnings"]
 
 
 @pytest.mark.usefixtures("here")

@@ -23,6 +23,7 @@ from matrixdp.privacy import Budget
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.queries.groups import asked_attributes
 from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.selection.compose.coarse_weights import GRID_POINTS
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.reduce import reduce
@@ -50,6 +51,8 @@ _SECONDS_A_SQUARE, _SECONDS_A_CUBE = 4e-7, 1.6e-9
 #: While weights are searched: about this many evaluations, in steps of any size and with a part of what the
 #: optimum takes, and of products instead.
 _EVALUATIONS, _STEP, _STEP_PART, _PRODUCT_STEP = 40, 2e-3, 1 / 3, 8e-3
+#: How many problems of its size are solved for a large attribute.
+_SOLVED = 3
 #: A product with weighted rows, and by its cells; tables of pairs that are designed, by the square of theirs.
 _PRODUCT, _PRODUCT_A_CELL, _TABLE_A_SQUARE = 0.3, 2.5e-4, 6e-7
 #: Searches under Laplace noise: for a set of attributes, for one attribute, beside others by its size and
@@ -280,7 +283,11 @@ def _part_seconds(part: PartMethod, several: bool) -> float:
         return product + _PRODUCT + _PRODUCT_A_CELL * part.cells
     halves = part.matrix == math.prod(part.sizes) and len({*part.sizes}) < len(part.sizes)
     optimum = _optimum_seconds(part.matrix, halves)
-    step = _EVALUATIONS * (_STEP + _STEP_PART * optimum)
+    evaluated = optimum
+    if max(part.sizes, default=0) > LIMITS.max_searched_size:
+        # weights are searched on a grid, from and to points that are solved for
+        evaluated, optimum = _optimum_seconds(GRID_POINTS, False), _SOLVED * optimum
+    step = _EVALUATIONS * (_STEP + _STEP_PART * evaluated)
     return (product if part.search.startswith("product") else step) + optimum
 
 
