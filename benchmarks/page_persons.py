@@ -279,8 +279,8 @@ def _behind(figures: dict[str, Rows]) -> list[str]:
         "both together.",
         "- *What has no strategy for persons.* With two attributes in `per`, or more than 400 values, the "
         "strategy is that for one record, charged by the proof. Two rounds and counts of records out of "
-        "domain reject `per`. In a [series](../howto/publish-every-month.md) records may come late, and counts "
-        "of months cost as with peers.",
+        "domain reject `per`. In a [series](../howto/publish-every-month.md) records may come late, and "
+        "counts of months cost as with peers.",
         "- *Pure differential privacy.* Persons with a record in each of all values have noise of "
         "[their own](beyond-laplace.md#persons-with-a-record-in-each-month-ranges). Where they have records "
         "in fewer values, or move, Laplace noise is charged for K records, as in OpenDP and Tumult.",

@@ -6,17 +6,22 @@ import json
 import math
 import os
 import re
+import textwrap
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Annotated, Any, final, get_origin, get_type_hints
 
 import duckdb
+import numpy as np
 
-from matrixdp.domain import Domain
+from matrixdp.display import counted
+from matrixdp.domain import Amount, Attribute, Domain
 from matrixdp.domain.book import ATTRIBUTES, VALUES
+from matrixdp.domain.encoding import encode_value
 from matrixdp.domain.rules import (
     MOMENTS,
     NUMERAL,
@@ -27,13 +32,21 @@ from matrixdp.domain.rules import (
     number_text,
 )
 from matrixdp.errors import MatrixDPError, SourceError
+from matrixdp.exact.linear import Array
 from matrixdp.forms import names_secret, shown
+from matrixdp.language import marginals
+from matrixdp.privacy import Budget
+from matrixdp.queries import Workload
 from matrixdp.sources import open_source
 from matrixdp.sources.base import guarded
 from matrixdp.sources.engines import connect
 from matrixdp.sources.paths import DatabaseSource, FileSource, open_path
 from matrixdp.sources.sql import column_kind, identifier, literal
 from matrixdp.specification.load import UNFILLED, parse_yaml
+from matrixdp.specification.names import is_code, is_identifier, is_money, is_text
+from matrixdp.statistics import ask
+from matrixdp.strategy.reliability import LARGEST_SHARE, expected_counts
+from matrixdp.strategy.strategy import select
 
 # What a public table or code book says of each column.
 
@@ -63,7 +76,10 @@ _SIGN = "([\u20ac$\u00a3%]|EUR|USD|GBP|CHF)?"
 _FOREIGN_NUMBER = (
     f"{_SIGN} ?[-+]?([1-9][0-9]{{0,2}}([., '\u2019\u00a0\u202f][0-9]{{3}})+|[0-9]+)([.,][0-9]+)? ?{_SIGN}"
 )
-_MOST_NEGATIVES = 5
+_MOST_SUSPECTS, _LEAST_GAP = 10, 5.0
+#: Numbers that stand for missing values in many registers: 99, 998, 9997, 77, 888.
+_SUSPECT = """(n < 0 OR (n = floor(n) AND regexp_full_match(CAST(TRY_CAST(n AS BIGINT) AS VARCHAR),
+    '9+[6-9]|77+|88+')))"""
 _REPLACED = "\ufffd"
 
 
@@ -100,10 +116,10 @@ class Profile:
         Whether white space stands around a value.
     foreign : {"", "dates", "numbers"}
         What every value is in a form that is not read as such: ``31.01.2024``, or ``1,476.62``.
-    negatives : tuple of float
-        The different numbers below 0, where there are a few at most.
-    least_other : float
-        The least of the other numbers.
+    counts : tuple of int
+        How often each of `values` stands.
+    codes : tuple of float
+        Numbers apart from all others that seem to stand for missing values, which they count as here.
     """
 
     records: Annotated[int, "count(*)"]
@@ -121,9 +137,21 @@ class Profile:
     longest: Annotated[int, "coalesce(max(length(t)), 0)"]
     spaced: Annotated[bool, "coalesce(bool_or(r <> t), false)"]
     foreign: Annotated[str, _FOREIGN_FORM]
-    least_other: Annotated[float, "coalesce(min(n) FILTER (n >= 0), 0.0)"]
     values: tuple[str, ...]
-    negatives: tuple[float, ...]
+    counts: tuple[int, ...] = ()
+    codes: tuple[float, ...] = ()
+
+    def shares(self, attribute: Attribute) -> Array:
+        """Return the shares of records with each value of an attribute; equal ones where they are unknown."""
+        found = np.zeros(attribute.size)
+        for value, count in zip(self.values, self.counts, strict=True):
+            if (code := encode_value(attribute, value)) is not None:
+                found[code] += count
+        if not found.any():
+            return np.full(attribute.size, 1.0 / attribute.size)
+        if attribute.null_code is not None:
+            found[attribute.null_code] = self.missing
+        return np.asarray(found / found.sum())
 
 
 def profiles(source: FileSource | DatabaseSource, names: Sequence[str]) -> dict[str, Profile]:
@@ -213,34 +241,47 @@ def _read(table: duckdb.DuckDBPyRelation, name: str, kind: Kind) -> duckdb.DuckD
 def _profile(table: duckdb.DuckDBPyRelation, name: str, stored: str) -> Profile:
     kind = column_kind(stored)
     held = _read(table, name, kind)
+    replaced = held.filter(f"contains(r, {literal(_REPLACED)})").limit(1).fetchall()
+    _check_text(name, _REPLACED if replaced else "")
+    codes = _missing_codes(held)
+    if codes:
+        kept = f"CASE WHEN n IN ({', '.join(map(str, codes))}) THEN NULL ELSE"
+        held = held.project(", ".join(f"{kept} {short} END AS {short}" for short in "rtnm"))
     hints = get_type_hints(Profile, include_extras=True).items()
     asked = {own: hint.__metadata__[0] for own, hint in hints if get_origin(hint) is Annotated}
     found = dict(zip(asked, held.aggregate(", ".join(asked.values())).fetchall()[0], strict=True))
-    replaced = held.filter(f"contains(r, {literal(_REPLACED)})").limit(1).fetchall()
-    _check_text(name, _REPLACED if replaced else "")
     if kind is not Kind.TEXT:
         found["foreign"] = ""
     listed: list[tuple[Any, ...]] = []
     if found["distinct"] <= MOST_LISTED:
         groups = held.filter("t IS NOT NULL").aggregate("t, count(*) AS c", "t")
-        listed = groups.order("c DESC, t").project("t").fetchall()
-    below_zero = held.filter("n < 0").aggregate("n", "n").order("n").limit(_MOST_NEGATIVES + 1).fetchall()
-    negatives = tuple(n for (n,) in below_zero) if len(below_zero) <= _MOST_NEGATIVES else ()
-    return Profile(**found, values=tuple(value for (value,) in listed), negatives=negatives)
+        listed = groups.order("c DESC, t").fetchall()
+    values, counts = zip(*listed, strict=True) if listed else ((), ())
+    return Profile(**found, values=values, counts=counts, codes=codes)
+
+
+def _missing_codes(held: duckdb.DuckDBPyRelation) -> tuple[float, ...]:
+    """Return the numbers that seem to stand for missing values: few, and apart from all others."""
+    if held.filter("t IS NOT NULL AND n IS NULL").limit(1).fetchall():
+        return ()
+    found = held.filter(_SUSPECT).aggregate("n", "n").order("n").limit(_MOST_SUSPECTS + 1).fetchall()
+    others = held.filter(f"NOT {_SUSPECT}").aggregate("count(DISTINCT n), min(n), max(n)").fetchall()
+    distinct, low, high = others[0]
+    if not 0 < len(found) <= _MOST_SUSPECTS or distinct <= len(found):
+        return ()
+    below = [n for (n,) in found if n < 0]
+    above = [n for (n,) in found if n > high]
+    # a range that goes on below 0 has no holes there; nor has one that ends with 99
+    if below and (low - below[0] <= len(below) or any(n != math.floor(n) for n in below)):
+        below = []
+    if above and above[0] - high <= max(_LEAST_GAP, 0.1 * (high - low)):
+        above = []
+    return (*below, *above)
 
 
 # What a column is proposed to be, by its name, its storage type, and what is public of it.
 
 
-_IDENTIFIERS = frozenset(
-    {
-        *("id", "uuid", "guid", "ssn", "nin", "key", "iban", "passport", "username", "login", "ip", "url"),
-        *("email", "mail", "phone", "telephone", "mobile", "fax", "address", "street"),
-        *("surname", "firstname", "lastname", "fullname"),
-    }
-)
-_TEXTS = frozenset({"comment", "comments", "note", "notes", "remark", "remarks", "message", "messages"})
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _ZERO = re.compile(r"0[0-9]+$")
 _FOREIGN = {
     "dates": "dates that are not ISO 8601 (YYYY-MM-DD): convert the column",
@@ -251,6 +292,7 @@ _MOST_CATEGORIES = 500
 _MOST_INTEGERS, _FEW_INTEGERS = 120, 12
 _LONGEST_CATEGORY = 60
 _BINS = 40
+_ACCOUNT_DIGITS = 6
 #: From this many records on, a column with this share of distinct values identifies records.
 _NAMED_RECORDS, _NAMED_SHARE = 20, 0.9
 _WIDTHS = sorted(unit * 10.0**power for power, unit in product(range(-9, 16), (1, 2, 5)))
@@ -300,22 +342,25 @@ def propose(name: str, kind: Kind, profile: Profile | None = None) -> Proposal:
     >>> propose("married", Kind.BOOLEAN).spec
     [False, True]
     """
-    words = {word.lower() for word in _WORD.findall(name)}
     few = profile is not None and 0 < profile.distinct <= _MOST_CATEGORIES
-    if (words & _IDENTIFIERS or words == {"name"}) and not (few and not _names_records(profile)):
+    if is_identifier(name) and not (few and not _names_records(profile)):
         return Proposal(None, "an identifier, by its name", identifies=True)
-    if words & _TEXTS and not few:
+    if is_text(name) and not few:
         return Proposal(None, "free text, by its name")
     if kind is Kind.BOOLEAN:
         return Proposal([False, True])
     if profile is None or profile.records == profile.missing:
-        return _unfilled(kind)
-    proposal = _of_profile(kind, profile)
+        return _unfilled(name, kind)
+    proposal = _of_profile(name, kind, profile)
     if profile.distinct == 1 and proposal.spec is not None:
         proposal = Proposal(_widened(proposal.spec), proposal.note).noted(f"{_ALONE} of the public records")
     if isinstance(proposal.spec, list | dict) and profile.missing:
         spec = proposal.spec if isinstance(proposal.spec, dict) else {"categories": proposal.spec}
-        return Proposal({**spec, "null": "missing"}, proposal.note)
+        coded: dict[str, object] = (
+            {"missing": [plain(code) for code in profile.codes]} if profile.codes else {}
+        )
+        proposal = replace(proposal, spec={**spec, "null": "missing", **coded})
+        return proposal.noted("missing values by their looks: if not, widen the range") if coded else proposal
     return proposal
 
 
@@ -350,35 +395,43 @@ def _plain_value(value: str) -> str | int | float:
     return plain(number) if isinstance(number, float) and number_text(number) == value else value
 
 
-def _unfilled(kind: Kind) -> Proposal:
+def _unfilled(name: str, kind: Kind) -> Proposal:
     if kind in DATED:
         return Proposal({"from": ..., "to": ..., "by": "month"})
-    unread = "a type that no attribute is read from; convert it first, or leave it out"
+    if kind is Kind.OTHER:
+        return Proposal(None, "a type that no attribute is read from; convert it first, or leave it out")
+    if is_code(name):
+        return Proposal(..., "codes, by its name: [code, ...]")
+    if is_money(name):
+        amount = Proposal({"amount": [0, ...]}, "the largest that counts; with cents also `step: 0.01`")
+        return amount if kind is not Kind.TEXT else Proposal(..., "{amount: [0, largest], step: 0.01}")
     kinds = {
         Kind.INTEGER: Proposal({"min": ..., "max": ...}),
         Kind.FLOAT: Proposal({"min": ..., "max": ..., "bins": ...}),
-        Kind.OTHER: Proposal(None, unread),
     }
     return kinds.get(kind, Proposal(..., "[category, ...], {min, max}, {amount, step} or {from, to, by}"))
 
 
-def _of_profile(kind: Kind, profile: Profile) -> Proposal:
+def _of_profile(name: str, kind: Kind, profile: Profile) -> Proposal:
     if profile.first is not None and profile.last is not None:
         return _dates(profile.first, profile.last)
     if profile.foreign and profile.distinct > _FEW_INTEGERS:
         return Proposal(None, _FOREIGN[profile.foreign])
-    if _names_records(profile) and (not profile.numbers or _run(kind, profile)):
+    money = is_money(name) and profile.numbers and profile.distinct > _FEW_INTEGERS
+    if _names_records(profile) and not money and (not profile.numbers or _run(kind, profile)):
         return Proposal(None, "an identifier or free text: nearly every public record has its own value")
+    if is_code(name) and profile.distinct > _MOST_CATEGORIES:
+        return Proposal(None, f"codes, by its name, of {profile.distinct:,} public values: group them first")
     coded = _is_coded(kind, profile)
+    # listed where they are often the same
+    few = 1 < profile.distinct <= min(_FEW_INTEGERS, (profile.records - profile.missing) // 4)
+    if profile.numbers and not coded and (is_code(name) or (few and not profile.whole)):
+        return Proposal(sorted({plain(float(value)) for value in profile.values}))
     if profile.numbers and not coded:
-        proposal, codes = _numbers(profile), _missing_codes(profile)
-        if not codes or not isinstance(proposal.spec, dict):
-            return proposal
-        several, first = codes.replace(" and", ","), number_text(profile.least_other)
-        note = f"{codes} may stand for missing values: if so begin at {first} and add `missing: [{several}]`"
-        return proposal.noted(note)
+        proposal = _numbers(profile)
+        return _amount(proposal, profile) if money else proposal
     if kind is Kind.OTHER:
-        return _unfilled(kind)
+        return _unfilled(name, kind)
     values = profile.values
     if profile.distinct > _MOST_CATEGORIES or not values or profile.longest > _LONGEST_CATEGORY:
         return Proposal(None, f"free text: {profile.distinct:,} different public values")
@@ -398,16 +451,6 @@ def _of_profile(kind: Kind, profile: Profile) -> Proposal:
     if profile.foreign == "numbers" or profile.distinct == 1:
         return Proposal(spec, note)
     return Proposal(_widened(spec), f"{note}, or add all of the table's period")
-
-
-def _missing_codes(profile: Profile) -> str:
-    """Return the numbers below 0 where they are few and stand apart from all others; else nothing."""
-    codes, first = profile.negatives, profile.least_other
-    if not codes or profile.high < 0 or any(code != math.floor(code) for code in codes):
-        return ""
-    # a range that goes on below 0 has no holes there
-    held = profile.distinct > 2 * len(codes) and first - codes[0] > len(codes)
-    return " and ".join(map(number_text, codes)) if held else ""
 
 
 def _names_records(profile: Profile | None) -> bool:
@@ -431,18 +474,34 @@ def _is_coded(kind: Kind, profile: Profile) -> bool:
 
 
 def _run(kind: Kind, profile: Profile) -> bool:
-    """Return whether the values are running numbers, or nearly so."""
-    return kind is not Kind.FLOAT and profile.whole and profile.high - profile.low < 1.2 * profile.records
+    """Return whether the values are running numbers, or of one length as those of accounts are."""
+    if kind is Kind.FLOAT or not profile.whole:
+        return False
+    longest, shortest = (len(number_text(abs(end))) for end in (profile.high, profile.low))
+    return profile.high - profile.low < 1.2 * profile.records or longest == shortest >= _ACCOUNT_DIGITS
+
+
+def _amount(numbers: Proposal, profile: Profile) -> Proposal:
+    """Return an amount over the finite ends of numbers."""
+    spec = numbers.spec if isinstance(numbers.spec, dict) else {}
+    if not {"bins", "edges"} & spec.keys():
+        return numbers  # so few values may be codes of classes
+    ends = spec["edges"][1:-1] if "edges" in spec else [spec["min"], spec["max"]]
+    if any(round(100 * end) != 100 * end for end in ends):
+        return numbers
+    amount = {"amount": [ends[0], ends[-1]], **({} if profile.whole else {"step": 0.01})}
+    return Proposal(amount, "numbers beyond the ends count as the ends; their distance is the error of sums")
 
 
 def _numbers(profile: Profile) -> Proposal:
     low, high = profile.low, profile.high
     if profile.whole and abs(low) < 2**53 and abs(high) < 2**53:
         size = int(high) - int(low) + 1
-        if profile.distinct <= _FEW_INTEGERS and size > 2 * profile.distinct:
+        if profile.distinct <= _FEW_INTEGERS and (size > 2 * profile.distinct or size == 2):
             return Proposal(sorted({int(float(value)) for value in profile.values}))
         if size <= _MOST_INTEGERS:
-            return Proposal({"min": int(low), "max": int(high)})
+            told = "list the values, [1, 2, ...], if they are codes" if 2 < size <= _FEW_INTEGERS else ""
+            return Proposal({"min": int(low), "max": int(high)}, told)
     below, above = profile.below, profile.above
     if high - low > 5 * (above - below) > 0:
         width = _width((above - below) / (_BINS / 2))
@@ -482,10 +541,10 @@ def plain(number: float) -> int | float:
     return int(number) if number == math.floor(number) else number
 
 
-_LARGEST_PAIR = 10_000
-_MOST_PAIR_CELLS = 200_000
-_MOST_PREFIXES = 415
-"""Attributes with more values would take minutes to select for."""
+_BUDGET, _PRIVACY = Budget(epsilon=1.0, delta=1e-6), "{epsilon: 1.0, delta: 1.0e-6}"
+#: Pairs have at most so many cells, and at most so many are listed; without a number of records fewer.
+_LARGEST_PAIR, _MOST_PAIRS = 10_000, 100
+_FEW_PAIRS, _FEW_CELLS = 5, 50
 
 _PLAIN = re.compile(r"[A-Za-z_/][\w ./-]*[\w.]|[A-Za-z_]", re.ASCII)
 _MODELINE = "# yaml-language-server: $schema=matrixdp.schema.json"
@@ -497,6 +556,7 @@ def draft_specification(
     *,
     table: str | None = None,
     public_table: str | os.PathLike[str] | None = None,
+    records: int | None = None,
     quoted_newlines: bool = False,
 ) -> str:
     """Return the text of a first specification for a table.
@@ -514,6 +574,9 @@ def draft_specification(
         A table whose records are public, with some of the same columns: last year's, a sample that was
         published; or a code book, with a column that names attributes (`variable`), one of values (`value`)
         and perhaps one of labels (`label`). What it says of values is public in the text.
+    records : int, optional
+        About how many records the table has, a public number; those of the public table where it is left out.
+        Pairs of attributes are proposed whose counts are mostly reliable with so many.
     quoted_newlines : bool
         Whether quotes in CSV files may hold line ends.
 
@@ -536,6 +599,7 @@ def draft_specification(
     source = open_source(data, table_name=table, quoted_newlines=quoted_newlines)
     kinds = source.columns()
     known: dict[str, Proposal] = {}
+    found: dict[str, Profile] = {}
     if public_table is not None:
         public = open_path(public_table)
         book = code_book(public, list(kinds))
@@ -544,6 +608,7 @@ def draft_specification(
         else:
             found = profiles(public, list(kinds))
             known = {name: propose(name, kinds[name], of) for name, of in found.items()}
+            records = records or max((of.records for of in found.values()), default=None)
     proposals = {name: known.get(name) or propose(name, kind) for name, kind in kinds.items()}
     named = os.fspath(data)
     # others read specifications, which are refused where they hold a password
@@ -553,7 +618,8 @@ def draft_specification(
     lines = [*_heading(named, public_name, unfilled), "", f"data: {_scalar(named)}"]
     lines += [f"table: {_scalar(table)}"] if table is not None else []
     lines += ["quoted_newlines: true"] if quoted_newlines else []
-    lines += ["", "domain:", *_domain(proposals, known, public_name), "", *_ending(proposals), ""]
+    lines += ["", "domain:", *_domain(proposals, known, public_name), ""]
+    lines += [*_workload(proposals, found, records), "", *_ending(proposals), ""]
     return "\n".join(lines)
 
 
@@ -592,28 +658,95 @@ def _domain(proposals: Mapping[str, Proposal], known: Mapping[str, Proposal], pu
     return lines
 
 
-def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
-    sizes = {name: size for name, p in proposals.items() if (size := _size(name, p.spec)) is not None}
-    complete = len(sizes) == sum(proposal.spec is not None for proposal in proposals.values())
+def _workload(
+    proposals: Mapping[str, Proposal], profiles: Mapping[str, Profile], records: int | None
+) -> list[str]:
+    amounts = [name for name, p in proposals.items() if isinstance(p.spec, dict) and "amount" in p.spec]
+    known = {name: own for name, p in proposals.items() if (own := _attribute(name, p.spec)) is not None}
+    tables = [name for name in known if name not in amounts]
     lines = ["workload:", "  - marginals: [0, 1]   # the total, and every attribute on its own"]
-    paired = _paired(sizes) if complete else []
-    if len(paired) > 1:
-        lines += ["  - marginals: 2   # every pair of these"]
-        lines += [] if len(paired) == len(sizes) else [f"    attributes: {_flow(paired)}"]
-    numbers = [name for name in sizes if _ordered(proposals[name].spec)]
-    for name in numbers:
-        if 2 < sizes[name] <= _MOST_PREFIXES:
-            lines += [f"  - product: {{{_scalar(name)}: prefix}}", f"    name: {_scalar(f'{name} CDF')}"]
-    if numbers:
-        lines += [
-            "  # Statistics are entries, too; their errors are made least:",
-            f"  # - quantile: {{{_scalar(numbers[0])}: [0.25, 0.5, 0.75]}}   # cdf, mean, share, ...",
+    lines += [f"  - {kind}: {_scalar(name)}" for name in amounts for kind in ("sum", "mean")]
+    every = list(combinations(tables, 2))
+    if records is not None and tables:
+        pairs, reliable = _reliable_pairs(Domain(known.values()), every, profiles, records)
+        told = [
+            f"# With {counted(records, 'record')} {reliable} should have a standard error of at most a third",
+            "# of them. Other pairs have too many values, or would take from these.",
         ]
-    lines += [
-        "",
+    else:
+        cells = {pair: math.prod(known[name].size for name in pair) for pair in every}
+        pairs = sorted((pair for pair in every if cells[pair] <= _FEW_CELLS), key=lambda pair: cells[pair])
+        pairs = pairs[:_FEW_PAIRS]
+        told = [
+            "# Add the pairs that you need; each table takes from the budget of others. With `--records N`,",
+            "# about how many records there are, a draft has those whose counts are reliable, and with",
+            "# `--expect N` `matrixdp validate` warns where nearly none are:",
+            "# - marginals: [[one, another]]",
+        ]
+    if pairs and len(pairs) == len(every):
+        lines += ["  - marginals: 2   # every pair of these"]
+    elif pairs:
+        whole = ", ".join(_flow(pair).replace(" ", "\0") for pair in sorted(pairs, key=every.index))
+        rows = textwrap.wrap(whole, 100, break_long_words=False, break_on_hyphens=False)
+        lines += ["  - marginals: [", *(f"      {row}".replace("\0", " ") for row in rows), "    ]"]
+    lines += [f"  {line}" for line in told]
+    if numbers := [name for name in tables if _ordered(proposals[name].spec)]:
+        example = f"# - quantile: {{{_scalar(numbers[0])}: [0.25, 0.5, 0.75]}}   # cdf, mean, share, ..."
+        lines += ["  # Statistics are entries, too; each takes its part of the budget:", f"  {example}"]
+    return lines
+
+
+def _reliable_pairs(
+    domain: Domain, every: Sequence[tuple[str, str]], profiles: Mapping[str, Profile], records: int
+) -> tuple[list[tuple[str, str]], str]:
+    """Return the pairs most of whose cells stay reliable beside each other, and how many counts then are.
+
+    Cells are expected to be in proportion to the products of what is public of each attribute. Pairs come in
+    the order of their middle cells, as many as leave all pairs, and what is reliable without pairs, reliable.
+    """
+    amounts = [own.name for own in domain.attributes if isinstance(own, Amount)]
+    shares = {
+        own.name: profiles[own.name].shares(own)
+        if own.name in profiles
+        else np.full(own.size, 1.0 / own.size)
+        for own in domain.attributes
+        if own.name not in amounts
+    }
+    cells: dict[tuple[str, ...], Array] = {(): np.array([float(records)])}
+    cells |= {(name,): records * own for name, own in shares.items()}
+    few = [pair for pair in every if domain.cells(pair) <= min(_LARGEST_PAIR, records)]
+    cells |= {(one, other): records * np.outer(shares[one], shares[other]) for one, other in few}
+    pairs = sorted(few, key=lambda pair: -float(np.median(cells[pair])))
+    sums = [entry(name) for name in amounts for entry in (ask.sum, ask.mean)]
+
+    def reliable(number: int) -> dict[tuple[str, ...], int]:
+        asked = [marginals([0, 1]), *sums, *([marginals(list(map(list, pairs[:number])))] if number else [])]
+        strategy = select(Workload(domain, *asked), "gaussian", mechanism="residual")
+        found = {own.group.attributes: own.stddev for own in expected_counts(strategy, _BUDGET, records)}
+        return {
+            names: int((found[names] <= LARGEST_SHARE * cells[names]).sum()) for names in found.keys() & cells
+        }
+
+    def mostly(number: int) -> set[tuple[str, ...]]:
+        return {names for names, good in reliable(number).items() if 2 * good >= cells[names].size}
+
+    alone = mostly(0)
+    # as many as come before the first number that is too many; every pair takes one line, others a list
+    steps = [*range(1, min(len(pairs), _MOST_PAIRS + 1)), len(pairs)]
+    fitting = bisect_left(steps, True, key=lambda n: not alone | set(pairs[:n]) <= mostly(n))
+    number = [0, *steps][fitting]
+    if number < len(every):
+        number = min(number, _MOST_PAIRS)
+    found = reliable(number)
+    counts = counted(sum(cells[names].size for names in found), "count")
+    return pairs[:number], f"{sum(found.values()):,} of {counts}"
+
+
+def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
+    lines = [
         "# A common choice; decide with those responsible for the data. {epsilon: 1.0} alone is pure",
         "# differential privacy, {rho: 0.5} another definition.",
-        "privacy: {epsilon: 1.0, delta: 1.0e-6}",
+        f"privacy: {_PRIVACY}",
     ]
     persons = [name for name, proposal in proposals.items() if proposal.identifies]
     if persons:
@@ -629,24 +762,12 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
     ]
 
 
-def _paired(sizes: Mapping[str, int]) -> list[str]:
-    """Return the attributes of which every pair is asked: as many as stay small, in their order."""
-    chosen: list[str] = []
-    cells = 0
-    for name in sorted(sizes, key=lambda name: sizes[name]):
-        more = [sizes[name] * sizes[other] for other in chosen]
-        if max(more, default=0) > _LARGEST_PAIR or cells + sum(more) > _MOST_PAIR_CELLS:
-            break
-        chosen, cells = [*chosen, name], cells + sum(more)
-    return [name for name in sizes if name in chosen]
-
-
-def _size(name: str, spec: object) -> int | None:
-    """Return the number of values of a proposed attribute; None where it is not all there."""
+def _attribute(name: str, spec: object) -> Attribute | None:
+    """Return a proposed attribute; None where it is not all there."""
     if spec is None or UNFILLED in _flow(spec):
         return None
     try:
-        return Domain({name: parse_yaml(_flow(spec)).value}).cells()
+        return Domain({name: parse_yaml(_flow(spec)).value})[name]
     except MatrixDPError:
         return None
 

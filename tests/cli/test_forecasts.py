@@ -70,6 +70,70 @@ def test_forecasts_are_within_twice_what_selections_took(
     assert measured / 2 <= expected <= 2 * measured
 
 
+def test_no_time_is_told_where_it_depends_on_a_search():
+    domain = Domain({"a": 20, "b": 30})
+    several = Workload(domain, product(a="prefix", b="identity"))
+    assert forecast(several).select_seconds is not None
+    assert forecast(several, noise="laplace").select_seconds is None
+    assert forecast(several, noise="laplace").release_seconds is None
+    assert forecast(Workload(domain, marginals(2)), noise="laplace").select_seconds is not None
+    assert forecast(Workload(domain, product(a="prefix")), noise="laplace").select_seconds is not None
+    assert forecast(Workload(domain, marginals(2)), targets=True).select_seconds is None
+
+
+@pytest.mark.usefixtures("here")
+def test_validate_says_that_no_time_is_known():
+    asked = spec(
+        "domain: {a: 20, b: 3}\nworkload: [product: {a: prefix, b: identity}]\nprivacy: {epsilon: 1}\n"
+    )
+    assert "not known: it depends on what a search finds" in run("validate", asked).stdout
+    assert figures("validate", asked)["release_seconds"] is None
+
+
+WIDE_SURVEY = "domain: {%s}\nworkload: [marginals: [1, 2]]\nprivacy: {rho: 0.03}\n%s"
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("records", "warned"), [(1_000, True), (100_000_000, False)])
+def test_tables_that_are_nearly_all_noise_are_told_of(records, warned):
+    attributes = ", ".join(f"q{place}: 20" for place in range(12))
+    told = figures("validate", spec(WIDE_SURVEY % (attributes, "")), "--expect", str(records))["warnings"]
+    assert [one.startswith("workload: of 26,640 counts in tables about ") for one in told] == [True] * warned
+    bounded = figures("validate", spec(WIDE_SURVEY % (attributes, f"max_records: {records}\n")))["warnings"]
+    assert told == bounded
+    assert not figures("validate", spec(WIDE_SURVEY % (attributes, "")))["warnings"]
+
+
+@pytest.mark.usefixtures("here")
+def test_select_says_how_many_counts_will_be_reliable():
+    """The two cells of one attribute, by their standard errors, and not the fifty of another."""
+    asked = spec("domain: {a: 2, b: 50}\nworkload: [marginals: [1]]\nprivacy: {mu: 1}\n")
+    found = figures("select", asked, "--noise", "gaussian", "--expect", "100")
+    errors = {group["name"]: group["rmse"] for group in found["groups"]}
+    assert 3 * errors["a"] <= 50
+    assert 3 * errors["b"] > 2
+    assert found["reliable"] == {"records": 100, "counts": 52, "reliable": 2}
+    told = " ".join(run("select", asked, "--noise", "gaussian", "--expect", "100").stdout.split())
+    assert "reliable 2 of 52 counts" in told
+    assert "reliable" not in figures("select", asked, "--noise", "gaussian")
+    # more than a fifth of the counts
+    third = spec("domain: {a: 20, b: 50}\nworkload: [marginals: [1]]\nprivacy: {mu: 1}\n")
+    assert figures("select", third, "--expect", "150")["reliable"]["reliable"] == 20
+    assert not figures("validate", third, "--expect", "150")["warnings"]
+
+
+@pytest.mark.usefixtures("here")
+def test_identifiers_and_codes_as_numbers_are_told_of_by_their_names():
+    domain = (
+        "{person_id: {min: 1, max: 9000}, zip: {min: 10000, max: 19999, bins: 100}, sex: {min: 1, max: 2}, "
+        "group_id: {min: 1, max: 9}, race: [1, 2], state: [a, b], size: {min: 1, max: 900}, "
+        "area: {column: county, min: 0, max: 9}}"
+    )
+    told = figures("validate", spec(f"domain: {domain}\nworkload: [marginals: 1]\nprivacy: {{rho: 1}}\n"))
+    places = [one.partition(":")[0] for one in told["warnings"]]
+    assert places == ["domain.person_id", "domain.zip", "domain.sex", "domain.area"]
+
+
 def test_each_kind_of_attribute_is_told_how_to_be_coarser():
     codes, pay, town, days = advice(kway(1, predicates="prefix"))
     assert codes.endswith("{min: 0, max: 7000, bins: 1400} takes about 3 s")

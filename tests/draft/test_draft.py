@@ -40,15 +40,17 @@ def drafted(path: Path) -> str:
 
 def test_a_draft_of_csv_leaves_everything_to_be_filled_in(tmp_path: Path):
     text = draft_specification(written(tmp_path / "people.csv", ROWS))
-    todo = "TODO   # [category, ...], {min, max}, {amount, step} or {from, to, by}"
-    assert [line for line in text.splitlines() if line.startswith("  ")] == [
+    lines = [line for line in text.splitlines() if line.startswith("  ")]
+    assert lines[:6] == [
         "  # person_id is left out: an identifier, by its name",
-        f"  age: {todo}",
-        f"  state: {todo}",
+        "  age: TODO   # [category, ...], {min, max}, {amount, step} or {from, to, by}",
+        "  state: TODO   # codes, by its name: [code, ...]",
         "  # comment is left out: free text, by its name",
-        f"  sex: {todo}",
+        "  sex: TODO   # codes, by its name: [code, ...]",
         "  - marginals: [0, 1]   # the total, and every attribute on its own",
     ]
+    assert all(line.startswith("  #") for line in lines[6:])
+    assert "--records N" in text
     assert "# unit: {id: person_id, max_records: 3}" in text
     assert "# `null: no answer` beside an attribute" in text
     with pytest.raises(SpecificationError) as caught:
@@ -66,23 +68,28 @@ def test_no_record_shows_in_a_draft(tmp_path: Path):
 
 
 def test_types_of_storage_tell_what_is_to_be_filled_in(tmp_path: Path):
-    numbers = {"age": pa.array([1], pa.int32()), "pay": [1.0], "day": pa.array([0], pa.date32())}
+    numbers = {"age": pa.array([1], pa.int32()), "size": [1.0], "day": pa.array([0], pa.date32())}
+    numbers |= {"pay": [1.0], "zip": pa.array([1], pa.int64())}
     pq.write_table(pa.table(numbers | {"old": [True], "parts": [[1]]}), tmp_path / "t.parquet")
     lines = draft_specification(tmp_path / "t.parquet").splitlines()
-    pay = "  pay: {min: TODO, max: TODO, bins: TODO}"
+    size = "  size: {min: TODO, max: TODO, bins: TODO}"
     assert {
         "  age: {min: TODO, max: TODO}",
-        pay,
+        size,
+        "  pay: {amount: [0, TODO]}   # the largest that counts; with cents also `step: 0.01`",
+        "  - sum: pay",
+        "  - mean: pay",
+        "  zip: TODO   # codes, by its name: [code, ...]",
         "  day: {from: TODO, to: TODO, by: month}",
         "  old: [false, true]",
         "  # parts is left out: a type that no attribute is read from; convert it first, or leave it out",
     } <= set(lines)
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
-        connection.execute("CREATE TABLE one AS SELECT 1 AS age; CREATE TABLE two AS SELECT 2.5 AS pay")
+        connection.execute("CREATE TABLE one AS SELECT 1 AS age; CREATE TABLE two AS SELECT 2.5 AS size")
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection:
         connection.execute("CREATE TABLE one (age INTEGER)")
     assert "  age: TODO" in draft_specification(f"sqlite:///{tmp_path}/t.sqlite")
-    assert {"table: two", pay} <= set(draft_specification(tmp_path / "t.duckdb", table="two").splitlines())
+    assert {"table: two", size} <= set(draft_specification(tmp_path / "t.duckdb", table="two").splitlines())
 
 
 def test_a_public_table_fills_everything_in():
@@ -124,9 +131,11 @@ def test_every_record_of_the_public_table_is_in_the_domain(columns, tmp_path_fac
 
 
 def test_far_values_are_in_open_bins(tmp_path: Path):
-    pay = [*(1000.0 + place for place in range(200)), 9e6]
-    pq.write_table(pa.table({"pay": pay}), tmp_path / "t.parquet")
-    attribute = mdp.load_specification(drafted(tmp_path / "t.parquet")).domain["pay"]
+    size = [*(1000.0 + place for place in range(200)), 9e6]
+    pq.write_table(pa.table({"size": size, "pay": size}), tmp_path / "t.parquet")
+    domain = mdp.load_specification(drafted(tmp_path / "t.parquet")).domain
+    assert domain["pay"].to_spec() == {"amount": [1000, 1200]}
+    attribute = domain["size"]
     assert attribute.label(0).startswith("(-inf, ")
     assert attribute.label(attribute.size - 1).endswith(", inf)")
     assert attribute.size < 60
@@ -145,10 +154,9 @@ FORMS = {
         ],
     ),
     "age,celsius,hours": (
-        [f"{(-9, -8, i)[min(i % 20, 2)]},{i % 30 - 5},{-1 if i % 9 else i}" for i in range(18, 90)],
+        [f"{(-9, -8, i)[min(i % 20, 2)]},{i % 30 - 5},{-1 if i % 9 else i}" for i in [*range(18, 90)] * 2],
         [
-            "{min: -9, max: 89}   # public, from t.csv; -9 and -8 may stand for missing values: if so begin",
-            " and add `missing: [-9, -8]`\n",
+            "  age: {min: 18, max: 89, null: missing, missing: [-9, -8]}   # public, from t.csv; missing",
             "the ends count as the ends: `clip: true` beside them.\n",
             "celsius: {min: -5, max: 24}   # public, from t.csv\n",
         ],
@@ -159,13 +167,13 @@ FORMS = {
             "# record is left out: an identifier or free text: nearly every public record has its own value",
             "# code is left out",
             "# story is left out: free text: 5 different public values",
-            "  county_id: {min: 0, max: 2}",
+            "  county_id: [0, 1, 2]",
         ],
     ),
     "month,zip,ward": (
         [f"0{i % 9 + 1},{('01234', '1234')[i % 2]},{('01', '1')[i % 2]}" for i in range(18)],
         [
-            "  month: {min: 1, max: 9}   # public, from t.csv\n",
+            "  month: {min: 1, max: 9}   # public, from t.csv; list the values, [1, 2, ...], if they are",
             '  zip: {categories: ["01234", "1234"], type: text}   # public, from t.csv\n',
             '  ward: {categories: ["01", "1"], type: text}   # public, from t.csv\n',
         ],
@@ -206,7 +214,7 @@ def test_a_single_public_value_is_no_whole_list(tmp_path: Path):
     assert set(parse_yaml(text).unfilled) == {
         ("domain", "month", "categories", 1),
         ("domain", "region", "categories", 1),
-        ("domain", "code", "max"),
+        ("domain", "code", "categories", 1),
         ("domain", "rate", "max"),
         ("domain", "day", "to"),
     }
@@ -255,3 +263,86 @@ def test_the_command_prints_what_validate_takes(tmp_path: Path):
     file = written(tmp_path / "drafted.yaml", result.stdout.replace("data: ", f"data: {Path.cwd()}/"))
     assert run(app, ["validate", str(file)]).exit_code == 0
     assert run(app, ["draft", str(tmp_path / "none.csv")]).exit_code == 2
+
+
+def chosen_pairs(text: str) -> list[tuple[str, ...]]:
+    """Return the pairs of attributes whose tables a draft asks for."""
+    asked = mdp.load_specification(text).workload
+    return [group.attributes for group in asked if len(group.attributes) == 2]
+
+
+def test_a_draft_of_a_payroll_has_amounts_and_codes_and_no_identifiers(tmp_path: Path):
+    header = "employee_id,account,zip,sex,industry,hired,salary,hours,bonus_pay,email"
+    rows = [
+        f"{i},{100_000 + 7_919 * i % 900_000},{10_000 + i % 600},{i % 2 + 1},{(111, 112, 445, 722)[i % 4]},"
+        f"{2000 + i % 5}-0{i % 9 + 1}-11,{1_500 + 7.25 * (i % 500)},{(9999, *range(1, 40))[i % 40]},"
+        f"{i % 3},a{i}@x.org"
+        for i in range(3_000)
+    ]
+    text = drafted(written(tmp_path / "pay.csv", "\n".join([header, *rows, ""])))
+    specification = mdp.load_specification(text)
+    assert specification.domain.names == ("sex", "industry", "hired", "salary", "hours", "bonus_pay")
+    assert specification.domain["salary"].to_spec() == {"amount": [1_500, 5_200], "step": 0.01}
+    assert [specification.domain["hours"].label(code) for code in (0, 38, 39)] == ["1", "39", "missing"]
+    for line in [
+        "  # employee_id is left out: an identifier, by its name",
+        "  # account is left out: an identifier or free text",
+        "  # zip is left out: codes, by its name, of 600 public values",
+        "  sex: [1, 2]   #",
+        "  industry: [111, 112, 445, 722]   #",
+        "missing: [9999]}   # public, from pay.csv; missing values by their looks",
+        "  - sum: salary\n  - mean: salary\n",
+        "  # email is left out",
+    ]:
+        assert line in text
+    assert {("sex", "industry"), ("sex", "hours")} <= {*chosen_pairs(text)}
+    assert not mdp.advice(specification)
+
+
+def test_the_more_records_the_more_pairs_and_most_of_their_counts_are_reliable(tmp_path: Path):
+    rows = ["c0,c1,c2,c3,c4"]
+    rows += [",".join(f"v{i * (2 * k + 3) // 7 % (2 * k + 2)}" for k in range(5)) for i in range(900)]
+    table = written(tmp_path / "t.csv", "\n".join([*rows, ""]))
+    budget, found = mdp.Budget(epsilon=1, delta=1e-6), []
+    for records in (100, 1_000, 10_000, 1_000_000):
+        text = draft_specification(table, public_table=table, records=records)
+        specification = mdp.load_specification(text)
+        strategy = mdp.select(specification.workload, "gaussian", budget=budget)
+        shares = {}
+        for name in specification.domain.names:
+            column = [dict(zip(rows[0].split(","), row.split(","), strict=True))[name] for row in rows[1:]]
+            attribute = specification.domain[name]
+            shares[name] = [column.count(attribute.label(code)) / 900 for code in range(attribute.size)]
+        errors = mdp.select(specification.workload, "gaussian").priced(budget).errors
+        scale = strategy.selection.noise.error_scale(budget)
+        for group, error in zip(specification.workload, errors, strict=True):
+            if len(group.attributes) == 2:
+                one, other = (shares[name] for name in group.attributes)
+                cells = sorted(records * a * b for a in one for b in other)
+                # half of them at least
+                assert 3 * (error.total / group.queries / scale) ** 0.5 <= cells[-(len(cells) // 2)]
+        found.append(chosen_pairs(text))
+        assert f"With {records:,} records " in text
+    assert [len(pairs) for pairs in found] == sorted(len(pairs) for pairs in found)
+    assert found[0] == []
+    assert len(found[3]) == 10
+    assert 0 < len(found[1]) < len(found[2])
+
+
+def test_a_wide_survey_does_not_ask_more_than_its_records_carry(tmp_path: Path):
+    columns = {f"q{place}": pa.array([True, False]) for place in range(40)}
+    pq.write_table(pa.table({"person_id": [1, 2], **columns}), tmp_path / "t.parquet")
+    assert len(chosen_pairs(draft_specification(tmp_path / "t.parquet"))) == 5
+    few, some, many = (
+        draft_specification(tmp_path / "t.parquet", records=records) for records in (60, 300, 100_000)
+    )
+    assert (len(chosen_pairs(few)), len(chosen_pairs(many))) == (0, 780)
+    assert len(chosen_pairs(some)) == 100
+    assert "  - marginals: 2   # every pair" in many
+
+
+def test_the_command_takes_a_number_of_records(tmp_path: Path):
+    pq.write_table(pa.table({"old": [True], "well": [True]}), tmp_path / "t.parquet")
+    command = ["draft", str(tmp_path / "t.parquet"), "--records"]
+    assert "With 9,000 records 9 of 9 counts" in CliRunner().invoke(app, [*command, "9000"]).stdout
+    assert CliRunner().invoke(app, [*command, "0"]).exit_code == 2

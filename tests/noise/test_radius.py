@@ -274,3 +274,10 @@ def test_no_noise_at_all_has_much_less_error_for_two_questions():
     laplace = mdp.select(workload, noise="laplace", mechanism="opt-m").selection.total_squared_error
     assert 1.0 < ours / epsilon**2 / least < 1.01
     assert laplace / epsilon**2 / least > 1.15
+
+
+def test_one_large_table_alone_is_selected_for():
+    workload = mdp.Workload(mdp.Domain({"a": 10, "b": 100, "c": 1_000}), mdp.marginals(3))
+    budget = mdp.Budget(epsilon=1)
+    # a count of a cell alone: geometric noise, of variance 1 / (2 sinh^2(1/2))
+    assert mdp.select(workload, budget=budget).rmse(budget) == pytest.approx(math.sqrt(0.5) / math.sinh(0.5))

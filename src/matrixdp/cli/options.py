@@ -41,6 +41,20 @@ def expected(where: str = "") -> Any:
     return Option(min=1, max=MOST_RECORDS, metavar="N", help=told)
 
 
+ExpectOption = Annotated[
+    int | None,
+    Option(
+        "--expect",
+        min=1,
+        max=MOST_RECORDS,
+        metavar="N",
+        show_default="`max_records`",
+        help="The number of records that the table should have, a public figure: says whether counts will be "
+        "reliable.",
+    ),
+]
+
+
 def noise_name(words: tuple[str, ...], value: str) -> str:
     """Return the name of a noise that there is, or one of some words."""
     names = (*words, *NOISES)

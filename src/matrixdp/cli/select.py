@@ -23,6 +23,7 @@ from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
 from matrixdp.selection.limits import LIMITS
 from matrixdp.specification import load_given
+from matrixdp.specification.advice import declared
 
 if TYPE_CHECKING:
     from matrixdp.selection.explain import Explanation
@@ -78,6 +79,7 @@ def select(
         bool, Option("--ignore-targets", help="Select for the budget; ignore accuracy targets.")
     ] = False,
     every: AllOption = False,
+    expect: given.ExpectOption = None,
     picture: given.PictureOption = None,
     strategy_file: Annotated[
         Path | None,
@@ -106,6 +108,7 @@ def select(
     targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
+    from matrixdp.strategy.reliability import expected_counts, reliable_counts
     from matrixdp.strategy.strategy import meet_targets
 
     options = given.mechanism_options(
@@ -121,7 +124,7 @@ def select(
         reference, targets = written.reference_budget, written.targets or None
         assert reference is not None  # privacy is required
         budget = reference
-    given.warn(mdp.advice(written))
+    given.warn(mdp.advice(written, expect))
     if explain_choice:
         given.warn(given.one_round(written))
         if strategy_file is not None:
@@ -155,6 +158,9 @@ def select(
             budget = meet_targets(strategy, targets, written.least, written.workload)
             given.warn(weak_privacy(budget))
         figures = console.selection_figures(strategy, budget)
+        if (records := declared(written, expect)) is not None:
+            good, counts = reliable_counts(expected_counts(strategy, budget, records))
+            figures["reliable"] = {"records": records, "counts": counts, "reliable": good}
     if written.ledger is not None:
         figures["ledger"] = has_left(written.ledger, budget, (strategy.selection.noise,))
     figures["seconds"] = time.perf_counter() - started
@@ -283,6 +289,11 @@ def _show(
         "unit": console.unit_in_words(budget.unit),
         "time, memory": f"{number('seconds')} s, {number('peak_memory_mb')} MB",
     }
+    if "reliable" in figures:
+        own = figures["reliable"]
+        told = "counts should have a standard error of at most a third of them, if"
+        good = f"{own['reliable']:,} of {own['counts']:,}"
+        facts["reliable"] = f"{good} {told} {own['records']:,} records are spread evenly"
     if "rounds" in figures:
         facts["rounds"] = _IN_ROUNDS
     if "ledger" in figures:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
@@ -14,7 +14,7 @@ from matrixdp.answers.schedule import schedules
 from matrixdp.cli import console
 from matrixdp.cli.app import JsonOption
 from matrixdp.cli.ledger import has_left
-from matrixdp.cli.options import DatabaseTable, Spec, warn
+from matrixdp.cli.options import DatabaseTable, ExpectOption, Spec, warn
 from matrixdp.display import counted, figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
@@ -22,9 +22,10 @@ from matrixdp.noise import natural_noise
 from matrixdp.sources import open_source
 from matrixdp.sources.formats import format_names
 from matrixdp.specification import Specification, advice, load_specification, parse_yaml
+from matrixdp.specification.advice import declared
 
 
-def validate(spec: Spec, as_json: JsonOption = False) -> None:
+def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = None) -> None:
     """Check a specification without the data, and say what to expect.
 
     Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
@@ -33,6 +34,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
     """
     from matrixdp.selection.forecast import forecast, in_words
     from matrixdp.selection.noise_choice import noises_for
+    from matrixdp.strategy.reliability import noise_warnings
 
     written = load_specification(spec)
     if written.publication.named:
@@ -47,16 +49,20 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         noises = noises_for(None, asked, "auto")[0]
         debited = has_left(written.ledger, None if written.targets else budget, noises, terms=asked)
     cells = domain.cells()
+    warnings = (*advice(written, expect), *noise_warnings(written.workload, asked, declared(written, expect)))
     if as_json:
         privacy = None if budget is None else console.privacy_figures(budget, natural_noise(budget))
         told = {"valid": True, "attributes": len(domain), "cells": cells, **asdict(expected)}
-        told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": advice(written)}
+        told |= {"privacy": privacy, "unit": written.unit.as_dict(), "warnings": warnings}
         told["rounds"] = written.rounds
         if written.series is not None:
             told["answers_come"] = schedules(written.workload, written.series.attribute)
         typer.echo(json.dumps(told | {"data": found, "ledger": debited}))
         return
-    times = in_words(expected.select_seconds), in_words(expected.release_seconds)
+    select, whole = expected.select_seconds, expected.release_seconds
+    times = "not known: it depends on what a search finds"
+    if select is not None and whole is not None:
+        times = f"about {in_words(select)} to select, {in_words(whole)} in all"
     facts = {
         "domain": f"{len(domain)} attributes, {counted(cells, 'cell')}",
         "workload": f"{counted(expected.queries, 'query', 'queries')} in {counted(expected.groups, 'group')}",
@@ -65,7 +71,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         "largest group": f"{expected.largest_group:,} queries",
         "disk": f"about {figure(expected.disk_bytes / 1e6)} MB",
         "memory": f"about {figure(expected.memory_bytes / 1e6)} MB",
-        "time": f"about {times[0]} to select, {times[1]} in all",
+        "time": times,
         "privacy": _promise(written),
         "unit": console.unit_in_words(written.unit),
     }
@@ -73,7 +79,7 @@ def validate(spec: Spec, as_json: JsonOption = False) -> None:
         facts["rounds"] = "2; the second is planned from the noisy answers to the first"
     if debited is not None:
         facts["ledger"] = debited["says"]
-    warn(advice(written))
+    warn(warnings)
     typer.secho(f"{spec}: valid", bold=True)
     console.print_facts(facts | {"data": found})
     console.print_schedules(written)
@@ -124,6 +130,17 @@ def draft(
             "or a code book, with columns such as variable, value and label.",
         ),
     ] = None,
+    records: Annotated[
+        int | None,
+        Option(
+            "--records",
+            min=1,
+            metavar="N",
+            show_default="those of the public table",
+            help="About how many records the table has, a public number. Pairs of attributes are proposed "
+            "whose counts are mostly reliable.",
+        ),
+    ] = None,
     quoted_newlines: Annotated[
         bool, Option("--quoted-newlines", help="Quotes in CSV files may hold line ends.")
     ] = False,
@@ -141,7 +158,8 @@ def draft(
     """  # noqa: D301 - click reads the character itself
     from matrixdp.draft import draft_specification
 
-    text = draft_specification(data, table=table, public_table=public_table, quoted_newlines=quoted_newlines)
+    how: dict[str, Any] = {"table": table, "public_table": public_table, "records": records}
+    text = draft_specification(data, quoted_newlines=quoted_newlines, **how)
     typer.echo(text, nl=False)
     unfilled = parse_yaml(text).unfilled
     if unfilled:

@@ -23,6 +23,7 @@ from matrixdp.privacy import Budget
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.queries.groups import asked_attributes
 from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.selection.compose.coarse_weights import GRID_POINTS
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.reduce import reduce
@@ -47,13 +48,13 @@ _WEIGHED, _WEIGHED_TOGETHER = 2.5, 12.0
 _MOST_LISTED, _CHAINED = 1_200, 1.8
 #: A problem of n cells to its optimum, by their square and their cube.
 _SECONDS_A_SQUARE, _SECONDS_A_CUBE = 4e-7, 1.6e-9
-#: While weights are searched: about this many evaluations, in steps of any size, of n cells by their square,
-#: and of products instead.
-_EVALUATIONS, _STEP, _STEP_A_SQUARE, _PRODUCT_STEP = 40, 2e-3, 3e-7, 8e-3
+#: While weights are searched: about this many evaluations, in steps of any size and with a part of what the
+#: optimum takes, and of products instead.
+_EVALUATIONS, _STEP, _STEP_PART, _PRODUCT_STEP = 40, 2e-3, 1 / 3, 8e-3
+#: How many problems of its size are solved for a large attribute.
+_SOLVED = 3
 #: A product with weighted rows, and by its cells; tables of pairs that are designed, by the square of theirs.
 _PRODUCT, _PRODUCT_A_CELL, _TABLE_A_SQUARE = 0.3, 2.5e-4, 6e-7
-#: Rounds of balancing for targets.
-_ROUNDS = 20
 #: Searches under Laplace noise: for a set of attributes, for one attribute, beside others by its size and
 #: always by the square of it, and for two sets of attributes that are tried together, of up to this many.
 _COVER_SECONDS, _SEARCHED_A_VALUE, _SEARCHED_A_SQUARE = 1.2e-3, 0.01, 5e-6
@@ -75,8 +76,9 @@ class Forecast:
         Its queries.
     disk_bytes, memory_bytes : float
         Of the files of a release, and while it is made.
-    select_seconds, release_seconds : float
-        For the selection alone, and in all.
+    select_seconds, release_seconds : float or None
+        For the selection alone, and in all; None where they depend on what a search finds: with targets, and
+        under Laplace noise for other queries than cells and totals of several attributes.
     suggestions : tuple of str
         What would make it short, where it would take minutes or hours.
     """
@@ -89,8 +91,8 @@ class Forecast:
     largest_group: int
     disk_bytes: float
     memory_bytes: float
-    select_seconds: float
-    release_seconds: float
+    select_seconds: float | None
+    release_seconds: float | None
     suggestions: tuple[str, ...] = ()
 
 
@@ -160,8 +162,8 @@ def forecast(
     structured = structured_sizes(asked)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     selecting = selection_seconds(asked, structured, laplace)
-    if targets:
-        selecting *= _ROUNDS
+    attributes = {name for group in asked for name in asked_attributes(group)}
+    told = not targets and not (laplace and len(attributes) > 1 and not _is_plain(asked, structured))
     matrices = [*structured.values()]
     matrices += [math.prod(group.sizes) for group in asked if _is_joint(group)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
@@ -174,11 +176,13 @@ def forecast(
         largest_group=largest_group,
         disk_bytes=written * _BYTES_AN_ANSWER + 4.0 * counted,
         memory_bytes=_BASE_BYTES + 30.0 * counted + held_bytes,
-        select_seconds=selecting,
-        release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND,
+        select_seconds=selecting if told else None,
+        release_seconds=selecting + 1.0 + counted / _ROWS_A_SECOND + written / _ANSWERS_A_SECOND
+        if told
+        else None,
     )
-    told = _suggestions(workload, asked, structured, found, laplace)
-    return replace(found, suggestions=tuple(told))
+    long = selecting >= _LONG_SECONDS
+    return replace(found, suggestions=tuple(_suggestions(workload, asked, structured, found, laplace, long)))
 
 
 def structured_sizes(workload: Workload) -> dict[str, int]:
@@ -188,6 +192,11 @@ def structured_sizes(workload: Workload) -> dict[str, int]:
         asked = zip(group.attributes, getattr(group, "predicates", None) or (), group.sizes, strict=False)
         found |= {name: size for name, predicates, size in asked if predicates.symmetric(size) is None}
     return found
+
+
+def _is_plain(workload: Workload, structured: Mapping[str, int]) -> bool:
+    """Return whether all is known in closed form."""
+    return not structured and all(isinstance(group, ProductGroup) for group in workload)
 
 
 def attribute_seconds(size: int, searched: bool, alone: bool = False) -> float:
@@ -221,15 +230,15 @@ def selection_seconds(workload: Workload, structured: Mapping[str, int], searche
     """
     subsets = sum(2.0 ** len(group.attributes) for group in workload)
     seconds = _START + _SECONDS_A_SUBSET * min(subsets, _MOST_SUBSETS)
-    plain = not structured and all(isinstance(group, ProductGroup) for group in workload)
+    plain = _is_plain(workload, structured)
     if searched:
         seconds += _search_seconds(workload, structured, plain)
-    if plain:  # all is known in closed form
+    if plain:
         return seconds
     sizes = {(size, workload.domain[name].numeric) for name, size in structured.items()}
     alone = sum(attribute_seconds(size, False) for size, _ in sizes)
+    several = len({asked_attributes(group) for group in workload}) > 1
     if max(structured.values(), default=0) > _MOST_LISTED:
-        several = len({asked_attributes(group) for group in workload}) > 1
         times = (_WEIGHED_TOGETHER if len(structured) > 1 else _WEIGHED) if several else 1.0
         return seconds if searched else seconds + times * alone
     from matrixdp.selection.explain import explain  # loads what nothing else of `validate` needs
@@ -241,7 +250,8 @@ def selection_seconds(workload: Workload, structured: Mapping[str, int], searche
         return seconds if searched else seconds + alone
     parts = found.parts
     chains = {max(part.sizes) for part in parts if "chain" in part.method}
-    seconds += sum(map(_part_seconds, parts)) + _CHAINED * sum(attribute_seconds(n, False) for n in chains)
+    seconds += sum(_part_seconds(part, several) for part in parts)
+    seconds += _CHAINED * sum(attribute_seconds(n, False) for n in chains)
     tried = {one.mechanism for one in found.candidates if one.status.startswith("tried")}
     largest = max(parts, key=lambda part: part.cells)
     if "dense" in tried and not searched and any(part.matrix for part in parts):
@@ -258,20 +268,27 @@ def _optimum_seconds(cells: int, halves: bool) -> float:
     return (1 + halves) * (_SECONDS_A_SQUARE * size**2 + _SECONDS_A_CUBE * size**3)
 
 
-def _part_seconds(part: PartMethod) -> float:
-    """Return about how long a class of marginals takes, in the search for weights and at last."""
+def _part_seconds(part: PartMethod, several: bool) -> float:
+    """Return about how long a class of marginals takes, in the search for weights and at last.
+
+    Weights are searched where there are `several` sets of attributes.
+    """
     product = _EVALUATIONS * _PRODUCT_STEP
     if part.method == "joint tables":
-        return (len(part.sizes) > 1) * product + _TABLE_A_SQUARE * float(part.cells) ** 2
+        table = _TABLE_A_SQUARE * float(part.cells) ** 2
+        return (len(part.sizes) > 1) * product + (_EVALUATIONS if several else 1) * table
     if not part.matrix:
         return 0.0
     if "product" in part.method:
         return product + _PRODUCT + _PRODUCT_A_CELL * part.cells
-    # of one attribute beside others, what is solved is mostly known from it alone
-    together = part.matrix == math.prod(part.sizes)
-    step = _EVALUATIONS * (_STEP + together * _STEP_A_SQUARE * part.matrix**2)
-    halves = together and len({*part.sizes}) < len(part.sizes)
-    return (product if part.search.startswith("product") else step) + _optimum_seconds(part.matrix, halves)
+    halves = part.matrix == math.prod(part.sizes) and len({*part.sizes}) < len(part.sizes)
+    optimum = _optimum_seconds(part.matrix, halves)
+    evaluated = optimum
+    if max(part.sizes, default=0) > LIMITS.max_searched_size:
+        # weights are searched on a grid, from and to points that are solved for
+        evaluated, optimum = _optimum_seconds(GRID_POINTS, False), _SOLVED * optimum
+    step = _EVALUATIONS * (_STEP + _STEP_PART * evaluated)
+    return (product if part.search.startswith("product") else step) + optimum
 
 
 def _search_seconds(workload: Workload, structured: Mapping[str, int], plain: bool) -> float:
@@ -295,14 +312,18 @@ _STEPS = sorted(unit * 10**power for power, unit in product(range(16), (1, 2, 5,
 
 
 def _suggestions(
-    workload: Workload, asked: Workload, structured: Mapping[str, int], expected: Forecast, searched: bool
+    workload: Workload,
+    asked: Workload,
+    structured: Mapping[str, int],
+    expected: Forecast,
+    searched: bool,
+    long: bool,
 ) -> Iterator[str]:
     """Yield what would make selection or a release short, where the forecast says that it is long.
 
     `asked` is the workload over groups of values, with its `structured` attributes; `searched` says that
-    there is Laplace noise alone.
+    there is Laplace noise alone, `long` that the time of selection is worth telling of.
     """
-    long = expected.select_seconds >= _LONG_SECONDS
     yield from _of_attributes(workload.domain, asked, structured, searched, long)
     if expected.counted_cells > _MANY_CELLS:
         largest = max(workload, key=lambda group: workload.domain.cells(group.attributes))

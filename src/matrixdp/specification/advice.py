@@ -11,12 +11,15 @@ from matrixdp.domain.rules import number_text
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.specification.load import Specification
+from matrixdp.specification.names import is_code, is_identifier
 from matrixdp.statistics.attributes import MeanEntry, SumEntry
 
 #: Parts of dates that come again and again.
 _CYCLES = ("hour", "weekday")
 #: From this many values on, an attribute with a sum or a mean should be an amount.
 _MANY_VALUES = 1_000
+#: From this many values on, an attribute with the name of an identifier is one.
+_MANY_IDENTIFIERS = 100
 
 
 def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]:
@@ -36,9 +39,28 @@ def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]
     domain.sex: 'f' is the only value; every record with another one is out of domain
     """
     budget = written.reference_budget
-    declared = expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
-    own = () if budget is None else (*delta_warnings(budget, declared), *weak_privacy(budget))
-    return (*_domain_warnings(written.domain), *_amounts(written), *_order(written), *own)
+    own = (
+        () if budget is None else (*delta_warnings(budget, declared(written, expect)), *weak_privacy(budget))
+    )
+    return (*_domain_warnings(written.domain), *_names(written), *_amounts(written), *_order(written), *own)
+
+
+def declared(written: Specification, expect: int | None = None) -> int | None:
+    """Return how many records there are at most, as far as that is public."""
+    return expect or (None if written.max_records == DEFAULT_MAX_RECORDS else written.max_records)
+
+
+def _names(written: Specification) -> Iterator[str]:
+    """Yield which attributes are identifiers, or codes that are read as numbers, by their names."""
+    for attribute in written.domain.attributes:
+        place, name = f"domain.{attribute.name}", attribute.column
+        if attribute.codebook.derivation is not None:
+            continue
+        if is_identifier(name) and attribute.size > _MANY_IDENTIFIERS:
+            told = f"{attribute.size:,} values of an identifier, by its name, are nearly all noise"
+            yield f"{place}: {told}; leave it out, or name it in `unit: {{id: {name}, max_records: N}}`"
+        elif is_code(name) and isinstance(attribute, Bins | Integers):
+            yield f"{place}: codes, by its name, are read as numbers; list them, [code, ...], or group them"
 
 
 def _order(written: Specification) -> Iterator[str]:

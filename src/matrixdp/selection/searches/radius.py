@@ -206,8 +206,11 @@ def beside_one_radius(
             errors[place] += own
     asked = errors > LIMITS.span * errors.max()  # of others queries have no piece but for rounding
     parts, errors = list(compress(parts, asked)), errors[asked]
-    chosen = np.array([small(part) for part in parts])
-    under, loss = under_one_radius(list(compress(parts, chosen)), errors[chosen])
+    chosen = np.array([small(part) for part in parts], dtype=bool)
+    # the small marginals of one large table are not asked for themselves
+    under, loss = list[Part](), 0.0
+    if chosen.any():
+        under, loss = under_one_radius(list(compress(parts, chosen)), errors[chosen])
     moved = 1.0 if persons is None else persons.max_records_each / persons.records
     losses = [loss * moved**2, *(errors[~chosen] * noise.variance_factor).tolist()]
     share, *shares = noise.best_shares(losses)
