@@ -93,6 +93,11 @@ def aimed_at(targets: dict[str, float], *entries: Any) -> Callable[[], Any]:
     return lambda: mdp.select(mdp.Workload(mdp.Domain({"a": range(4)}), *entries), targets=targets)
 
 
+def sharing(share: float, queries: Any = "identity", **beside: Any) -> Callable[[], Any]:
+    entries = mdp.marginals([["a"]]), mdp.product(b=queries, budget_share=share, name="b")
+    return lambda: mdp.select(mdp.Workload(DOMAIN, *entries), **beside)
+
+
 def based(bases: Any, *entries, domain=DOMAIN) -> Callable[[], Any]:
     return asked("residualplanner-plus", *(entries or (mdp.kway(2, "prefix"),)), domain=domain, bases=bases)
 
@@ -183,6 +188,25 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("workload", "the strategy"): {
         "shares that are far apart": given(
             mdp.product(a="prefix"), mdp.product(a="identity"), shares=[1.0, 1e24]
+        ),
+    },
+    ("conflict", "workload[1].budget_share"): {
+        "shares beside targets": sharing(0.4, targets={"b": 3.0}),
+        "shares beside the largest variance": sharing(0.4, objective="max"),
+        "shares in two rounds": sharing(0.4, rounds=2),
+        "shares of a strategy that is given": lambda: mdp.Strategy.from_parts(
+            DOMAIN, [mdp.marginals(1), mdp.marginals(0, budget_share=0.4)]
+        ),
+    },
+    ("out-of-range", "workload[1].budget_share"): {
+        "a share that leaves nothing": sharing(1.0),
+    },
+    ("empty", "workload[1]"): {
+        "a share of queries that are all zero": sharing(0.4, queries={"matrix": [[0.0] * 5]}),
+    },
+    ("not-supported", "workload[0].share.budget_share"): {
+        "a share of an entry in another": lambda: mdp.Workload(
+            DOMAIN, mdp.ask.share(mdp.marginals([["b"]], budget_share=0.4))
         ),
     },
     ("unknown-name", "targets.smal"): {

@@ -236,6 +236,7 @@ def _show(
 ) -> None:
     from matrixdp.answers.publication import helper_tables
     from matrixdp.cli import tables
+    from matrixdp.selection.shares import in_words
 
     def number(key: str) -> str:
         return figure(figures[key])
@@ -275,6 +276,8 @@ def _show(
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
         about = "" if gap is None else " (the lower bound is for this)"
         facts["weighted RMSE"] = f"{number('weighted_rmse')}{about}"
+    if any(one["asked"] for one in figures["shares"] or ()):
+        facts["budget shares"] = in_words(strategy.selection)
     facts |= {
         "RMSE": rmse,
         "largest stddev": largest,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -21,6 +21,8 @@ from matrixdp.queries.structured import Labelled
 
 #: With more queries than this a release has its measurement alone, unless the caller says otherwise.
 MAX_ANSWERS = 50_000_000
+#: By how much shares may miss their sum.
+_ROUNDING = 1e-9
 
 
 class Entry(Protocol):
@@ -65,6 +67,8 @@ class Workload(Displayed):
         The groups of all entries.
     places : tuple of range
         For each entry the places of its groups.
+    factors : tuple of float
+        For each entry what the weights of its groups were multiplied by; see `reweighted`.
 
     Raises
     ------
@@ -84,6 +88,7 @@ class Workload(Displayed):
     entries: tuple[Entry, ...]
     groups: tuple[Group, ...]
     places: tuple[range, ...]
+    factors: tuple[float, ...]
 
     @rare_collections()
     def __init__(self, domain: Domain, *entries: Entry) -> None:
@@ -108,6 +113,28 @@ class Workload(Displayed):
         object.__setattr__(self, "entries", tuple(asked))
         object.__setattr__(self, "groups", tuple(groups))
         object.__setattr__(self, "places", tuple(places))
+        object.__setattr__(self, "factors", (1.0,) * len(asked))
+
+    def reweighted(self, factors: Sequence[float]) -> Self:
+        """Return the same workload with the weights of each entry multiplied by a factor.
+
+        Examples
+        --------
+        >>> from matrixdp.language import marginals
+        >>> workload = Workload(Domain({"sex": 2}), marginals(0), marginals(1, weight=3)).reweighted([1, 2])
+        >>> [group.weight for group in workload]
+        [1.0, 6.0]
+        """
+        made = copy(self)
+        groups = [
+            replace(group, weight=group.weight * factor)
+            for places, factor in zip(self.places, factors, strict=True)
+            for group in self.groups[places.start : places.stop]
+        ]
+        object.__setattr__(made, "groups", tuple(groups))
+        known = zip(self.factors, factors, strict=True)
+        object.__setattr__(made, "factors", tuple(own * more for own, more in known))
+        return made
 
     def in_language(self, language: str | None) -> Self:
         """Return the same workload with texts in a language; None for the first of each."""
@@ -162,6 +189,39 @@ def check_names(workload: Workload) -> None:
             found = f"{name!r}, which is what a table of workload[{other}] is called"
             path = ("workload", given[-1], "name")
             raise EntryError.at(path, found, "a name that no other table has", code="duplicate")
+
+
+# Shares of the privacy cost that entries ask for.
+
+
+def budget_shares(workload: Workload, beside: Mapping[str, object] | None = None) -> list[float | None]:
+    """Return the share of the privacy cost that each entry asks for, None for those without.
+
+    Raises
+    ------
+    EntryError
+        If all cannot have theirs together, or what does not go with shares is asked for `beside` them.
+
+    Examples
+    --------
+    >>> from matrixdp.language import marginals
+    >>> budget_shares(Workload(Domain({"sex": 2}), marginals(0), marginals(1, budget_share=0.4)))
+    [None, 0.4]
+    """
+    shares = [getattr(entry, "budget_share", None) for entry in workload.entries]
+    asked = [place for place, share in enumerate(shares) if share is not None]
+    if not asked:
+        return shares
+    path = ("workload", asked[-1], "budget_share")
+    for name, said in (beside or {}).items():
+        if said:
+            first = ("workload", asked[0], "budget_share")
+            raise EntryError.at(first, f"a share beside {name}", "one of them, or a weight", code="conflict")
+    together, whole = math.fsum(shares[place] or 0.0 for place in asked), len(asked) == len(shares)
+    expected = "1, as every entry has one" if whole else "less than 1, as other entries share the rest"
+    if together > 1.0 + _ROUNDING or (abs(together - 1.0) <= _ROUNDING) != whole:
+        raise EntryError.at(path, f"shares of {together:.6g} together", expected, code="out-of-range")
+    return shares
 
 
 # Target errors: the largest standard error that the queries of a group may have.

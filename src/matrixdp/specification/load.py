@@ -36,7 +36,7 @@ from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dat
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.persons import check_persons
 from matrixdp.privacy.unit import NO_PER
-from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
+from matrixdp.queries.workload import Entry, Workload, budget_shares, check_names, group_targets
 from matrixdp.specification.discovery import WrittenDiscovery, with_found
 from matrixdp.specification.keys import SeriesRule, WrittenSpecification
 from matrixdp.statements import SqlEntry, SqlFileEntry
@@ -612,6 +612,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     workload = Workload(domain, *_of_persons(written.workload, unit))
     check_names(workload)
     check_persons(workload, unit)
+    budget_shares(workload, {"targets": targets, "two rounds": written.rounds > 1})
     if targets:
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()

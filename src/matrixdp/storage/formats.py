@@ -339,6 +339,7 @@ def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
                 "certificate": asdict(selection.certificate),
                 "candidates": [asdict(one) for one in selection.candidates],
                 **({} if selection.rounds == 1 else {"rounds": selection.rounds}),
+                **({"factors": factors} if set(factors := selection.workload.factors) != {1.0} else {}),
             }
         )
 
@@ -358,6 +359,11 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
         bound = None if bound is None else _number(bound, archive)
         known = header["neighbours"] in ("add_remove", "replace") and header["objective"] in ("sum", "max")
         archive.require(known, "its neighbours or its objective are unknown")
+        if "factors" in header:
+            factors = [_number(own, archive) for own in header["factors"]]
+            fit = len(factors) == len(workload.entries) and min(factors) > 0
+            archive.require(fit, "the factors of its weights do not fit its workload")
+            workload = workload.reweighted(factors)
         rounds = header.get("rounds", 1)
         archive.require(type(rounds) is int and rounds in (1, 2), "its number of rounds is unknown")
         selection = Selection(

@@ -47,7 +47,7 @@ from matrixdp.privacy.conversions import Number
 from matrixdp.privacy.persons import check_persons
 from matrixdp.queries import Workload
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.workload import check_names
+from matrixdp.queries.workload import budget_shares, check_names
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
@@ -55,6 +55,7 @@ from matrixdp.selection.explain import Explanation, explain
 from matrixdp.selection.noise_choice import CONFIDENCE, interval, noises_for
 from matrixdp.selection.rounds import SecondRound, check_rounds
 from matrixdp.selection.selection import Candidate, Certificate, Selection
+from matrixdp.selection.shares import reach, shares
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
 from matrixdp.specification.load import given_entries
@@ -242,6 +243,7 @@ class Strategy(Displayed):
         own = Workload(domain, *(part.entry for part in given))
         asked = own if workload is None else workload
         _check(asked, budget, domain)
+        budget_shares(asked, {"a strategy that is given": True})
         groups, weights = [], []
         for part, places in zip(given, own.places, strict=True):
             groups += [own.groups[place] for place in places]
@@ -305,6 +307,19 @@ class Strategy(Displayed):
                 "figures": _FIGURES[self.selection.objective],
             },
         }
+
+    @property
+    def budget_shares(self) -> tuple[float, ...]:
+        """The share of the privacy cost that serves each entry of the workload; their sum is 1.
+
+        It is the entry's share of the weighted squared error: see `matrixdp.selection.shares`.
+
+        Raises
+        ------
+        WorkloadError
+            If the strategy was selected for the objective ``max`` or for targets.
+        """
+        return shares(self.selection)
 
     def rmse(self, budget: Budget) -> float:
         """Return the root mean square of the standard errors of all queries, in records.
@@ -929,10 +944,13 @@ def select(
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     unit = None if budget is None else budget.unit
-    goal = partial(select_strategy, workload, unit=unit, objective=objective, targets=targets)
+    beside = {"targets": targets, "two rounds": rounds == 2, "the objective max": objective == "max"}
+    asked = budget_shares(workload, beside)
+    goal = partial(select_strategy, unit=unit, objective=objective, targets=targets)
     drawn = None if budget is None else partial(drawn_variances, budget=budget)
     selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify, drawn=drawn)
     selections: list[Selection] = []
+    choices: list[Callable[[Workload], Selection]] = []
     for kind in noises:
         tried = mechanism == "auto" and objective == "sum" and targets is None
         if selections and tried and _hopeless(kind, selections[0], budget):
@@ -940,9 +958,13 @@ def select(
             continue
         # of mechanisms with one part on each marginal this errs least
         split = rounds == 2 and mechanism == "auto" and kind is GAUSSIAN
-        found = selected(noise=kind, mechanism="residual" if split else mechanism, **options)
+        choices.append(partial(selected, noise=kind, mechanism="residual" if split else mechanism, **options))
+        # two noises are compared at the same weights
+        found = choices[-1](selections[0].workload) if selections else reach(workload, choices[0])
         selections.append(replace(found, reason=_BY_DEFAULT) if split else found)
     best, reason = preferred(selections, reason, budget, targets)
+    if any(asked) and best is not selections[0]:
+        best = reach(best.workload, choices[selections.index(best)])
     if rounds == 1:
         return Strategy(best, reason)
     check_rounds(best.plan, workload, reason)
