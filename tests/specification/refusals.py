@@ -103,6 +103,23 @@ _TARGETS = [
     ("zero", "out-of-range", "targets.a", {"a": 0}),
     ("not a number", "out-of-range", "targets.a", {"a": math.nan}),
     ("another group", "unknown-name", "targets.c", {"c": 1}),
+    ("of how many records", "missing-key", "targets.a.for", {"a": {"cv": 0.1}}),
+    ("of no records", "missing-key", "targets.a.for.records_above", {"a": {"cv": 0.1, "for": {}}}),
+    (
+        "of 0 records",
+        "out-of-range",
+        "targets.a.for.records_above",
+        {"a": {"cv": 0.1, "for": {"records_above": 0}}},
+    ),
+    ("no error", "missing-key", "targets.a", {"a": {"for": {"records_above": 9}}}),
+    ("two errors", "conflict", "targets.a", {"a": {"cv": 1, "stddev": 1, "for": {"records_above": 9}}}),
+    (
+        "a standard error of means above",
+        "conflict",
+        "targets.a.for.mean_above",
+        {"a": {"stddev": 1, "for": {"records_above": 9, "mean_above": 1}}},
+    ),
+    ("a misspelled key", "unknown-key", "targets.a.std", {"a": {"std": 1, "for": {"records_above": 9}}}),
 ]
 
 

@@ -19,7 +19,6 @@ from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import counted, figure, listed
-from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
 from matrixdp.selection.limits import LIMITS
 from matrixdp.specification import load_given
@@ -153,7 +152,6 @@ def select(
         reporter.stage("analysing the error")
         if targets is not None and written.least is not None:
             budget = meet_targets(strategy, targets, written.least, written.workload)
-            given.warn(weak_privacy(budget))
         figures = console.selection_figures(strategy, budget)
     if written.ledger is not None:
         figures["ledger"] = has_left(written.ledger, budget, (strategy.selection.noise,))

@@ -37,6 +37,7 @@ from matrixdp.privacy import Clause
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Workload
+from matrixdp.queries.workload import as_plain
 from matrixdp.selection.selection import Candidate, Certificate, Selection, charged
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
@@ -374,7 +375,7 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
             certificate=Certificate(loss, bound, archive.text(written["scope"])),
             reason=archive.text(header["reason"]),
             objective=header["objective"],
-            targets={name: _number(target, archive) for name, target in header["targets"].items()},
+            targets=as_plain(header["targets"] or None),
             candidates=tuple(_read_candidate(one, archive) for one in header.get("candidates", [])),
             rounds=rounds,
         )
