@@ -220,6 +220,11 @@ def test_commands_and_files_keep_what_was_asked(tmp_path):
     figures = json.loads(run("select", path, "--json", "--save", tmp_path / "s.mdp").stdout)
     assert figures["targets"] == written["targets"]
     assert figures["target_ratio"] == pytest.approx(1.0, abs=1e-4)
+    [own] = figures["target_figures"]
+    assert (own["name"], own["target"]) == ("n", 0.3)
+    counted = max(group["max_stddev"] / 25.0 for group in figures["groups"] if group["name"] == "t")
+    assert max(own["error"] / 0.3, counted) == pytest.approx(figures["target_ratio"], rel=1e-6)
+    assert "'n' 0." in run("select", path).stdout
     strategy = mdp.Strategy.load(tmp_path / "s.mdp")
     assert strategy.selection.targets == written["targets"]
     table = {"sex": ["f"] * 100, "age": [9] * 100}

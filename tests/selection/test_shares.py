@@ -237,3 +237,11 @@ def test_select_shows_the_shares(tmp_path, more):
     shown = run("select", path).stdout
     assert "share of cost" in shown
     assert "(0.25 asked)" in shown
+
+
+def test_a_forecast_counts_the_selections():
+    plain, shared = (
+        mdp.forecast(mdp.Workload(DOMAIN, mdp.marginals(2), mdp.marginals(0, **more))).select_seconds
+        for more in ({}, {"budget_share": 0.3})
+    )
+    assert shared > 2 * plain

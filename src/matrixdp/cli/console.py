@@ -328,6 +328,10 @@ def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
         "lower_bound_rmse": None if bound is None or largest else root(bound),
         "lower_bound_max_stddev": None if bound is None or not largest or aimed else math.sqrt(bound / cost),
         "targets": dict(selection.targets),
+        "target_figures": [
+            {"name": error.group, "target": error.target, "error": error.stddev / math.sqrt(cost)}
+            for error in errors[len(strategy.workload) :]
+        ],
         "target_ratio": largest_ratio(errors) / math.sqrt(cost) if aimed else None,
         "lower_bound_target_ratio": None if bound is None or not aimed else math.sqrt(bound / cost),
         "lower_bound_scope": certificate.scope,

@@ -270,7 +270,11 @@ def _show(
         "queries": f"{workload.queries:,} in {counted(len(workload), 'group')}",
     }
     if targets:
-        facts["targets"] = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
+        told = [
+            f"{o['name']!r} {figure(o['error'])} of {figure(o['target'])}" for o in figures["target_figures"]
+        ]
+        met = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
+        facts["targets"] = "; ".join([met, *told])
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
         about = "" if gap is None else " (the lower bound is for this)"
         facts["weighted RMSE"] = f"{number('weighted_rmse')}{about}"

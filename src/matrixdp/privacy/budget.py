@@ -392,7 +392,7 @@ class LeastBudget:
         Examples
         --------
         >>> LeastBudget("rho").largest_usual(), LeastBudget("epsilon").largest_usual()
-        (Budget(rho=4.5, neighbours='add_remove'), Budget(epsilon=10, neighbours='add_remove'))
+        (Budget(rho=4.5, neighbours='add_remove'), Budget(epsilon=10.0, neighbours='add_remove'))
         """
         _, most = bisect(lambda value: bool(weak_privacy(self.budget(value))), 2.0 * _WEAK_EPSILON, 0.0, 1e-9)
         rounded = Decimal(f"{most:.6g}")

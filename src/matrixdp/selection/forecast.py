@@ -22,7 +22,7 @@ from matrixdp.noise import GAUSSIAN, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.queries.groups import asked_attributes
-from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.queries.workload import MAX_ANSWERS, budget_shares
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
 from matrixdp.selection.reduce import reduce
@@ -52,6 +52,8 @@ _SECONDS_A_SQUARE, _SECONDS_A_CUBE = 4e-7, 1.6e-9
 _EVALUATIONS, _STEP, _STEP_A_SQUARE, _PRODUCT_STEP = 40, 2e-3, 3e-7, 8e-3
 #: A product with weighted rows, and by its cells; tables of pairs that are designed, by the square of theirs.
 _PRODUCT, _PRODUCT_A_CELL, _TABLE_A_SQUARE = 0.3, 2.5e-4, 6e-7
+#: Selections until entries have their shares of the budget, about.
+_SELECTIONS = 4
 #: Rounds of balancing for targets.
 _ROUNDS = 20
 #: Searches under Laplace noise: for a set of attributes, for one attribute, beside others by its size and
@@ -162,6 +164,8 @@ def forecast(
     selecting = selection_seconds(asked, structured, laplace)
     if targets:
         selecting *= _ROUNDS
+    if any(budget_shares(workload)):
+        selecting *= _SELECTIONS
     matrices = [*structured.values()]
     matrices += [math.prod(group.sizes) for group in asked if _is_joint(group)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))
