@@ -241,7 +241,9 @@ def test_select_shows_the_shares(tmp_path, more):
 
 def test_a_forecast_counts_the_selections():
     plain, shared = (
-        mdp.forecast(mdp.Workload(DOMAIN, mdp.marginals(2), mdp.marginals(0, **more))).select_seconds
-        for more in ({}, {"budget_share": 0.3})
+        mdp.forecast(
+            mdp.Workload(DOMAIN, mdp.marginals(2), mdp.marginals(0, budget_share=own))
+        ).select_seconds
+        for own in (None, 0.3)
     )
     assert shared > 2 * plain
