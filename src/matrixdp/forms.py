@@ -222,8 +222,8 @@ def whole(expected: str, least: int | None = None, most: int | None = None) -> A
     return Accepted(expected, accept, {"type": "integer"} | bounds, (Integral,))
 
 
-def number(expected: str, above: float = -math.inf) -> Accepted[float]:
-    """Return the form of a finite number above another; truth values are none."""
+def number(expected: str, above: float = -math.inf, most: float = math.inf) -> Accepted[float]:
+    """Return the form of a finite number above another, and at most a third; truth values are none."""
 
     def accept(written: object) -> float | None:
         # floats first: what it takes to tell that another is a number is more than all else here
@@ -233,10 +233,11 @@ def number(expected: str, above: float = -math.inf) -> Accepted[float]:
             value = float(written)
         except OverflowError:
             return None
-        return value if math.isfinite(value) and value > above else None
+        return value if math.isfinite(value) and above < value <= most else None
 
-    bound = {"exclusiveMinimum": above} if math.isfinite(above) else {}
-    return Accepted(expected, accept, {"type": "number"} | bound, (Real,))
+    ends = {"exclusiveMinimum": above, "maximum": most}
+    bounds = {name: end for name, end in ends.items() if math.isfinite(end)}
+    return Accepted(expected, accept, {"type": "number"} | bounds, (Real,))
 
 
 def text(expected: str, most: int | None = None) -> Accepted[str]:

@@ -33,7 +33,9 @@ from matrixdp.model.records import RecordColumns
 from matrixdp.privacy import Budget, Unit
 from matrixdp.privacy.conversions import odds
 from matrixdp.queries import Workload
+from matrixdp.queries.workload import budget_shares
 from matrixdp.releases import Release
+from matrixdp.selection.shares import shares
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
 from matrixdp.strategy.compare import known_unit
@@ -165,7 +167,7 @@ class Outlook(Displayed):
     specification : Specification
     budgets : tuple of BudgetQuality
     prices : tuple of Price
-        Of all entries, in their order.
+        Of all entries, in their order; none with targets, for which weights are found.
     bounding : tuple of Bounding
     records : str
         On what the letters rest, in words; empty where there are none.
@@ -481,18 +483,18 @@ def _spread(domain: Domain, records: int) -> pa.Table:
     """Return records that are spread evenly over all values: multiples of roots of primes, modulo 1."""
     primes = (n for n in count(2) if all(n % k for k in range(2, math.isqrt(n) + 1)))
 
-    def shares() -> Array:
+    def parts() -> Array:
         return np.asarray(np.mod(np.arange(1, records + 1) * math.sqrt(next(primes)), 1.0))
 
     whole = [own for own in domain.attributes if not own.divided]
-    codes = {own.name: (shares() * own.size).astype(np.int64) for own in whole}
+    codes = {own.name: (parts() * own.size).astype(np.int64) for own in whole}
     columns = {}
     if whole:
         made = RecordColumns(Domain(whole), "data").batch(codes)
         columns = dict(zip(made.schema.names, made.columns, strict=True))
     for own in domain.attributes:
         if isinstance(own, Amount):
-            columns[own.column] = pa.array(own.minimum + shares() * (own.maximum - own.minimum))
+            columns[own.column] = pa.array(own.minimum + parts() * (own.maximum - own.minimum))
     return pa.table(columns)
 
 
@@ -551,20 +553,21 @@ def _average(many: tuple[TableQuality, ...]) -> TableQuality:
 
 
 def _prices(written: Specification, strategy: Strategy, tell: Progress, *, tried: bool) -> tuple[Price, ...]:
-    workload, analysis = written.workload, strategy.selection.analysis
-    errors = [
-        math.fsum(analysis.group(workload.groups[place]).weighted for place in places)
-        for places in workload.places
-    ]
-    together = math.fsum(errors)
-    dearest = sorted(range(len(errors)), key=lambda place: -errors[place])[:MOST_PRICES]
+    workload, selection = written.workload, strategy.selection
+    if selection.objective != "sum" or selection.targets:
+        return ()
+    taken = shares(selection)
+    # without an entry, what the others were promised is not theirs to have
+    tried = tried and len(taken) > 1 and not any(budget_shares(workload))
+    dearest = sorted(range(len(taken)), key=lambda place: -taken[place])[:MOST_PRICES]
     names, found = _entry_names(workload), list[Price]()
-    for place, error in enumerate(errors):
+    for place, share in enumerate(taken):
         gain = None
-        if tried and len(errors) > 1 and place in dearest:
-            tell(f"what the others gain without {names[place]}", len(found) / len(errors))
-            gain = _gain(written, strategy, place, together - error)
-        found.append(Price(names[place], error / together, gain))
+        if tried and place in dearest:
+            tell(f"what the others gain without {names[place]}", place / len(taken))
+            others = selection.weighted_squared_error * (1.0 - share)
+            gain = _gain(written, strategy, place, others)
+        found.append(Price(names[place], share, gain))
     return tuple(found)
 
 

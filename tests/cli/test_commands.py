@@ -69,7 +69,7 @@ def test_select_prints_one_json_object_with_all_keys(people: str):
     assert told["queries"] == workload.queries
     groups = told["groups"]
     assert [group["name"] for group in groups] == [group.name for group in workload]
-    assert set(groups[0]) == {"name", "attributes", "queries", "rmse", "max_stddev", "target"}
+    assert set(groups[0]) == {"name", "attributes", "queries", "rmse", "max_stddev", "target", "share"}
     total = sum(group["rmse"] ** 2 * group["queries"] for group in groups)
     assert told["rmse"] == pytest.approx((total / told["queries"]) ** 0.5)
     assert 1 - 1e-6 <= told["rmse"] / told["rmse_before_rounding"] <= 1.005

@@ -130,7 +130,7 @@ def test_the_least_budget_is_selected_printed_and_spent():
 
 def test_a_budget_beside_targets_is_a_limit():
     text = "targets: {visits CDF: 5.0}\nprivacy: {epsilon: 0.01}\n"
-    assert "targets: meeting them takes epsilon " in release(text, status=2).stderr
+    assert "targets: found targets that take epsilon " in release(text, status=2).stderr
     assert not Path("out").exists()
     assert "at most epsilon 0.01" in words("validate", "spec.yaml")
 

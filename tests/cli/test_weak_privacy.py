@@ -83,7 +83,9 @@ def test_a_budget_that_meets_targets():
     written = TEXT + "targets: {sex: %s}\nprivacy: {minimize: rho}\n"
     file = spec(written % 0.2)
     assert TOLD not in run("validate", file).stderr
-    assert TOLD in run("select", file).stderr
+    refused = run("select", file, status=2).stderr
+    assert TOLD in refused
+    assert "targets 1.667 times as large, which rho 4.5" in refused
     assert ACCEPTED in run("release", file, "--out", "out", status=2).stderr
     run("release", file, "--out", "out", ACCEPTED)
     strong = spec(written % 20)

@@ -89,8 +89,16 @@ def aimed(**targets: Any) -> Callable[[], Any]:
     return lambda: mdp.select(mdp.Workload(DOMAIN, small), targets=targets)
 
 
-def aimed_at(targets: dict[str, float], *entries: Any) -> Callable[[], Any]:
+def aimed_at(targets: dict[str, Any], *entries: Any) -> Callable[[], Any]:
     return lambda: mdp.select(mdp.Workload(mdp.Domain({"a": range(4)}), *entries), targets=targets)
+
+
+def sharing(share: float, queries: Any = "identity", **beside: Any) -> Callable[[], Any]:
+    entries = mdp.marginals([["a"]]), mdp.product(b=queries, budget_share=share, name="b")
+    return lambda: mdp.select(mdp.Workload(DOMAIN, *entries), **beside)
+
+
+PRECISE = {"cv": 0.1, "for": {"records_above": 200}}
 
 
 def based(bases: Any, *entries, domain=DOMAIN) -> Callable[[], Any]:
@@ -185,6 +193,25 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
             mdp.product(a="prefix"), mdp.product(a="identity"), shares=[1.0, 1e24]
         ),
     },
+    ("conflict", "workload[1].budget_share"): {
+        "shares beside targets": sharing(0.4, targets={"b": 3.0}),
+        "shares beside the largest variance": sharing(0.4, objective="max"),
+        "shares in two rounds": sharing(0.4, rounds=2),
+        "shares of a strategy that is given": lambda: mdp.Strategy.from_parts(
+            DOMAIN, [mdp.marginals(1), mdp.marginals(0, budget_share=0.4)]
+        ),
+    },
+    ("out-of-range", "workload[1].budget_share"): {
+        "a share that leaves nothing": sharing(1.0),
+    },
+    ("empty", "workload[1]"): {
+        "a share of queries that are all zero": sharing(0.4, queries={"matrix": [[0.0] * 5]}),
+    },
+    ("not-supported", "workload[0].share.budget_share"): {
+        "a share of an entry in another": lambda: mdp.Workload(
+            DOMAIN, mdp.ask.share(mdp.marginals([["b"]], budget_share=0.4))
+        ),
+    },
     ("unknown-name", "targets.smal"): {
         "an unknown target": aimed(smal=1.0),
     },
@@ -200,6 +227,38 @@ REJECTED: dict[tuple[str, str], dict[str, Callable[[], Any]]] = {
     ("not-supported", "targets.m"): {
         "a target on a mean": aimed_at({"m": 0.2}, mdp.ask.mean("a", name="m")),
         "a target on a median": aimed_at({"m": 0.2}, mdp.ask.quantile("a", 0.5, name="m")),
+    },
+    ("not-supported", "targets.n"): {
+        "a number for the name of a mean": aimed_at({"n": 0.2}, mdp.ask.mean("a", name="n")),
+        "what a quantile cannot have": aimed_at({"n": PRECISE}, mdp.ask.quantile("a", 0.5, name="n")),
+        "what a ratio cannot have": aimed_at(
+            {"n": PRECISE}, mdp.ask.ratio(mdp.marginals([["a"]]), mdp.marginals(0), name="n")
+        ),
+        "what a share of an entry cannot have": aimed_at(
+            {"n": PRECISE}, mdp.ask.share(mdp.marginals([["a"]]), of=mdp.marginals(0), name="n")
+        ),
+        "what a share of differences cannot have": aimed_at(
+            {"n": PRECISE}, mdp.ask.share(mdp.dense([[1, -1, 0, 0]], ["a"]), name="n")
+        ),
+        "what a share of weighted counts cannot have": aimed_at(
+            {"n": PRECISE}, mdp.ask.share(mdp.product(a={"matrix": [[2, 0, 0, 0]]}), name="n")
+        ),
+        "a standard error of counts of so many": aimed_at(
+            {"n": {"stddev": 3, "for": {"records_above": 9}}}, mdp.product(a="prefix", name="n")
+        ),
+        "a coefficient of variation of a sum": aimed_at({"n": PRECISE}, mdp.ask.sum("a", name="n")),
+    },
+    ("out-of-range", "targets.n.for.mean_above"): {
+        "means that may be 0, relatively": aimed_at({"n": PRECISE}, mdp.ask.mean("a", name="n")),
+        "means that no mean is above": aimed_at(
+            {"n": {"cv": 0.1, "for": {"records_above": 9, "mean_above": 3}}}, mdp.ask.mean("a", name="n")
+        ),
+    },
+    ("not-supported", "targets.n.for.mean_above"): {
+        "a mean of shares": aimed_at(
+            {"n": {"cv": 0.1, "for": {"records_above": 9, "mean_above": 3}}},
+            mdp.ask.share(mdp.marginals([["a"]]), name="n"),
+        ),
     },
     ("not-supported", "targets"): {
         "a target on all of no counts": aimed_at({"all": 0.2}, mdp.ask.sum("a")),

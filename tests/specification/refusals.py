@@ -74,6 +74,15 @@ _SPECIFICATIONS = [
     ("what is still to be filled in", "missing-key", "domain.age.max", 2,
      "domain:\n  age: {min: 0, max: TODO}\n  state: [TODO, done]\nworkload: [marginals: 1]\n"),
 ]  # fmt: skip
+#: Shares of entries, and what stands beside: the code, the place, and its line.
+_SHARES = [
+    ("above 1 together", "out-of-range", "workload[2].budget_share", 5, (None, 0.5, 0.6), PRIVACY),
+    ("nothing left", "out-of-range", "workload[1].budget_share", 4, (0.5, 0.5, None), PRIVACY),
+    ("less than 1, and nobody else", "out-of-range", "workload[2].budget_share", 5, (0.5, 0.2, 0.2), PRIVACY),
+    ("targets beside", "conflict", "workload[1].budget_share", 4, (None, 0.5, None),
+     "targets: {sex: 5}\n" + PRIVACY),
+    ("rounds beside", "conflict", "workload[0].budget_share", 3, (0.2, 0.5, None), "rounds: 2\n" + PRIVACY),
+]  # fmt: skip
 _TEXTS = [
     ("an open list", "bad-yaml", "line 1, column 6", "a: [1"),
     ("a control character", "bad-yaml", "the file", "a: \x01"),
@@ -94,7 +103,34 @@ _TARGETS = [
     ("zero", "out-of-range", "targets.a", {"a": 0}),
     ("not a number", "out-of-range", "targets.a", {"a": math.nan}),
     ("another group", "unknown-name", "targets.c", {"c": 1}),
+    ("of how many records", "missing-key", "targets.a.for", {"a": {"cv": 0.1}}),
+    ("of no records", "missing-key", "targets.a.for.records_above", {"a": {"cv": 0.1, "for": {}}}),
+    (
+        "of 0 records",
+        "out-of-range",
+        "targets.a.for.records_above",
+        {"a": {"cv": 0.1, "for": {"records_above": 0}}},
+    ),
+    ("no error", "missing-key", "targets.a", {"a": {"for": {"records_above": 9}}}),
+    ("two errors", "conflict", "targets.a", {"a": {"cv": 1, "stddev": 1, "for": {"records_above": 9}}}),
+    (
+        "a standard error of means above",
+        "conflict",
+        "targets.a.for.mean_above",
+        {"a": {"stddev": 1, "for": {"records_above": 9, "mean_above": 1}}},
+    ),
+    ("a misspelled key", "unknown-key", "targets.a.std", {"a": {"std": 1, "for": {"records_above": 9}}}),
 ]
+
+
+def _sharing(shares: tuple[float | None, ...], beside: str) -> str:
+    """Return a specification of three entries, each on a line of its own, with shares."""
+    said = ["" if share is None else f", budget_share: {share}" for share in shares]
+    entries = "".join(
+        f"  - {{marginals: [[{name}]]{own}}}\n"
+        for name, own in zip(("sex", "age", "code"), said, strict=True)
+    )
+    return "domain: {sex: 2, age: 3, code: 4}\nworkload:\n" + entries + beside
 
 
 #: Entries of the workload whose error has no code of its own, by its place.
@@ -236,6 +272,8 @@ def _loading(name: str, code: str, place: str, text: str, line: int | None = Non
 
 REFUSALS = [
     *(_loading(name, code, place, text, line) for name, code, place, line, text in _SPECIFICATIONS),
+    *(_loading(f"shares: {name}", code, place, _sharing(own, more), line)
+      for name, code, place, line, own, more in _SHARES),
     *(Refusal(f"YAML: {name}", code, place, _parsing(text)) for name, code, place, text in _TEXTS),
     *(Refusal(f"targets: {name}", code, place, _targets(targets)) for name, code, place, targets in _TARGETS),
     *(Refusal(name, code, place, _given(rows)) for name, code, place, rows in _GIVEN),

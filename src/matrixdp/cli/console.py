@@ -142,6 +142,7 @@ class Row:
     max_stddev: float
     target: float | None = None
     groups: int = 1
+    share: float | None = None
 
 
 def unit_in_words(unit: Unit) -> str:
@@ -205,13 +206,17 @@ def in_definitions(budget: Budget, noise: Noise) -> str:
 
 def by_group(strategy: mdp.Strategy, budget: Budget) -> list[Row]:
     """Return one row for each query group."""
+    from matrixdp.selection.shares import has_shares
+
     selection, cost = strategy.priced(budget), strategy.selection.noise.error_scale(budget)
     workload, asked = strategy.workload, strategy.selection.targets
     targets = group_targets(workload, asked) if asked else [None] * len(workload)
+    at_one, shared = strategy.selection, has_shares(strategy.selection)
     rows = []
-    for group, error, target in zip(workload, selection.errors, targets, strict=True):
+    for place, (group, error, target) in enumerate(zip(workload, selection.errors, targets, strict=True)):
         rmse, largest = math.sqrt(error.total / group.queries / cost), math.sqrt(error.largest / cost)
-        rows.append(Row(group.name, group.attributes, group.queries, rmse, largest, target))
+        share = at_one.errors[place].weighted / at_one.weighted_squared_error if shared else None
+        rows.append(Row(group.name, group.attributes, group.queries, rmse, largest, target, share=share))
     return rows
 
 
@@ -261,7 +266,9 @@ def joined(name: str, rows: list[Row]) -> Row:
     rmse = math.sqrt(math.fsum(row.rmse**2 * row.queries for row in rows) / max(queries, 1))
     largest = max((row.max_stddev for row in rows), default=0.0)
     target = min((row.target for row in rows if row.target is not None), default=None)
-    return Row(name, (), queries, rmse, largest, target, len(rows))
+    known = [row.share for row in rows if row.share is not None]
+    share = math.fsum(known) if len(known) == len(rows) else None
+    return Row(name, (), queries, rmse, largest, target, len(rows), share)
 
 
 def by_entry(workload: Workload, rows: list[Row]) -> list[Row]:
@@ -283,8 +290,18 @@ def _title(spec: Mapping[str, object]) -> str:
     return f"{kind} {value}" if short else kind
 
 
+def entry_shares(strategy: mdp.Strategy) -> list[dict[str, object]]:
+    """Return the share of the privacy cost that serves each entry, and the share that it asks for."""
+    pairs = zip(strategy.workload.entries, strategy.budget_shares, strict=True)
+    return [
+        {"entry": place, "share": share, "asked": getattr(entry, "budget_share", None)}
+        for place, (entry, share) in enumerate(pairs)
+    ]
+
+
 def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
     """Return the figures that ``select --json`` prints."""
+    from matrixdp.selection.shares import has_shares
     from matrixdp.selection.targets import check_targets, largest_ratio
 
     selection, cost = strategy.priced(budget), strategy.selection.noise.error_scale(budget)
@@ -311,11 +328,16 @@ def selection_figures(strategy: mdp.Strategy, budget: Budget) -> dict[str, Any]:
         "lower_bound_rmse": None if bound is None or largest else root(bound),
         "lower_bound_max_stddev": None if bound is None or not largest or aimed else math.sqrt(bound / cost),
         "targets": dict(selection.targets),
+        "target_figures": [
+            {"name": error.group, "target": error.target, "error": error.stddev / math.sqrt(cost)}
+            for error in errors[len(strategy.workload) :]
+        ],
         "target_ratio": largest_ratio(errors) / math.sqrt(cost) if aimed else None,
         "lower_bound_target_ratio": None if bound is None or not aimed else math.sqrt(bound / cost),
         "lower_bound_scope": certificate.scope,
         "gap": certificate.gap,
         "groups": [{name: row[name] for name in row if name != "groups"} for row in rows],
+        "shares": entry_shares(strategy) if has_shares(selection) else None,
         "privacy": privacy_figures(budget, selection.noise),
         "peak_memory_mb": peak_memory_mb(),
     }

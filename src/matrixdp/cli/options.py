@@ -208,13 +208,14 @@ def warn(sentences: Iterable[str]) -> None:
 
 @final
 class _Teller(logging.Handler):
-    """Prints what is logged of words around tables that a language lacks."""
+    """Prints what is logged: words around tables that a language lacks, and shares that were not reached."""
 
     def emit(self, record: logging.LogRecord) -> None:
         warn([record.getMessage()])
 
 
-logging.getLogger("matrixdp.texts").addHandler(_Teller())
+for _name in ("matrixdp.texts", "matrixdp.selection.shares"):
+    logging.getLogger(_name).addHandler(_Teller())
 
 
 def text_of(place: str, given: str, expected: str) -> str | None:

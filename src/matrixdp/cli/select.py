@@ -19,7 +19,6 @@ from matrixdp.cli import options as given
 from matrixdp.cli.app import AllOption, JsonOption, wrong
 from matrixdp.cli.ledger import has_left
 from matrixdp.display import counted, figure, listed
-from matrixdp.privacy.budget import weak_privacy
 from matrixdp.queries.workload import largest_value
 from matrixdp.selection.limits import LIMITS
 from matrixdp.specification import load_given
@@ -156,7 +155,6 @@ def select(
         reporter.stage("analysing the error")
         if targets is not None and written.least is not None:
             budget = meet_targets(strategy, targets, written.least, written.workload)
-            given.warn(weak_privacy(budget))
         figures = console.selection_figures(strategy, budget)
         if (records := declared(written, expect)) is not None:
             good, counts = reliable_counts(expected_counts(strategy, budget, records))
@@ -242,6 +240,7 @@ def _show(
 ) -> None:
     from matrixdp.answers.publication import helper_tables
     from matrixdp.cli import tables
+    from matrixdp.selection.shares import in_words
 
     def number(key: str) -> str:
         return figure(figures[key])
@@ -277,10 +276,16 @@ def _show(
         "queries": f"{workload.queries:,} in {counted(len(workload), 'group')}",
     }
     if targets:
-        facts["targets"] = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
+        told = [
+            f"{o['name']!r} {figure(o['error'])} of {figure(o['target'])}" for o in figures["target_figures"]
+        ]
+        met = f"met; the largest ratio of stddev to target is {number('target_ratio')}"
+        facts["targets"] = "; ".join([met, *told])
     elif figures["weighted_rmse"] != figures["rmse"] and not mixed:
         about = "" if gap is None else " (the lower bound is for this)"
         facts["weighted RMSE"] = f"{number('weighted_rmse')}{about}"
+    if any(one["asked"] for one in figures["shares"] or ()):
+        facts["budget shares"] = in_words(strategy.selection)
     facts |= {
         "RMSE": rmse,
         "largest stddev": largest,
@@ -291,9 +296,9 @@ def _show(
     }
     if "reliable" in figures:
         own = figures["reliable"]
-        told = "counts should have a standard error of at most a third of them, if"
+        what = "counts should have a standard error of at most a third of them, if"
         good = f"{own['reliable']:,} of {own['counts']:,}"
-        facts["reliable"] = f"{good} {told} {own['records']:,} records are spread evenly"
+        facts["reliable"] = f"{good} {what} {own['records']:,} records are spread evenly"
     if "rounds" in figures:
         facts["rounds"] = _IN_ROUNDS
     if "ledger" in figures:

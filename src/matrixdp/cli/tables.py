@@ -139,6 +139,8 @@ def print_errors(screen: Console, rows: Sequence[Row]) -> None:
     }
     if any(row.target is not None for row in rows):
         found["target"] = [figure(row.target) for row in rows]
+    if len(rows) > 1 and all(row.share is not None for row in rows):
+        found["share of cost"] = [f"{100 * (row.share or 0.0):.3g}%" for row in rows]
     names = Column("asked" if several else "group", [row.name for row in rows])
     print_columns(screen, [names, *(Column(head, texts, number=True) for head, texts in found.items())])
 

@@ -29,6 +29,8 @@ class Options(TypedDict, total=False):
     weights : array or path
         One weight for each query, for an entry that stands for one group, in the order of its answers:
         row-major over the attributes in domain order, those of ``by`` last. More than one axis is flattened.
+    budget_share : float
+        The share of the privacy cost that serves the entry, above 0 and at most 1, in place of a weight.
     name : str
         What the groups are called.
     count : {"records", "persons"}
@@ -39,6 +41,7 @@ class Options(TypedDict, total=False):
 
     weight: float
     weights: Source | None
+    budget_share: float | None
     name: str | None
     count: Literal["records", "persons"]
     title: str | Mapping[str, str]
@@ -122,6 +125,7 @@ def product(
     *,
     weight: float = 1.0,
     weights: Source | None = None,
+    budget_share: float | None = None,
     name: str | None = None,
     count: Literal["records", "persons"] = "records",
     **predicates: object,
@@ -131,9 +135,9 @@ def product(
     Parameters
     ----------
     attributes : mapping of str to predicate set, optional
-        For attributes whose names are not Python names, or are `weight`, `weights`, `name` or
-        `count`.
-    weight, weights, name, count
+        For attributes whose names are not Python names, or are `weight`, `weights`,
+        `budget_share`, `name` or `count`.
+    weight, weights, budget_share, name, count
         See `Options`.
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
@@ -153,7 +157,8 @@ def product(
     ('sex, age: identity x ranges', 4)
     """
     given = {"product": _by_attribute("product", attributes, predicates), "count": count}
-    return entries.ProductEntry.read(given | {"weight": weight, "weights": weights, "name": name})
+    given |= {"weight": weight, "weights": weights, "budget_share": budget_share, "name": name}
+    return entries.ProductEntry.read(given)
 
 
 def pairwise(
@@ -218,6 +223,7 @@ def disjunction(
     by: Mapping[str, object] | None = None,
     weight: float = 1.0,
     weights: Source | None = None,
+    budget_share: float | None = None,
     name: str | None = None,
     count: Literal["records", "persons"] = "records",
     **predicates: object,
@@ -227,11 +233,11 @@ def disjunction(
     Parameters
     ----------
     attributes : mapping of str to predicate set, optional
-        For attributes whose names are not Python names, or are `by`, `weight`, `weights`, `name`
-        or `count`.
+        For attributes whose names are not Python names, or are `by`, `weight`, `weights`,
+        `budget_share`, `name` or `count`.
     by : mapping of str to predicate set, optional
         Predicate sets of other attributes: each disjunction is asked within every combination of them.
-    weight, weights, name, count
+    weight, weights, budget_share, name, count
         See `Options`.
     **predicates : predicate set
         By attribute, as for `product`; at least two attributes.
@@ -245,7 +251,8 @@ def disjunction(
     (2, 'sex female or age 0-17')
     """
     given = {"any": _by_attribute("any", attributes, predicates), "by": by, "count": count}
-    return entries.DisjunctionEntry.read(given | {"weight": weight, "weights": weights, "name": name})
+    given |= {"weight": weight, "weights": weights, "budget_share": budget_share, "name": name}
+    return entries.DisjunctionEntry.read(given)
 
 
 def cells(

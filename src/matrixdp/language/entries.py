@@ -59,6 +59,11 @@ class Entry(Described, ABC):
 
     weight: float = key(WEIGHT, default=1.0)
     weights: Array | None = key(ArrayForm("a finite number above 0 for each query"), default=None)
+    budget_share: float | None = key(
+        forms.number("a share of the budget: a number above 0 and at most 1", above=0, most=1),
+        default=None,
+        about="the share of the privacy cost that serves the entry, in place of a weight",
+    )
     name: str | None = key(forms.text("text that is not empty"), default=None)
     count: str = key(forms.OneOf(("records", "persons")), default="records")
 
@@ -83,6 +88,9 @@ class Entry(Described, ABC):
         """Check that the weights are numbers above 0 that neither overflow nor vanish."""
         with as_entry_errors():
             check_weights(self.weight, self.weights)
+        if self.budget_share is not None and self.weight != 1.0:
+            expected = "one of them: the weight follows from the share"
+            raise EntryError.at(("weight",), "it beside budget_share", expected, code="conflict")
 
     @classmethod
     def unknown_key(cls, name: object) -> Problem:
@@ -200,10 +208,13 @@ def entry_beside(
 
 
 def of_records(entry: queries.Entry, domain: Domain) -> list[Group]:
-    """Return the query groups of an entry inside of something else, which counts records."""
+    """Return the query groups of an entry inside of something else: of records, with no share of its own."""
     if getattr(entry, "count", "records") != "records":
         expected = "records; persons are counted by entries of the workload itself"
         raise EntryError.at(("count",), "persons", expected, code="not-supported")
+    if getattr(entry, "budget_share", None) is not None:
+        expected = "none inside of another entry; the entry of the workload has the share"
+        raise EntryError.at(("budget_share",), "a share of the budget", expected, code="not-supported")
     return entry.expand(domain)
 
 

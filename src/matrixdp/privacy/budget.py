@@ -386,6 +386,18 @@ class LeastBudget:
             rounded = _DIGITS.next_plus(rounded)
         return self.budget(rounded)
 
+    def largest_usual(self) -> Budget:
+        """Return the largest budget of this form that is not above epsilon 10 or mu 3.
+
+        Examples
+        --------
+        >>> LeastBudget("rho").largest_usual(), LeastBudget("epsilon").largest_usual()
+        (Budget(rho=4.5, neighbours='add_remove'), Budget(epsilon=10.0, neighbours='add_remove'))
+        """
+        _, most = bisect(lambda value: bool(weak_privacy(self.budget(value))), 2.0 * _WEAK_EPSILON, 0.0, 1e-9)
+        rounded = Decimal(f"{most:.6g}")
+        return self.budget(most if weak_privacy(self.budget(rounded)) else rounded)
+
     def budget(self, value: Number) -> Budget:
         """Return the budget of this form with a given parameter."""
         given: dict[str, Any] = {self.kind: value, "delta": self.delta}

@@ -19,6 +19,7 @@ from matrixdp.noise import GAUSSIAN, NOISES, Noise
 from matrixdp.plans import Plan, Split
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import DenseGroup, Group, Workload
+from matrixdp.queries.workload import Targets, as_plain
 from matrixdp.selection.bounds.lower_bound import product_bound, svd_bound_workload
 from matrixdp.selection.compose.whole_table import dense_bound
 from matrixdp.selection.limits import GAP, LIMITS
@@ -28,7 +29,7 @@ from matrixdp.selection.problem.gather_groups import GivenGroups
 from matrixdp.selection.registry import Task, check_options, given_options, mechanism_named, silent
 from matrixdp.selection.rules import Facts, Rule, reduced_for, rules_for
 from matrixdp.selection.selection import Candidate, Certificate, Choice, Selection, charged
-from matrixdp.selection.targets import targeted
+from matrixdp.selection.targets import of_figures, targeted
 
 _LOG = logging.getLogger(__name__)
 
@@ -359,7 +360,7 @@ def select(
     neighbours: str = "add_remove",
     unit: Unit | None = None,
     objective: str = "sum",
-    targets: Mapping[str, float] | None = None,
+    targets: Targets | None = None,
     progress: Callable[[str, float | None], None] | None = None,
     certify: bool = False,
     bounded: bool = True,
@@ -388,7 +389,7 @@ def select(
     objective : {"sum", "max"}
         ``max`` reweights the queries around the mechanism that is best for the sum, until the largest
         variance meets its lower bound or no longer falls.
-    targets : mapping of str to float, optional
+    targets : mapping, optional
         The largest standard error that groups may have; see `matrixdp.selection.targets`. What is made least
         is the budget that meets them, whatever the objective and the weights.
     progress : callable, optional
@@ -460,6 +461,7 @@ def select(
         (plan, certificate), chosen, reason, candidates = _supporting(trials, mechanism, objective)
     _LOG.info("selected %s with %s noise, %d parts: %s", chosen, noise, len(plan.parts), reason)
     price, plan = trials.priced((plan, certificate)), reduced.over_values(plan)
+    certificate = of_figures(certificate, workload, targets, plan.analysis)
     if persons is not None and mechanism == "auto" and objective == "sum":
         with one_blas_thread():
             own = (select_for_persons if noise.norm == 2 else select_ranges)(workload, persons, noise)
@@ -470,7 +472,7 @@ def select(
             certificate = own[1] if _joint(own[0]) else with_bound(own[1], bound_of(certificate))
             plan, chosen, reason = own[0], "persons", f"{tried.reason} {chosen}"
             candidates = (tried, *(replace(one, status="compared") for one in candidates if one.loss))
-    what = objective, dict(targets or {}), candidates
+    what = objective, as_plain(targets), candidates
     plan = replace(plan, persons=persons)
     return charged(Selection(workload, plan, chosen, neighbours, certificate, reason, *what))
 

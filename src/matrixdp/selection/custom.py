@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,6 +27,7 @@ from matrixdp.noise import Noise
 from matrixdp.plans import Block, Direct, Local, Part, Plan, Pooled, Union
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Group, Identity, ProductGroup, Total, Workload
+from matrixdp.queries.workload import Targets, as_plain
 from matrixdp.selection.auto import Trials, with_bound
 from matrixdp.selection.compose.rounding import (
     check_measurable,
@@ -38,7 +39,7 @@ from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.minimax import uniform_variance
 from matrixdp.selection.reduce import reduce
 from matrixdp.selection.selection import Certificate, Selection, bound_for, charged
-from matrixdp.selection.targets import targeted
+from matrixdp.selection.targets import of_figures, targeted
 
 #: Numbers over a common denominator are kept exactly while numerators stay below this.
 _MOST_EXACT = 1 << 24
@@ -305,7 +306,7 @@ def evaluate_given(
     neighbours: str = "add_remove",
     unit: Unit | None = None,
     objective: str = "sum",
-    targets: Mapping[str, float] | None = None,
+    targets: Targets | None = None,
 ) -> Selection:
     """Return the strategy that measures query groups, with its error for a workload; see `certified`.
 
@@ -323,7 +324,7 @@ def evaluate_given(
         What is one person's.
     objective : {"sum", "max"}
         What the certificate is about.
-    targets : mapping of str to float, optional
+    targets : mapping, optional
         The largest standard errors that groups may have; the certificate is then about the largest ratio.
 
     Raises
@@ -356,6 +357,8 @@ def evaluate_given(
             loss = max(float(uniform_variance(analysis.variances(g), g).max()) for g in asked)
         else:
             loss = math.fsum(analysis.group(group).weighted for group in asked)
+    certificate = Certificate(loss, None, "no bound on all strategies")
+    certificate = of_figures(certificate, workload, targets, analysis)
     if unit is not None and unit.per:
         plan = replace(plan, persons=unit)
     _LOG.info("given: %d parts with %s noise", len(plan.parts), noise)
@@ -365,10 +368,10 @@ def evaluate_given(
             plan,
             GIVEN,
             neighbours,
-            Certificate(loss, None, "no bound on all strategies"),
+            certificate,
             "a strategy that was given, not selected",
             "max" if largest else "sum",
-            dict(targets or {}),
+            as_plain(targets),
         )
     )
 
@@ -392,7 +395,9 @@ def certified(selection: Selection) -> Selection:
         bound = (trials.whole_bound() if trials.facts.small else None) or trials.lower_bound()
     if bound is not None and selection.objective == "max":
         scope = f"{bound[1]}; about the largest (weighted) variance, from the mean of all"
-        bound = bound[0] / workload.queries, scope
+        bound = bound[0] / asked.queries, scope
     if bound is not None:
         bound = bound_for(selection.plan, *bound)
-    return charged(replace(selection, certificate=with_bound(selection.certificate, bound)))
+    certificate = with_bound(selection.certificate, bound)
+    certificate = of_figures(certificate, workload, selection.targets, selection.analysis)
+    return charged(replace(selection, certificate=certificate))

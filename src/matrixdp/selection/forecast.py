@@ -22,7 +22,7 @@ from matrixdp.noise import GAUSSIAN, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.queries import Group, ProductGroup, Workload
 from matrixdp.queries.groups import asked_attributes
-from matrixdp.queries.workload import MAX_ANSWERS
+from matrixdp.queries.workload import MAX_ANSWERS, budget_shares
 from matrixdp.selection.compose.coarse_weights import GRID_POINTS
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
@@ -55,6 +55,8 @@ _EVALUATIONS, _STEP, _STEP_PART, _PRODUCT_STEP = 40, 2e-3, 1 / 3, 8e-3
 _SOLVED = 3
 #: A product with weighted rows, and by its cells; tables of pairs that are designed, by the square of theirs.
 _PRODUCT, _PRODUCT_A_CELL, _TABLE_A_SQUARE = 0.3, 2.5e-4, 6e-7
+#: Selections until entries have their shares of the budget, about.
+_SELECTIONS = 4
 #: Searches under Laplace noise: for a set of attributes, for one attribute, beside others by its size and
 #: always by the square of it, and for two sets of attributes that are tried together, of up to this many.
 _COVER_SECONDS, _SEARCHED_A_VALUE, _SEARCHED_A_SQUARE = 1.2e-3, 0.01, 5e-6
@@ -164,6 +166,8 @@ def forecast(
     selecting = selection_seconds(asked, structured, laplace)
     attributes = {name for group in asked for name in asked_attributes(group)}
     told = not targets and not (laplace and len(attributes) > 1 and not _is_plain(asked, structured))
+    if any(budget_shares(workload)):
+        selecting *= _SELECTIONS
     matrices = [*structured.values()]
     matrices += [math.prod(group.sizes) for group in asked if _is_joint(group)]
     held_bytes = 48.0 * held + matrix_bytes(max(matrices, default=0))

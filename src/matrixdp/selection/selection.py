@@ -143,8 +143,9 @@ class Selection:
         Why this mechanism.
     objective : {"sum", "max"}
         What was minimized: the sum of weight times variance, or the largest.
-    targets : mapping of str to float
-        The largest standard errors that groups may have; empty if none were set. The certificate is then
+    targets : mapping
+        The largest standard errors that groups may have, and the precision of figures, as they are written;
+        empty if none were set. The certificate is then
         about the largest ratio of variance to squared target, which is the least budget.
     candidates : tuple of Candidate
         The mechanisms that were considered, the chosen one first; empty where a file does not say.
@@ -161,7 +162,7 @@ class Selection:
     certificate: Certificate
     reason: str
     objective: str = "sum"
-    targets: Mapping[str, float] = field(default_factory=dict)
+    targets: Mapping[str, object] = field(default_factory=dict)
     candidates: tuple[Candidate, ...] = ()
     rounds: int = 1
     drawn: Sequence[float] | None = None

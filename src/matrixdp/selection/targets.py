@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from matrixdp.noise import Noise
 from matrixdp.plans import Analysis
 from matrixdp.privacy import Budget, LeastBudget
-from matrixdp.queries import Workload
-from matrixdp.queries.workload import group_targets, largest_value
+from matrixdp.queries import Group, Workload
+from matrixdp.queries.workload import Precision, Targets, figure_targets, group_targets, largest_value
 from matrixdp.selection.problem.gather_groups import GivenGroups
+from matrixdp.selection.selection import Certificate
 
 #: Groups without one may have standard errors this many times the largest.
 OTHER_GROUPS = 10.0
@@ -24,10 +27,12 @@ class TargetError:
     Attributes
     ----------
     group : str
+        Or the name of a statistic.
     target : float or None
-        The largest standard error that is allowed; None for a group without a target.
+        The largest standard error that is allowed; None for a group without a target. Of figures of at least
+        so many records, their largest standard error or coefficient of variation.
     stddev : float
-        The largest standard error of a query at privacy cost 1.
+        The largest of a query or figure at privacy cost 1.
     """
 
     group: str
@@ -35,13 +40,13 @@ class TargetError:
     stddev: float
 
 
-def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
+def targeted(workload: Workload, targets: Targets) -> Workload:
     """Return the workload with groups weighted such that the largest weight x variance is what matters.
 
     A group with target t has weight 1 / t^2, so that all targets are met at privacy cost 1 if the largest
-    weighted variance is at most 1. Other groups count as if their target were `OTHER_GROUPS` times the
-    largest, and sums of values are compared in their largest value. Weights of the workload itself have no
-    influence.
+    weighted variance is at most 1. Targets of figures add groups that must meet theirs for them. Other groups
+    count as if their target were `OTHER_GROUPS` times the largest, and sums of values are compared in their
+    largest value. Weights of the workload itself have no influence.
 
     Examples
     --------
@@ -50,22 +55,57 @@ def targeted(workload: Workload, targets: Mapping[str, float]) -> Workload:
     >>> [group.weight for group in targeted(workload, {"age": 2.0})]
     [0.0025, 0.25]
     """
-    found = group_targets(workload, targets)
-    units = [largest_value(group) or 1.0 for group in workload]
-    largest = max((target or 0.0) / unit for target, unit in zip(found, units, strict=True))
+    asked: list[tuple[Group, float | None]] = [
+        *zip(workload, group_targets(workload, targets), strict=True),
+        *(pair for _, own in figure_targets(workload, targets).values() for pair in own.planned),
+    ]
+    units = [largest_value(group) or 1.0 for group, _ in asked]
+    largest = max((target or 0.0) / unit for (_, target), unit in zip(asked, units, strict=True))
     groups = [
         replace(group, weight=(target or OTHER_GROUPS * largest * unit) ** -2.0, query_weights=None)
-        for group, target, unit in zip(workload, found, units, strict=True)
+        for (group, target), unit in zip(asked, units, strict=True)
     ]
     return Workload(workload.domain, GivenGroups(tuple(groups)))
 
 
-def check_targets(workload: Workload, targets: Mapping[str, float], analysis: Analysis) -> list[TargetError]:
-    """Compare the errors of a strategy with each target, at privacy cost 1."""
-    return [
+def check_targets(workload: Workload, targets: Targets, analysis: Analysis) -> list[TargetError]:
+    """Compare the errors of a strategy with each target, at privacy cost 1: of groups, then of figures."""
+    errors = [
         TargetError(group.name, target, math.sqrt(analysis.group(group).largest))
         for group, target in zip(workload, group_targets(workload, targets), strict=True)
     ]
+    for name, (target, own) in figure_targets(workload, targets).items():
+        errors.append(TargetError(name, target.most, target.most * _ratio(own, analysis)))
+    return errors
+
+
+def of_figures(
+    certificate: Certificate, workload: Workload, targets: Targets | None, analysis: Analysis
+) -> Certificate:
+    """Return a certificate about `targeted` groups with what it says of figures with targets."""
+    own = [precision for _, precision in figure_targets(workload, targets).values()] if targets else []
+    if not own:
+        return certificate
+    certificate = certificate.scaled(max(precision.slack for precision in own) ** -2.0)
+    found = largest_ratio(check_targets(workload, targets or {}, analysis))
+    return replace(certificate, loss=max(certificate.loss, found**2))
+
+
+def _ratio(own: Precision, analysis: Analysis) -> float:
+    """Return the largest ratio of the standard error of X - r N to its limit.
+
+    Where the estimate of a difference is not the difference of estimates, errors are added.
+    """
+    left, right = analysis.variances(own.left), analysis.variances(own.right)
+    if analysis.additive:
+        paired = own.left.queries == own.right.queries
+        both = analysis.covariances(own.left, own.right, paired=paired)
+        both = both if paired else both[:, 0]
+    squares = []
+    for ratio, limit in own.limits:
+        cross = -ratio * both if analysis.additive else abs(ratio) * np.sqrt(left * right)
+        squares.append(float((left + 2.0 * cross + ratio**2 * right).max()) / limit**2)
+    return math.sqrt(max(squares))
 
 
 def largest_ratio(errors: Sequence[TargetError]) -> float:

@@ -19,6 +19,7 @@ from matrixdp.language.invariants import IMPOSSIBLE, PUBLISHED, ImpossibleBox, P
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.budget import BUDGET_KINDS, DEFAULT_MAX_RECORDS
 from matrixdp.privacy.unit import MOST_RECORDS
+from matrixdp.queries.workload import TARGETS, Target
 from matrixdp.texts import NO_PUBLICATION, Publication
 
 
@@ -302,15 +303,8 @@ class WrittenSpecification(Record):
         default=1,
         about="2 plans half of the budget from noisy answers to the first half, to publish more counts",
     )
-    targets: Mapping[str, float] | None = key(
-        MappingOf(
-            forms.number("a finite number above 0, in records", above=0),
-            "{group: standard error, ...}",
-            named="the name of a group",
-            least=1,
-        ),
-        default=None,
-        about="the largest standard error of query groups",
+    targets: Mapping[str, Target] | None = key(
+        TARGETS, default=None, about="the largest standard error of query groups, or the precision of figures"
     )
     out_of_domain: object = key(
         Verbatim(OutOfDomain.schema),

@@ -36,7 +36,7 @@ from matrixdp.language.predicates import ARRAY_FILE, PredicateForm, calendar_dat
 from matrixdp.privacy import Budget, LeastBudget, Unit
 from matrixdp.privacy.persons import check_persons
 from matrixdp.privacy.unit import only_per
-from matrixdp.queries.workload import Entry, Workload, check_names, group_targets
+from matrixdp.queries.workload import Entry, Target, Workload, budget_shares, check_names, group_targets
 from matrixdp.specification.discovery import WrittenDiscovery, with_found
 from matrixdp.specification.keys import SeriesRule, WrittenSpecification
 from matrixdp.statements import SqlEntry, SqlFileEntry
@@ -249,9 +249,9 @@ class Specification:
         The ledger that a release is debited to, absolute; None if the file does not name one.
     unit : Unit
         How many records a person has at most; the budget has it too.
-    targets : mapping of str to float
-        The largest standard errors of query groups; empty where there are none. Then what is spent is the
-        least budget that meets them.
+    targets : mapping
+        The largest standard errors of query groups, and the precision of figures; empty where there are
+        none. Then what is spent is the least budget that meets them.
     least : LeastBudget or None
         Which parameter is made least, with targets.
     out_of_domain : OutOfDomain
@@ -283,7 +283,7 @@ class Specification:
     budget: Budget | None
     ledger: Path | None
     unit: Unit
-    targets: Mapping[str, float]
+    targets: Mapping[str, Target]
     least: LeastBudget | None
     out_of_domain: OutOfDomain
     max_records: int
@@ -614,6 +614,7 @@ def _specification(value: object, path: Path | None, base: Path, require_privacy
     workload = Workload(domain, *_of_persons(written.workload, unit))
     check_names(workload)
     check_persons(workload, unit)
+    budget_shares(workload, {"targets": targets, "two rounds": written.rounds > 1})
     if targets:
         group_targets(workload, targets)
     invariants, structural_zeros = written.invariants or (), written.structural_zeros or ()

@@ -155,6 +155,8 @@ class _SqlEntries(Entry):
         number = sum(len(query.asked) for query in queries)
         self.check_single(number)
         weight = {} if self.weight == 1.0 else {"weight": self.weight}
+        if self.budget_share is not None:
+            weight = {"budget_share": self.budget_share / number}
         made: list[Entry] = []
         for query in queries:
             titles = query.titles(self.name, single=number == 1)

@@ -14,8 +14,9 @@ from matrixdp.domain import Amount, Attribute, Dates, Domain
 from matrixdp.errors import EntryError, UnsupportedQueryError, within
 from matrixdp.forms import key, record
 from matrixdp.language.entries import entry_form
-from matrixdp.queries import Identity, Labelled, Matrix, Predicates, Sets
+from matrixdp.queries import Identity, Labelled, Matrix, Predicates, ProductGroup, Sets
 from matrixdp.queries.predicates import Array
+from matrixdp.queries.workload import FigureTarget, Precision
 from matrixdp.statistics import statistic as shared
 from matrixdp.statistics.intervals import (
     EVERY,
@@ -331,6 +332,35 @@ class MeanEntry(_OfNumbers):
         away = self.sums(attribute, codes, middle, f"sum of {attribute.name} less {middle:g}")
         count = None if len(codes) == attribute.size else Labelled(Sets((codes,)), ("records",))
         return [away, count]
+
+    def precision(self, domain: Domain, target: FigureTarget) -> Precision:
+        """Return bounds on the errors of sums of x - m, which over n are those of means m of n records.
+
+        They are convex in m, so that those at both ends of what a mean can be hold for all between.
+        """
+        strata = self.strata(domain)
+        (_, numbers, _), records = self.numbers(strata.attribute, strata.codes), target.of.records_above
+        middle, (least, most) = _middle(self.numbers(strata.attribute, strata.codes)), self.ends(domain)
+        if target.cv is not None:
+            least = max(least, target.of.mean_above or 0.0)
+            if not 0.0 < least < most:
+                expected = f"a number above 0 and below {most:g}, which means are at least; or stddev, not cv"
+                raise EntryError.at(
+                    ("for", "mean_above"), f"means of {least:g}", expected, code="out-of-range"
+                )
+        limits = {m: target.most * records * (1.0 if target.cv is None else m) for m in (least, most)}
+
+        def less(value: float) -> ProductGroup:
+            whole = np.zeros((1, strata.attribute.size))
+            whole[0, list(strata.codes)] = numbers - value
+            return strata.product(Labelled(Matrix(whole), (f"sum of {self.attribute} less {value:g}",)))
+
+        return Precision(
+            less(middle),
+            strata.product(self.needed(strata)[1]),
+            tuple((m - middle, limit) for m, limit in limits.items()),
+            tuple((less(m), limit) for m, limit in limits.items()),
+        )
 
     def evaluate(self, inference: Inference) -> Table:
         strata = self.strata(inference.domain)

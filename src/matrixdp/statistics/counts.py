@@ -24,6 +24,7 @@ from matrixdp.language.predicates import ArrayForm, load_array
 from matrixdp.queries import Chosen, DenseGroup, Group, Matrix, MatrixRows, ProductGroup
 from matrixdp.queries.groups import subtracts
 from matrixdp.queries.predicates import Array
+from matrixdp.queries.workload import FigureTarget, Precision
 from matrixdp.statistics.intervals import EVERY, Pairs, Ratios
 from matrixdp.statistics.statistic import (
     DIFFERENCE,
@@ -100,6 +101,27 @@ class ShareEntry(OfEntries):
         with within("of"):
             return [counts, denominator(counts, self.of or ())]
 
+    def precision(self, domain: Domain, target: FigureTarget) -> Precision:
+        """Return bounds on the errors of A - p N at the least and the largest share p = A / N.
+
+        Over N they are those of shares, and over A those relative to shares; they are convex in p. Those of A
+        and of A - N bound that of N to their sum.
+        """
+        counts, divisor = self.asked(domain)
+        if isinstance(self.of, Entry) or not _of_each_once(counts):
+            expected = "one of counts among all records, or among those alike in attributes"
+            raise EntryError.at(
+                (), "a target for a share that may be above 1 or below 0", expected, code="not-supported"
+            )
+        if target.of.mean_above is not None:
+            expected = "records_above alone for a share"
+            raise EntryError.at(("for", "mean_above"), "it for a share", expected, code="not-supported")
+        limit = target.most * target.of.records_above
+        repeated = denominator(counts, self.of, repeated=True) if self.of else divisor
+        return Precision(
+            counts, repeated, ((0.0, limit), (1.0, limit)), ((counts, limit), (divisor, limit)), slack=2.0
+        )
+
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         counts, divisor = self.asked(domain)
         if self.of and not isinstance(self.of, Entry):
@@ -117,6 +139,15 @@ class ShareEntry(OfEntries):
                 found = _ratios(inference, left, right)
         labels = inference.labels([group], group=True)
         return inference.table(labels, found.columns(), _FIELLER, statistic="share", of=said)
+
+
+def _of_each_once(group: Group) -> bool:
+    """Return whether queries count no record more than once, and none negatively."""
+    if isinstance(group, ProductGroup):
+        known = [own.matrix for own in group.predicates if isinstance(own, Matrix)]
+    else:
+        known = [group.content.values] if isinstance(group.content, MatrixRows) else []
+    return not subtracts(group) and all(own.max(initial=0.0) <= 1.0 for own in known)
 
 
 def denominator(group: Group, names: tuple[str, ...], repeated: bool = False) -> ProductGroup:

@@ -30,6 +30,7 @@ from matrixdp.language.predicates import NamedPredicates, PredicateForm
 from matrixdp.queries import Labelled, Matrix, Predicates, Prefix, Ranges, Sets, Total
 from matrixdp.queries.groups import Group, ProductGroup
 from matrixdp.queries.predicates import Array
+from matrixdp.queries.workload import FigureTarget, Precision
 from matrixdp.texts import ENGLISH, Words
 
 if TYPE_CHECKING:
@@ -141,6 +142,17 @@ class StatisticEntry(Entry):
             limits = self.limits(inference.domain)
         within = [end if math.isfinite(end) else None for end in limits]
         return inference.telling(table, measures={"": self.measures}, within={"": within})
+
+    def precision(self, domain: Domain, target: FigureTarget) -> Precision:
+        """Return what gives the figures of the statistic a target.
+
+        Raises
+        ------
+        EntryError
+            If it cannot be told from what is public.
+        """
+        expected = "a mean, a share, or an entry of counts"
+        raise EntryError.at((), f"a target for a {self.kind}", expected, code="not-supported")
 
     def known_after(self, domain: Domain, attribute: Attribute) -> NDArray[np.intp]:
         """Return the period of a series after which each row of the table is known: the last that it needs.

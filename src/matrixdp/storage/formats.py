@@ -37,6 +37,7 @@ from matrixdp.privacy import Clause
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries import Workload
+from matrixdp.queries.workload import as_plain
 from matrixdp.selection.selection import Candidate, Certificate, Selection, charged
 from matrixdp.storage.archive import ArchiveReader, ArchiveWriter
 
@@ -345,6 +346,7 @@ def save_strategy(path: str | os.PathLike[str], selection: Selection) -> None:
                 "certificate": asdict(selection.certificate),
                 "candidates": [asdict(one) for one in selection.candidates],
                 **({} if selection.rounds == 1 else {"rounds": selection.rounds}),
+                **({"factors": factors} if set(factors := selection.workload.factors) != {1.0} else {}),
             }
         )
 
@@ -364,6 +366,11 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
         bound = None if bound is None else _number(bound, archive)
         known = header["neighbours"] in ("add_remove", "replace") and header["objective"] in ("sum", "max")
         archive.require(known, "its neighbours or its objective are unknown")
+        if "factors" in header:
+            factors = [_number(own, archive) for own in header["factors"]]
+            fit = len(factors) == len(workload.entries) and min(factors) > 0
+            archive.require(fit, "the factors of its weights do not fit its workload")
+            workload = workload.reweighted(factors)
         rounds = header.get("rounds", 1)
         archive.require(type(rounds) is int and rounds in (1, 2), "its number of rounds is unknown")
         selection = Selection(
@@ -374,7 +381,7 @@ def load_strategy(path: str | os.PathLike[str]) -> Selection:
             certificate=Certificate(loss, bound, archive.text(written["scope"])),
             reason=archive.text(header["reason"]),
             objective=header["objective"],
-            targets={name: _number(target, archive) for name, target in header["targets"].items()},
+            targets=as_plain(header["targets"] or None),
             candidates=tuple(_read_candidate(one, archive) for one in header.get("candidates", [])),
             rounds=rounds,
         )

@@ -24,11 +24,13 @@ from matrixdp.measure.measurement import drawn_variances, least_drawn
 from matrixdp.noise import NOISES, natural_noise, noise_named
 from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
+from matrixdp.queries.workload import budget_shares
 from matrixdp.selection.auto import select
 from matrixdp.selection.registry import MECHANISMS, OF_JOINT_NOISE, DataDependent, Mechanism
 from matrixdp.selection.selection import Selection
 from matrixdp.sources import Source, open_source
 from matrixdp.strategy.strategy import Strategy
+from matrixdp.strategy.strategy import select as select_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,7 +168,8 @@ def compare(
     Parameters
     ----------
     workload : Workload
-        What is asked.
+        What is asked. Where entries ask for shares of the budget, mechanisms are compared at the weights with
+        which `select` reaches them.
     budget : Budget
         At which errors are compared.
     mechanisms : iterable of str, optional
@@ -214,6 +217,8 @@ def compare(
         source = open_source(public_table)
         _check_handed_over(public_table)
         known_unit(source, workload.domain, rule, budget.unit)
+    if any(budget_shares(workload)):
+        workload = select_for(workload, budget=budget).workload  # whose weights give entries their shares
     contest = _Contest(workload, budget, time_limit, time_limit_each, public_table, simulations, rule)
     limited(dict, time_limit_each, "")  # what starts processes has imported everything when time begins
     rows = contest.run(pairs, progress or (lambda _what, _rows: None))

@@ -210,8 +210,7 @@ def release(
         budget = reference
         if specification.least is not None:
             least, targets = specification.least, specification.targets
-            budget = meet_targets(strategy, targets, least, specification.workload)
-            check_strong(budget, accepted=accepted)
+            budget = meet_targets(strategy, targets, least, specification.workload, accepted=accepted)
         if before_measuring is not None:
             before_measuring(budget)
         seeded = seed_not_private is not None

@@ -55,6 +55,7 @@ from matrixdp.releases.transaction import (
 )
 from matrixdp.selection.registry import silent
 from matrixdp.selection.series import select_series
+from matrixdp.selection.shares import reach
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
 from matrixdp.storage.archive import digest
@@ -696,9 +697,15 @@ def select_over_time(
     noises, _ = possible_noises(noise, budget, "auto")
     chosen = max(noises, key=lambda own: own.norm)
     told = progress or silent
-    found = select_series(
-        workload, attribute, chosen, neighbours=budget.neighbours, unit=budget.unit, progress=told
+    choose = partial(
+        select_series,
+        attribute=attribute,
+        noise=chosen,
+        neighbours=budget.neighbours,
+        unit=budget.unit,
+        progress=told,
     )
+    found = reach(workload, choose)
     return Strategy(
         found, "nothing is lost by measuring period by period" if chosen.norm == 2 else "asked for"
     )

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from numbers import Rational
 from pathlib import Path
@@ -39,15 +40,16 @@ from matrixdp.measure.measurement import (
     measure,
     tails_of,
 )
+from matrixdp.measure.statement import rounded_up
 from matrixdp.noise import GAUSSIAN, Noise, noise_named
 from matrixdp.plans import Rounds, Split
 from matrixdp.privacy import Budget, LeastBudget, Unit
-from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
+from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
 from matrixdp.privacy.conversions import Number
 from matrixdp.privacy.persons import check_persons
 from matrixdp.queries import Workload
 from matrixdp.queries.predicates import MAX_EXPLICIT_ENTRIES
-from matrixdp.queries.workload import check_names
+from matrixdp.queries.workload import Targets, budget_shares, check_names
 from matrixdp.selection.auto import check_mechanism, hope_of
 from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.custom import certified, evaluate_given
@@ -55,6 +57,7 @@ from matrixdp.selection.explain import Explanation, explain
 from matrixdp.selection.noise_choice import CONFIDENCE, interval, noises_for
 from matrixdp.selection.rounds import SecondRound, check_rounds
 from matrixdp.selection.selection import Candidate, Certificate, Selection
+from matrixdp.selection.shares import reach, shares
 from matrixdp.selection.targets import TargetError, check_targets, largest_ratio, least_budget
 from matrixdp.sources import open_source
 from matrixdp.specification.load import given_entries
@@ -107,7 +110,7 @@ class Strategy(Displayed):
         budget: Budget | None = None,
         neighbours: str | None = None,
         objective: str = "sum",
-        targets: Mapping[str, float] | None = None,
+        targets: Targets | None = None,
     ) -> Strategy:
         """Return the strategy that measures the rows of a matrix.
 
@@ -134,7 +137,7 @@ class Strategy(Displayed):
             The budget's where it is left out, else ``add_remove``.
         objective : {"sum", "max"}
             What the certificate is about.
-        targets : mapping of str to float, optional
+        targets : mapping, optional
             The largest standard errors that groups of the workload may have.
 
         Returns
@@ -196,7 +199,7 @@ class Strategy(Displayed):
         budget: Budget | None = None,
         neighbours: str | None = None,
         objective: str = "sum",
-        targets: Mapping[str, float] | None = None,
+        targets: Targets | None = None,
     ) -> Strategy:
         """Return the strategy that measures several things, each at a share of the privacy cost.
 
@@ -242,6 +245,7 @@ class Strategy(Displayed):
         own = Workload(domain, *(part.entry for part in given))
         asked = own if workload is None else workload
         _check(asked, budget, domain)
+        budget_shares(asked, {"a strategy that is given": True})
         groups, weights = [], []
         for part, places in zip(given, own.places, strict=True):
             groups += [own.groups[place] for place in places]
@@ -306,6 +310,19 @@ class Strategy(Displayed):
             },
         }
 
+    @property
+    def budget_shares(self) -> tuple[float, ...]:
+        """The share of the privacy cost that serves each entry of the workload; their sum is 1.
+
+        It is the entry's share of the weighted squared error: see `matrixdp.selection.shares`.
+
+        Raises
+        ------
+        WorkloadError
+            If the strategy was selected for the objective ``max`` or for targets.
+        """
+        return shares(self.selection)
+
     def rmse(self, budget: Budget) -> float:
         """Return the root mean square of the standard errors of all queries, in records.
 
@@ -347,12 +364,12 @@ class Strategy(Displayed):
         plan = self.selection.plan
         return self.selection.priced(drawn_variances(plan, budget), least_drawn(plan.noise, budget))
 
-    def target_errors(self, targets: Mapping[str, float] | None = None) -> list[TargetError]:
+    def target_errors(self, targets: Targets | None = None) -> list[TargetError]:
         """Compare the error of every group with its target, at privacy cost 1.
 
         Parameters
         ----------
-        targets : mapping of str to float, optional
+        targets : mapping, optional
             Those that the strategy was selected for where they are left out.
 
         Raises
@@ -367,7 +384,7 @@ class Strategy(Displayed):
         kind: str = "rho",
         *,
         delta: Number | None = None,
-        targets: Mapping[str, float] | None = None,
+        targets: Targets | None = None,
         unit: Unit | Mapping[str, object] | None = None,
     ) -> Budget:
         """Return the least budget at which this strategy meets every target; nothing is spent.
@@ -379,7 +396,7 @@ class Strategy(Displayed):
             with delta).
         delta : number, optional
             For ``epsilon``.
-        targets : mapping of str to float, optional
+        targets : mapping, optional
             Those that the strategy was selected for where they are left out.
         unit : Unit or mapping, optional
             How many records a person has at most. Where it is left out, the unit with `per` that the strategy
@@ -807,7 +824,7 @@ def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[
 
 
 def preferred(
-    selections: Sequence[Selection], reason: str, budget: Budget | None, targets: Mapping[str, float] | None
+    selections: Sequence[Selection], reason: str, budget: Budget | None, targets: Targets | None
 ) -> tuple[Selection, str]:
     """Return the best of several selections at a budget, each for a noise of its own, and why.
 
@@ -854,7 +871,7 @@ def select(
     mechanism: str = "auto",
     budget: Budget | None = None,
     objective: str = "sum",
-    targets: Mapping[str, float] | None = None,
+    targets: Targets | None = None,
     progress: Callable[[str, float | None], None] | None = None,
     certify: bool = False,
     rounds: int = 1,
@@ -880,9 +897,11 @@ def select(
         What will be spent. Strategies do not depend on it, except by the choice of the noise.
     objective : {"sum", "max"}
         The sum of (weighted) variances, or the largest one.
-    targets : mapping of str to float, optional
+    targets : mapping, optional
         The largest standard error that every query of a group may have, in records, by the name of the group
-        or of its entry; ``all`` stands for every other group. What is made least is the budget that meets
+        or of its entry; ``all`` stands for every other group. Or the precision of figures of at least so many
+        records, ``{"cv": 0.15, "for": {"records_above": 200}}``; a mean or a share may have ``stddev`` in
+        place of ``cv``. What is made least is the budget that meets
         them, see `Strategy.least_budget`; groups without a target count as if theirs were ten times the
         largest. Weights and the objective have no influence then.
     progress : callable, optional
@@ -929,10 +948,13 @@ def select(
     noises, reason = possible_noises(noise, budget, mechanism)
     neighbours = neighbours or ("add_remove" if budget is None else budget.neighbours)
     unit = None if budget is None else budget.unit
-    goal = partial(select_strategy, workload, unit=unit, objective=objective, targets=targets)
+    beside = {"targets": targets, "two rounds": rounds == 2, "the objective max": objective == "max"}
+    asked = budget_shares(workload, beside)
+    goal = partial(select_strategy, unit=unit, objective=objective, targets=targets)
     drawn = None if budget is None else partial(drawn_variances, budget=budget)
     selected = partial(goal, neighbours=neighbours, progress=progress, certify=certify, drawn=drawn)
     selections: list[Selection] = []
+    choices: list[Callable[[Workload], Selection]] = []
     for kind in noises:
         tried = mechanism == "auto" and objective == "sum" and targets is None
         if selections and tried and _hopeless(kind, selections[0], budget):
@@ -940,9 +962,13 @@ def select(
             continue
         # of mechanisms with one part on each marginal this errs least
         split = rounds == 2 and mechanism == "auto" and kind is GAUSSIAN
-        found = selected(noise=kind, mechanism="residual" if split else mechanism, **options)
+        choices.append(partial(selected, noise=kind, mechanism="residual" if split else mechanism, **options))
+        # two noises are compared at the same weights
+        found = choices[-1](selections[0].workload) if selections else reach(workload, choices[0])
         selections.append(replace(found, reason=_BY_DEFAULT) if split else found)
     best, reason = preferred(selections, reason, budget, targets)
+    if any(asked) and best is not selections[0]:
+        best = reach(best.workload, choices[selections.index(best)])
     if rounds == 1:
         return Strategy(best, reason)
     check_rounds(best.plan, workload, reason)
@@ -1012,11 +1038,17 @@ def _hopeless(noise: Noise, other: Selection, budget: Budget | None) -> bool:
 
 
 def meet_targets(
-    strategy: Strategy, targets: Mapping[str, float], least: LeastBudget, workload: Workload | None = None
+    strategy: Strategy,
+    targets: Targets,
+    least: LeastBudget,
+    workload: Workload | None = None,
+    *,
+    accepted: bool = False,
 ) -> Budget:
     """Return the least budget of a form at which a strategy meets targets, if it is within the limit.
 
-    The targets name groups of the workload, or of the strategy's own.
+    The targets name groups of the workload, or of the strategy's own. A budget above epsilon 10 or mu 3 must
+    be `accepted`.
 
     Examples
     --------
@@ -1031,13 +1063,19 @@ def meet_targets(
     noise, limit = strategy.selection.noise, least.limit
     budget = least_budget(errors, noise, least)
     if limit is None or noise.cost(budget) <= noise.cost(limit):
-        return budget
-    if noise.error_scale(limit) >= largest_ratio(errors) ** 2:
+        if accepted or not (weak := weak_privacy(budget)):
+            return budget
+        limit, found = least.largest_usual(), f"targets that take {weak[0]}"
+        more = "`matrixdp release --accept-weak-privacy` (accept_weak_privacy=True in Python)"
+    elif noise.error_scale(limit) >= largest_ratio(errors) ** 2:
         return limit  # rounding up alone has taken the least budget past it
+    else:
+        found = f"targets that take {budget.words}, more than privacy allows: {limit.words}"
+        more = "a larger budget"
     targeted = [error for error in errors if error.target is not None]
     tightest = max(targeted, key=lambda error: error.stddev / (error.target or 1.0))
-    factor = largest_ratio(errors) / math.sqrt(noise.error_scale(limit))
-    raise PrivacyError(
-        f"targets: meeting them takes {budget.words}, more than privacy allows: {limit.words}. The "
-        f"tightest is {tightest.group!r}; expected a larger budget, or targets {factor:.4g} times as large"
-    )
+    scale = math.sqrt(noise.error_scale(limit))
+    factor, nearest = (rounded_up(Fraction(own / scale)) for own in (largest_ratio(errors), tightest.stddev))
+    expected = f"targets {factor} times as large, which {limit.words} meets, or {more}"
+    told = f"{expected}; that of {tightest.group!r}, the tightest, is then {nearest}"
+    raise PrivacyError.at(("targets",), found, told, code="out-of-range")
