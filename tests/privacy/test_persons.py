@@ -66,7 +66,8 @@ def test_exactly_the_counts_of_one_record_a_person_are_counts_of_persons(place: 
         return
     with pytest.raises(EntryError) as caught:
         check_persons(workload, unit)
-    assert (caught.value.code, caught.value.problem.path) == ("conflict", ("workload", 0, "count"))
+    named = "sql" if place == len(ENTRIES) - 1 else "count"
+    assert (caught.value.code, caught.value.problem.path) == ("conflict", ("workload", 0, named))
 
 
 def test_published_counts_are_of_distinct_persons() -> None:

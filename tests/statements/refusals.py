@@ -126,7 +126,7 @@ REFUSALS = [
         "sql",
         lambda: mdp.sql("SELECT AVG(age) FROM t").expand(DOMAIN),
     ),
-    Refusal("several records of a person", "conflict", "workload[1].count", persons, line=5),
+    Refusal("several records of a person", "conflict", "workload[1].sql", persons, line=5),
     Refusal("no file", "wrong-type", "sql_file", lambda: read_entry({"sql_file": 3})),
     *(
         Refusal(f"file: {name}", "specification", "workload[0].sql_file", file(content), line=3)

@@ -38,11 +38,13 @@ expected a unit of at most one record of a person, or `per` attributes of the ta
     """
     for position, (entry, places) in enumerate(zip(workload.entries, workload.places, strict=True)):
         if counts_persons(entry):
+            # where SQL counts ids the key is not the user's
+            named = "sql" if "sql" in entry.to_spec() else "count"
             with within("workload", position):
-                check_groups([workload.groups[place] for place in places], unit)
+                check_groups([workload.groups[place] for place in places], unit, named)
 
 
-def check_groups(groups: Sequence[Group], unit: Unit) -> None:
+def check_groups(groups: Sequence[Group], unit: Unit, place: str = "count") -> None:
     """Check that each query of some groups counts at most one record of a person; see `check_persons`."""
     if unit.records == 1:
         return
@@ -56,7 +58,7 @@ def check_groups(groups: Sequence[Group], unit: Unit) -> None:
         groups = [group for group in groups if not _within_one_value(group, unit.per)]
         expected += f", or queries that are each about one value of {' and '.join(unit.per)}"
     if groups:
-        raise EntryError.at(("count",), found, expected, code="conflict")
+        raise EntryError.at((place,), found, expected, code="conflict")
 
 
 def _within_one_value(group: Group, names: tuple[str, ...]) -> bool:

@@ -464,7 +464,7 @@ class Release(Displayed):
             if not query.counts:
                 expected = "a statement of its own for counts of persons"
                 raise EntryError.at(("sql",), "statistics beside persons", expected, code="not-supported")
-            check_groups(query.groups, unit)
+            check_groups(query.groups, unit, "sql")
         if inference.through is not None:
             name, periods = inference.through
             known = query.known_after(self.domain, self.domain[name]) < periods
