@@ -1,10 +1,12 @@
 """Discoveries from the table to the release that uses them, through the command line and in Python."""
 
 import json
+import math
 import re
 import shutil
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import duckdb
@@ -18,11 +20,12 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.discovery import Schedule, bounds_of
-from matrixdp.domain import encode_value
+from matrixdp.domain import Discovered, encode_value
 from matrixdp.errors import PrivacyError, SourceError, SpecificationError
 from matrixdp.ledger import Account
 from matrixdp.measure.measurement import find_values
-from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, WeightedRounds, checked_cost
+from matrixdp.measure.statement import statement
+from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, Noise, WeightedRounds, checked_cost
 from matrixdp.privacy import Budget, Unit
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import load_discovery, load_specification
@@ -313,12 +316,53 @@ def test_a_release_uses_what_was_found_and_names_both_costs(found):
     assert re.search(r"values of income .* cost 0\.\d+-GDP, besides", text)
     assumed = {own.id: own for own in release.statement.assumed}
     assert assumed["chosen-without-data"].startswith("Except for the values of word, income")
+    assert release.statement.covered[0].startswith("Except for the values of word, income")
+    # the best guess from all that the release tells, by the costs that the file of the discovery has
+    told = yaml.safe_load(Path("domain.yaml").read_text())["discovery"]["attributes"].values()
+    squared = sum(16 * float(Fraction(own["cost"])) for own in told) + release.statement.mu**2
+    best = NormalDist().cdf(math.sqrt(squared) / 2) + sum(float(Fraction(own["delta"])) for own in told) / 2
+    assert best <= release.statement.odds <= best + 0.001
+    assert best > NormalDist().cdf(release.statement.mu / 2) + 0.01
+    page = mdp.report_release("released")
+    assert f"right at most {100 * release.statement.odds:.1f}% of the time" in page
+    assert "declared in advance; they must not" not in page
+    assert "The values of word and income were found in the records" in page
+    together = release.statement.with_discoveries
+    assert together in release.statement.assumed_of_table
+    assert float(Fraction(together.parameters["mu"])) == pytest.approx(math.sqrt(squared))
+    for face in (page, text, words("report", "released", "--markdown"), words("show", "released")):
+        assert str(together) in face
+        assert "chosen without the data; " not in face
+    assert together.as_dict() in json.loads(run("show", "released", "--json").stdout)["privacy"]["assumed"]
     counts = dict(zip(*(release.answers[name].to_pylist() for name in ("word", "estimate")), strict=True))
     assert counts["w1"] == pytest.approx((WORDS == 1).sum(), abs=150)
     ledger = mdp.Ledger.open("log.ledger")
     assert [entry.state for entry in ledger.entries] == ["released"] * 3
     assert ledger.entries[0].cost.delta > 0
     assert ledger.account.delta == ledger.entries[0].cost.delta
+
+
+def test_the_best_guess_counts_every_discovery():
+    """By definition, and under `replace` for a removal and an addition."""
+
+    def odds(noise: Noise, *found: Discovered, **budget: Any) -> float:
+        own = Budget(**budget)
+        named = {f"a{place}": one for place, one in enumerate(found)}
+        return statement(noise.cost(own), own, private=True, discovered=named).odds
+
+    phi = NormalDist().cdf
+    gaussian, other = Discovered(mu="3/4"), Discovered(mu="1", delta="1/10")
+    assert odds(GAUSSIAN, gaussian, mu=1) == pytest.approx(phi(1.25 / 2), abs=0.001)
+    assert odds(GAUSSIAN, gaussian, other, mu=1) == pytest.approx(
+        phi(math.sqrt(2.5625) / 2) + 0.05, abs=0.001
+    )
+    moved = odds(GAUSSIAN, other, mu=1, neighbours="replace")
+    assert moved == pytest.approx(phi(math.sqrt(5) / 2) + 0.1, abs=0.001)
+    # two pure mechanisms of epsilon 1: at least the best guess from both answers, one coin for each
+    best = 1 - 1 / (1 + math.e) ** 2 - math.e / (1 + math.e) ** 2
+    pure = Discovered(epsilon="1", delta="1/1000")
+    assert best + 0.0005 <= odds(LAPLACE, pure, epsilon=1) <= best + 0.1
+    assert odds(LAPLACE, Discovered(epsilon="1", private=False), epsilon=1) == 1
 
 
 def test_what_a_file_claims_falsely_is_found(found):

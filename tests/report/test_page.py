@@ -20,9 +20,9 @@ import matrixdp as mdp
 from matrixdp.display import printable
 from matrixdp.errors import SpecificationError
 from matrixdp.language import read_entry
+from matrixdp.privacy.conversions import odds
 from matrixdp.report import accuracy, highlights, report_release, tables
 from matrixdp.report.accuracy import aim
-from matrixdp.report.page import odds
 from matrixdp.verification import explain_release
 from tests.pages import HOSTILE, Page
 

@@ -6,7 +6,6 @@ import base64
 import datetime as dt
 import hashlib
 import io
-import math
 import os
 import re
 import warnings
@@ -34,7 +33,6 @@ from matrixdp.pictures.plots import (
     draw_accuracies,
     draw_answers,
 )
-from matrixdp.privacy.conversions import best_guess
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
@@ -59,19 +57,6 @@ class Pictured:
     narrow: str
     words: str
     caption: str = ""
-
-
-def odds(mu: float) -> float:
-    """Return a bound on how often the best guess between two equally likely neighbours is right.
-
-    It is rounded up to a tenth of a percent.
-
-    Examples
-    --------
-    >>> odds(0.0), odds(0.2368), odds(2.0)
-    (0.501, 0.548, 0.842)
-    """
-    return min(1.0, math.floor(1000 * best_guess(mu) + 1) / 1000)
 
 
 def report_release(
@@ -177,7 +162,8 @@ def report_release(
             style=style,
             script=script,
             policy=_policy(style, script),
-            odds=say.number(100 * odds(release.statement.mu), 1),
+            odds=say.number(100 * release.statement.odds, 1),
+            found=say.listed([release.domain[name].title for name in release.statement.discovered]),
             measured=None if time is None else say.day(dt.date.fromisoformat(str(time)[:10])),
             noise=release.measurement.plan.noise.title,
             confidence=say.number(100 * release.confidence),
