@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, final
@@ -36,11 +36,13 @@ from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong, exact_budget, exact_number, exact_text
 from matrixdp.privacy.conversions import root_above, root_below
 from matrixdp.queries import Workload
+from matrixdp.releases.record import FOUND
+from matrixdp.releases.transaction import transaction
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import FoundDomain, WrittenDiscovery, found_yaml, load_discovery
 from matrixdp.specification.discovery import FORMAT, MOST_VALUES, DiscoveredAttribute
 from matrixdp.specification.load import read_document
-from matrixdp.storage.archive import OR_FORCE, whole_file, write_durably
+from matrixdp.storage.archive import write_durably
 from matrixdp.strategy.strategy import Strategy, select
 from matrixdp.verification.verify import Finding, Verification, settled
 
@@ -233,16 +235,14 @@ def discover(
     with ExitStack() as stack:
         made = None
         if place is not None:
-            if place.exists() and not force:
-                raise StorageError(f"{place}: found a file; {OR_FORCE}", "file-exists")
-            try:
-                made = stack.enter_context(whole_file(place))
-            except OSError as error:
-                raise StorageError.unwritable(place, error) from None
-        found, debits = steps.run(progress)
+            made = stack.enter_context(transaction(place, force=force, file=FOUND))
+        spend = None
+        if made is not None and seed_not_private is None:
+            spend = partial(made.spend, written.budget, ledger)
+        found, debits = steps.run(spend, progress)
         content = found_yaml(found).encode()
         if made is not None:
-            write_durably(made, content)
+            write_durably(made.folder / FOUND, content)
     digest = hashlib.sha256(content).hexdigest()
     for reservation in debits:
         reservation.measured(digest)
@@ -275,7 +275,9 @@ class _Steps:
             else:
                 self.source.check(Domain([_reading(name, own)]), None, written.budget.unit)
 
-    def run(self, progress: Progress | None) -> tuple[FoundDomain, list[Any]]:
+    def run(
+        self, spend: Callable[[], None] | None, progress: Progress | None
+    ) -> tuple[FoundDomain, list[Any]]:
         """Find every attribute, and return the domain and the debits."""
         written, debits = self.schedule.written, []
         domain: dict[str, Any] = {}
@@ -286,7 +288,7 @@ class _Steps:
             if progress is not None:
                 progress(f"discovering {name}", place / len(written.domain))
             step = self._values if own.discover == "values" else self._bounds
-            spec, method, measured = step(name, own)
+            spec, method, measured = step(name, own, spend)
             paid = measured.authorization
             cost = _discovered(paid.cost, written.budget, self.seed is None)
             domain[name] = {**spec, **own.reading(), "discovered": cost.to_spec()}
@@ -309,7 +311,7 @@ class _Steps:
         return FoundDomain(domain=domain, out_of_domain=others, discovery=record), debits
 
     def _values(
-        self, name: str, own: DiscoveredAttribute
+        self, name: str, own: DiscoveredAttribute, spend: Callable[[], None] | None
     ) -> tuple[dict[str, Any], dict[str, Any], FoundValues]:
         mechanism, reading = self.schedule.values[name], _reading(name, own)
         found = find_values(
@@ -320,12 +322,13 @@ class _Steps:
             seed_not_private=self._seed(name),
             ledger=self.ledger,
             release=self.place,
+            before_noise=spend,
         )
         categories = [*map(_written, found.values), own.other]
         return {"categories": categories}, {"method": "values", **_mechanism_told(mechanism)}, found
 
     def _bounds(
-        self, name: str, own: DiscoveredAttribute
+        self, name: str, own: DiscoveredAttribute, spend: Callable[[], None] | None
     ) -> tuple[dict[str, Any], dict[str, Any], Measurement]:
         edges, strategy = _bins(own)["edges"], _strategy(name, own, self.schedule)
         measured = strategy.measure(
@@ -336,6 +339,7 @@ class _Steps:
             seed_not_private=self._seed(name),
             ledger=self.ledger,
             release=self.place,
+            before_noise=spend,
         )
         answers = measured.reconstruct(strategy.workload).answers
         pairs = zip(answers["estimate"].to_pylist(), answers["stddev"].to_pylist(), strict=True)

@@ -2,8 +2,12 @@
 
 import json
 import math
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -21,7 +25,7 @@ from hypothesis import strategies as st
 import matrixdp as mdp
 from matrixdp.discovery import Schedule, bounds_of
 from matrixdp.domain import Discovered, encode_value
-from matrixdp.errors import PrivacyError, SourceError, SpecificationError
+from matrixdp.errors import PrivacyError, SourceError, SpecificationError, StorageError
 from matrixdp.ledger import Account
 from matrixdp.measure.measurement import find_values
 from matrixdp.measure.statement import statement
@@ -449,6 +453,70 @@ def test_a_stop_after_the_debit_leaves_it_spent_and_no_file(files, monkeypatch, 
     del caught
     assert [own.state for own in mdp.recover_ledger(ledger)] == ["abandoned"]
     assert ledger.account.delta > 0
+
+
+def ledger_at(path: str) -> mdp.Ledger:
+    return mdp.Ledger.create(path, "log", Budget(epsilon=3, delta=1e-5, unit=Unit(4, "person")))
+
+
+@pytest.mark.parametrize("debited", [True, False])
+def test_of_two_discoveries_for_one_file_one_is_made_and_paid_for(files, monkeypatch, debited):
+    ledger = ledger_at("l.ledger") if debited else None
+    told, found = [], WeightedRounds.found
+
+    def begin_another(self: Any, *given: Any) -> Any:
+        monkeypatch.undo()
+        monkeypatch.chdir(files)
+        for force in (False, True):
+            with pytest.raises(StorageError) as caught:
+                mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger, force=force)
+            told.append(caught.value.code)
+        return found(self, *given)
+
+    monkeypatch.setattr(WeightedRounds, "found", begin_another)
+    mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert told == ["already-spent"] * 2
+    assert sorted(path.name for path in files.glob("*d.yaml*")) == ["d.yaml"]
+    assert ledger is None or [entry.state for entry in ledger.entries] == ["released"]
+    with pytest.raises(StorageError) as caught:
+        mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert caught.value.code == "file-exists"
+    Path("folder").mkdir()
+    with pytest.raises(StorageError) as caught:
+        mdp.discover(SPEC, "folder", table=TABLE, ledger=ledger, force=True)
+    assert caught.value.code == "file-exists"
+    assert ledger is None or len(ledger.entries) == 1
+
+
+KILLED = """
+import os, signal, sys
+from matrixdp.noise import WeightedRounds
+WeightedRounds.found = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+import matrixdp as mdp
+from tests.discovery.test_discovery import SPEC, TABLE
+mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=sys.argv[1] if sys.argv[1:] else None)
+"""
+
+
+@pytest.mark.parametrize("debited", [True, False])
+def test_a_discovery_that_was_killed_is_not_paid_for_again_unless_it_is_settled(files, debited):
+    ledger = ledger_at("l.ledger") if debited else None
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, *(["l.ledger"] if debited else [])]
+    assert subprocess.run(command, cwd=files, env=environment, check=False).returncode == -signal.SIGKILL
+    for force in (False, True):
+        with pytest.raises(StorageError) as caught:
+            mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger, force=force)
+        assert caught.value.code == "already-spent"
+    [left] = files.glob(".d.yaml.*")
+    if ledger is None:
+        shutil.rmtree(left)
+    else:
+        assert [entry.state for entry in ledger.entries] == ["reserved"]
+        assert [own.state for own in mdp.recover_ledger(ledger)] == ["abandoned"]
+    mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert sorted(path.name for path in files.glob("*d.yaml*")) == ["d.yaml"]
+    assert ledger is None or [entry.state for entry in ledger.entries] == ["abandoned", "released"]
 
 
 def test_errors_keep_nothing_of_the_table(monkeypatch):

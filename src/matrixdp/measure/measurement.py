@@ -1260,6 +1260,7 @@ def find_values(
     seed_not_private: int | None = None,
     ledger: Ledger | None = None,
     release: Path | None = None,
+    before_noise: Callable[[], None] | None = None,
 ) -> FoundValues:
     """Find the values of a column that a mechanism tells; like `measure` in all that concerns the table.
 
@@ -1292,6 +1293,8 @@ def find_values(
         left_out = {canonical_value(attribute.label(code)) for code in attribute.all_codes}
         allowed = [is_category(text) and text not in left_out for text in held.texts]
         kept = np.array(allowed, dtype=np.bool_)[held.places]
+        if before_noise is not None:
+            before_noise()
         told = mechanism.found(held.persons[kept], held.places[kept], len(allowed), random)
         values = tuple(held.texts[place] for place in told)
     except BaseException as error:

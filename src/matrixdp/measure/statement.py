@@ -307,15 +307,16 @@ def promise_of_discovery(budget: Budget, *, private: bool) -> str:
 
     Examples
     --------
-    >>> promise_of_discovery(Budget(epsilon=1, delta=1e-6), private=True)[:49]
-    'This domain was found by chance, in a way that pr'
+    >>> promise_of_discovery(Budget(epsilon=1, delta=1e-6), private=True)[:44]
+    'This domain was found with random noise that'
     """
     protected, changed, assumption = _persons_in_words(budget)
     opening = "" if private else "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. With noise of the system: "
     return (
-        f"{opening}This domain was found by chance, in a way that protects {protected}. Whatever a reader "
+        f"{opening}This domain was found with random noise that protects {protected}. Whatever a reader "
         f"already knows, {changed} changes the probability of any result by no more than "
-        f"{_definition(budget)} allows. It assumes {assumption}. Releases from it cost more, which adds up."
+        f"{_definition(budget)} allows. It assumes {assumption}. Each release from it "
+        "has a cost of its own, and what both tell adds up."
     )
 
 
