@@ -273,7 +273,7 @@ class _Steps:
                         attribute_from_spec(name, _range(own, *ends))
                 self.source.check(Domain({name: _bins(own)}), None, written.budget.unit)
             else:
-                self.source.check(Domain([_reading(name, own)]), None, written.budget.unit)
+                self.source.check(Domain([_reading(name, own)]), None, written.reading(name))
 
     def run(
         self, spend: Callable[[], None] | None, progress: Progress | None
@@ -323,6 +323,7 @@ class _Steps:
             ledger=self.ledger,
             release=self.place,
             before_noise=spend,
+            reading=self.schedule.written.reading(name),
         )
         categories = [*map(_written, found.values), own.other]
         return {"categories": categories}, {"method": "values", **_mechanism_told(mechanism)}, found

@@ -180,6 +180,95 @@ def test_a_persons_first_records_count_and_of_them_her_first_values():
         assert mdp.discover(spec, table=columns).found.domain["word"]["categories"] == [*expected, "other"]
 
 
+PER: dict[str, Any] = {"id": "person", "per": "word", "max_values": 3}
+
+
+def test_with_per_a_persons_first_values_count_in_whichever_records(tmp_path):
+    rows = [("p", "a")] * 5 + [
+        ("q", "c"),
+        ("p", "b"),
+        (None, "z"),
+        ("p", ""),
+        ("p", "c"),
+        ("p", "d"),
+        ("q", "c"),
+    ]
+    columns: dict[str, Any] = {"person": [row[0] for row in rows], "word": [row[1] for row in rows]}
+    frame = pd.DataFrame(columns, dtype=object)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    unit = Unit(id="person", per="w", max_values=3)
+    for table in (
+        columns,
+        frame,
+        pl.DataFrame(columns),
+        *(str(tmp_path / f"t.{own}") for own in ("csv", "parquet")),
+    ):
+        held = open_source(table).person_values(attribute(column="word")["w"], unit)()
+        pairs = zip(held.persons, (held.texts[place] for place in held.places), strict=True)
+        assert sorted(pairs) == [(1, "a"), (1, "b"), (1, "c"), (2, "c")]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=25), st.integers(1, 4))
+def test_a_persons_values_depend_on_her_own_records_alone(rows, most):
+    """Taking away all records of a person takes away her list, and changes no other."""
+
+    def lists(kept: list[tuple[int, int]]) -> list[list[str]]:
+        table = {"person": [f"p{row[0]}" for row in kept], "w": [f"w{row[1]}" for row in kept]}
+        held = open_source(table).person_values(
+            attribute()["w"], Unit(id="person", per="w", max_values=most)
+        )()
+        return [
+            [held.texts[place] for place in held.places[held.persons == one]]
+            for one in np.unique(held.persons)
+        ]
+
+    for one in range(4):
+        alone = [f"w{word}" for word in dict.fromkeys(row[1] for row in rows if row[0] == one)][:most]
+        rest = lists([row for row in rows if row[0] != one])
+        everybody = sorted([*rest, alone] if alone else rest)
+        assert sorted(lists(rows)) == everybody
+
+
+def test_one_ledger_with_per_serves_a_discovery_and_releases(files):
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=3, delta=4e-6, unit=Unit.of(PER)))
+    # everybody has a rare word first, very often: only values bounded by themselves reach the others
+    table = {
+        "person": np.repeat(np.arange(900), 8),
+        "word": [own for i in range(900) for own in (*([f"rare{i}"] * 6), "x", "y")],
+        "income": np.repeat(np.exp(RNG.normal(10, 0.5, 900)), 8),
+    }
+    spec = discovery(domain={"word": {"discover": "values"}, "income": {"discover": "bounds"}}, unit=PER)
+    found = mdp.discover(spec, "d.yaml", table=table, ledger=ledger)
+    assert found.found.domain["word"]["categories"] == ["x", "y", "other"]
+    assert "or as many values" in found.statement
+    assert not mdp.verify_discovery("d.yaml", ledger=ledger).failed
+    # income costs three records of a person, all in one bin
+    [word, income] = ledger.entries
+    assert (word.budget.unit, income.budget.unit) == (Unit(3, "person"),) * 2
+    assert 9 * income.cost.value == pytest.approx(
+        float(Fraction(found.found.domain["income"]["discovered"]["mu"])) ** 2
+    )
+    release = mdp.release(
+        {
+            "domain_from": "d.yaml",
+            "workload": [{"marginals": [["word"]]}],
+            "unit": PER,
+            "privacy": {"epsilon": 1, "delta": 1e-6},
+        },
+        table=table,
+        ledger=ledger,
+        mechanism="identity",
+        noise="gaussian",
+    )
+    counts = dict(zip(*(release.answers[name].to_pylist() for name in ("word", "estimate")), strict=True))
+    assert counts == pytest.approx({"x": 900, "y": 900, "other": 900}, abs=100)
+    for records in (2, 4):
+        with pytest.raises(PrivacyError):
+            ledger.check(income.cost, Budget(epsilon=1, delta=1e-6, unit=Unit(records, "person")))
+
+
 def test_a_table_without_persons_finds_nothing_and_is_a_domain():
     tables: list[Any] = [{"person": [], "word": []}, {"person": [None], "word": ["x"]}]
     for table in tables:

@@ -152,7 +152,9 @@ class Account:
         if budget.neighbours != self.total.neighbours:
             expected = f"{self.total.neighbours}, which the ledger's total is for"
             raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected, code="conflict")
-        if budget.unit != self.total.unit:
+        unit = self.total.unit
+        # the neighbours of both are one person with her records more or less, and as many of these count
+        if budget.unit not in (unit, Unit(unit.records, unit.id)):
             expected = (
                 f"{self.total.unit!r}, which the ledger's total is for; one for what was found is made "
                 f"by `matrixdp ledger init` with {_options(budget.unit)}"

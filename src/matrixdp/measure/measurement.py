@@ -39,7 +39,7 @@ from matrixdp.noise import integers as integer_noise
 from matrixdp.plan import Analysis, Estimates, Part, Plan, Rounds, Split
 from matrixdp.plan.persons import Histories
 from matrixdp.plan.rounds import FIRST_SHARE, averaged
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Unit
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
@@ -1261,11 +1261,13 @@ def find_values(
     ledger: Ledger | None = None,
     release: Path | None = None,
     before_noise: Callable[[], None] | None = None,
+    reading: Unit | None = None,
 ) -> FoundValues:
     """Find the values of a column that a mechanism tells; like `measure` in all that concerns the table.
 
     The attribute says how the column is read; the values that it lists itself are not looked for. Of each
-    person the first records count, as everywhere, and of these the values in their order.
+    person the first records count, as everywhere, and of these the values in their order, or what `reading`
+    says instead: the mechanism bounds what a person's list does, whatever is in it.
 
     Raises
     ------
@@ -1279,7 +1281,7 @@ def find_values(
     random = random_source(seed_not_private)
     charged = None if seed_not_private is not None else ledger
     authorization = authorize(mechanism.cost(budget.moved), budget, charged)
-    read = source.person_values(attribute, budget.unit)
+    read = source.person_values(attribute, reading or budget.unit)
     assumptions = source.assumptions(Domain([attribute]))
     entry: Reservation | None = None
     try:

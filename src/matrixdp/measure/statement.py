@@ -311,6 +311,9 @@ def promise_of_discovery(budget: Budget, *, private: bool) -> str:
     'This domain was found with random noise that'
     """
     protected, changed, assumption = _persons_in_words(budget)
+    if budget.unit.id is not None:
+        most = f"at most {_records(budget.unit.records)}, or as many values, counted"
+        protected = f"each person, of whom {most}: the first in the order of the table"
     opening = "" if private else "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. With noise of the system: "
     return (
         f"{opening}This domain was found with random noise that protects {protected}. Whatever a reader "
