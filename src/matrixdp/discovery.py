@@ -34,7 +34,7 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, Mechanism, Round, W
 from matrixdp.noise.discovery import is_threshold
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong, exact_budget, exact_number, exact_text
-from matrixdp.privacy.conversions import root_above, root_below
+from matrixdp.privacy.conversions import float_above, root_above, root_below
 from matrixdp.queries import Workload
 from matrixdp.releases.record import FOUND
 from matrixdp.releases.transaction import transaction
@@ -116,6 +116,39 @@ class Schedule:
         costs = [own.cost(moved) for own in self.values.values()]
         costs += [(costs[0].noise if costs else noise).cost(own) for own in self.bounds.values()]
         return reduce(operator.add, costs)
+
+    def check(self, source: Source) -> None:
+        """Reject what the columns of a table make impossible; no record is read."""
+        written = self.written
+        for name, own in written.domain.items():
+            if own.discover == "bounds":
+                edges = _bins(own)["edges"]
+                for ends in (*pairwise(edges), (edges[0], edges[-1])):  # whichever are found
+                    with within("domain"):
+                        attribute_from_spec(name, _range(own, *ends))
+                source.check(Domain({name: _bins(own)}), None, written.budget.unit)
+            else:
+                source.check(Domain([_reading(name, own)]), None, written.reading(name))
+
+    def attributes(self) -> dict[str, dict[str, Any]]:
+        """Return what each attribute is found by and costs between neighbours, as plain values.
+
+        Values are told that so many `persons` have: see `Mechanism.persons`.
+        """
+        told: dict[str, dict[str, Any]] = {}
+        for name, own in self.written.domain.items():
+            mechanism = self.values.get(name)
+            if mechanism is None:
+                bounds, noise = self.bounds[name], GAUSSIAN if self.cost.noise == GAUSSIAN else LAPLACE
+                cost, persons = noise.cost(bounds), []
+            else:
+                cost, persons = mechanism.cost(self.written.budget.moved), mechanism.persons
+            spec = _discovered(cost, self.written.budget, private=True).to_spec()
+            figures = {key: float_above(Fraction(str(text))) for key, text in spec.items()}
+            told[name] = {"discover": own.discover, **figures}
+            if persons:
+                told[name] |= {"max_values": self.written.most(name), "persons": persons}
+        return told
 
 
 def _terms(budget: Budget) -> dict[str, Any]:
@@ -227,11 +260,11 @@ def discover(
     chosen = (own_table, written.table) if table is None else (table, table_name)
     source = open_source(chosen[0], table_name=chosen[1], quoted_newlines=written.quoted_newlines)
     schedule = Schedule.of(written)
+    schedule.check(source)
     if ledger is not None:
         ledger.check(checked_cost(schedule.cost, written.budget), written.budget)
     place = None if out is None else whole_path(out)
     steps = _Steps(schedule, source, chosen, ledger, place, seed_not_private)
-    steps.prepare()
     with ExitStack() as stack:
         made = None
         if place is not None:
@@ -261,19 +294,6 @@ class _Steps:
     ledger: Ledger | None
     place: Path | None
     seed: int | None
-
-    def prepare(self) -> None:
-        """Reject what the columns of the table make impossible; no record is read."""
-        written = self.schedule.written
-        for name, own in written.domain.items():
-            if own.discover == "bounds":
-                edges = _bins(own)["edges"]
-                for ends in (*pairwise(edges), (edges[0], edges[-1])):  # whichever are found
-                    with within("domain"):
-                        attribute_from_spec(name, _range(own, *ends))
-                self.source.check(Domain({name: _bins(own)}), None, written.budget.unit)
-            else:
-                self.source.check(Domain([_reading(name, own)]), None, written.reading(name))
 
     def run(
         self, spend: Callable[[], None] | None, progress: Progress | None

@@ -29,12 +29,12 @@ from matrixdp.errors import PrivacyError, SourceError, SpecificationError, Stora
 from matrixdp.ledger import Account
 from matrixdp.measure.measurement import find_values
 from matrixdp.measure.statement import statement
-from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, Noise, WeightedRounds, checked_cost
+from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, Noise, SystemSource, WeightedRounds, checked_cost
 from matrixdp.privacy import Budget, Unit
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import load_discovery, load_specification
 from matrixdp.verification import Verification
-from tests.cli.commands import run, words
+from tests.cli.commands import figures, run, words
 
 SPEC: dict[str, Any] = {
     "domain": {"word": {"discover": "values"}},
@@ -264,9 +264,120 @@ def test_one_ledger_with_per_serves_a_discovery_and_releases(files):
     )
     counts = dict(zip(*(release.answers[name].to_pylist() for name in ("word", "estimate")), strict=True))
     assert counts == pytest.approx({"x": 900, "y": 900, "other": 900}, abs=100)
-    for records in (2, 4):
-        with pytest.raises(PrivacyError):
-            ledger.check(income.cost, Budget(epsilon=1, delta=1e-6, unit=Unit(records, "person")))
+    # fewer records of a person cost as many, between the same neighbours
+    spent = ledger.account.sums[0]
+    for unit in (Unit(2, "person"), Unit(id="person", per="word", max_values=2), Unit.of(PER)):
+        after = ledger.account.plus(word.cost, Budget(epsilon=1, delta=1e-6, unit=unit))
+        assert after.sums[0] - spent == word.cost.value * unit.records**2
+    for unit in (
+        Unit(4, "person"),
+        Unit(2, "income"),
+        Unit(2),
+        Unit(id="person", per="income", max_values=2),
+    ):
+        with pytest.raises(PrivacyError) as caught:
+            ledger.check(word.cost, Budget(epsilon=1, delta=1e-6, unit=unit))
+        assert caught.value.code == "conflict"
+
+
+# What is known before anything is spent.
+
+
+def test_validate_says_what_a_discovery_costs_and_how_many_persons_it_takes(files):
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=1, delta=1e-5, unit=Unit(4, "person")))
+    spec = {
+        "data": "t.csv",
+        **discovery(domain=dict(BOTH)),
+        "privacy": {**SPEC["privacy"], "ledger": "l.ledger"},
+    }
+    Path("f.yaml").write_text(json.dumps(spec))
+    told = figures("validate", "f.yaml")
+    schedule = Schedule.of(load_discovery("f.yaml")[0])
+    word, income = (told["attributes"][name] for name in ("word", "income"))
+    assert word["mu"] ** 2 + income["mu"] ** 2 == pytest.approx(16 * float(schedule.cost.value))
+    assert word["mu"] ** 2 == pytest.approx(3 * income["mu"] ** 2)
+    assert word["delta"] == pytest.approx(5e-7)
+    assert (word["persons"], word["max_values"]) == (schedule.values["word"].persons, 4)
+    assert (told["ledger"]["enough"], told["warnings"], ledger.entries) == (True, [], ())
+    assert "half of the time if" in words("validate", "f.yaml")
+    spec["privacy"]["epsilon"] = 2
+    Path("f.yaml").write_text(json.dumps(spec))
+    assert figures("validate", "f.yaml")["ledger"]["enough"] is False
+    spec["domain"]["wrd"] = spec["domain"].pop("word")
+    Path("f.yaml").write_text(json.dumps(spec))
+    assert "missing-column" in run("validate", "f.yaml", status=2).stderr
+    Path("f.yaml").write_text(json.dumps({**spec, "data": "none.csv"}))
+    assert "not there yet" in figures("validate", "f.yaml")["data"]
+
+
+def test_a_unit_that_is_left_out_is_told(files):
+    spec = {"data": "t.csv", "domain": {"word": {"discover": "values"}}, "privacy": SPEC["privacy"]}
+    Path("f.yaml").write_text(json.dumps(spec))
+    for command in (("validate", "f.yaml"), ("discover", "f.yaml", "--out", "d.yaml")):
+        assert "Warning: unit: none" in run(*command).stderr
+    Path("f.yaml").write_text(json.dumps({**spec, "unit": {"records": 1}}))
+    assert "Warning" not in run("validate", "f.yaml").stderr
+    assert "1e-06; one is found surely if 28 persons have it" in words("validate", "f.yaml")
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_so_many_persons_have_a_value_that_is_found_half_of_the_time(monkeypatch, most):
+    rule = WeightedRounds.within(Fraction(1), Fraction(1, 10**6), most)
+    monkeypatch.setattr(
+        type(GAUSSIAN), "draw_rounded", lambda *given, **_: np.zeros(given[2], dtype=np.int64)
+    )
+    for each, persons in zip(dict.fromkeys((1, most)), rule.persons, strict=True):
+        for number in (persons - 1, persons):
+            # each has the common value first, and others that nobody else has
+            own = [[0, *range(1 + i * each, (i + 1) * each)] for i in range(number)]
+            values = np.array([value for values in own for value in values])
+            told = rule.found(np.repeat(np.arange(number), each), values, values.max() + 1, SystemSource())
+            assert told.tolist() == [0] * (number == persons)
+
+
+@pytest.mark.parametrize("found", [0, 3])
+def test_the_value_for_all_others_takes_no_place_of_the_most_frequent(files, found):
+    table = {"person": np.arange(3000), "word": ["a", "b", "c", *(f"w{i}" for i in range(997))] * 3}
+    if found:
+        table["word"] = ["a"] * 300 + ["b"] * 200 + ["c"] * 100 + [f"w{i}" for i in range(2400)]
+    spec = discovery(unit={"id": "person", "max_records": 1})
+    assert len(mdp.discover(spec, "d.yaml", table=table).domain["word"].all_codes) == found + 1
+    asked: dict[str, Any] = {
+        "domain_from": "d.yaml",
+        "workload": [{"top": {"word": 2}}, {"marginals": [1]}],
+        "unit": {"id": "person", "max_records": 1},
+        "privacy": {"epsilon": 1, "delta": 1e-6},
+    }
+    if not found:
+        with pytest.raises(mdp.MatrixDPError) as caught:
+            load_specification(asked)
+        assert caught.value.code == "out-of-range"
+        asked["workload"] = asked["workload"][1:]
+        [told] = mdp.advice(load_specification(asked))
+        assert "counts as it" in told
+        return
+    release = mdp.release(asked, table=table)
+    [top] = [own for own in release.statistics.values() if "rank" in own.column_names]
+    assert top["word"].to_pylist() == ["a", "b"]
+    assert top["confidence"].to_pylist() == pytest.approx([1, 1], abs=0.01)
+    named = {**asked, "workload": [{"top": {"word": 1}, "where": {"word": ["a", "other"]}}]}
+    release = mdp.release(named, table=table)
+    [top] = [own for own in release.statistics.values() if "rank" in own.column_names]
+    assert top["word"].to_pylist() == ["other"]
+
+
+def test_noise_is_chosen_among_what_the_ledger_can_pay(found):
+    """A ledger that was debited Gaussian noise has nothing left for Laplace noise."""
+    asked = {**RELEASE, "privacy": {**RELEASE["privacy"], "epsilon": 2, "ledger": "log.ledger"}}
+    Path("r.yaml").write_text(json.dumps(asked))
+    workload = load_specification(asked, base_path=found).workload
+    assert mdp.select(workload, budget=Budget(epsilon=2, delta=1e-6)).selection.noise == LAPLACE
+    assert figures("validate", "r.yaml")["ledger"]["enough"] is True
+    told = run("select", "r.yaml", "--json")
+    assert json.loads(told.stdout)["ledger"]["enough"] is True
+    assert "gaussian noise" in told.stderr
+    run("release", "r.yaml", "--out", "released")
+    assert mdp.load_release("released").measurement.plan.noise == GAUSSIAN
 
 
 def test_a_table_without_persons_finds_nothing_and_is_a_domain():

@@ -488,6 +488,11 @@ class Attribute(ABC):
         return None if self.codebook.null is None else self.size - 1
 
     @property
+    def rest_code(self) -> int | None:
+        """The code of all values that a discovery did not find, the last one but null; None elsewhere."""
+        return None
+
+    @property
     def weight(self) -> int:
         """The weight of one record in the counts of the attribute's cells: 1, except for an `Amount`."""
         return 1

@@ -149,6 +149,13 @@ class WrittenDiscovery(Record):
                 raise SpecificationError.at(place, str(self.most(name)), expected, code="out-of-range")
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """Likely mistakes, in sentences."""
+        told = "unit: none, so that each record is taken for all records of one person"
+        expected = "if somebody may have several, write unit: {id: COLUMN, max_records: 10}"
+        return () if self.unit is not None else (f"{told}; {expected}",)
+
+    @property
     def person(self) -> Unit:
         """The privacy unit of the releases to come."""
         return Unit() if self.unit is None else self.unit.unit()
@@ -248,6 +255,12 @@ def with_found(value: Mapping[Any, Any], files: list[Path], load: Callable[[Path
             rules = {**found.out_of_domain, **rules}
     rest = {name: said for name, said in value.items() if name != "domain_from"}
     return rest | {"domain": domain} | ({"out_of_domain": rules} if rules else {})
+
+
+def is_discovery(value: object) -> bool:
+    """Return whether a document is the specification of a discovery, and not one of releases."""
+    domain = value.get("domain") if isinstance(value, Mapping) and "workload" not in value else None
+    return isinstance(domain, Mapping) and any(map(_asks, domain.values()))
 
 
 def _asks(spec: object) -> bool:
