@@ -143,8 +143,9 @@ class Schedule:
                 cost, persons = noise.cost(bounds), []
             else:
                 cost, persons = mechanism.cost(self.written.budget.moved), mechanism.persons
-            spec = _discovered(cost, self.written.budget, private=True).to_spec()
-            figures = {key: float_above(Fraction(str(text))) for key, text in spec.items()}
+            stated = _discovered(cost, self.written.budget, private=True)
+            exact = {"epsilon": stated.epsilon, "mu": stated.mu, "delta": stated.delta}
+            figures = {key: float_above(Fraction(text)) for key, text in exact.items() if text is not None}
             told[name] = {"discover": own.discover, **figures}
             if persons:
                 told[name] |= {"max_values": self.written.most(name), "persons": persons}
@@ -481,6 +482,8 @@ def _discovered(cost: Cost, budget: Budget, private: bool) -> Discovered:
         mu=None if pure else str(root_above(between)),
         delta=str(cost.delta) if cost.delta else None,
         private=private,
+        id=budget.unit.id,
+        records=1 if budget.unit.id else budget.unit.records,
     )
 
 

@@ -546,6 +546,16 @@ def test_a_release_uses_what_was_found_and_names_both_costs(found):
     assert ledger.account.delta == ledger.entries[0].cost.delta
 
 
+@pytest.mark.parametrize("unit", [None, {"records": 4}, {"id": "user", "max_records": 4}])
+def test_a_release_protects_whom_the_discovery_protected(found, unit):
+    """The cost of the discovery would be another for anybody else."""
+    spec = {name: said for name, said in {**RELEASE, "unit": unit}.items() if said is not None}
+    with pytest.raises(mdp.MatrixDPError) as caught:
+        mdp.release(spec)
+    assert (caught.value.code, caught.value.path) == ("conflict", ("unit",))
+    assert mdp.release({**RELEASE, "unit": {"id": "person", "max_records": 2}}).private
+
+
 def test_the_best_guess_counts_every_discovery():
     """By definition, and under `replace` for a removal and an addition."""
 
