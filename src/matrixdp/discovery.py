@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, final
@@ -34,13 +34,15 @@ from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, Mechanism, Round, W
 from matrixdp.noise.discovery import is_threshold
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import check_strong, exact_budget, exact_number, exact_text
-from matrixdp.privacy.conversions import root_above, root_below
+from matrixdp.privacy.conversions import float_above, root_above, root_below
 from matrixdp.queries import Workload
+from matrixdp.releases.record import FOUND
+from matrixdp.releases.transaction import transaction
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import FoundDomain, WrittenDiscovery, found_yaml, load_discovery
 from matrixdp.specification.discovery import FORMAT, MOST_VALUES, DiscoveredAttribute
 from matrixdp.specification.load import read_document
-from matrixdp.storage.archive import OR_FORCE, whole_file, write_durably
+from matrixdp.storage.archive import write_durably
 from matrixdp.strategy.strategy import Strategy, select
 from matrixdp.verification.verify import Finding, Verification, settled
 
@@ -114,6 +116,40 @@ class Schedule:
         costs = [own.cost(moved) for own in self.values.values()]
         costs += [(costs[0].noise if costs else noise).cost(own) for own in self.bounds.values()]
         return reduce(operator.add, costs)
+
+    def check(self, source: Source) -> None:
+        """Reject what the columns of a table make impossible; no record is read."""
+        written = self.written
+        for name, own in written.domain.items():
+            if own.discover == "bounds":
+                edges = _bins(own)["edges"]
+                for ends in (*pairwise(edges), (edges[0], edges[-1])):  # whichever are found
+                    with within("domain"):
+                        attribute_from_spec(name, _range(own, *ends))
+                source.check(Domain({name: _bins(own)}), None, written.budget.unit)
+            else:
+                source.check(Domain([_reading(name, own)]), None, written.reading(name))
+
+    def attributes(self) -> dict[str, dict[str, Any]]:
+        """Return what each attribute is found by and costs between neighbours, as plain values.
+
+        Values are told that so many `persons` have: see `Mechanism.persons`.
+        """
+        told: dict[str, dict[str, Any]] = {}
+        for name, own in self.written.domain.items():
+            mechanism = self.values.get(name)
+            if mechanism is None:
+                bounds, noise = self.bounds[name], GAUSSIAN if self.cost.noise == GAUSSIAN else LAPLACE
+                cost, persons = noise.cost(bounds), []
+            else:
+                cost, persons = mechanism.cost(self.written.budget.moved), mechanism.persons
+            stated = _discovered(cost, self.written.budget, private=True)
+            exact = {"epsilon": stated.epsilon, "mu": stated.mu, "delta": stated.delta}
+            figures = {key: float_above(Fraction(text)) for key, text in exact.items() if text is not None}
+            told[name] = {"discover": own.discover, **figures}
+            if persons:
+                told[name] |= {"max_values": self.written.most(name), "persons": persons}
+        return told
 
 
 def _terms(budget: Budget) -> dict[str, Any]:
@@ -225,24 +261,22 @@ def discover(
     chosen = (own_table, written.table) if table is None else (table, table_name)
     source = open_source(chosen[0], table_name=chosen[1], quoted_newlines=written.quoted_newlines)
     schedule = Schedule.of(written)
+    schedule.check(source)
     if ledger is not None:
         ledger.check(checked_cost(schedule.cost, written.budget), written.budget)
     place = None if out is None else whole_path(out)
     steps = _Steps(schedule, source, chosen, ledger, place, seed_not_private)
-    steps.prepare()
     with ExitStack() as stack:
         made = None
         if place is not None:
-            if place.exists() and not force:
-                raise StorageError(f"{place}: found a file; {OR_FORCE}", "file-exists")
-            try:
-                made = stack.enter_context(whole_file(place))
-            except OSError as error:
-                raise StorageError.unwritable(place, error) from None
-        found, debits = steps.run(progress)
+            made = stack.enter_context(transaction(place, force=force, file=FOUND))
+        spend = None
+        if made is not None and seed_not_private is None:
+            spend = partial(made.spend, written.budget, ledger)
+        found, debits = steps.run(spend, progress)
         content = found_yaml(found).encode()
         if made is not None:
-            write_durably(made, content)
+            write_durably(made.folder / FOUND, content)
     digest = hashlib.sha256(content).hexdigest()
     for reservation in debits:
         reservation.measured(digest)
@@ -262,20 +296,9 @@ class _Steps:
     place: Path | None
     seed: int | None
 
-    def prepare(self) -> None:
-        """Reject what the columns of the table make impossible; no record is read."""
-        written = self.schedule.written
-        for name, own in written.domain.items():
-            if own.discover == "bounds":
-                edges = _bins(own)["edges"]
-                for ends in (*pairwise(edges), (edges[0], edges[-1])):  # whichever are found
-                    with within("domain"):
-                        attribute_from_spec(name, _range(own, *ends))
-                self.source.check(Domain({name: _bins(own)}), None, written.budget.unit)
-            else:
-                self.source.check(Domain([_reading(name, own)]), None, written.budget.unit)
-
-    def run(self, progress: Progress | None) -> tuple[FoundDomain, list[Any]]:
+    def run(
+        self, spend: Callable[[], None] | None, progress: Progress | None
+    ) -> tuple[FoundDomain, list[Any]]:
         """Find every attribute, and return the domain and the debits."""
         written, debits = self.schedule.written, []
         domain: dict[str, Any] = {}
@@ -286,7 +309,7 @@ class _Steps:
             if progress is not None:
                 progress(f"discovering {name}", place / len(written.domain))
             step = self._values if own.discover == "values" else self._bounds
-            spec, method, measured = step(name, own)
+            spec, method, measured = step(name, own, spend)
             paid = measured.authorization
             cost = _discovered(paid.cost, written.budget, self.seed is None)
             domain[name] = {**spec, **own.reading(), "discovered": cost.to_spec()}
@@ -309,7 +332,7 @@ class _Steps:
         return FoundDomain(domain=domain, out_of_domain=others, discovery=record), debits
 
     def _values(
-        self, name: str, own: DiscoveredAttribute
+        self, name: str, own: DiscoveredAttribute, spend: Callable[[], None] | None
     ) -> tuple[dict[str, Any], dict[str, Any], FoundValues]:
         mechanism, reading = self.schedule.values[name], _reading(name, own)
         found = find_values(
@@ -320,12 +343,14 @@ class _Steps:
             seed_not_private=self._seed(name),
             ledger=self.ledger,
             release=self.place,
+            before_noise=spend,
+            reading=self.schedule.written.reading(name),
         )
         categories = [*map(_written, found.values), own.other]
         return {"categories": categories}, {"method": "values", **_mechanism_told(mechanism)}, found
 
     def _bounds(
-        self, name: str, own: DiscoveredAttribute
+        self, name: str, own: DiscoveredAttribute, spend: Callable[[], None] | None
     ) -> tuple[dict[str, Any], dict[str, Any], Measurement]:
         edges, strategy = _bins(own)["edges"], _strategy(name, own, self.schedule)
         measured = strategy.measure(
@@ -336,6 +361,7 @@ class _Steps:
             seed_not_private=self._seed(name),
             ledger=self.ledger,
             release=self.place,
+            before_noise=spend,
         )
         answers = measured.reconstruct(strategy.workload).answers
         pairs = zip(answers["estimate"].to_pylist(), answers["stddev"].to_pylist(), strict=True)
@@ -456,6 +482,8 @@ def _discovered(cost: Cost, budget: Budget, private: bool) -> Discovered:
         mu=None if pure else str(root_above(between)),
         delta=str(cost.delta) if cost.delta else None,
         private=private,
+        id=budget.unit.id,
+        records=1 if budget.unit.id else budget.unit.records,
     )
 
 

@@ -164,7 +164,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
     ...         pass
     Traceback (most recent call last):
         ...
-    matrixdp.errors.StorageError: ...: another run is making a release there
+    matrixdp.errors.StorageError: ...: another run is writing there
     """
     descriptor, free = None, True
     try:
@@ -179,7 +179,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
         pass
     try:
         if descriptor is not None and not (free and _still_at(folder, descriptor)):
-            raise StorageError(f"{folder}: another run is making a release there", "already-spent")
+            raise StorageError(f"{folder}: another run is writing there", "already-spent")
         yield
     finally:
         if descriptor is not None:

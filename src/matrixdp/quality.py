@@ -28,10 +28,9 @@ from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, wi
 from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger, in_words
-from matrixdp.measure.statement import statement
+from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.model.records import RecordColumns
 from matrixdp.privacy import Budget, Unit
-from matrixdp.privacy.conversions import odds
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import budget_shares
 from matrixdp.releases import Release
@@ -100,8 +99,8 @@ class BudgetQuality:
         Of the strategy.
     rmse : float
         The root mean square of the standard errors of all queries, in records.
-    guess : float
-        How often, at most, a reader is right who guesses whether a person is in the data.
+    promise : PrivacyStatement
+        What would be promised, and how often a guess about a person is right.
     gap : float or None
         By what share the weighted squared error may be above the least possible, as proved.
     tables : tuple of TableQuality
@@ -112,7 +111,7 @@ class BudgetQuality:
     mechanism: str
     noise: str
     rmse: float
-    guess: float
+    promise: PrivacyStatement
     gap: float | None
     tables: tuple[TableQuality, ...]
 
@@ -184,7 +183,19 @@ class Outlook(Displayed):
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values for JSON."""
-        budgets = [asdict(one) | {"budget": one.budget.as_dict()} for one in self.budgets]
+        budgets = [
+            {
+                "budget": one.budget.as_dict(),
+                "mechanism": one.mechanism,
+                "noise": one.noise,
+                "rmse": one.rmse,
+                "gap": one.gap,
+                "guess": one.promise.odds,
+                "promise": one.promise.text,
+                "tables": [asdict(own) for own in one.tables],
+            }
+            for one in self.budgets
+        ]
         bounding = [asdict(one) | {"unit": one.unit.as_dict()} for one in self.bounding]
         prices, ledger = [asdict(one) for one in self.prices], self.ledger
         told = {"budgets": budgets, "prices": prices, "bounding": bounding}
@@ -351,11 +362,10 @@ def plan(
         priced = strategy.priced(budget)
         tables = tuple(map(_average, zip(*many, strict=True)))
         gap = priced.certificate.gap
-        cost = strategy.selection.noise.cost(budget)
-        guess = odds(statement(cost, budget, private=True).exact.mu)
+        promise = _promise(written, strategy, budget)
         found.append(
             BudgetQuality(
-                budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), guess, gap, tables
+                budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), promise, gap, tables
             )
         )
     first = next(iter(tried.values()))
@@ -366,6 +376,20 @@ def plan(
 
 
 # The budgets and their strategies.
+
+
+def _promise(written: Specification, strategy: Strategy, budget: Budget) -> PrivacyStatement:
+    """Return what would be promised of a release."""
+    return statement(
+        strategy.selection.noise.cost(budget),
+        budget,
+        private=True,
+        counted=bool(written.out_of_domain.counts),
+        reading={own.name: own.reading for own in written.domain if own.reading},
+        rounds=written.rounds > 1,
+        series=written.series is not None,
+        discovered=written.domain.discovered,
+    )
 
 
 def _budget(written: Specification, place: int, given: float | Budget) -> Budget:

@@ -1,10 +1,16 @@
 """Discoveries from the table to the release that uses them, through the command line and in Python."""
 
 import json
+import math
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import duckdb
@@ -18,16 +24,17 @@ from hypothesis import strategies as st
 
 import matrixdp as mdp
 from matrixdp.discovery import Schedule, bounds_of
-from matrixdp.domain import encode_value
-from matrixdp.errors import PrivacyError, SourceError, SpecificationError
+from matrixdp.domain import Discovered, encode_value
+from matrixdp.errors import PrivacyError, SourceError, SpecificationError, StorageError
 from matrixdp.ledger import Account
 from matrixdp.measure.measurement import find_values
-from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, WeightedRounds, checked_cost
+from matrixdp.measure.statement import statement
+from matrixdp.noise import GAUSSIAN, LAPLACE, Chances, Cost, Noise, SystemSource, WeightedRounds, checked_cost
 from matrixdp.privacy import Budget, Unit
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import load_discovery, load_specification
 from matrixdp.verification import Verification
-from tests.cli.commands import run, words
+from tests.cli.commands import figures, run, words
 
 SPEC: dict[str, Any] = {
     "domain": {"word": {"discover": "values"}},
@@ -173,6 +180,206 @@ def test_a_persons_first_records_count_and_of_them_her_first_values():
         assert mdp.discover(spec, table=columns).found.domain["word"]["categories"] == [*expected, "other"]
 
 
+PER: dict[str, Any] = {"id": "person", "per": "word", "max_values": 3}
+
+
+def test_with_per_a_persons_first_values_count_in_whichever_records(tmp_path):
+    rows = [("p", "a")] * 5 + [
+        ("q", "c"),
+        ("p", "b"),
+        (None, "z"),
+        ("p", ""),
+        ("p", "c"),
+        ("p", "d"),
+        ("q", "c"),
+    ]
+    columns: dict[str, Any] = {"person": [row[0] for row in rows], "word": [row[1] for row in rows]}
+    frame = pd.DataFrame(columns, dtype=object)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    unit = Unit(id="person", per="w", max_values=3)
+    for table in (
+        columns,
+        frame,
+        pl.DataFrame(columns),
+        *(str(tmp_path / f"t.{own}") for own in ("csv", "parquet")),
+    ):
+        held = open_source(table).person_values(attribute(column="word")["w"], unit)()
+        pairs = zip(held.persons, (held.texts[place] for place in held.places), strict=True)
+        assert sorted(pairs) == [(1, "a"), (1, "b"), (1, "c"), (2, "c")]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=25), st.integers(1, 4))
+def test_a_persons_values_depend_on_her_own_records_alone(rows, most):
+    """Taking away all records of a person takes away her list, and changes no other."""
+
+    def lists(kept: list[tuple[int, int]]) -> list[list[str]]:
+        table = {"person": [f"p{row[0]}" for row in kept], "w": [f"w{row[1]}" for row in kept]}
+        held = open_source(table).person_values(
+            attribute()["w"], Unit(id="person", per="w", max_values=most)
+        )()
+        return [
+            [held.texts[place] for place in held.places[held.persons == one]]
+            for one in np.unique(held.persons)
+        ]
+
+    for one in range(4):
+        alone = [f"w{word}" for word in dict.fromkeys(row[1] for row in rows if row[0] == one)][:most]
+        rest = lists([row for row in rows if row[0] != one])
+        everybody = sorted([*rest, alone] if alone else rest)
+        assert sorted(lists(rows)) == everybody
+
+
+def test_one_ledger_with_per_serves_a_discovery_and_releases(files):
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=3, delta=4e-6, unit=Unit.of(PER)))
+    # everybody has a rare word first, very often: only values bounded by themselves reach the others
+    table = {
+        "person": np.repeat(np.arange(900), 8),
+        "word": [own for i in range(900) for own in (*([f"rare{i}"] * 6), "x", "y")],
+        "income": np.repeat(np.exp(RNG.normal(10, 0.5, 900)), 8),
+    }
+    spec = discovery(domain={"word": {"discover": "values"}, "income": {"discover": "bounds"}}, unit=PER)
+    found = mdp.discover(spec, "d.yaml", table=table, ledger=ledger)
+    assert found.found.domain["word"]["categories"] == ["x", "y", "other"]
+    assert "or as many values" in found.statement
+    assert not mdp.verify_discovery("d.yaml", ledger=ledger).failed
+    # income costs three records of a person, all in one bin
+    [word, income] = ledger.entries
+    assert (word.budget.unit, income.budget.unit) == (Unit(3, "person"),) * 2
+    assert 9 * income.cost.value == pytest.approx(
+        float(Fraction(found.found.domain["income"]["discovered"]["mu"])) ** 2
+    )
+    release = mdp.release(
+        {
+            "domain_from": "d.yaml",
+            "workload": [{"marginals": [["word"]]}],
+            "unit": PER,
+            "privacy": {"epsilon": 1, "delta": 1e-6},
+        },
+        table=table,
+        ledger=ledger,
+        mechanism="identity",
+        noise="gaussian",
+    )
+    counts = dict(zip(*(release.answers[name].to_pylist() for name in ("word", "estimate")), strict=True))
+    assert counts == pytest.approx({"x": 900, "y": 900, "other": 900}, abs=100)
+    # fewer records of a person cost as many, between the same neighbours
+    spent = ledger.account.sums[0]
+    for unit in (Unit(2, "person"), Unit(id="person", per="word", max_values=2), Unit.of(PER)):
+        after = ledger.account.plus(word.cost, Budget(epsilon=1, delta=1e-6, unit=unit))
+        assert after.sums[0] - spent == word.cost.value * unit.records**2
+    for unit in (
+        Unit(4, "person"),
+        Unit(2, "income"),
+        Unit(2),
+        Unit(id="person", per="income", max_values=2),
+    ):
+        with pytest.raises(PrivacyError) as caught:
+            ledger.check(word.cost, Budget(epsilon=1, delta=1e-6, unit=unit))
+        assert caught.value.code == "conflict"
+
+
+# What is known before anything is spent.
+
+
+def test_validate_says_what_a_discovery_costs_and_how_many_persons_it_takes(files):
+    ledger = mdp.Ledger.create("l.ledger", "log", Budget(epsilon=1, delta=1e-5, unit=Unit(4, "person")))
+    spec = {
+        "data": "t.csv",
+        **discovery(domain=dict(BOTH)),
+        "privacy": {**SPEC["privacy"], "ledger": "l.ledger"},
+    }
+    Path("f.yaml").write_text(json.dumps(spec))
+    told = figures("validate", "f.yaml")
+    schedule = Schedule.of(load_discovery("f.yaml")[0])
+    word, income = (told["attributes"][name] for name in ("word", "income"))
+    assert word["mu"] ** 2 + income["mu"] ** 2 == pytest.approx(16 * float(schedule.cost.value))
+    assert word["mu"] ** 2 == pytest.approx(3 * income["mu"] ** 2)
+    assert word["delta"] == pytest.approx(5e-7)
+    assert (word["persons"], word["max_values"]) == (schedule.values["word"].persons, 4)
+    assert (told["ledger"]["enough"], told["warnings"], ledger.entries) == (True, [], ())
+    assert "half of the time if" in words("validate", "f.yaml")
+    spec["privacy"]["epsilon"] = 2
+    Path("f.yaml").write_text(json.dumps(spec))
+    assert figures("validate", "f.yaml")["ledger"]["enough"] is False
+    spec["domain"]["wrd"] = spec["domain"].pop("word")
+    Path("f.yaml").write_text(json.dumps(spec))
+    assert "missing-column" in run("validate", "f.yaml", status=2).stderr
+    Path("f.yaml").write_text(json.dumps({**spec, "data": "none.csv"}))
+    assert "not there yet" in figures("validate", "f.yaml")["data"]
+
+
+def test_a_unit_that_is_left_out_is_told(files):
+    spec = {"data": "t.csv", "domain": {"word": {"discover": "values"}}, "privacy": SPEC["privacy"]}
+    Path("f.yaml").write_text(json.dumps(spec))
+    for command in (("validate", "f.yaml"), ("discover", "f.yaml", "--out", "d.yaml")):
+        assert "Warning: unit: none" in run(*command).stderr
+    Path("f.yaml").write_text(json.dumps({**spec, "unit": {"records": 1}}))
+    assert "Warning" not in run("validate", "f.yaml").stderr
+    assert "1e-06; one is found surely if 28 persons have it" in words("validate", "f.yaml")
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_so_many_persons_have_a_value_that_is_found_half_of_the_time(monkeypatch, most):
+    rule = WeightedRounds.within(Fraction(1), Fraction(1, 10**6), most)
+    monkeypatch.setattr(
+        type(GAUSSIAN), "draw_rounded", lambda *given, **_: np.zeros(given[2], dtype=np.int64)
+    )
+    for each, persons in zip(dict.fromkeys((1, most)), rule.persons, strict=True):
+        for number in (persons - 1, persons):
+            # each has the common value first, and others that nobody else has
+            own = [[0, *range(1 + i * each, (i + 1) * each)] for i in range(number)]
+            values = np.array([value for values in own for value in values])
+            told = rule.found(np.repeat(np.arange(number), each), values, values.max() + 1, SystemSource())
+            assert told.tolist() == [0] * (number == persons)
+
+
+@pytest.mark.parametrize("found", [0, 3])
+def test_the_value_for_all_others_takes_no_place_of_the_most_frequent(files, found):
+    table = {"person": np.arange(3000), "word": ["a", "b", "c", *(f"w{i}" for i in range(997))] * 3}
+    if found:
+        table["word"] = ["a"] * 300 + ["b"] * 200 + ["c"] * 100 + [f"w{i}" for i in range(2400)]
+    spec = discovery(unit={"id": "person", "max_records": 1})
+    assert len(mdp.discover(spec, "d.yaml", table=table).domain["word"].all_codes) == found + 1
+    asked: dict[str, Any] = {
+        "domain_from": "d.yaml",
+        "workload": [{"top": {"word": 2}}, {"marginals": [1]}],
+        "unit": {"id": "person", "max_records": 1},
+        "privacy": {"epsilon": 1, "delta": 1e-6},
+    }
+    if not found:
+        with pytest.raises(mdp.MatrixDPError) as caught:
+            load_specification(asked)
+        assert caught.value.code == "out-of-range"
+        asked["workload"] = asked["workload"][1:]
+        [told] = mdp.advice(load_specification(asked))
+        assert "counts as it" in told
+        return
+    release = mdp.release(asked, table=table)
+    [top] = [own for own in release.statistics.values() if "rank" in own.column_names]
+    assert top["word"].to_pylist() == ["a", "b"]
+    assert top["confidence"].to_pylist() == pytest.approx([1, 1], abs=0.01)
+    named = {**asked, "workload": [{"top": {"word": 1}, "where": {"word": ["a", "other"]}}]}
+    release = mdp.release(named, table=table)
+    [top] = [own for own in release.statistics.values() if "rank" in own.column_names]
+    assert top["word"].to_pylist() == ["other"]
+
+
+def test_noise_is_chosen_among_what_the_ledger_can_pay(found):
+    """A ledger that was debited Gaussian noise has nothing left for Laplace noise."""
+    asked = {**RELEASE, "privacy": {**RELEASE["privacy"], "epsilon": 2, "ledger": "log.ledger"}}
+    Path("r.yaml").write_text(json.dumps(asked))
+    workload = load_specification(asked, base_path=found).workload
+    assert mdp.select(workload, budget=Budget(epsilon=2, delta=1e-6)).selection.noise == LAPLACE
+    assert figures("validate", "r.yaml")["ledger"]["enough"] is True
+    told = run("select", "r.yaml", "--json")
+    assert json.loads(told.stdout)["ledger"]["enough"] is True
+    assert "gaussian noise" in told.stderr
+    run("release", "r.yaml", "--out", "released")
+    assert mdp.load_release("released").measurement.plan.noise == GAUSSIAN
+
+
 def test_a_table_without_persons_finds_nothing_and_is_a_domain():
     tables: list[Any] = [{"person": [], "word": []}, {"person": [None], "word": ["x"]}]
     for table in tables:
@@ -313,12 +520,63 @@ def test_a_release_uses_what_was_found_and_names_both_costs(found):
     assert re.search(r"values of income .* cost 0\.\d+-GDP, besides", text)
     assumed = {own.id: own for own in release.statement.assumed}
     assert assumed["chosen-without-data"].startswith("Except for the values of word, income")
+    assert release.statement.covered[0].startswith("Except for the values of word, income")
+    # the best guess from all that the release tells, by the costs that the file of the discovery has
+    told = yaml.safe_load(Path("domain.yaml").read_text())["discovery"]["attributes"].values()
+    squared = sum(16 * float(Fraction(own["cost"])) for own in told) + release.statement.mu**2
+    best = NormalDist().cdf(math.sqrt(squared) / 2) + sum(float(Fraction(own["delta"])) for own in told) / 2
+    assert best <= release.statement.odds <= best + 0.001
+    assert best > NormalDist().cdf(release.statement.mu / 2) + 0.01
+    page = mdp.report_release("released")
+    assert f"right at most {100 * release.statement.odds:.1f}% of the time" in page
+    assert "declared in advance; they must not" not in page
+    assert "The values of word and income were found in the records" in page
+    together = release.statement.with_discoveries
+    assert together in release.statement.assumed_of_table
+    assert float(Fraction(together.parameters["mu"])) == pytest.approx(math.sqrt(squared))
+    for face in (page, text, words("report", "released", "--markdown"), words("show", "released")):
+        assert str(together) in face
+        assert "chosen without the data; " not in face
+    assert together.as_dict() in json.loads(run("show", "released", "--json").stdout)["privacy"]["assumed"]
     counts = dict(zip(*(release.answers[name].to_pylist() for name in ("word", "estimate")), strict=True))
     assert counts["w1"] == pytest.approx((WORDS == 1).sum(), abs=150)
     ledger = mdp.Ledger.open("log.ledger")
     assert [entry.state for entry in ledger.entries] == ["released"] * 3
     assert ledger.entries[0].cost.delta > 0
     assert ledger.account.delta == ledger.entries[0].cost.delta
+
+
+@pytest.mark.parametrize("unit", [None, {"records": 4}, {"id": "user", "max_records": 4}])
+def test_a_release_protects_whom_the_discovery_protected(found, unit):
+    """The cost of the discovery would be another for anybody else."""
+    spec = {name: said for name, said in {**RELEASE, "unit": unit}.items() if said is not None}
+    with pytest.raises(mdp.MatrixDPError) as caught:
+        mdp.release(spec)
+    assert (caught.value.code, caught.value.path) == ("conflict", ("unit",))
+    assert mdp.release({**RELEASE, "unit": {"id": "person", "max_records": 2}}).private
+
+
+def test_the_best_guess_counts_every_discovery():
+    """By definition, and under `replace` for a removal and an addition."""
+
+    def odds(noise: Noise, *found: Discovered, **budget: Any) -> float:
+        own = Budget(**budget)
+        named = {f"a{place}": one for place, one in enumerate(found)}
+        return statement(noise.cost(own), own, private=True, discovered=named).odds
+
+    phi = NormalDist().cdf
+    gaussian, other = Discovered(mu="3/4"), Discovered(mu="1", delta="1/10")
+    assert odds(GAUSSIAN, gaussian, mu=1) == pytest.approx(phi(1.25 / 2), abs=0.001)
+    assert odds(GAUSSIAN, gaussian, other, mu=1) == pytest.approx(
+        phi(math.sqrt(2.5625) / 2) + 0.05, abs=0.001
+    )
+    moved = odds(GAUSSIAN, other, mu=1, neighbours="replace")
+    assert moved == pytest.approx(phi(math.sqrt(5) / 2) + 0.1, abs=0.001)
+    # two pure mechanisms of epsilon 1: at least the best guess from both answers, one coin for each
+    best = 1 - 1 / (1 + math.e) ** 2 - math.e / (1 + math.e) ** 2
+    pure = Discovered(epsilon="1", delta="1/1000")
+    assert best + 0.0005 <= odds(LAPLACE, pure, epsilon=1) <= best + 0.1
+    assert odds(LAPLACE, Discovered(epsilon="1", private=False), epsilon=1) == 1
 
 
 def test_what_a_file_claims_falsely_is_found(found):
@@ -405,6 +663,70 @@ def test_a_stop_after_the_debit_leaves_it_spent_and_no_file(files, monkeypatch, 
     del caught
     assert [own.state for own in mdp.recover_ledger(ledger)] == ["abandoned"]
     assert ledger.account.delta > 0
+
+
+def ledger_at(path: str) -> mdp.Ledger:
+    return mdp.Ledger.create(path, "log", Budget(epsilon=3, delta=1e-5, unit=Unit(4, "person")))
+
+
+@pytest.mark.parametrize("debited", [True, False])
+def test_of_two_discoveries_for_one_file_one_is_made_and_paid_for(files, monkeypatch, debited):
+    ledger = ledger_at("l.ledger") if debited else None
+    told, found = [], WeightedRounds.found
+
+    def begin_another(self: Any, *given: Any) -> Any:
+        monkeypatch.undo()
+        monkeypatch.chdir(files)
+        for force in (False, True):
+            with pytest.raises(StorageError) as caught:
+                mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger, force=force)
+            told.append(caught.value.code)
+        return found(self, *given)
+
+    monkeypatch.setattr(WeightedRounds, "found", begin_another)
+    mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert told == ["already-spent"] * 2
+    assert sorted(path.name for path in files.glob("*d.yaml*")) == ["d.yaml"]
+    assert ledger is None or [entry.state for entry in ledger.entries] == ["released"]
+    with pytest.raises(StorageError) as caught:
+        mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert caught.value.code == "file-exists"
+    Path("folder").mkdir()
+    with pytest.raises(StorageError) as caught:
+        mdp.discover(SPEC, "folder", table=TABLE, ledger=ledger, force=True)
+    assert caught.value.code == "file-exists"
+    assert ledger is None or len(ledger.entries) == 1
+
+
+KILLED = """
+import os, signal, sys
+from matrixdp.noise import WeightedRounds
+WeightedRounds.found = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+import matrixdp as mdp
+from tests.discovery.test_discovery import SPEC, TABLE
+mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=sys.argv[1] if sys.argv[1:] else None)
+"""
+
+
+@pytest.mark.parametrize("debited", [True, False])
+def test_a_discovery_that_was_killed_is_not_paid_for_again_unless_it_is_settled(files, debited):
+    ledger = ledger_at("l.ledger") if debited else None
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, *(["l.ledger"] if debited else [])]
+    assert subprocess.run(command, cwd=files, env=environment, check=False).returncode == -signal.SIGKILL
+    for force in (False, True):
+        with pytest.raises(StorageError) as caught:
+            mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger, force=force)
+        assert caught.value.code == "already-spent"
+    [left] = files.glob(".d.yaml.*")
+    if ledger is None:
+        shutil.rmtree(left)
+    else:
+        assert [entry.state for entry in ledger.entries] == ["reserved"]
+        assert [own.state for own in mdp.recover_ledger(ledger)] == ["abandoned"]
+    mdp.discover(SPEC, "d.yaml", table=TABLE, ledger=ledger)
+    assert sorted(path.name for path in files.glob("*d.yaml*")) == ["d.yaml"]
+    assert ledger is None or [entry.state for entry in ledger.entries] == ["abandoned", "released"]
 
 
 def test_errors_keep_nothing_of_the_table(monkeypatch):

@@ -14,6 +14,7 @@ from matrixdp.cli import options
 from matrixdp.cli.app import ForceOption
 from matrixdp.cli.console import NOT_PRIVATE, Reporter, print_facts, say
 from matrixdp.display import counted
+from matrixdp.specification import load_discovery
 
 
 def discover(
@@ -43,6 +44,7 @@ def discover(
     """
     if ledger is not None and seed_not_private is not None:
         typer.echo(f"Seeded noise: {ledger} is not debited.", err=True)
+    options.warn(load_discovery(spec)[0].advice)
     with Reporter(elapsed=False) as reporter:
         found = mdp.discover(
             spec,

@@ -166,13 +166,11 @@ def recover(path: _Ledger, force: ForceOption = False) -> None:
 COMMANDS = (init, show, recover)
 
 
-def has_left(
-    path: Path, budget: mdp.Budget | None, noises: Sequence[Any], terms: mdp.Budget | None = None
-) -> dict[str, Any]:
-    """Return the rest of a ledger and, where a budget is known, whether it can still be debited.
+def has_left(path: Path, budget: mdp.Budget | None, costs: Sequence[Any]) -> dict[str, Any]:
+    """Return the rest of a ledger and, where costs are known, whether one of them can still be debited.
 
-    Enough means with one of the noises, where selection has yet to choose. The ledger alone is read. Terms
-    for other neighbours or another unit than its own are refused.
+    There are several where selection has yet to choose the noise. The ledger alone is read. A budget for
+    other neighbours or another unit than its own is refused.
     """
     from matrixdp.ledger import in_words, report
 
@@ -182,15 +180,15 @@ def has_left(
         shown = report(found)
     except MatrixDPError as error:
         return told | {"enough": False, "says": str(error)}
-    if terms is not None:
-        found.account.check_terms(terms)
+    if budget is not None:
+        found.account.check_terms(budget)
     told |= {name: shown[name] for name in ("dataset", "total", "spent", "left")}
     left, total = in_words(shown["left"], ROUND_FLOOR), in_words(shown["total"])
     says = f"{left} left of {total} for {found.dataset}"
-    if budget is None:
+    if budget is None or not costs:
         return told | {"enough": None, "says": says}
     try:
-        found.check_any(budget, noises)
+        found.payable(budget, costs)
     except PrivacyError as error:
         return told | {"enough": False, "says": f"{says}: not enough: {as_written(error)}"}
     return told | {"enough": True, "says": f"{says}: enough"}

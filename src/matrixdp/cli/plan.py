@@ -197,7 +197,7 @@ def _show_one(one: Outlook, *, every: bool) -> None:
         )
         facts = {
             own.budget.words: f"RMSE {figure(own.rmse)} ({own.mechanism}, {own.noise} noise{gap})",
-            "": f"{guessing} {own.guess:.1%} of the time",
+            "": f"{guessing} {own.promise.odds:.1%} of the time",
         }
         console.print_facts(facts)
     console.print_facts({"unit": console.unit_in_words(one.budgets[0].budget.unit)})

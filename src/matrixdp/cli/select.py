@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -108,7 +109,7 @@ def select(
     """
     started = time.perf_counter()
     from matrixdp.strategy.reliability import expected_counts, reliable_counts
-    from matrixdp.strategy.strategy import meet_targets
+    from matrixdp.strategy.strategy import meet_targets, payable_noise
 
     options = given.mechanism_options(
         mechanism, option, certify=certify, sub_solver=sub_solver, seed=seed, restarts=restarts
@@ -131,6 +132,11 @@ def select(
         options.pop("certify", None)  # it only raises the bound
         _explain(mdp.explain_choice(written.workload, noise, budget, mechanism, **options), as_json)
         return
+    if written.ledger is not None and written.least is None and strategy_file is None:
+        with suppress(mdp.MatrixDPError):  # the ledger's own figure says what is wrong
+            own = payable_noise(noise, budget, mechanism, mdp.Ledger.open(written.ledger))
+            given.warn([] if own == noise else [f"the ledger has too little left but for {own} noise"])
+            noise = own
     how: dict[str, Any] = {"noise": noise, "budget": budget, "objective": objective, "targets": targets}
     with console.Reporter() as reporter:
         if strategy_file is None and written.series is not None:
@@ -160,7 +166,7 @@ def select(
             good, counts = reliable_counts(expected_counts(strategy, budget, records))
             figures["reliable"] = {"records": records, "counts": counts, "reliable": good}
     if written.ledger is not None:
-        figures["ledger"] = has_left(written.ledger, budget, (strategy.selection.noise,))
+        figures["ledger"] = has_left(written.ledger, budget, [strategy.selection.noise.cost(budget)])
     figures["seconds"] = time.perf_counter() - started
     if save is not None:
         strategy.save(save)

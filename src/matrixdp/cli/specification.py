@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,9 +21,19 @@ from matrixdp.display import counted, figure, listed
 from matrixdp.errors import SourceError, format_place
 from matrixdp.forms import shown
 from matrixdp.noise import natural_noise
-from matrixdp.sources import open_source
+from matrixdp.privacy.budget import delta_warnings, weak_privacy
+from matrixdp.sources import Source, open_source
 from matrixdp.sources.formats import format_names
-from matrixdp.specification import Specification, advice, load_specification, parse_yaml
+from matrixdp.specification import (
+    Specification,
+    WrittenDiscovery,
+    advice,
+    is_discovery,
+    load_discovery,
+    load_specification,
+    parse_yaml,
+    read_document,
+)
 from matrixdp.specification.advice import declared
 
 
@@ -30,12 +42,16 @@ def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = Non
 
     Prints the sizes of the domain and the workload, what the budget amounts to, and roughly the memory and
     time that a release will take; if that is minutes, what to change. Checks that the data are there with
-    every column needed; no record is read.
+    every column needed; no record is read. Of the specification of a discovery it says what each attribute
+    will cost, and how many persons must have a value that is found.
     """
     from matrixdp.selection.forecast import forecast, in_words
     from matrixdp.selection.noise_choice import noises_for
     from matrixdp.strategy.reliability import noise_warnings
 
+    if is_discovery(read_document(spec).value):
+        _validate_discovery(spec, as_json)
+        return
     written = load_specification(spec)
     if written.publication.named:
         from matrixdp.answers.publication import chosen_tables
@@ -43,11 +59,15 @@ def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = Non
         chosen_tables(written.workload, written.publication)
     domain, budget, asked = written.domain, written.budget, written.reference_budget
     expected = forecast(written.workload, asked, targets=bool(written.targets))
-    found = _data(written)
+    check = partial(
+        Source.check, domain=written.domain, out_of_domain=written.out_of_domain, unit=written.unit
+    )
+    found = _data(written.data, written, "release", check)
     debited = None
     if written.ledger is not None:
         noises = noises_for(None, asked, "auto")[0]
-        debited = has_left(written.ledger, None if written.targets else budget, noises, terms=asked)
+        costs = [] if written.targets or budget is None else [noise.cost(budget) for noise in noises]
+        debited = has_left(written.ledger, asked, costs)
     cells = domain.cells()
     warnings = (*advice(written, expect), *noise_warnings(written.workload, asked, declared(written, expect)))
     if as_json:
@@ -98,17 +118,50 @@ def _promise(written: Specification) -> str:
     return console.in_definitions(budget, natural_noise(budget))
 
 
-def _data(written: Specification) -> str:
-    if written.data is None:
-        return "none named: give `release` the path by --data"
-    name = str(written.data)
+def _validate_discovery(spec: Path, as_json: bool) -> None:
+    from matrixdp.discovery import Schedule
+
+    written, table, path = load_discovery(spec)
+    schedule, budget = Schedule.of(written), written.budget
+    attributes, found = schedule.attributes(), _data(table, written, "discover", schedule.check)
+    warnings = (*written.advice, *delta_warnings(budget), *weak_privacy(budget))
+    debited = None if path is None else has_left(path, budget, [schedule.cost])
+    if as_json:
+        told = {"valid": True, "attributes": attributes, "privacy": budget.as_dict(), "warnings": warnings}
+        typer.echo(json.dumps(told | {"data": found, "ledger": debited}))
+        return
+    warn(warnings)
+    typer.secho(f"{spec}: valid, for `discover`", bold=True)
+    facts = {name: _cost(**told) for name, told in attributes.items()}
+    facts |= {"privacy": budget.words, "unit": console.unit_in_words(written.person)}
+    console.print_facts(facts | ({} if debited is None else {"ledger": debited["says"]}) | {"data": found})
+
+
+def _cost(discover: str, max_values: int | None = None, persons: Sequence[int] = (), **figures: float) -> str:
+    told = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+    if not persons:
+        return f"{discover}, at {told}"
+    of = "" if len(persons) == 1 else f" and no other, or {persons[1]:,} with {max_values:,} values each"
+    how = "surely" if "epsilon" in figures else "half of the time"
+    return f"{discover}, at {told}; one is found {how} if {counted(persons[0], 'person')} have it{of}"
+
+
+def _data(
+    data: str | Path | None,
+    written: Specification | WrittenDiscovery,
+    command: str,
+    check: Callable[[Source], None],
+) -> str:
+    if data is None:
+        return f"none named: give `{command}` the path by --data"
+    name = str(data)
     try:
         source = open_source(name, table_name=written.table, quoted_newlines=written.quoted_newlines)
     except SourceError as error:
         if error.code != "file-missing":
             raise
         return f"not there yet ({error})"
-    source.check(written.domain, written.out_of_domain, written.unit)
+    check(source)
     return f"{shown(name)} is there, with every column (no record was read)"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, final
 
+from matrixdp import forms
 from matrixdp.domain.rules import (
     A_NUMERAL,
     NUMBERS,
@@ -306,6 +307,16 @@ class Discovered(Record):
     mu: str | None = key(EXACT, default=None, about="of Gaussian differential privacy, delta aside")
     delta: str | None = key(EXACT, default=None, about="with what probability a rare value may show itself")
     private: bool = key(flag(), default=True, about="false where the noise was seeded")
+    id: str | None = key(
+        forms.text("text that is not empty"),
+        default=None,
+        about="the column that names the person it protects",
+    )
+    records: int = key(
+        forms.whole("an integer of at least 1", least=1),
+        default=1,
+        about="of a person, where no column names her",
+    )
 
     def check(self) -> None:
         if (self.epsilon is None) == (self.mu is None):
@@ -486,6 +497,11 @@ class Attribute(ABC):
     def null_code(self) -> int | None:
         """The code of missing values, the last one; None where these are out of domain."""
         return None if self.codebook.null is None else self.size - 1
+
+    @property
+    def rest_code(self) -> int | None:
+        """The code of all values that a discovery did not find, the last one but null; None elsewhere."""
+        return None
 
     @property
     def weight(self) -> int:

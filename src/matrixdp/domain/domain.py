@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import ClassVar, Self, final
 
 from matrixdp.display import MAX_ROWS, Displayed, Preview, counted, listed, shown_text
-from matrixdp.domain.attribute import Attribute
+from matrixdp.domain.attribute import Attribute, Discovered
 from matrixdp.domain.derived import is_derived, named_parents
 from matrixdp.domain.kinds import Integers
 from matrixdp.domain.parsing import attribute_from_spec
@@ -118,6 +118,12 @@ class Domain(Displayed):
                     taken.add(name)
                     columns.append(replace(column, name=name).read_from(column.column))
         return found
+
+    @property
+    def discovered(self) -> dict[str, Discovered]:
+        """What was paid for the attributes whose values were found in a private table."""
+        found = {own.name: own.codebook.discovered for own in self.attributes}
+        return {name: own for name, own in found.items() if own is not None}
 
     @cached_property
     def levels(self) -> Mapping[str, Attribute]:

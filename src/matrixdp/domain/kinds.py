@@ -90,6 +90,12 @@ class Categorical(Attribute):
         self._set(categories=tuple(seen.values()))
         return self._rule_of(seen)
 
+    @property
+    def rest_code(self) -> int | None:
+        """The code of all values that a discovery did not find, the last one but null; None elsewhere."""
+        found = self.codebook.discovered is not None
+        return self.size - 1 - (self.null_code is not None) if found else None
+
     def _compared(self, category: object) -> tuple[str, str | float]:
         """Return the text of a category, and the value by which its type compares it."""
         if self.codebook.trim and isinstance(category, str):

@@ -117,7 +117,7 @@ class Account:
         checked_cost(cost, budget)
         self.check_terms(budget)
         self._check_delta(cost.delta)
-        between = cost.value * self.total.moved**cost.noise.norm
+        between = cost.value * budget.moved**cost.noise.norm
         sums = zip(MEASURES[self.total.kind], self.sums, strict=True)
         added = tuple(_sum(name, one, between, cost, budget) for name, one in sums)
         return Account(self.total, added, self.delta + cost.delta)
@@ -152,7 +152,7 @@ class Account:
         if budget.neighbours != self.total.neighbours:
             expected = f"{self.total.neighbours}, which the ledger's total is for"
             raise PrivacyError.at(("budget", "neighbours"), budget.neighbours, expected, code="conflict")
-        if budget.unit != self.total.unit:
+        if budget.unit != self.total.unit and not _of_fewer(budget.unit, self.total.unit):
             expected = (
                 f"{self.total.unit!r}, which the ledger's total is for; one for what was found is made "
                 f"by `matrixdp ledger init` with {_options(budget.unit)}"
@@ -211,6 +211,15 @@ class Account:
         pairs = zip(MEASURES[self.total.kind], self.sums, strict=True)
         found = {name: None if one is None else number_text(one) for name, one in pairs}
         return found | ({"delta": number_text(self.delta)} if self.delta else {})
+
+
+def _of_fewer(unit: Unit, total: Unit) -> bool:
+    """Return whether a unit is that of a total with `per`, where fewer values are known, or none is yet.
+
+    The neighbours of both are one person with all her records more or less.
+    """
+    same = bool(total.per) and unit.id is not None and unit.id == total.id
+    return same and unit.records <= total.records and unit.bounded in ((), total.bounded)
 
 
 def _options(unit: Unit) -> str:

@@ -22,7 +22,7 @@ from matrixdp.errors import PrivacyError, StorageError, reading
 from matrixdp.ledger import database
 from matrixdp.ledger.database import KEPT, MEASURES, SQLITE, Account, Driver, Session, file_error, session
 from matrixdp.locks import whole_path
-from matrixdp.noise import Cost, Noise, noise_named
+from matrixdp.noise import Cost, noise_named
 from matrixdp.privacy import Budget
 from matrixdp.privacy.budget import exact_budget, exact_number, exact_text, number_text
 from matrixdp.privacy.conversions import float_above
@@ -449,21 +449,25 @@ class Ledger:
         """
         self._check(self.account, cost, budget)
 
-    def check_any(self, budget: Budget, noises: Sequence[Noise]) -> None:
-        """Refuse a budget that is not left for any of some noises; nothing is written.
+    def payable(self, budget: Budget, costs: Sequence[Cost]) -> tuple[Cost, ...]:
+        """Return those of some costs within a budget that are left; nothing is written.
 
         Raises
         ------
         PrivacyError
-            If there is none; that of the last noise.
+            If there is none; that of the last.
         StorageError
             If the ledger cannot be read.
         """
-        *others, last = noises
-        for noise in others:
-            with suppress(PrivacyError):
-                return self.check(noise.cost(budget), budget)
-        return self.check(last.cost(budget), budget)
+        found: list[Cost] = []
+        for place, cost in enumerate(costs, start=1):
+            try:
+                self.check(cost, budget)
+                found.append(cost)
+            except PrivacyError:
+                if place == len(costs) and not found:
+                    raise
+        return tuple(found)
 
     def reserve(
         self, cost: Cost, budget: Budget, release: str | os.PathLike[str] | None = None

@@ -39,7 +39,7 @@ from matrixdp.noise import integers as integer_noise
 from matrixdp.plans import Analysis, Estimates, Part, Plan, Rounds, Split
 from matrixdp.plans.persons import Histories, Steps
 from matrixdp.plans.rounds import FIRST_SHARE, averaged
-from matrixdp.privacy import Budget
+from matrixdp.privacy import Budget, Unit
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS
 from matrixdp.sources import Source
 from matrixdp.sources.base import OUT_OF_DOMAIN, Marginal
@@ -823,11 +823,7 @@ class Measurement:
             reading={own.name: own.reading for own in self.plan.domain if own.reading},
             rounds=isinstance(self.plan, Rounds),
             series=self.periods is not None,
-            discovered={
-                own.name: own.codebook.discovered
-                for own in self.plan.domain
-                if own.codebook.discovered is not None
-            },
+            discovered=self.plan.domain.discovered,
         )
 
 
@@ -1265,11 +1261,14 @@ def find_values(
     seed_not_private: int | None = None,
     ledger: Ledger | None = None,
     release: Path | None = None,
+    before_noise: Callable[[], None] | None = None,
+    reading: Unit | None = None,
 ) -> FoundValues:
     """Find the values of a column that a mechanism tells; like `measure` in all that concerns the table.
 
     The attribute says how the column is read; the values that it lists itself are not looked for. Of each
-    person the first records count, as everywhere, and of these the values in their order.
+    person the first records count, as everywhere, and of these the values in their order, or what `reading`
+    says instead: the mechanism bounds what a person's list does, whatever is in it.
 
     Raises
     ------
@@ -1283,7 +1282,7 @@ def find_values(
     random = random_source(seed_not_private)
     charged = None if seed_not_private is not None else ledger
     authorization = authorize(mechanism.cost(budget.moved), budget, charged)
-    read = source.person_values(attribute, budget.unit)
+    read = source.person_values(attribute, reading or budget.unit)
     assumptions = source.assumptions(Domain([attribute]))
     entry: Reservation | None = None
     try:
@@ -1297,6 +1296,8 @@ def find_values(
         left_out = {canonical_value(attribute.label(code)) for code in attribute.all_codes}
         allowed = [is_category(text) and text not in left_out for text in held.texts]
         kept = np.array(allowed, dtype=np.bool_)[held.places]
+        if before_noise is not None:
+            before_noise()
         told = mechanism.found(held.persons[kept], held.places[kept], len(allowed), random)
         values = tuple(held.texts[place] for place in told)
     except BaseException as error:

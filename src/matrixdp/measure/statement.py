@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from matrixdp.errors import PrivacyError
 from matrixdp.noise import Cost, Guarantee, checked_cost
 from matrixdp.privacy import Budget, Clause, Unit
 from matrixdp.privacy.budget import exact_text
-from matrixdp.privacy.conversions import float_above
+from matrixdp.privacy.conversions import float_above, gdp_of_epsilon, odds, root_above
 
 if TYPE_CHECKING:
     from matrixdp.ledger import LedgerEntry
@@ -101,6 +101,8 @@ class PrivacyStatement:
         Whether a second round of measurements was planned from the noisy answers of the first.
     counted_anew : bool
         Whether other records of a person may count in each publication of a series.
+    discovered : mapping of str to Discovered
+        The attributes whose values were found in a private table, and what that cost.
     """
 
     private: bool
@@ -115,6 +117,7 @@ class PrivacyStatement:
     reading: Mapping[str, str] = field(default_factory=dict)
     rounds: bool = False
     counted_anew: bool = False
+    discovered: Mapping[str, Discovered] = field(default_factory=dict)
 
     @property
     def neighbours(self) -> str:
@@ -157,9 +160,44 @@ class PrivacyStatement:
         return _above(self.exact.delta)
 
     @property
+    def together(self) -> tuple[Fraction, Fraction]:
+        """Upper bounds of mu, and of delta besides, for the release and the discoveries of its values.
+
+        A replacement is a removal and an addition, and discoveries are for one of these: docs/privacy.md.
+        """
+        moved = 1 if self.neighbours == "add_remove" else 2
+        found = self.discovered.values()
+        mus = [
+            gdp_of_epsilon(Fraction(one.epsilon)) if one.epsilon else Fraction(one.mu or 0) for one in found
+        ]
+        squared = sum(((moved * mu) ** 2 for mu in mus), self.exact.mu**2)
+        delta = moved * sum((Fraction(one.delta or 0) for one in found), Fraction(0))
+        return root_above(squared) if mus else self.exact.mu, delta
+
+    @property
+    def odds(self) -> float:
+        """Bound on how often the best guess is right about who is in the table, from all that is told.
+
+        Between two equally likely neighbours, and in knowledge of the values that were discovered.
+        """
+        return odds(*self.together) if all(one.private for one in self.discovered.values()) else 1.0
+
+    @property
+    def with_discoveries(self) -> Clause:
+        """What is promised of the release and of the discoveries of its values together."""
+        mu, delta = self.together
+        besides = f", but for a probability of {rounded_up(delta)}" if delta else ""
+        text = (
+            f"The release and these discoveries together are {rounded_up(mu)}-GDP{besides}: that is the "
+            "promise about all that the release tells, the values that it lists included."
+        )
+        return Clause("with-discoveries", text, {"mu": str(mu), "delta": str(delta)})
+
+    @property
     def covered(self) -> tuple[Clause, ...]:
         """The clauses that say what the promise covers."""
-        promised = [_POST_PROCESSING, _out_of_domain(self.counted, self.reading), _EXACT_ARITHMETIC]
+        first = _except_for(self.discovered, _POST_PROCESSING)
+        promised = [first, _out_of_domain(self.counted, self.reading), _EXACT_ARITHMETIC]
         if self.rounds:
             promised.append(_ROUNDS)
         if self.counted_anew:
@@ -199,6 +237,7 @@ class PrivacyStatement:
             pair = f"({rounded_up(exact.epsilon)}, 1e-06)-differential privacy"
             figures = f"{mu} allows, which is {rho} and {pair}"
         shown = "shown with noise, within the same limits" if self.counted else "not shown"
+        given = ", given the values that were discovered," if self.discovered else ""
         rules = ""
         if self.reading:
             named = listed(self.reading, len(self.reading))
@@ -212,7 +251,7 @@ class PrivacyStatement:
         together = "" if self.ledger is None else f" {_together(self.ledger)}"
         return (
             f"{opening} Whatever a reader already knows, {changed} changes the "
-            f"probability of any result by no more than {figures}. "
+            f"probability of any result{given} by no more than {figures}. "
             "The noise is exact, so floating-point rounding does not weaken this. "
             f"It assumes {assumption}; records outside the declared domain are handled by a public "
             f"rule, and their number is {shown}.{rules}{together} It does not cover side channels such as "
@@ -279,15 +318,19 @@ def promise_of_discovery(budget: Budget, *, private: bool) -> str:
 
     Examples
     --------
-    >>> promise_of_discovery(Budget(epsilon=1, delta=1e-6), private=True)[:49]
-    'This domain was found by chance, in a way that pr'
+    >>> promise_of_discovery(Budget(epsilon=1, delta=1e-6), private=True)[:44]
+    'This domain was found with random noise that'
     """
     protected, changed, assumption = _persons_in_words(budget)
+    if budget.unit.id is not None:
+        most = f"at most {_records(budget.unit.records)}, or as many values, counted"
+        protected = f"each person, of whom {most}: the first in the order of the table"
     opening = "" if private else "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. With noise of the system: "
     return (
-        f"{opening}This domain was found by chance, in a way that protects {protected}. Whatever a reader "
+        f"{opening}This domain was found with random noise that protects {protected}. Whatever a reader "
         f"already knows, {changed} changes the probability of any result by no more than "
-        f"{_definition(budget)} allows. It assumes {assumption}. Releases from it cost more, which adds up."
+        f"{_definition(budget)} allows. It assumes {assumption}. Each release from it "
+        "has a cost of its own, and what both tell adds up."
     )
 
 
@@ -398,6 +441,14 @@ def _discovered(name: str, found: Discovered) -> Clause:
     return Clause("discovered", text, {"attribute": name, **found.to_spec()})
 
 
+def _except_for(discovered: Mapping[str, Discovered], clause: Clause) -> Clause:
+    """Return a clause for what was not discovered."""
+    if not discovered:
+        return clause
+    names = listed(discovered, len(discovered))
+    return Clause(clause.id, f"Except for the values of {names}, which were discovered: {clause}")
+
+
 def _over_time(unit: Unit) -> Iterator[Clause]:
     """Yield the assumptions about the tables of a series: see docs/privacy.md, theorem 7."""
     if unit.per:  # charged for whichever records count at each period
@@ -504,13 +555,12 @@ def statement(
     promised = cost.noise.promise(cost, budget, REFERENCE_DELTA)
     assumed = _ASSUMED_OF_ROUNDS if rounds else _ASSUMED
     over_time = tuple(_over_time(budget.unit)) if series else ()
-    if discovered:
-        names = listed(discovered, len(discovered))
-        first = Clause(
-            assumed[0].id, f"Except for the values of {names}, which were discovered: {assumed[0]}"
-        )
-        assumed = (first, *assumed[1:])
-    found = tuple(_discovered(name, own) for name, own in (discovered or {}).items())
-    known = promised, assumed, (*over_time, *found, *assumptions), ledger, counted, reading or {}, rounds
+    discovered = discovered or {}
+    assumed = (_except_for(discovered, assumed[0]), *assumed[1:])
+    found = tuple(_discovered(name, own) for name, own in discovered.items())
     anew = series and bool(budget.unit.per)
-    return PrivacyStatement(private, cost.noise.name, cost.value, budget, *known, counted_anew=anew)
+    known = (*over_time, *found, *assumptions), ledger, counted, reading or {}, rounds, anew, discovered
+    made = PrivacyStatement(private, cost.noise.name, cost.value, budget, promised, assumed, *known)
+    if not all(own.private for own in discovered.values()) or not discovered:
+        return made
+    return replace(made, assumed_of_table=(*made.assumed_of_table, made.with_discoveries))

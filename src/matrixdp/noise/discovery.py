@@ -50,6 +50,13 @@ class Mechanism(Protocol):
     def cost(self, moved: int) -> Cost:
         """Return its cost where a person moves so many records; `Cost.delta` is that of the person."""
 
+    @property
+    def persons(self) -> list[int]:
+        """The number of persons whose value is told: surely, or half of the time.
+
+        The second number, if there is one, is that of persons with the most values each.
+        """
+
     def found(self, persons: Places, values: Places, number: int, source: RandomSource) -> Places:
         """Return which of `number` values are told, in order.
 
@@ -141,6 +148,11 @@ class Chances:
     def cost(self, moved: int) -> Cost:
         """Return its cost: epsilon, and delta."""
         return Cost(self.epsilon / moved, LAPLACE, self.delta)
+
+    @property
+    def persons(self) -> list[int]:
+        """The number of persons whose value is told surely."""
+        return [len(self.table) - 1]
 
     def found(self, persons: Places, values: Places, number: int, source: RandomSource) -> Places:
         """Return which values are told; of each person the first counts."""
@@ -273,6 +285,12 @@ class WeightedRounds:
         squared = sum((4**self.bits / own.scale**2 for own in self.rounds), Fraction(0))
         above = Fraction(math.ceil(squared / moved**2 * 2**160), 2**160)
         return Cost(above, GAUSSIAN, sum((own.delta for own in self.rounds), Fraction(0)))
+
+    @property
+    def persons(self) -> list[int]:
+        """With how many persons the last round tells a value half of the time: of one each, and the most."""
+        ends = dict.fromkeys((1, self.most))
+        return [self.rounds[-1].threshold // weight(self.bits, own) + 1 for own in ends]
 
     def found(self, persons: Places, values: Places, number: int, source: RandomSource) -> Places:
         """Return which values are told in any of the rounds."""

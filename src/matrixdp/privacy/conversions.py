@@ -214,17 +214,18 @@ def best_guess(mu: float | Fraction) -> float:
     return math.erfc(-float(min(mu, 100)) / math.sqrt(8.0)) / 2.0
 
 
-def odds(mu: float | Fraction) -> float:
+def odds(mu: float | Fraction, delta: float | Fraction = 0) -> float:
     """Return a bound on how often the best guess between two equally likely neighbours is right.
 
-    It is rounded up to a tenth of a percent.
+    It is rounded up to a tenth of a percent. Where mu is promised but for a probability of delta, half of
+    delta is added.
 
     Examples
     --------
-    >>> odds(0.0), odds(0.2368), odds(2.0)
-    (0.501, 0.548, 0.842)
+    >>> odds(0.0), odds(0.2368), odds(2.0), odds(0.2368, 0.01)
+    (0.501, 0.548, 0.842, 0.553)
     """
-    return min(1.0, math.floor(1000 * best_guess(mu) + 1) / 1000)
+    return min(1.0, math.floor(1000 * (best_guess(mu) + float(delta) / 2) + 1) / 1000)
 
 
 def rho_of_mu(mu: Number) -> Fraction:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from matrixdp.domain import Domain, OutOfDomain
+from matrixdp.domain import Discovered, Domain, OutOfDomain
 from matrixdp.errors import DomainError, PrivacyError
 from matrixdp.forms import describe_value, is_unicode, unknown_name
 
@@ -169,6 +169,9 @@ class Unit:
         same = f", all with the same {_listed(self.constant)}" if self.constant else ""
         return f", at most {each} in {values} {_listed(self.per)}{same}"
 
+    def _is_person_of(self, found: Discovered) -> bool:
+        return self.id == found.id and (self.id is not None or self.records <= found.records)
+
     @property
     def bounded(self) -> tuple[str, ...]:
         """The attributes that say which records of a person count: those of `per`, then the constant ones."""
@@ -191,6 +194,15 @@ class Unit:
         if self.id in (*domain.names, *domain.columns):
             found, expected = f"the attribute {self.id!r}", "a column that is no attribute of the domain"
             raise DomainError.at(("unit", "id"), found, expected, code="conflict")
+        for attribute in domain:
+            found_for = attribute.codebook.discovered
+            if found_for is not None and not self._is_person_of(found_for):
+                person = "no column" if found_for.id is None else f"the column {found_for.id!r}"
+                expected = (
+                    f"the person of the discovery of {attribute.name!r}, whom {person} names, lest its "
+                )
+                expected += "cost be another for her"
+                raise DomainError.at(("unit",), repr(self), expected, code="conflict")
         for key in ("per", "constant"):
             for name in getattr(self, key):
                 if name not in domain:

@@ -365,6 +365,8 @@ SPENT = "spent.txt"
 REQUEST = "request.json"
 #: Is locked in such a folder by the process that fills it.
 RUNNING = "running"
+#: What a discovery writes beside these marks, before it takes its place as a file.
+FOUND = "found.yaml"
 #: What a release has only as long as it is not in its place.
 MARKS = (SPENT, REQUEST, RUNNING)
 #: The files that a release consists of, the record first; nothing else is ever replaced.

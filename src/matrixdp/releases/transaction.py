@@ -45,6 +45,7 @@ from matrixdp.privacy import Budget
 from matrixdp.queries.workload import MAX_ANSWERS
 from matrixdp.releases.files import Progress, complete_release
 from matrixdp.releases.record import (
+    FOUND,
     MARKS,
     MEASUREMENT,
     RECORD,
@@ -262,7 +263,12 @@ def save_release(
 
 @contextmanager
 def transaction(
-    out: str | os.PathLike[str], *, force: bool = False, keep: bool = True, spends: str | None = None
+    out: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    keep: bool = True,
+    spends: str | None = None,
+    file: str | None = None,
 ) -> Iterator[Transaction]:
     """Begin the transaction of a release in a folder beside `out`, which takes its place when all went well.
 
@@ -271,6 +277,7 @@ def transaction(
     left a spent budget; a measurement that is whole stays to be recovered when something fails after it, and
     the error has a note that says what was spent and where it is. Without it the caller has the measurement,
     and can write it again. `spends` is the budget that a message names where `out` holds an earlier release.
+    `file` is the one file of the folder that takes the place in its stead.
 
     Raises
     ------
@@ -291,7 +298,8 @@ def transaction(
             refuse_to_spend_again(out)
         target = whole_path(out)
         settle(target)
-        replaces = _check(target, force, spends)
+        replaces = file is None and _check(target, force, spends)
+        _check_file(target, file, force)
         partial = temporary_name(target, UNFINISHED)
         missing = [one for one in target.parents if not one.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -311,6 +319,11 @@ def transaction(
         yield run
         sync_files(partial)
         sync_folder(partial)
+        if file is not None:
+            (partial / file).replace(target)
+            sync_folder(target.parent)
+            remove_release(partial)
+            return
         _check(target, force)
         if replaces:
             _replace(partial, target)
@@ -345,7 +358,7 @@ def _refuse_another_run(target: Path, own: Path) -> None:
     """Refuse to spend a budget beside a run for the same folder that still goes on."""
     for path, _ in _named_for(target, UNFINISHED):
         if path != own and Lock.is_held(path / RUNNING):
-            raise StorageError(f"{target}: another run is making a release there", "already-spent")
+            raise StorageError(f"{target}: another run is writing there", "already-spent")
 
 
 def _replace(partial: Path, target: Path) -> None:
@@ -372,6 +385,15 @@ def _exchange(one: Path, other: Path) -> bool:
         return False
     places = _WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other)
     return bool(rename(*places, _EXCHANGE) == 0)
+
+
+def _check_file(target: Path, file: str | None, force: bool) -> None:
+    """Refuse to replace a file without being told to, or a folder."""
+    if file is not None and os.path.lexists(target) and not (force and target.is_file()):
+        expected = OR_FORCE if target.is_file() else "expected a file"
+        raise StorageError(
+            f"{target}: found {'a file' if target.is_file() else 'a folder'}; {expected}", "file-exists"
+        )
 
 
 def _check(target: Path, force: bool, spends: str | None = None) -> bool:
@@ -441,7 +463,7 @@ def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
     """
     for folder in unfinished(whole_path(out)):
         raise StorageError(
-            f"{out}: found {folder}, of a release that was stopped or still runs. {_told(folder)} "
+            f"{out}: found {folder}, of a run that was stopped or still goes on. {_told(folder)} "
             "To spend a budget once more, remove that folder",
             "already-spent",
         )
@@ -475,7 +497,7 @@ def remove_release(folder: Path) -> None:
     """Remove the files of a release, and its folder if nothing else is in it."""
     for path in folder.glob(f".{MEASUREMENT}.*.partial"):
         path.unlink(missing_ok=True)
-    for name in RELEASE_FILES:
+    for name in (*RELEASE_FILES, FOUND):
         (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matrixdp.measure.statement import statement
-from matrixdp.noise import noise_named
 from matrixdp.quality import LETTERS, Outlook, by_title, heads
 from matrixdp.report.html import environment, policy, resource
 from matrixdp.texts import ENGLISH
@@ -28,11 +26,6 @@ def outlook_page(outlooks: Sequence[tuple[str, Outlook]]) -> str:
     (True, False)
     """
     style, script = resource("page.css") + resource("outlook.css"), resource("none.js")
-    promises = [
-        statement(noise_named(own.noise).cost(own.budget), own.budget, private=True)
-        for _, one in outlooks
-        for own in one.budgets
-    ]
     return (
         environment(ENGLISH)
         .get_template("outlook.html")
@@ -41,7 +34,6 @@ def outlook_page(outlooks: Sequence[tuple[str, Outlook]]) -> str:
             rows=by_title(outlooks),
             heads=heads(outlooks),
             letters=LETTERS,
-            promises=promises,
             columns=[(name, own) for name, one in outlooks for own in one.budgets],
             style=style,
             policy=policy(style, script),

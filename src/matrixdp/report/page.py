@@ -30,7 +30,6 @@ from matrixdp.pictures.plots import (
     draw_accuracies,
     draw_answers,
 )
-from matrixdp.privacy.conversions import odds
 from matrixdp.releases.record import RECORD
 from matrixdp.releases.release import Release, load_release
 from matrixdp.releases.signatures import check_files
@@ -159,7 +158,8 @@ def report_release(
         style=style,
         script=script,
         policy=policy(style, script),
-        odds=say.number(100 * odds(release.statement.mu), 1),
+        odds=say.number(100 * release.statement.odds, 1),
+        found=say.listed([release.domain[name].title for name in release.statement.discovered]),
         measured=None if time is None else say.day(dt.date.fromisoformat(str(time)[:10])),
         noise=release.measurement.plan.noise.title,
         confidence=say.number(100 * release.confidence),

@@ -61,7 +61,8 @@ class Request:
         are counted, those out of domain among them, and records without an id are not. With `per` those out
         of domain are not among them: see `matrixdp.sources.counting.bounded`.
     listed : Attribute, optional
-        The attribute of the domain whose values are listed with their persons, in place of any count.
+        The attribute of the domain whose values are listed with their persons, in place of any count. With
+        `per` it is the first `max_values` of a person's values, in whichever of her records they are.
 
     Raises
     ------

@@ -64,6 +64,7 @@ def _readable(what: str) -> list[str]:
 
 
 _PERSON = "id_text, id_number"
+_NAMED = "id_text IS NOT NULL OR id_number IS NOT NULL"
 
 
 def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
@@ -81,11 +82,16 @@ def bounded(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckD
 
 
 def _first_records(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
-    named = relation.filter("id_text IS NOT NULL OR id_number IS NOT NULL")
+    named = relation.filter(_NAMED)
     if request.unit.per:
         named = _in_few_values(named, request)
+    return _ranked(named, request.unit.records)
+
+
+def _ranked(relation: duckdb.DuckDBPyRelation, most: int) -> duckdb.DuckDBPyRelation:
+    """Return the first so many rows of each person."""
     rank = f"row_number() OVER (PARTITION BY {_PERSON} ORDER BY place) AS rank"
-    return named.project(f"*, {rank}").filter(f"rank <= {request.unit.records}")
+    return relation.project(f"*, {rank}").filter(f"rank <= {most}")
 
 
 #: The name of a column that is listed, where it is handed over beside its codes.
@@ -96,14 +102,16 @@ _PRESENT = "value_text IS NOT NULL OR value_number IS NOT NULL"
 def _listed(relation: duckdb.DuckDBPyRelation, request: Request) -> duckdb.DuckDBPyRelation:
     """Return each person's values in the first of her records, numbered, in the order of these.
 
-    Where no id is named every record is a person.
+    With `per` these are her first values, in whichever records. Without an id every record is a person.
     """
     person, first, order = "row_number() OVER ()", relation, "person"
     if request.unit.id is not None:
         grouped = "id_text, id_number, value_text, value_number"
         person, order = "dense_rank() OVER (ORDER BY id_text, id_number)", "person, place"
-        kept = _first_records(relation, request).filter(_PRESENT)
-        first = kept.aggregate(f"{grouped}, min(place) AS place", grouped)
+        named = relation.filter(_NAMED) if request.unit.per else _first_records(relation, request)
+        first = named.filter(_PRESENT).aggregate(f"{grouped}, min(place) AS place", grouped)
+        if request.unit.per:
+            first = _ranked(first, request.unit.max_values)
     value = "dense_rank() OVER (ORDER BY value_number NULLS LAST, value_text NULLS FIRST)"
     numbered = first.filter(_PRESENT).project(f"*, {person} AS person, {value} - 1 AS value")
     return numbered.order(order).project("person, value, value_text, value_number")

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from matrixdp.domain import Bins, Dates, Domain, Integers
+from matrixdp.domain import Bins, Dates, Domain, Integers, OutOfDomain
 from matrixdp.domain.rules import number_text
 from matrixdp.privacy import delta_warnings
 from matrixdp.privacy.budget import DEFAULT_MAX_RECORDS, weak_privacy
@@ -42,7 +42,8 @@ def advice(written: Specification, expect: int | None = None) -> tuple[str, ...]
     own = (
         () if budget is None else (*delta_warnings(budget, declared(written, expect)), *weak_privacy(budget))
     )
-    return (*_domain_warnings(written.domain), *_names(written), *_amounts(written), *_order(written), *own)
+    found = _domain_warnings(written.domain, written.out_of_domain)
+    return (*found, *_names(written), *_amounts(written), *_order(written), *own)
 
 
 def declared(written: Specification, expect: int | None = None) -> int | None:
@@ -91,12 +92,13 @@ def _amounts(written: Specification) -> Iterator[str]:
         yield f"domain.{name}: {why}; {amount} gives exact sums and means with two values"
 
 
-def _domain_warnings(domain: Domain) -> Iterator[str]:
+def _domain_warnings(domain: Domain, rule: OutOfDomain) -> Iterator[str]:
     read = [attribute for attribute in domain.attributes if attribute.codebook.derivation is None]
     for attribute in read:
         if attribute.size - (attribute.null_code is not None) == 1:
             only = f"{attribute.label(0)!r} is the only value"
-            yield f"domain.{attribute.name}: {only}; every record with another one is out of domain"
+            becomes = "is out of domain" if rule.code(attribute.name) is None else "counts as it"
+            yield f"domain.{attribute.name}: {only}; every record with another one {becomes}"
     whole = [attribute for attribute in read if not attribute.divided]
     for column, times in Counter(attribute.column for attribute in whole).items():
         if times > 1:

@@ -57,7 +57,7 @@ class DiscoveredAttribute(Described):
     column: str | None = key(_NAME, default=None, about="the table's column, where it has another name")
     share: float = key(_POSITIVE, default=1.0, about="of the budget, relative to the other attributes")
     max_values: int | None = key(
-        _VALUES, default=None, about="the most values of a person that count; max_records if left out"
+        _VALUES, default=None, about="the most values of a person that count; as many as are read if left out"
     )
     other: str = key(_NAME, default="other", about="the value that counts in place of those not found")
     type: str | None = key(OneOf(("text",)), default=None, about="text: values are compared as they stand")
@@ -142,16 +142,35 @@ class WrittenDiscovery(Record):
                 found = f"{unit.records} records of a person without the column that names her"
                 expected = "{id: COLUMN, max_records: 3}, so that her values can be bounded"
                 raise SpecificationError.at(("unit",), found, expected, code="not-supported")
-            if self.most(name) > unit.records:
-                expected = f"at most max_records, which is {unit.records}"
+            if self.most(name) > self.reading(name).records:
+                key = "max_values of the unit" if name in self.person.per else "max_records"
+                expected = f"at most {key}, which is {self.reading(name).records}"
                 place = ("domain", name, "max_values")
                 raise SpecificationError.at(place, str(self.most(name)), expected, code="out-of-range")
 
     @property
+    def advice(self) -> tuple[str, ...]:
+        """Likely mistakes, in sentences."""
+        told = "unit: none, so that each record is taken for all records of one person"
+        expected = "if somebody may have several, write unit: {id: COLUMN, max_records: 10}"
+        return () if self.unit is not None else (f"{told}; {expected}",)
+
+    @property
+    def person(self) -> Unit:
+        """The privacy unit of the releases to come."""
+        return Unit() if self.unit is None else self.unit.unit()
+
+    def reading(self, name: str) -> Unit:
+        """Return which values of a person are read: in her first records, or with `per` the first of all."""
+        unit = self.person
+        if name in unit.per and unit.id is not None:
+            return Unit(id=unit.id, per=name, max_values=unit.max_values)
+        return Unit(unit.records, unit.id)
+
+    @property
     def budget(self) -> Budget:
-        """What may be spent."""
-        unit = Unit() if self.unit is None else self.unit.unit()
-        found = self.privacy.budget(unit)
+        """What may be spent; what `per` says of her records waits for its values."""
+        found = self.privacy.budget(Unit(self.person.records, self.person.id))
         if found is None:
             expected = "a budget: a discovery has no targets"
             raise SpecificationError.at(("privacy", "minimize"), "minimize", expected, code="conflict")
@@ -159,7 +178,7 @@ class WrittenDiscovery(Record):
 
     def most(self, name: str) -> int:
         """Return how many values of a person count."""
-        return self.domain[name].max_values or min(self.budget.unit.records, MOST_VALUES)
+        return self.domain[name].max_values or min(self.reading(name).records, MOST_VALUES)
 
     @property
     def shares(self) -> dict[str, Fraction]:
@@ -236,6 +255,12 @@ def with_found(value: Mapping[Any, Any], files: list[Path], load: Callable[[Path
             rules = {**found.out_of_domain, **rules}
     rest = {name: said for name, said in value.items() if name != "domain_from"}
     return rest | {"domain": domain} | ({"out_of_domain": rules} if rules else {})
+
+
+def is_discovery(value: object) -> bool:
+    """Return whether a document is the specification of a discovery, and not one of releases."""
+    domain = value.get("domain") if isinstance(value, Mapping) and "workload" not in value else None
+    return isinstance(domain, Mapping) and any(map(_asks, domain.values()))
 
 
 def _asks(spec: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, final
 
@@ -533,6 +534,14 @@ class TopEntry(OfAttribute):
     @property
     def attribute(self) -> str:
         return next(iter(self.top))
+
+    def strata(self, domain: Domain) -> Strata:
+        """Return the values that have a place: that of all values which a discovery did not find has none."""
+        strata = super().strata(domain)
+        if self.attribute in self.where:
+            return strata
+        rest = strata.attribute.rest_code
+        return replace(strata, codes=tuple(code for code in strata.codes if code != rest))
 
     def headed(self, attribute: str, say: Words) -> str:
         kind = f"{say('top')} {self.top[self.attribute]}"

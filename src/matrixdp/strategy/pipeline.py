@@ -24,7 +24,7 @@ from matrixdp.releases.release import check_expect
 from matrixdp.releases.transaction import transaction
 from matrixdp.sources import open_source
 from matrixdp.specification import Specification, load_specification
-from matrixdp.strategy.strategy import Strategy, meet_targets, possible_noises, select
+from matrixdp.strategy.strategy import Strategy, meet_targets, payable_noise, select
 
 
 @withholding
@@ -170,7 +170,7 @@ def release(
         debited = Ledger.open(debited)
     if debited is not None and strategy is None and specification.least is None:
         # spares minutes of selection; a saved strategy has its own noise
-        debited.check_any(reference, possible_noises(noise, reference, mechanism)[0])
+        noise = payable_noise(noise, reference, mechanism, debited)
     if isinstance(table, str | os.PathLike):
         specification.check_table(table)
     source = open_source(table, table_name=table_name, quoted_newlines=specification.quoted_newlines)

@@ -823,6 +823,19 @@ def possible_noises(noise: str, budget: Budget | None, mechanism: str) -> tuple[
     return noises_for(None if noise == "auto" else noise_named(noise), budget, mechanism)
 
 
+def payable_noise(noise: str, budget: Budget, mechanism: str, ledger: Ledger) -> str:
+    """Return a noise that a ledger has enough left for, where it has not for all that are possible.
+
+    Raises
+    ------
+    PrivacyError
+        If it has for none.
+    """
+    noises = possible_noises(noise, budget, mechanism)[0]
+    left = ledger.payable(budget, [own.cost(budget) for own in noises])
+    return noise if len(left) == len(noises) else left[0].noise.name
+
+
 def preferred(
     selections: Sequence[Selection], reason: str, budget: Budget | None, targets: Targets | None
 ) -> tuple[Selection, str]:

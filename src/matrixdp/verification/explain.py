@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, final
 
-from matrixdp.display import about, above, counted, printable
+from matrixdp.display import about, above, counted, listed, printable
 from matrixdp.domain import Amount, Attribute, Domain, OutOfDomain
 from matrixdp.exact import MeasuredMatrix, MergedMatrix, TreeWalkMatrix
 from matrixdp.measure.measurement import Measurement
@@ -263,7 +263,13 @@ def _origin(attribute: Attribute) -> str:
 
 def _domain(domain: Domain, rule: OutOfDomain) -> Iterator[Block]:
     cells = counted(domain.cells(), "cell")
-    yield f"{counted(len(domain), 'attribute')}, public and chosen without the data; {cells} in all."
+    found = [own.name for own in domain if own.codebook.discovered is not None]
+    how = "public and chosen without the data"
+    if found:
+        how = (
+            f"public; the values of {listed(found, len(found))} were discovered, all else chosen without data"
+        )
+    yield f"{counted(len(domain), 'attribute')}, {_line(how, 1000)}; {cells} in all."
     rows = []
     for name in domain.names[:_ATTRIBUTES]:
         attribute, code = domain[name], rule.code(name)
@@ -467,6 +473,8 @@ def _guarantees(release: Release) -> Iterator[Block]:
         f"The theorems are those of docs/privacy.md; {moved}. Every bound was proved, by ball arithmetic "
         "where it is not rational."
     )
+    if release.statement.discovered:
+        yield f"This is of the release alone. {_line(release.statement.with_discoveries, 1000)}"
 
 
 def _ledger(release: Release) -> Iterator[Block]:
