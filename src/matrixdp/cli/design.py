@@ -96,5 +96,7 @@ def _opened(
         expected = f"`matrixdp design {file}` to go on with it, or another file by --out"
         raise wrong("--out", f"{str(file)!r}, which exists", expected, "file-exists")
     if not file.absolute().parent.is_dir():
-        raise wrong("--out", f"{str(file)!r}, in a folder that does not exist", "a file in a folder", "no-place")
+        raise wrong(
+            "--out", f"{str(file)!r}, in a folder that does not exist", "a file in a folder", "no-place"
+        )
     return file.absolute(), draft

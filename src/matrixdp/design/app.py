@@ -158,11 +158,11 @@ def application(design: Design, port: int) -> Flask:
     @app.post(f"{start}/save")
     def save() -> Response:
         given, text, _ = asked()
-        held, digest = design.on_disk()
+        digest = design.on_disk()[1]
         if text is None:
             abort(400, "a text is expected")
         if digest != given.get("seen"):
-            return jsonify({"saved": False, "disk": digest, "held": held})
+            return jsonify({"saved": False, "disk": digest})
         design.save(text)
         return jsonify({"saved": True, "disk": design.on_disk()[1]})
 

@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import dedent
 from threading import Lock, Thread
 from typing import Any, final
 
 from matrixdp.answers.publication import published_tables
 from matrixdp.design.text import parts
 from matrixdp.domain import Domain
+from matrixdp.draft import flow
 from matrixdp.errors import MatrixDPError, PrivacyError, explained, within
 from matrixdp.measure.statement import statement
 from matrixdp.noise import natural_noise
@@ -72,10 +74,11 @@ class Desk:
         shown: dict[str, Any] = {"problem": problem, "attributes": _attributes(text, document, written)}
         shown |= {"commands": self._commands(), "stage": self._stage, "failed": self._problem}
         asked = document.get("workload")
-        texts, entries = list(parts(text, "workload").values()), asked if isinstance(asked, list) else []
+        texts = [own.partition("\n") for own in parts(text, "workload").values()]
+        entries = asked if isinstance(asked, list) else []
         shown["entries"] = [
-            {"written": own, "asked": entry, "about": []}
-            for own, entry in zip(texts, entries, strict=False)
+            {"written": f"{first}\n{dedent(more)}".strip(), "asked": entry, "about": []}
+            for (first, _, more), entry in zip(texts, entries, strict=False)
         ]
         privacy = document.get("privacy")
         shown["privacy"] = privacy if isinstance(privacy, Mapping) else {}
@@ -193,6 +196,10 @@ def _attributes(
         known = () if written is None else written.domain.attributes
         return [{"name": own.name, "size": own.size, "written": None, "problem": ""} for own in known]
     texts, unfilled = parts(text, "domain"), parse_yaml(text).unfilled
+    # the page has one line for each
+    texts |= {
+        name: flow(own) for name, own in given.items() if isinstance(own, Mapping) and texts[name][0] != "{"
+    }
     found = []
     for name, own in given.items():
         size, problem = None, ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
-from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.nodes import CollectionNode, MappingNode, Node, SequenceNode
 
 from matrixdp.draft import flow
 from matrixdp.errors import Path, SpecificationError
@@ -56,7 +56,7 @@ def changed(text: str, path: Path, value: object = REMOVED, *, written: str | No
     how = json.dumps if text.lstrip().startswith(("{", "[")) else flow
     root = yaml.compose(text, yaml.SafeLoader)
     made = text
-    if root is not None:
+    if isinstance(root, CollectionNode):
         made = _replaced(text, root, path, value, how, written)
     try:
         same = parse_yaml(made).value == wanted
@@ -108,21 +108,26 @@ def _items(node: Node) -> list[tuple[str | int, Node]]:
 
 
 def _end(node: Node) -> int:
-    """Return where the last character of a value ends: marks of blocks are behind the comments that follow."""
-    if isinstance(node, ScalarNode) or node.flow_style or not node.value:
+    """Return where a value ends: the marks of blocks are behind the comments that follow."""
+    if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     return _end(_items(node)[-1][1])
 
 
 def _replaced(
-    text: str, node: Node, path: Path, value: object, write: Callable[[object], str], written: str | None
+    text: str,
+    node: CollectionNode,
+    path: Path,
+    value: object,
+    write: Callable[[object], str],
+    written: str | None,
 ) -> str:
     """Return a text with the value at a path in place of that in it, or behind the last where it is new."""
     step, rest = path[0], path[1:]
     items = _items(node)
     found = next((own for key, own in items if key == step), None)
     if found is not None and rest:
-        if isinstance(found, ScalarNode):  # a key without a value
+        if not isinstance(found, CollectionNode):  # a key without a value
             return _spliced(text, found, write(_with(None, rest, value)))
         return _replaced(text, found, rest, value, write, written)
     if value is REMOVED:
@@ -156,7 +161,7 @@ def _spliced(text: str, node: Node, new: str) -> str:
     return f"{text[:start]}{' ' * before.endswith(':')}{new}{text[end:]}"
 
 
-def _without(text: str, node: Node, place: int) -> str:
+def _without(text: str, node: CollectionNode, place: int) -> str:
     """Return a text without an item of a collection."""
     starts = [(own[0] if isinstance(own, tuple) else own).start_mark.index for own in node.value]
     ends = [_end(own) for _, own in _items(node)]

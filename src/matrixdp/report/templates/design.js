@@ -1,6 +1,6 @@
 "use strict";
 const page = crypto.randomUUID(), at = (id) => document.getElementById(id), letters = document.body.dataset.letters.split(" ");
-let text = null, saved = null, seen = "", shown = null, past = [], future = [], asking = 0, timer = 0;
+let text = null, saved = null, seen = "", shown = null, past = [], future = [], timer = 0;
 const make = (tag, attributes = {}, ...inside) => {
   const own = document.createElementNS(["svg", "rect"].includes(tag) ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml", tag);
   for (const [name, value] of Object.entries(attributes)) typeof value === "function" ? own.addEventListener(name, value) : own.setAttribute(name, value);
@@ -17,33 +17,38 @@ async function post(where, body) {
   return answer.json();
 }
 
-// Every change goes to the program, which answers with the text and what is known of it.
-async function ask(body, keep = true) {
+// Every change goes to the program, one after another; it answers with the text and what is known of it.
+let queue = Promise.resolve(), waiting = 0, last = ["", 0];
+const remember = (key) => {
+  if (key === "" || key !== last[0] || Date.now() - last[1] > 1500) past.push(text);
+  last = [key, Date.now()];
+  future = [];
+};
+const inTurn = (work) => {
   clearTimeout(timer);
-  const mine = ++asking;
-  let found;
+  waiting += 1;
+  return (queue = queue.then(work).finally(() => { waiting -= 1; if (!waiting) timer = setTimeout(() => ask({}), shown && shown.stage ? 500 : 4000); }));
+};
+async function answered(body) {
+  let found = null;
   try { found = await post("design", { text, ...body }); } catch (error) {
-    say(error instanceof TypeError ? "The program does not answer; is it running? Your text is kept here." : error.message);
-    timer = setTimeout(() => ask({}), 3000);
+    say(error instanceof TypeError ? "The program does not answer. Is it running? Your text is kept here." : error.message);
     return null;
   }
-  if (mine !== asking) return found;
-  if (found.text !== text) {
-    if (text === null) { saved = found.text; seen = found.disk; if (!found.disk) saved = null; } else if (keep) { past.push(text); future = []; }
-    text = found.text;
-  }
+  if (shown === null) { seen = found.disk; saved = found.disk ? found.text : null; text = found.text; }
+  if (found.text !== text) { remember(body.change ? body.change.path.join("/") : ""); text = found.text; }
   shown = found;
   show();
-  timer = setTimeout(() => ask({}), found.stage ? 500 : 4000);
   return found;
 }
+const ask = (body) => inTurn(() => answered(body));
 const change = async (path, rest, where = "refused") => {
   const found = await ask({ change: { path, ...rest } });
   if (found) at(where).textContent = found.refused ? found.refused.says : "";
   return found && !found.refused;
 };
-const put = (other) => { if (other !== text) { past.push(text); future = []; ask({ text: other }, false); text = other; } };
-const step = (from, to) => { if (from.length) { to.push(text); text = from.pop(); at("text").value = text; ask({}); } };
+const put = (other) => inTurn(() => { if (other !== text) { remember("text"); text = other; } return answered({}); });
+const step = (from, to) => inTurn(() => { if (from.length) { to.push(text); text = from.pop(); last = ["", 0]; at("text").value = text; } return answered({}); });
 
 function show() {
   const focused = document.activeElement && document.activeElement.id;
@@ -117,11 +122,11 @@ function grid() {
 
 function entries() {
   at("entries").replaceChildren(...shown.entries.map((own, place) => {
-    const weight = make("input", { type: "number", id: "weight-" + place, min: "0", step: "any", value: (own.asked && own.asked.weight) || 1, "aria-label": `Weight of entry ${place + 1}` });
+    const weight = make("input", { type: "number", id: "weight-" + place, min: "0", step: "any", value: (own.asked && own.asked.weight) || 1, "aria-label": `weight of entry ${place + 1}` });
     weight.addEventListener("change", () => change(["workload", place, "weight"], { value: Number(weight.value) }));
     const gone = make("button", { type: "button", id: "entry-" + place, "aria-label": `Remove entry ${place + 1}`, click: () => change(["workload", place], {}) }, "\u00d7");
     const share = shown.prices && shown.prices[place];
-    return make("li", { class: "entry" }, make("code", {}, own.written), weight, make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone);
+    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("label", {}, "weight", weight), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone);
   }));
   if (!shown.entries.length) at("entries").append(make("li", {}, "Nothing yet: press a cell of the grid."));
 }
@@ -170,20 +175,21 @@ function quality() {
 }
 
 // The file: what another program wrote to it is never replaced unseen.
-function disk(digest, held) {
-  if (at("disk").dataset.digest === digest && at("disk").children.length && held === undefined) return;
+function disk(digest) {
+  if (at("disk").dataset.digest === digest && at("disk").children.length) return;
   at("disk").dataset.digest = digest;
-  const theirs = make("button", { type: "button", id: "theirs", click: async () => {
+  const theirs = make("button", { type: "button", id: "theirs", click: () => inTurn(async () => {
     const found = await post("design", { text: null });
-    past.push(text); future = []; text = saved = found.text; seen = found.disk; ask({}, false);
-  } }, "Take the file (undo brings this text back)");
+    remember(""); text = saved = found.text; seen = found.disk;
+    return answered({});
+  }) }, "Take the file (undo brings this text back)");
   const mine = make("button", { type: "button", id: "mine", click: () => { seen = digest; at("disk").replaceChildren(); save(); } }, "Keep this text, and replace the file");
   at("disk").replaceChildren(make("p", {}, "The file was changed outside this page. Nothing is lost yet."), theirs, mine);
 }
 async function save() {
   try {
     const sent = text, found = await post("save", { text: sent, seen });
-    if (!found.saved) return disk(found.disk, found.held);
+    if (!found.saved) return disk(found.disk);
     saved = sent; seen = found.disk;
     at("disk").replaceChildren();
     at("save").disabled = text === saved;
