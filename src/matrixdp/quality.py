@@ -384,10 +384,16 @@ def plan(
             share = (number + seed / simulations) / max(len(asked), 1)
             tell(f"simulating releases under {budget.words}", share)
             release = _simulated(written, strategy, budget, public, seed)
-            many.append([_graded(release, place)[0] for place in range(len(release.tables))])
+            graded = []
+            for place, one in enumerate(release.tables):
+                tell(f"grading {one.title}", share)
+                graded.append(_graded(release, place)[0])
+            many.append(graded)
             if estimates and not known:
                 exact = _exact(written, strategy, budget, public)
-                known = tuple(_known(release, exact, place) for place in range(len(release.tables)))
+                for place, one in enumerate(release.tables):
+                    tell(f"grading {one.title} at other budgets", share)
+                    known = (*known, _known(release, exact, place))
         found.append(_quality(strategy, budget, tuple(map(_average, zip(*many, strict=True)))))
     first = next(iter(tried.values()))
     asked_prices = _prices(written, first, tell, tried=prices)

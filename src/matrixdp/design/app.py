@@ -129,7 +129,10 @@ def application(design: Design, port: int) -> Flask:
 
     def asked() -> tuple[dict[str, Any], str | None, Desk]:
         """Return what a page sent, the text of its design, and its desk."""
-        given = request.get_json()
+        try:
+            given = request.get_json()
+        except RecursionError:
+            abort(400, "values are nested too deeply")
         if not isinstance(given, dict):
             abort(400, "an object is expected")
         text, page = given.get("text"), given.get("page")

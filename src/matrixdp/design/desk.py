@@ -24,6 +24,8 @@ from matrixdp.specification.advice import advice
 
 #: A page lists so many tables.
 _SHOWN = 300
+#: So many plans of a page are kept, for those who undo.
+_KEPT = 8
 #: Plans take all cores; those of several pages are made one after another.
 _BUSY = Lock()
 
@@ -66,6 +68,7 @@ class Desk:
         self._lock, self._running = Lock(), False
         self._asked: tuple[str, Specification | None] = ("", None)
         self._stage, self._problem = "", ""
+        self._judged: dict[str, Outlook] = {}
 
     def show(self, text: str) -> dict[str, Any]:
         """Return what a page shows of a text, as plain values; what takes long is begun, and told later."""
@@ -131,8 +134,9 @@ class Desk:
             if self._asked[0] == text:
                 return
             self._asked, self._problem = (text, written), ""
-            self._stage = "" if written is None else "waiting"
-            if written is None or self._running:
+            self.outlook = self._judged.get(text, self.outlook)
+            self._stage = "" if written is None or text in self._judged else "waiting"
+            if not self._stage or self._running:
                 return
             self._running = True
         Thread(target=self._work, daemon=True).start()
@@ -157,6 +161,9 @@ class Desk:
             with self._lock:
                 if self._asked[0] == text:
                     self.outlook, self._stage, self._problem = outlook or self.outlook, "", problem
+                    if outlook is not None:
+                        latest = list(self._judged.items())[1 - _KEPT :]
+                        self._judged = dict([*latest, (text, outlook)])
 
     def _plan(self, written: Specification, tell: Callable[[str, float | None], None]) -> Outlook:
         on = self.records
