@@ -13,7 +13,9 @@ from matrixdp.errors import SpecificationError
 from matrixdp.specification import parse_yaml
 
 EXAMPLE = Path("examples/randhie.yaml").read_text(encoding="utf-8")
-INDENTED = "workload:\n- marginals: 1  # one\n- product:\n    a: prefix\n\n  weight: 2\n# end\nprivacy:\n  mu: 1\n"
+INDENTED = (
+    "workload:\n- marginals: 1  # one\n- product:\n    a: prefix\n\n  weight: 2\n# end\nprivacy:\n  mu: 1\n"
+)
 JSON = json.dumps({"domain": {"a": 3, "b": [1, 2]}, "workload": [{"marginals": 1}], "privacy": {"mu": 1}})
 TEXTS = [EXAMPLE, INDENTED, JSON, "domain:\nworkload: []\nprivacy: {mu: 1,\n  ledger: l.ledger}  # ours\n"]
 
@@ -43,7 +45,9 @@ CHANGES: list[tuple[tuple[Any, ...], Any]] = [
 @pytest.mark.parametrize(("path", "value"), CHANGES)
 def test_one_value_changes_and_no_comment_is_lost(text, path, value):
     before = parse_yaml(text).value
-    if value is REMOVED and not (before.get(path[0]) and path[1] in [*range(9), *(before.get(path[0]) or [])]):
+    if value is REMOVED and not (
+        before.get(path[0]) and path[1] in [*range(9), *(before.get(path[0]) or [])]
+    ):
         return
     if path == ("workload", 0, "weight") and not before["workload"]:
         pytest.skip("no entry to weigh")

@@ -77,8 +77,8 @@ class Desk:
         shown: dict[str, Any] = {"problem": problem, "attributes": _attributes(text, document, written)}
         shown |= {"commands": self._commands(), "stage": self._stage, "failed": self._problem}
         asked = document.get("workload")
-        texts = [own.partition("\n") for own in parts(text, "workload").values()]
         entries = asked if isinstance(asked, list) else []
+        texts = [own.partition("\n") for own in parts(text, "workload").values()] if entries else []
         shown["entries"] = [
             {"written": f"{first}\n{dedent(more)}".strip(), "asked": entry, "about": []}
             for (first, _, more), entry in zip(texts, entries, strict=False)
