@@ -95,6 +95,7 @@ def test_a_design_is_made_by_keyboard_and_undone(opened):
     until(lambda: tab.evaluate("document.activeElement.id") == "cell-1-0")
     assert tab.get_attribute("#cell-1-0", "aria-pressed") == "true"
     assert tab.get_attribute("#cell-1-0", "aria-label") == "age by sex, 20 figures"
+    assert not tab.locator("#cell-2-0").count()  # amounts are not counted
     tab.select_option("#shape", "mean")
     tab.focus("#cell-2-0")
     tab.keyboard.press("Space")

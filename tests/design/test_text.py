@@ -44,7 +44,7 @@ CHANGES: list[tuple[tuple[Any, ...], Any]] = [
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize(("path", "value"), CHANGES)
 def test_one_value_changes_and_no_comment_is_lost(text, path, value):
-    before = parse_yaml(text).value
+    before: Any = parse_yaml(text).value
     if value is REMOVED and not (
         before.get(path[0]) and path[1] in [*range(9), *(before.get(path[0]) or [])]
     ):
@@ -52,7 +52,7 @@ def test_one_value_changes_and_no_comment_is_lost(text, path, value):
     if path == ("workload", 0, "weight") and not before["workload"]:
         pytest.skip("no entry to weigh")
     made = changed(text, path, value)
-    after = parse_yaml(made).value
+    after: Any = parse_yaml(made).value
     held = after
     for step in path[:-1]:
         held = held[step]
@@ -77,10 +77,11 @@ def test_one_value_changes_and_no_comment_is_lost(text, path, value):
 
 @pytest.mark.parametrize("text", [EXAMPLE, INDENTED, JSON, "workload:\n"])
 def test_an_entry_is_added_behind_the_last_and_removed_without_a_trace(text):
-    number = len(parse_yaml(text).value["workload"] or [])
-    entry = {"mean": "visits", "by": ["health"]}
+    before: Any = parse_yaml(text).value
+    number, entry = len(before["workload"] or []), {"mean": "visits", "by": ["health"]}
     made = changed(text, ("workload", number), entry)
-    assert parse_yaml(made).value["workload"][number] == entry
+    after: Any = parse_yaml(made).value
+    assert after["workload"][number] == entry
     if number:
         assert changed(made, ("workload", number)) == text
 
@@ -126,7 +127,7 @@ def test_whatever_is_there_only_one_value_changes(document, outer, inner, value)
     import yaml
 
     for text in (json.dumps(document), yaml.safe_dump(document, sort_keys=False)):
-        before = parse_yaml(text).value
+        before: Any = parse_yaml(text).value
         try:
             after = parse_yaml(changed(text, (outer, inner), value)).value
         except SpecificationError:

@@ -114,8 +114,6 @@ def application(design: Design, port: int) -> Flask:
         given = request.path.split("/")[1]
         if not secrets.compare_digest(given.encode(), design.token.encode()):
             abort(404, "no page: the address is that which the program printed")
-        if not reads and request.mimetype != "application/json":
-            abort(415, "JSON is taken alone")
 
     @app.after_request
     def protect(response: Response) -> Response:
@@ -130,7 +128,7 @@ def application(design: Design, port: int) -> Flask:
     def asked() -> tuple[dict[str, Any], str | None, Desk]:
         """Return what a page sent, the text of its design, and its desk."""
         try:
-            given = request.get_json()
+            given = request.get_json()  # of nothing but JSON: forms can be sent from any site
         except RecursionError:
             abort(400, "values are nested too deeply")
         if not isinstance(given, dict):

@@ -12,7 +12,7 @@ from typing import Any, final
 
 from matrixdp.answers.publication import published_tables
 from matrixdp.design.text import parts
-from matrixdp.domain import Domain
+from matrixdp.domain import Amount, Attribute, Domain
 from matrixdp.draft import flow
 from matrixdp.errors import MatrixDPError, PrivacyError, explained, within
 from matrixdp.measure.statement import statement
@@ -201,26 +201,28 @@ def _attributes(
     given = document.get("domain")
     if not isinstance(given, Mapping):
         known = () if written is None else written.domain.attributes
-        return [{"name": own.name, "size": own.size, "written": None, "problem": ""} for own in known]
+        return [_attribute(own.name, own, None) for own in known]
     texts, unfilled = parts(text, "domain"), parse_yaml(text).unfilled
-    # the page has one line for each
-    texts |= {
-        name: flow(own) for name, own in given.items() if isinstance(own, Mapping) and texts[name][0] != "{"
-    }
     found = []
     for name, own in given.items():
-        size, problem = None, ""
+        # the page has one line for each
+        line = flow(own) if isinstance(own, Mapping) and texts[name][0] != "{" else texts[name]
         if any(path[:2] == ("domain", name) for path in unfilled):
             problem = "fill in what stands as TODO, from public knowledge"
-        elif written is not None:
-            size = written.domain[name].size
-        else:
-            try:
-                size = Domain({name: own}).cells()
-            except MatrixDPError as error:
-                problem = str(error)
-        found.append({"name": name, "size": size, "written": texts[name], "problem": problem})
+            found.append(_attribute(name, None, line, problem))
+            continue
+        try:
+            domain = Domain({name: own}) if written is None else written.domain
+            found.append(_attribute(name, domain[name], line))
+        except MatrixDPError as error:
+            found.append(_attribute(name, None, line, str(error)))
     return found
+
+
+def _attribute(name: str, own: Attribute | None, line: str | None, problem: str = "") -> dict[str, Any]:
+    amount = isinstance(own, Amount)
+    size = None if own is None or amount else own.size
+    return {"name": name, "size": size, "amount": amount, "written": line, "problem": problem}
 
 
 def _estimated(outlook: Outlook, written: Specification) -> BudgetQuality | None:

@@ -89,7 +89,7 @@ function attributes() {
     if (document.activeElement !== input) input.value = own.written === null ? "" : own.written;
     input.disabled = gone.disabled = own.written === null;
     input.setAttribute("aria-invalid", String(Boolean(own.problem)));
-    size.textContent = own.size === null ? "" : counted(own.size) + (own.size === 1 ? " value" : " values");
+    size.textContent = own.amount ? "an amount" : own.size === null ? "" : counted(own.size) + (own.size === 1 ? " value" : " values");
     wrong.textContent = own.problem;
   });
 }
@@ -107,12 +107,13 @@ function grid() {
   shown.entries.forEach((own, place) => own.about.forEach((names) => about.has([...names].sort().join("\n")) || about.set([...names].sort().join("\n"), place)));
   const head = make("thead", {}, make("tr", {}, make("td", {}), ...known.map((own) => make("th", { scope: "col" }, own.name))));
   const rows = known.map((row, y) => make("tr", {}, make("th", { scope: "row" }, row.name), ...known.map((column, x) => {
-    if (shape === "counts" && x > y) return make("td");
+    const means = shape === "mean";
+    if (shape === "counts" && x > y || row.amount && !means || column.amount && x !== y) return make("td");
     const asked = entry(shape, row.name, column.name), own = JSON.stringify(asked), place = found.get(own);
-    const cells = x === y ? (shape === "mean" ? 1 : row.size) : (shape === "mean" ? column.size : row.size * column.size);
+    const cells = x === y ? (means ? 1 : row.size) : column.size && (means ? column.size : row.size * column.size);
     const part = shape === "counts" && place === undefined ? about.get([...new Set([row.name, column.name])].sort().join("\n")) : undefined;
-    const what = (x === y ? row.name : `${row.name} by ${column.name}`) + (row.size && column.size ? `, ${counted(cells)} figures` : "");
-    const button = make("button", { type: "button", id: `cell-${y}-${x}`, "aria-pressed": String(place !== undefined), "aria-label": `${what}${part === undefined ? "" : `, in entry ${part + 1}`}` }, row.size && column.size ? counted(cells) : "?");
+    const what = (x === y ? row.name : `${row.name} by ${column.name}`) + (cells ? `, ${counted(cells)} figures` : "");
+    const button = make("button", { type: "button", id: `cell-${y}-${x}`, "aria-pressed": String(place !== undefined), "aria-label": `${what}${part === undefined ? "" : `, in entry ${part + 1}`}` }, cells ? counted(cells) : "?");
     if (part !== undefined) button.className = "in";
     button.addEventListener("click", () => (place === undefined ? change(["workload", shown.entries.length], { value: asked, check: true }) : change(["workload", place], {})));
     return make("td", {}, button);
@@ -151,7 +152,7 @@ const spend = (value) => kind() && value > 0 && change(["privacy", kind()], { va
 function quality() {
   const known = shown.tables || [], cells = known.reduce((sum, own) => sum + own.figures, 0);
   at("failed").textContent = shown.failed;
-  at("state").textContent = !shown.tables ? "" : shown.stage ? `Estimated; being computed: ${shown.stage} ...` : shown.certified ? `Computed: ${shown.judged}. ${counted(cells)} figures.` : "Estimated.";
+  at("state").textContent = !shown.tables ? "Figures come back once the design is one." : shown.stage ? `Estimated; being computed: ${shown.stage} ...` : shown.certified ? `Computed: ${shown.judged}. ${counted(cells)} figures.` : "Estimated.";
   at("bars").classList.toggle("old", !shown.certified);
   at("sheet").hidden = !shown.certified;
   at("sheet").href = "sheet?page=" + page;
