@@ -322,3 +322,53 @@ def test_what_cannot_be_opened_is_refused(tmp_path, monkeypatch, words, code):
     Path("there.yaml").write_text(TEXT, encoding="utf-8")
     result = run(*words, "--no-browser", status=2)
     assert f"[{code}]" in result.output
+
+
+@pytest.mark.parametrize("source", ["people.csv", "there.yaml", None])
+def test_what_is_opened_is_served_at_its_address(tmp_path, monkeypatch, source):
+    from matrixdp.design import app
+
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text("sex,married\nf,true\n", encoding="utf-8")
+    Path("there.yaml").write_text(TEXT, encoding="utf-8")
+    shown = []
+
+    def serve(design, port, opened):
+        made = Browser(design)
+        shown.append((design.file.name, made.show()))
+        opened("http://127.0.0.1:1/secret/")
+
+    monkeypatch.setattr(app, "serve", serve)
+    said = run("design", *filter(None, [source]), "--no-browser").stdout
+    assert "http://127.0.0.1:1/secret/" in said
+    [(name, found)] = shown
+    assert name == {"people.csv": "people.yaml", "there.yaml": "there.yaml", None: "design.yaml"}[source]
+    assert [own["name"] for own in found["attributes"]] == {
+        "people.csv": ["sex", "married"],
+        "there.yaml": ["sex", "age"],
+        None: ["TODO"],
+    }[source]
+    assert not Path("people.yaml").exists()
+
+
+def test_the_server_listens_to_this_machine_alone(design):
+    import http.client
+    from threading import Thread
+
+    from matrixdp.design.app import serve
+
+    addresses: list[str] = []
+    Thread(target=serve, args=(design, 0, addresses.append), daemon=True).start()
+    for _ in range(200):
+        if addresses:
+            break
+        time.sleep(0.02)
+    host, _, path = addresses[0].removeprefix("http://").partition("/")
+    for headers, status in (({}, 200), ({"Host": "evil.example"}, 403)):
+        connection = http.client.HTTPConnection(host, timeout=10)
+        connection.request("GET", f"/{path}", headers=headers)
+        assert connection.getresponse().status == status
+        connection.close()
+    assert host.startswith("127.0.0.1:")
+    with pytest.raises(OSError, match="in use"):
+        serve(design, int(host.partition(":")[2]))

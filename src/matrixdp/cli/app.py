@@ -135,7 +135,10 @@ _COMMANDS = {
     "validate": ("specification", "Check a specification without the data, and say what to expect."),
     "select": ("select", "Choose the strategy for a workload, without touching the data."),
     "plan": ("plan", "Say how good every table will be, before anything is spent."),
-    "design": ("design", "Design a release on a page in the browser, and see how good every table will be."),
+    "design": (
+        "design",
+        "Design a release on a page in the browser, and see how good every table will be before spending.",
+    ),
     "compare": ("compare", "Compare the expected error of mechanisms, without the data."),
     "discover": ("discover", "Find a domain in private columns, for a price, before any selection."),
     "release": ("release", "Measure a table once and write the answer to every query."),

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, final
 
 from matrixdp.design.desk import Desk, Records, read
@@ -62,14 +63,16 @@ class Design:
     records: Records
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     desks: OrderedDict[str, Desk] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=Lock)
 
     def desk(self, page: str) -> Desk:
         """Return the desk of an open page; that of the page which is idle longest goes."""
-        desk = self.desks.setdefault(page, Desk(self.file, self.records))
-        self.desks.move_to_end(page)
-        while len(self.desks) > _MOST_PAGES:
-            self.desks.popitem(last=False)
-        return desk
+        with self._lock:
+            desk = self.desks.setdefault(page, Desk(self.file, self.records))
+            self.desks.move_to_end(page)
+            while len(self.desks) > _MOST_PAGES:
+                self.desks.popitem(last=False)
+            return desk
 
     def on_disk(self) -> tuple[str, str]:
         """Return the text of the file and a digest of it; both empty where there is none."""
