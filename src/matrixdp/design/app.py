@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import socket
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -215,10 +216,9 @@ def serve(design: Design, port: int = 0, opened: Callable[[str], None] = print) 
     with needing("waitress", "design", "design"):
         import waitress.server
 
-    holder: list[Any] = []
-    server = waitress.server.create_server(
-        lambda *call: holder[0](*call), host=HOST, port=port, ident=None, max_request_body_size=_MOST_BYTES
-    )
-    holder.append(application(design, server.effective_port))
-    opened(f"http://{HOST}:{server.effective_port}/{design.token}/")
-    server.run()
+    with socket.create_server((HOST, port)) as listening:
+        port = listening.getsockname()[1]
+        app, limits = application(design, port), {"max_request_body_size": _MOST_BYTES}
+        server = waitress.server.create_server(app, sockets=[listening], ident=None, **limits)
+        opened(f"http://{HOST}:{port}/{design.token}/")
+        server.run()
