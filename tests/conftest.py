@@ -27,7 +27,7 @@ JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 collect_ignore = [
     "sources/modin_frames.py",
     *([] if JAVA else ["sources/test_spark.py"]),
-    *([] if BROWSER else ["report/test_browser.py"]),
+    *([] if BROWSER else ["report/test_browser.py", "design/test_browser.py"]),
 ]
 
 

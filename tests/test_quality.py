@@ -69,6 +69,30 @@ def letters_of(release, one):
     ]
 
 
+@pytest.mark.parametrize("privacy", [{"mu": 0.5}, {"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}])
+def test_other_budgets_are_estimated_as_they_would_be_simulated(privacy):
+    table, asked = records(), SPEC | {"privacy": privacy}
+    start = next(iter(privacy.values()))
+    found = mdp.plan(asked, public_table=table, estimates=True, prices=False)
+    for times in (0.2, 1, 5):
+        at, noise = found.at(start * times), found.budgets[0].noise
+        again = mdp.plan(
+            asked, public_table=table, budgets=[start * times], simulations=30, prices=False, noise=noise
+        )
+        [simulated] = again.budgets
+        assert (at.budget, at.promise.odds) == (simulated.budget, simulated.promise.odds)
+        assert at.rmse == pytest.approx(simulated.rmse, rel=1e-6)
+        for one, other in zip(at.tables, simulated.tables, strict=True):
+            assert (one.table, one.figures) == (other.table, other.figures)
+            # the worst that a figure near a bound moves is to the next letter
+            for worst in range(1, len(LETTERS)):
+                both = [sum(own.letters[name] for name in LETTERS[:worst]) for own in (one, other)]
+                assert both[0] == pytest.approx(both[1], abs=0.2), (one.table, times)
+    assert mdp.plan(asked, public_table=table, prices=False).at(start).tables == ()
+    with pytest.raises(MatrixDPError):
+        found.at(-1)
+
+
 def test_prices_are_what_selections_say():
     asked = SPEC | {
         "workload": [{"marginals": [["age"]], "weight": 4}, {"product": {"age": "prefix"}, "name": "p"}]

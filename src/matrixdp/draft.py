@@ -613,7 +613,7 @@ def draft_specification(
     named = os.fspath(data)
     # others read specifications, which are refused where they hold a password
     named = shown(named) if names_secret(named) else named
-    unfilled = any(UNFILLED in _flow(proposal.spec) for proposal in proposals.values())
+    unfilled = any(UNFILLED in flow(proposal.spec) for proposal in proposals.values())
     public_name = Path(public_table).name if public_table is not None else ""
     lines = [*_heading(named, public_name, unfilled), "", f"data: {_scalar(named)}"]
     lines += [f"table: {_scalar(table)}"] if table is not None else []
@@ -652,7 +652,7 @@ def _domain(proposals: Mapping[str, Proposal], known: Mapping[str, Proposal], pu
             continue
         marked = "; ".join(filter(None, (f"public, from {public}" if name in known else "", proposal.note)))
         comment = f"   # {marked}" if marked else ""
-        lines.append(f"  {_scalar(name)}: {_flow(proposal.spec)}{comment}")
+        lines.append(f"  {_scalar(name)}: {flow(proposal.spec)}{comment}")
     if all(proposal.spec is None for proposal in proposals.values()):
         lines.append(f"  {UNFILLED}: {UNFILLED}   # no column could be made an attribute")
     return lines
@@ -686,7 +686,7 @@ def _workload(
     if pairs and len(pairs) == len(every):
         lines += ["  - marginals: 2   # every pair of these"]
     elif pairs:
-        whole = ", ".join(_flow(pair).replace(" ", "\0") for pair in sorted(pairs, key=every.index))
+        whole = ", ".join(flow(pair).replace(" ", "\0") for pair in sorted(pairs, key=every.index))
         rows = textwrap.wrap(whole, 100, break_long_words=False, break_on_hyphens=False)
         lines += ["  - marginals: [", *(f"      {row}".replace("\0", " ") for row in rows), "    ]"]
     lines += [f"  {line}" for line in told]
@@ -764,10 +764,10 @@ def _ending(proposals: Mapping[str, Proposal]) -> list[str]:
 
 def _attribute(name: str, spec: object) -> Attribute | None:
     """Return a proposed attribute; None where it is not all there."""
-    if spec is None or UNFILLED in _flow(spec):
+    if spec is None or UNFILLED in flow(spec):
         return None
     try:
-        return Domain({name: parse_yaml(_flow(spec)).value})[name]
+        return Domain({name: parse_yaml(flow(spec)).value})[name]
     except MatrixDPError:
         return None
 
@@ -776,17 +776,23 @@ def _ordered(spec: object) -> bool:
     return isinstance(spec, dict) and not {"categories", "labels"} & spec.keys()
 
 
-def _flow(value: object) -> str:
-    """Return a value as YAML on one line."""
+def flow(value: object) -> str:
+    """Return a value as YAML on one line; ``...`` is what is still to be filled in.
+
+    Examples
+    --------
+    >>> flow({"min": 0, "max": ..., "null": "no"})
+    '{min: 0, max: TODO, null: no}'
+    """
     if value is ...:
         return UNFILLED
     if isinstance(value, Mapping):
         # Keys are text however they are written.
         keys = (key if key == "null" else _scalar(key) for key in value)
         pairs = zip(keys, value.values(), strict=True)
-        return "{" + ", ".join(f"{key}: {_flow(held)}" for key, held in pairs) + "}"
+        return "{" + ", ".join(f"{key}: {flow(held)}" for key, held in pairs) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(flow, value)) + "]"
     return _scalar(value)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -18,13 +19,19 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from matrixdp.answers.figures import GRADES, UNRELIABLE
+from matrixdp.answers.figures import GRADES, UNRELIABLE, Figures
 from matrixdp.answers.publication import published_tables
 from matrixdp.answers.result_table import ResultTable
 from matrixdp.answers.shown import Shown
 from matrixdp.display import Displayed, Preview, counted
 from matrixdp.domain import Amount, Domain
-from matrixdp.errors import MatrixDPError, SpecificationError, TooLargeError, within
+from matrixdp.errors import (
+    MatrixDPError,
+    PrivacyError,
+    SpecificationError,
+    TooLargeError,
+    within,
+)
 from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger, in_words
@@ -180,6 +187,33 @@ class Outlook(Displayed):
     bounding: tuple[Bounding, ...]
     records: str
     ledger: Mapping[str, Any] | None
+    _strategy: Strategy
+    _known: tuple[_Known, ...] = ()
+
+    def at(self, budget: float | Budget) -> BudgetQuality:
+        """Return at once what another budget would give, estimated: nothing is selected or simulated anew.
+
+        Parameters
+        ----------
+        budget : float or Budget
+            As in `plan`, which was asked for estimates: else no table has letters. Standard errors are those
+            of the first budget, scaled, and figures are those of the public table.
+
+        Raises
+        ------
+        PrivacyError
+            If the noise that was chosen cannot honour the budget.
+
+        Examples
+        --------
+        >>> asked = {"domain": {"sex": ["f", "m"]}, "workload": [{"marginals": [1]}], "privacy": {"mu": 1}}
+        >>> found = plan(asked, public_table={"sex": ["f"] * 100 + ["m"] * 4}, estimates=True)
+        >>> [found.at(mu).tables[0].reliable for mu in (0.01, 0.1, 1.0)]
+        [0.0, 0.5, 1.0]
+        """
+        own = _budget(self.specification, 0, budget)
+        scale = self._strategy.rmse(own) / self._strategy.rmse(self.budgets[0].budget)
+        return _quality(self.specification, self._strategy, own, tuple(one.at(scale) for one in self._known))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain values for JSON."""
@@ -287,6 +321,7 @@ def plan(
     max_records: Sequence[int] = (),
     simulations: int = 1,
     prices: bool = True,
+    estimates: bool = False,
     noise: str = "auto",
     progress: Progress | None = None,
 ) -> Outlook:
@@ -316,6 +351,8 @@ def plan(
         Releases that are simulated for each budget, at least 1.
     prices : bool
         Whether to find what all others would gain without an entry; of the dozen that take most.
+    estimates : bool
+        Whether to keep the figures of the public table, from which `Outlook.at` estimates other budgets.
     noise : str
         As in `select`.
     progress : callable, optional
@@ -351,6 +388,7 @@ def plan(
     tried: dict[object, Strategy] = {}
     asked: list[Budget | None] = [_budget(written, place, own) for place, own in enumerate(budgets)]
     found: list[BudgetQuality] = []
+    known: tuple[_Known, ...] = ()
     for number, given in enumerate(asked or [None]):
         strategy, budget = _selected(written, given, noise, tried, tell)
         many: list[list[TableQuality]] = []
@@ -358,21 +396,34 @@ def plan(
             assert public is not None
             share = (number + seed / simulations) / max(len(asked), 1)
             tell(f"simulating releases under {budget.words}", share)
-            many.append(_simulated(written, strategy, budget, public, seed))
-        priced = strategy.priced(budget)
-        tables = tuple(map(_average, zip(*many, strict=True)))
-        gap = priced.certificate.gap
-        promise = _promise(written, strategy, budget)
-        found.append(
-            BudgetQuality(
-                budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), promise, gap, tables
-            )
-        )
+            release = _simulated(written, strategy, budget, public, seed)
+            graded = []
+            for place, one in enumerate(release.tables):
+                tell(f"grading {one.title}", share)
+                graded.append(_graded(release, place)[0])
+            many.append(graded)
+            if estimates and not known:
+                exact = _exact(written, strategy, budget, public)
+                for place, one in enumerate(release.tables):
+                    tell(f"grading {one.title} at other budgets", share)
+                    known = (*known, _known(release, exact, place))
+        found.append(_quality(written, strategy, budget, tuple(map(_average, zip(*many, strict=True)))))
     first = next(iter(tried.values()))
     asked_prices = _prices(written, first, tell, tried=prices)
     bounding = _bounding(written, found[0].budget, max_records, public, noise, tell)
     words = "" if public is None else public.words
-    return Outlook(written, tuple(found), asked_prices, bounding, words, _ledger(written, found, first))
+    left = _ledger(written, found, first)
+    return Outlook(written, tuple(found), asked_prices, bounding, words, left, first, known)
+
+
+def _quality(
+    written: Specification, strategy: Strategy, budget: Budget, tables: tuple[TableQuality, ...]
+) -> BudgetQuality:
+    """Return the quality of tables under a budget, with what follows from the budget alone."""
+    gap, promise = strategy.priced(budget).certificate.gap, _promise(written, strategy, budget)
+    return BudgetQuality(
+        budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), promise, gap, tables
+    )
 
 
 # The budgets and their strategies.
@@ -464,7 +515,7 @@ def _public(written: Specification, table: object, name: str | None, records: in
         if records is not None:
             found, expected = "records beside a public table", "one of them"
             raise SpecificationError.at(("records",), found, expected, code="conflict")
-        if _same(table, written.data):
+        if same_table(table, written.data):
             found = "the table of the specification itself"
             expected = "a table that is public: its exact answers shine through what is printed"
             raise SpecificationError.at(("public_table",), found, expected, code="privacy")
@@ -495,7 +546,8 @@ def _under(budget: Budget, unit: Unit) -> Budget:
     return Budget(**(budget.as_dict() | {"unit": unit}))
 
 
-def _same(table: object, data: Path | str | None) -> bool:
+def same_table(table: object, data: Path | str | None) -> bool:
+    """Return whether a public table is the confidential one."""
     if data is None or not isinstance(table, str | os.PathLike):
         return False
     given, own = os.fspath(table), os.fspath(data)
@@ -524,8 +576,8 @@ def _spread(domain: Domain, records: int) -> pa.Table:
 
 def _simulated(
     written: Specification, strategy: Strategy, budget: Budget, public: _Public, seed: int
-) -> list[TableQuality]:
-    """Return the quality of the tables of one simulated release."""
+) -> Release:
+    """Return one simulated release."""
     measured = strategy.measure(
         public.table,
         _under(budget, public.unit),
@@ -535,27 +587,79 @@ def _simulated(
         max_records=written.max_records,
         seed_not_private=seed,
     )
-    release = measured.reconstruct(written.workload, publication=written.publication)
-    return [_graded(release, place) for place in range(len(release.tables))]
+    return measured.reconstruct(written.workload, publication=written.publication)
 
 
-def _graded(release: Release, place: int) -> TableQuality:
+def _graded(release: Release, place: int) -> tuple[TableQuality, Figures | None]:
+    """Return the quality of a table, and its main figures where it has any."""
     one = release.tables[place]
     try:
         table = release.table(one).to_arrow()
     except MatrixDPError as error:
-        return TableQuality(one.title, one.rows, {}, refusal=str(error))
+        return TableQuality(one.title, one.rows, {}, refusal=str(error)), None
     main = Shown(table, one.measures, replace(release.presentation, suppress_above=None)).main
     if main is None:
-        return TableQuality(one.title, table.num_rows, {})
-    letters = [letter for letter in main.letters if letter]
-    shares = {name: letters.count(name) / len(letters) for name in LETTERS} if letters else {}
-    known = main.variation[~np.isnan(main.variation)]
+        return TableQuality(one.title, table.num_rows, {}), None
     low, high = main.values[2:]
     bounded = ~np.isnan(low) & ~np.isnan(high)
     zero = float(((low <= 0) & (high >= 0))[bounded].mean()) if bounded.any() else None
+    return _lettered(one.title, main, zero), main
+
+
+def _lettered(title: str, main: Figures, zero: float | None) -> TableQuality:
+    letters = [letter for letter in main.letters if letter]
+    shares = {name: letters.count(name) / len(letters) for name in LETTERS} if letters else {}
+    known = main.variation[~np.isnan(main.variation)]
     variation = float(np.median(known)) if len(known) else None
-    return TableQuality(one.title, table.num_rows, shares, variation, zero)
+    return TableQuality(title, len(main.letters), shares, variation, zero)
+
+
+# The figures of the public table, from which other budgets are estimated.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """A table of the public records: how good it is, its figures without noise, and their standard errors."""
+
+    quality: TableQuality
+    exact: Figures | None = None
+
+    def at(self, scale: float) -> TableQuality:
+        """Return the quality where standard errors are so many times as large."""
+        if self.exact is None:
+            return self.quality
+        estimates, errors = self.exact.values[0], self.exact.values[1] * scale
+        none = np.full(len(errors), np.nan)
+        told = ~np.isnan(estimates) & ~np.isnan(errors)
+        zero = float((np.abs(estimates) <= self.exact.reach * errors)[told].mean()) if told.any() else None
+        scaled = replace(self.exact, values=np.array([estimates, errors, none, none]))
+        return _lettered(self.quality.table, scaled, zero)
+
+
+def _known(release: Release, exact: Release, place: int) -> _Known:
+    """Return a table as it is without noise, with the errors of a release: half of intervals where wider."""
+    quality, main = _graded(release, place)
+    _, figures = _graded(exact, place)
+    if main is None or figures is None or len(main.letters) != len(figures.letters):
+        return _Known(quality)
+    errors, low, high = main.values[1:]
+    halves = (high - low) / 2 / main.reach
+    errors = np.where(np.isnan(errors) | (halves > errors), halves, errors)
+    values = np.array([figures.values[0], errors, *figures.values[2:]])
+    return _Known(quality, replace(figures, values=values, reach=main.reach))
+
+
+def _exact(written: Specification, strategy: Strategy, budget: Budget, public: _Public) -> Release:
+    """Return a release in which noise vanishes, or nearly so: only public records are measured so."""
+    kind = "epsilon" if budget.kind == "pure" else "mu"
+    *larger, least = (
+        Budget(**{kind: value}, neighbours=budget.neighbours, unit=budget.unit) for value in (1_000, 100, 10)
+    )
+    for own in larger:
+        with suppress(PrivacyError):  # answers in units of such noise would not be exact
+            return _simulated(written, strategy, own, public, 0)
+    return _simulated(written, strategy, least, public, 0)
 
 
 def _average(many: tuple[TableQuality, ...]) -> TableQuality:

@@ -114,6 +114,7 @@ Write a specification (domain, workload, privacy) as YAML, or begin with a draft
   matrixdp validate health.yaml
   matrixdp select health.yaml
   matrixdp plan health.yaml --public-table lastyear.csv --budgets 0.5,1,2
+  matrixdp design health.yaml --public-table lastyear.csv
   matrixdp compare health.yaml
   matrixdp ledger init health.ledger --dataset health --total rho=1
   matrixdp release health.yaml --out released --ledger health.ledger
@@ -134,6 +135,10 @@ _COMMANDS = {
     "validate": ("specification", "Check a specification without the data, and say what to expect."),
     "select": ("select", "Choose the strategy for a workload, without touching the data."),
     "plan": ("plan", "Say how good every table will be, before anything is spent."),
+    "design": (
+        "design",
+        "Design a release on a page in the browser, and see how good every table will be before spending.",
+    ),
     "compare": ("compare", "Compare the expected error of mechanisms, without the data."),
     "discover": ("discover", "Find a domain in private columns, for a price, before any selection."),
     "release": ("release", "Measure a table once and write the answer to every query."),

@@ -1,0 +1,224 @@
+"""The web application: one page on this machine alone, for who has its address.
+
+It is reached at 127.0.0.1 under a random token. Requests under another host's name, from pages of other
+sites, without the token, or with more than a megabyte, are rejected; one file is written, which the command
+line named. The text of the specification is all that a design is: the page keeps it, and each change of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, final
+
+from matrixdp.design.desk import Desk, Records, read
+from matrixdp.design.text import REMOVED, changed
+from matrixdp.errors import MatrixDPError, needing
+from matrixdp.quality import LETTERS
+from matrixdp.report.html import environment, policy, resource
+from matrixdp.report.outlook import outlook_page
+from matrixdp.storage.archive import write_whole
+from matrixdp.texts import ENGLISH
+
+if TYPE_CHECKING:
+    from flask import Flask, Response
+
+HOST = "127.0.0.1"
+#: A specification of this many bytes is taken, and so many open pages are kept.
+_MOST_BYTES, _MOST_PAGES = 1_000_000, 8
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@final
+@dataclass
+class Design:
+    """What the command line opened: the file that is written, and what it begins with where there is none.
+
+    Parameters
+    ----------
+    file : path
+        The specification.
+    draft : str
+        The text where the file is not there yet.
+    records : Records
+        What tables are judged on.
+    token : str
+        The secret part of the address.
+    """
+
+    file: Path
+    draft: str
+    records: Records
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    desks: OrderedDict[str, Desk] = field(default_factory=OrderedDict)
+    _lock: Any = field(default_factory=Lock)
+
+    def desk(self, page: str) -> Desk:
+        """Return the desk of an open page; that of the page which is idle longest goes."""
+        with self._lock:
+            desk = self.desks.setdefault(page, Desk(self.file, self.records))
+            self.desks.move_to_end(page)
+            while len(self.desks) > _MOST_PAGES:
+                self.desks.popitem(last=False)
+            return desk
+
+    def on_disk(self) -> tuple[str, str]:
+        """Return the text of the file and a digest of it; both empty where there is none."""
+        try:
+            held = self.file.read_bytes()
+        except FileNotFoundError:
+            return "", ""
+        text = held.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        return text, hashlib.sha256(held).hexdigest()
+
+    def save(self, text: str) -> None:
+        """Write the file as a whole, with the line ends that it had."""
+        held = self.file.read_bytes() if self.file.exists() else b""
+        marked = "\ufeff" * held.startswith(b"\xef\xbb\xbf")
+        write_whole(self.file, marked + text.replace("\n", "\r\n" if b"\r\n" in held else "\n"))
+
+
+def application(design: Design, port: int) -> Flask:
+    """Return the application that serves a design at a port."""
+    with needing("Flask", "design", "design"):
+        from flask import Flask, Response, abort, jsonify, request
+        from werkzeug.exceptions import HTTPException
+
+    app = Flask("matrixdp.design", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = _MOST_BYTES
+    own, start = f"{HOST}:{port}", f"/{design.token}"
+    style = resource("page.css") + resource("outlook.css") + resource("design.css")
+    script = resource("design.js")
+    allowed = f"{policy(style, script)}; connect-src 'self'; frame-ancestors 'none'"
+
+    @app.before_request
+    def guard() -> None:
+        site, reads = request.headers.get("Sec-Fetch-Site", "none"), request.method in ("GET", "HEAD")
+        if request.headers.get("Host") != own:
+            abort(403, "another host than that of the page")
+        # a link may lead here from anywhere; nothing else is asked from there
+        follows = reads and request.headers.get("Sec-Fetch-Mode") == "navigate"
+        if request.headers.get("Origin", f"http://{own}") != f"http://{own}":
+            abort(403, "a request of another site")
+        if site not in ("none", "same-origin") and not follows:
+            abort(403, "a request of another site")
+        given = request.path.split("/")[1]
+        if not secrets.compare_digest(given.encode(), design.token.encode()):
+            abort(404, "no page: the address is that which the program printed")
+
+    @app.after_request
+    def protect(response: Response) -> Response:
+        response.headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+        response.headers.update(_HEADERS)
+        return response
+
+    @app.errorhandler(HTTPException)
+    def refuse(error: HTTPException) -> Response:
+        return Response(f"{error.description}\n", error.code or 500, mimetype="text/plain")
+
+    def asked() -> tuple[dict[str, Any], str | None, Desk]:
+        """Return what a page sent, the text of its design, and its desk."""
+        try:
+            given = request.get_json()  # of nothing but JSON: forms can be sent from any site
+        except RecursionError:
+            abort(400, "values are nested too deeply")
+        if not isinstance(given, dict):
+            abort(400, "an object is expected")
+        text, page = given.get("text"), given.get("page")
+        if not isinstance(text, str | None) or not isinstance(page, str) or len(page) > 64:
+            abort(400, "a text and the name of a page are expected")
+        return given, text, design.desk(page)
+
+    @app.get(f"{start}/")
+    def page() -> Response:
+        made = environment(ENGLISH).get_template("design.html")
+        name = design.file.name
+        text = made.render(name=name, letters=LETTERS, style=style, script=script, on=design.records.option)
+        return Response(text, headers={"Content-Security-Policy": allowed})
+
+    @app.post(f"{start}/design")
+    def show() -> Response:
+        given, text, desk = asked()
+        held, digest = design.on_disk()
+        if text is None:
+            text = held if digest else design.draft
+        refused = None
+        if given.get("change") is not None:
+            text, refused = _change(text, given["change"], design.file.parent)
+        return jsonify(desk.show(text) | {"text": text, "refused": refused, "disk": digest})
+
+    @app.post(f"{start}/save")
+    def save() -> Response:
+        given, text, _ = asked()
+        digest = design.on_disk()[1]
+        if text is None:
+            abort(400, "a text is expected")
+        if digest != given.get("seen"):
+            return jsonify({"saved": False, "disk": digest})
+        design.save(text)
+        return jsonify({"saved": True, "disk": design.on_disk()[1]})
+
+    @app.get(f"{start}/sheet")
+    def sheet() -> Response:
+        desk = design.desks.get(request.args.get("page", ""))
+        if desk is None or desk.outlook is None:
+            abort(404, "nothing is judged yet")
+        return Response(outlook_page([(design.file.stem, desk.outlook)]), headers={
+            "Content-Security-Policy": "frame-ancestors 'none'"  # the page has its own, as a file does
+        })  # fmt: skip
+
+    return app
+
+
+def _change(text: str, change: Any, base: Path) -> tuple[str, dict[str, Any] | None]:
+    """Return a text with a change, or as it was, with why the change was refused."""
+    try:
+        path = tuple(change["path"])
+        value, written = change.get("value", REMOVED), change.get("written")
+        if not path or not all(isinstance(step, str | int) for step in path):
+            raise TypeError
+        made = changed(text, path, value, written=written)
+    except MatrixDPError as error:
+        return text, {"says": str(error), "path": list(change["path"])}
+    except (TypeError, KeyError, AttributeError, RecursionError):
+        return text, {"says": "the change cannot be read", "path": []}
+    if change.get("check"):
+        # a table that cannot be asked for is not added
+        problem = read(made, base)[2]
+        if problem is not None and problem["path"][:1] == ["workload"]:
+            return text, {"says": problem["says"], "path": list(path)}
+    return made, None
+
+
+def serve(design: Design, port: int = 0, opened: Callable[[str], None] = print) -> None:
+    """Serve a design at a port of this machine, any free one for 0, until the program is stopped.
+
+    Parameters
+    ----------
+    design : Design
+    port : int
+    opened : callable
+        Is called with the address once the page is there.
+    """
+    with needing("waitress", "design", "design"):
+        import waitress.server
+
+    with socket.create_server((HOST, port)) as listening:
+        port = listening.getsockname()[1]
+        app, limits = application(design, port), {"max_request_body_size": _MOST_BYTES}
+        server = waitress.server.create_server(app, sockets=[listening], ident=None, **limits)
+        opened(f"http://{HOST}:{port}/{design.token}/")
+        server.run()
