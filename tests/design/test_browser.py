@@ -163,3 +163,22 @@ def test_the_sheet_is_one_press_away(opened):
         tab.click("#sheet")
     assert "Plan of survey" in shown.value.inner_text("h1")
     assert "matrixdp release" in tab.inner_text("#commands")
+
+
+def test_an_entry_gets_a_share_of_the_cost(opened):
+    tab = opened[0]()
+    tab.click("#cell-1-0")
+    has(tab, "[[sex, age]]")
+    tab.fill("#weight-0", "3")
+    tab.press("#weight-0", "Tab")
+    has(tab, "weight: 3")
+    tab.fill("#share-0", "40")
+    tab.press("#share-0", "Tab")
+    has(tab, "budget_share: 0.4")
+    until(lambda: "weight: 3" not in tab.input_value("#text"))
+    until(lambda: tab.is_disabled("#weight-0"))
+    until(lambda: tab.inner_text("#state").startswith("Computed"))
+    until(lambda: "40% of cost" in tab.inner_text("#entries"))
+    tab.fill("#share-0", "")
+    tab.press("#share-0", "Tab")
+    until(lambda: "budget_share" not in tab.input_value("#text"))

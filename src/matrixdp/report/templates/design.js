@@ -123,11 +123,18 @@ function grid() {
 
 function entries() {
   at("entries").replaceChildren(...shown.entries.map((own, place) => {
-    const weight = make("input", { type: "number", id: "weight-" + place, min: "0", step: "any", value: (own.asked && own.asked.weight) || 1, "aria-label": `weight of entry ${place + 1}` });
-    weight.addEventListener("change", () => change(["workload", place, "weight"], { value: Number(weight.value) }));
+    const asked = own.asked || {}, path = ["workload", place], given = asked.budget_share;
+    const weight = make("input", { type: "number", id: "weight-" + place, min: "0", step: "any", value: asked.weight || 1, "aria-label": `weight of entry ${place + 1}` });
+    weight.disabled = given !== undefined;
+    weight.addEventListener("change", () => change([...path, "weight"], { value: Number(weight.value) }));
+    const part = make("input", { type: "number", id: "share-" + place, min: "0", max: "100", step: "any", value: given === undefined ? "" : 100 * given, "aria-label": `share of the cost for entry ${place + 1}, in per cent; empty to leave it to the weight` });
+    part.addEventListener("change", async () => {
+      if (part.value !== "" && asked.weight !== undefined) await change([...path, "weight"], {});
+      await change([...path, "budget_share"], part.value === "" ? {} : { value: Number(part.value) / 100 });
+    });
     const gone = make("button", { type: "button", id: "entry-" + place, "aria-label": `Remove entry ${place + 1}`, click: () => change(["workload", place], {}) }, "\u00d7");
     const share = shown.prices && shown.prices[place];
-    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("label", {}, "weight", weight), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone);
+    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("div", {}, make("label", {}, "weight", weight), make("label", {}, "share, %", part)), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone);
   }));
   if (!shown.entries.length) at("entries").append(make("li", {}, "Nothing yet: press a cell of the grid."));
 }
