@@ -25,7 +25,7 @@ def outlook_page(outlooks: Sequence[tuple[str, Outlook]]) -> str:
     >>> "survey" in page, "http" in page.replace("http-equiv", "")
     (True, False)
     """
-    style, script = resource("page.css") + resource("outlook.css"), resource("none.js")
+    style = resource("page.css") + resource("outlook.css")
     return (
         environment(ENGLISH)
         .get_template("outlook.html")
@@ -36,6 +36,6 @@ def outlook_page(outlooks: Sequence[tuple[str, Outlook]]) -> str:
             letters=LETTERS,
             columns=[(name, own) for name, one in outlooks for own in one.budgets],
             style=style,
-            policy=policy(style, script),
+            policy=policy(style, ""),
         )
     )
