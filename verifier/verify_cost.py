@@ -121,7 +121,8 @@ MOST_OVERLAPS = 2**30  # the same of all overlaps of the columns of a block
 MOST_PAIRS = 2**22  # numbers that tell pairs of records apart: more are not listed
 MOST_VALUES = 512  # values that a person's records may have and that are told apart
 MOST_SETS = 2**20  # sets of such values, each of which is looked at
-MOST_PROVED, PROOF_BITS = 128, 26  # values that a proof is for, and binary places of its multipliers
+MOST_PROVED, PROOF_BITS = 512, 26  # values that a proof is for, and binary places of its multipliers
+PLACES, SLACK = 40, 24  # binary places of a factor, and of what is left on the diagonal for its rounding
 MOST_PATTERNS = 2**18  # sets of attributes that records may differ in, times parts
 BITS = 1500  # binary places of what is enclosed between bounds
 DISORDER = (
@@ -771,6 +772,37 @@ def times(one, other):
     return min(ends), max(ends)
 
 
+def positive(matrix):
+    """Return whether a symmetric matrix of integers is positive semidefinite; False where that is not proved.
+
+    Rows and columns are multiplied by powers of two that bring the diagonal near 2^80. A triangular
+    factor of integers leaves a rest in which each entry on the diagonal is at least the sum of the sizes of
+    the others in its row: then product and rest are positive semidefinite, however the factor was found.
+    """
+    n, diagonal = len(matrix), [matrix[i][i] for i in range(len(matrix))]
+    if min(diagonal) <= 0:
+        return False
+    shifts = [PLACES - (own.bit_length() + 1) // 2 for own in diagonal]
+    if min(shifts) < 0:
+        return False
+    whole = [[own << (a + b) for own, b in zip(row, shifts)] for row, a in zip(matrix, shifts)]
+    places = []
+    for i in range(n):
+        row = []
+        for j in range(i):
+            left = whole[i][j] - sum(map(mul, row, places[j]))
+            row.append((2 * left + places[j][j]) // (2 * places[j][j]))
+        left = whole[i][i] - (whole[i][i] >> SLACK) - sum(x * x for x in row)
+        if left <= 0:
+            return False
+        places.append([*row, max(math.isqrt(left), 1)])
+    rests = [[0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            rests[i][j] = rests[j][i] = whole[i][j] - sum(map(mul, places[i], places[j]))
+    return all(row[i] >= 0 and 2 * row[i] >= sum(map(abs, row)) for i, row in enumerate(rests))
+
+
 class Person:
     """What two records of a person have in common, by their values t and s of some attributes, `per`."""
 
@@ -1037,17 +1069,26 @@ class Person:
 
         For nu, kappa, N, L >= 0, N and L with zeros on the diagonal, and any u, add to z'hz what is not below
         0, nu (most - 1'z) + sum kappa_t z_t (most - 1'z) + z'Nz + sum L_ts z_t (1 - z_s), and what is 0,
-        sum u_t (z_t - z_t^2). That is nu most + l'z - z'Fz, at most nu most + l'F^-1 l / 4 if F is positive
-        definite, which elimination finds: all divisions below are exact.
+        sum u_t (z_t - z_t^2). That is nu most + l'z - z'Fz, at most nu most + beta if the matrix of beta,
+        l / 2 and F is positive semidefinite (`positive`).
         """
         n, top = len(h), max(h[t][t] for t in range(len(h)))
         (rows, columns), _, _ = proof
         flat = iter(integers(proof))
         table = [[next(flat) for _ in range(columns)] for _ in range(rows)]
         signed = [row for place, row in enumerate(table) if place != 2]
-        if (rows, columns) != (2 * n + 3, n) or any(min(row) < 0 for row in signed) or any(table[0][1:]):
+        if (rows, columns) != (2 * n + 3, n) or any(min(row) < 0 for row in signed) or any(table[0][2:]):
             return None
-        nu, kappa, u, below, above = table[0][0], table[1], table[2], table[3 : n + 3], table[n + 3 :]
+        if n < 2:
+            return None
+        beta, nu, kappa, u, below, above = (
+            table[0][1],
+            table[0][0],
+            table[1],
+            table[2],
+            table[3 : n + 3],
+            table[n + 3 :],
+        )
         if any(below[t][t] or above[t][t] for t in range(n)):
             return None
         form = [
@@ -1059,18 +1100,9 @@ class Person:
             for t in range(n)
         ]  # fmt: skip
         linear = [u[t] + most * kappa[t] - nu + sum(above[t]) for t in range(n)]
-        form = [[*row, last] for row, last in zip(form, linear)] + [[*linear, 0]]
-        before = 1
-        for step in range(n):
-            pivot, first = form[step][step], form[step]
-            if pivot <= 0:
-                return None
-            for i in range(step + 1, n + 1):
-                factor, row = form[i][step], form[i]
-                form[i] = [(x * pivot - factor * y) // before for x, y in zip(row, first)]
-            before = pivot
-        bound = nu * most - (form[n][n] // (2 * before))
-        return -(-bound * top // 2**PROOF_BITS)
+        if not positive([[2 * beta, *linear], *([last, *row] for last, row in zip(linear, form))]):
+            return None
+        return -(-(nu * most + beta) * top // 2**PROOF_BITS)
 
     def enumerated(self, h, full, rest):
         """Return the largest z'hz, every vertex looked at."""

@@ -9,6 +9,7 @@ import pytest
 
 import matrixdp as mdp
 from matrixdp.selection.gram.persons import best_for_persons
+from tests import independent
 
 MONTHS = np.eye(12)
 TO_DATE = np.tri(12)
@@ -130,3 +131,16 @@ def test_persons_who_move_in_part_cost_less_than_those_who_move() -> None:
         found[constant] = mdp.select(workload, budget=budget).rmse(budget)
     assert 4.683 < found["age", "sex"] < 4.9
     assert found["age", "region", "sex"] < 3.43 < found["age", "sex"] < found[()] < 5.3
+
+
+def test_proofs_hold_for_more_values_than_can_be_eliminated(tmp_path) -> None:
+    budget = mdp.Budget(mu=1, unit=mdp.Unit(id="person", per="day", max_values=150))
+    workload = mdp.Workload(mdp.Domain({"day": 150}), mdp.marginals(1))
+    strategy = mdp.select(workload, budget=budget)
+    assert strategy.rmse(budget) < 1.01 * (1 + 150**0.5) / 2
+    release = strategy.measure({"person": [1, 2], "day": [3, 4]}, budget).reconstruct()
+    folder = mdp.save_release(release, tmp_path / "out")
+    assert mdp.verify_release(folder).failed == ()
+    holds, fails = independent.found(folder)
+    assert not fails
+    assert any("cost" in words for words in holds)

@@ -28,8 +28,9 @@ from matrixdp.privacy.unit import Unit
 
 #: Multipliers of a proof are integers, in this part of 1 times the largest entry on the diagonal of h.
 PROOF_BITS = 26
-#: A proof is for at most so many values: it takes about as many multiplications of long integers, cubed.
-MOST_PROVED = 128
+#: A proof is for at most so many values, and one more row of a matrix that is factored.
+MOST_PROVED = 512
+_MOST_FACTORED = 1_000
 
 Interval = tuple[Any, Any]
 """The least and the largest of some numbers, or of two arrays entry by entry."""
@@ -498,9 +499,9 @@ def proved_form(table: NDArray[Any], most: int, proof: NDArray[np.int64]) -> Any
     size, largest = len(table), np.diagonal(table).max()
     if proof.shape != (2 * size + 3, size) or (np.delete(proof, 2, axis=0) < 0).any():
         return None
-    nu, *_ = (int(own) for own in proof[0])
-    if proof[0, 1:].any():
+    if size < 2 or proof[0, 2:].any():
         return None
+    nu, beta = int(proof[0, 0]), int(proof[0, 1])
     kappa, own = proof[1].astype(object), proof[2].astype(object)
     below, above = proof[3 : 3 + size].astype(object), proof[3 + size :].astype(object)
     if np.diagonal(below).any() or np.diagonal(above).any():
@@ -510,29 +511,43 @@ def proved_form(table: NDArray[Any], most: int, proof: NDArray[np.int64]) -> Any
     form = kappa[:, None] + kappa + above + above.T - below - below.T - 2 * np.array(whole, dtype=object)
     form[np.diag_indices(size)] += 2 * own
     linear = own + most * kappa - nu + above.sum(axis=1)
-    rest = _rest([[*row, last] for row, last in zip(form.tolist(), linear, strict=True)], list(linear))
-    if rest is None:
+    bordered = [[2 * beta, *linear], *([last, *row] for last, row in zip(linear, form.tolist(), strict=True))]
+    if not _positive(bordered):
         return None
-    over, under = rest
-    bound = nu * most - (-over // (2 * under))
-    product = bound * largest
+    product = (nu * most + beta) * largest
     return -(-product // 2**PROOF_BITS) if isinstance(product, int) else product / 2**PROOF_BITS
 
 
-def _rest(rows: list[list[int]], linear: list[int]) -> tuple[int, int] | None:
-    """Return linear' form^-1 linear as a fraction, exact; None if the form is not positive definite.
+#: Binary places of a factor, half of them, and what is left of each entry on the diagonal for its rounding.
+_PLACES, _HALF, SLACK = 40, 20, 2.0**-24
 
-    The form has the linear terms beside it. Elimination without fractions: every division is exact.
+
+def _positive(matrix: list[list[int]]) -> bool:
+    """Return whether a symmetric matrix of integers is positive semidefinite; False where that is not proved.
+
+    Rows and columns are multiplied by powers of two that bring the diagonal near 2^80. A factor in floats,
+    rounded to integers, leaves a rest in which each entry on the diagonal is at least the sum of the sizes of
+    the others in its row: so matrix and rest are sums of positive semidefinite matrices. Nothing rests on how
+    the factor was found, and products of its halves are exact in floats.
     """
-    rows, before = [*rows, [*linear, 0]], 1
-    for step in range(len(linear)):
-        pivot = rows[step][step]
-        if pivot <= 0:
-            return None
-        for i in range(step + 1, len(rows)):
-            factor, row, top = rows[i][step], rows[i], rows[step]
-            for j in range(i, len(rows)):
-                row[j] = (row[j] * pivot - factor * top[j]) // before
-                rows[j][i] = row[j]
-        before = pivot
-    return -rows[-1][-1], before
+    size, diagonal = len(matrix), [matrix[i][i] for i in range(len(matrix))]
+    if min(diagonal) <= 0 or size > _MOST_FACTORED:
+        return False
+    shifts = [_PLACES - (own.bit_length() + 1) // 2 for own in diagonal]
+    if min(shifts) < 0:
+        return False
+    whole = np.array([[own << (a + b) for own, b in zip(row, shifts, strict=True)]
+                      for row, a in zip(matrix, shifts, strict=True)], dtype=object)  # fmt: skip
+    floats = whole.astype(np.float64) / 2.0 ** (2 * _PLACES)
+    try:
+        factor = np.linalg.cholesky(floats - SLACK * np.diag(np.diagonal(floats)))
+    except np.linalg.LinAlgError:
+        return False
+    places = np.rint(factor * 2.0**_PLACES)
+    high = np.rint(places / 2.0**_HALF)
+    low = places - high * 2.0**_HALF
+    both = high @ low.T
+    products = [own.astype(np.int64).astype(object) for own in (high @ high.T, both + both.T, low @ low.T)]
+    rest = whole - products[0] * 2 ** (2 * _HALF) - products[1] * 2**_HALF - products[2]
+    own = np.diagonal(rest)
+    return bool((2 * own >= np.abs(rest).sum(axis=1)).all() and (own >= 0).all())

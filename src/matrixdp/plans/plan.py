@@ -269,9 +269,9 @@ class Plan(ABC):
         The unit that it is planned for, where that has `per`. Its costs are then a person's charge over the
         square of the records that she has at most, so that those records cost the charge.
     proof : ndarray of int64, shape (2 n + 3, n), optional
-        With `persons`, for n values of `per`, multipliers that prove a smaller charge: nu (and zeros), kappa,
-        u, then n rows of N and n of Lambda (docs/privacy.md), in units of 2^-26 of the largest overlap of a
-        record with itself. They are checked wherever a cost is computed.
+        With `persons`, for n values of `per`, multipliers that prove a smaller charge: nu, beta (and zeros),
+        kappa, u, then n rows of N and n of Lambda (docs/privacy.md), in units of 2^-26 of the largest overlap
+        of a record with itself. They are checked wherever a cost is computed.
     by_period : bool
         With `persons`, whether rows are measured one period after another, of the records that count then.
         The charge is then the sum over periods of what any records cost in the rows that end there.

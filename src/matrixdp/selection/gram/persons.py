@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import final
 
@@ -27,7 +28,7 @@ import scipy  # its parts are read when they are first used
 from numpy.typing import NDArray
 
 from matrixdp.exact.linear import Array
-from matrixdp.plans.persons import PROOF_BITS
+from matrixdp.plans.persons import PROOF_BITS, SLACK
 from matrixdp.selection.descent import Effort, descend
 from matrixdp.selection.starting_points import generator
 
@@ -194,13 +195,36 @@ def prove_charge(table: Array, most: int) -> NDArray[np.int64]:
         relaxed.update(_rows(vectors))
         found = relaxed.proved(scaled, vectors)
         best = found if best is None or found[0] < best[0] else best
+        if relaxed.free:  # unit vectors alone: nothing is left to be balanced
+            break
         if step in _PROOF_HARDER:
             relaxed.rho *= 2.0
     assert best is not None
     unit = scale / largest * 2.0**PROOF_BITS
     nu, kappa, below, above, own = best[1]
     rows = [np.r_[nu, np.zeros(size - 1)], kappa, own, *below, *above]
-    return np.rint(np.array(rows) * unit).astype(np.int64)
+    made = np.rint(np.array(rows) * unit).astype(np.int64)
+    return _completed(np.ceil(table / largest * 2.0**PROOF_BITS), most, made)
+
+
+def _completed(whole: Array, most: int, proof: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a proof with beta, to which `proved_form` holds its multipliers, and room for its rounding."""
+    size, best = len(whole), (math.inf, proof)
+    nu, kappa, below, above = proof[0, 0], proof[1], proof[3 : 3 + size], proof[3 + size :]
+    for margin in _MARGINS:
+        own = proof[2] + math.ceil(margin * float(np.abs(proof[2]).max()))
+        form = (kappa[:, None] + kappa + above + above.T - below - below.T - 2.0 * whole).astype(np.float64)
+        form[np.diag_indices(size)] += 2.0 * own
+        form -= 2.0 * SLACK * np.diag(np.diagonal(form))
+        linear = (own + most * kappa - nu + above.sum(axis=1)).astype(np.float64)
+        with suppress(np.linalg.LinAlgError):
+            half = np.linalg.solve(np.linalg.cholesky(form), linear)
+            beta = math.ceil(max(float(half @ half) / 2.0, 1.0) * (1.0 + 4.0 * SLACK)) + 1
+            if beta < best[0]:
+                made = proof.copy()
+                made[2], made[0, 1:2] = own, beta
+                best = beta, made
+    return best[1]
 
 
 # The best strategy.
