@@ -31,6 +31,8 @@ PROOF_BITS = 26
 #: A proof is for at most so many values, and one more row of a matrix that is factored.
 MOST_PROVED = 512
 _MOST_FACTORED = 1_000
+#: Multipliers for records in some of so many values are searched for; of more that takes minutes.
+_MOST_SEARCHED = 128
 
 Interval = tuple[Any, Any]
 """The least and the largest of some numbers, or of two arrays entry by entry."""
@@ -238,7 +240,9 @@ class Histories:
     def wants_proof(self) -> bool:
         """Whether a proof can lead to a smaller charge: it is a bound, of not too many values."""
         few = sum(math.comb(self.values, count) for count in range(self.most + 1)) <= MOST_SETS
-        return not self.alike and not few and self.values <= MOST_PROVED
+        # where a person may have records in all values, a proof is found at once
+        found = MOST_PROVED if self.most >= self.values else _MOST_SEARCHED
+        return not self.alike and not few and self.values <= found
 
 
 @final
