@@ -365,7 +365,7 @@ def test_the_server_listens_to_this_machine_alone(design):
         time.sleep(0.02)
     host, _, path = addresses[0].removeprefix("http://").partition("/")
     for headers, status in (({}, 200), ({"Host": "evil.example"}, 403)):
-        connection = http.client.HTTPConnection(host, timeout=10)
+        connection = http.client.HTTPConnection(host, timeout=120)
         connection.request("GET", f"/{path}", headers=headers)
         assert connection.getresponse().status == status
         connection.close()

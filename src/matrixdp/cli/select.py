@@ -108,7 +108,6 @@ def select(
     targets, the budget is the smallest that meets them.
     """
     started = time.perf_counter()
-    from matrixdp.strategy.reliability import expected_counts, reliable_counts
     from matrixdp.strategy.strategy import meet_targets, payable_noise
 
     options = given.mechanism_options(
@@ -163,6 +162,8 @@ def select(
             budget = meet_targets(strategy, targets, written.least, written.workload)
         figures = console.selection_figures(strategy, budget)
         if (records := declared(written, expect)) is not None:
+            from matrixdp.strategy.reliability import expected_counts, reliable_counts
+
             good, counts = reliable_counts(expected_counts(strategy, budget, records))
             figures["reliable"] = {"records": records, "counts": counts, "reliable": good}
     if written.ledger is not None:

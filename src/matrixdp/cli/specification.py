@@ -47,7 +47,6 @@ def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = Non
     """
     from matrixdp.selection.forecast import forecast, in_words
     from matrixdp.selection.noise_choice import noises_for
-    from matrixdp.strategy.reliability import noise_warnings
 
     if is_discovery(read_document(spec).value):
         _validate_discovery(spec, as_json)
@@ -69,7 +68,11 @@ def validate(spec: Spec, as_json: JsonOption = False, expect: ExpectOption = Non
         costs = [] if written.targets or budget is None else [noise.cost(budget) for noise in noises]
         debited = has_left(written.ledger, asked, costs)
     cells = domain.cells()
-    warnings = (*advice(written, expect), *noise_warnings(written.workload, asked, declared(written, expect)))
+    warnings: tuple[str, ...] = advice(written, expect)
+    if (records := declared(written, expect)) is not None:
+        from matrixdp.strategy.reliability import noise_warnings
+
+        warnings += tuple(noise_warnings(written.workload, asked, records))
     if as_json:
         privacy = None if budget is None else console.privacy_figures(budget, natural_noise(budget))
         told = {"valid": True, "attributes": len(domain), "cells": cells, **asdict(expected)}

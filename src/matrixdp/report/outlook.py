@@ -21,7 +21,7 @@ def outlook_page(outlooks: Sequence[tuple[str, Outlook]]) -> str:
     --------
     >>> import matrixdp as mdp
     >>> asked = {"domain": {"sex": ["f", "m"]}, "workload": [{"marginals": [1]}], "privacy": {"mu": 1}}
-    >>> page = outlook_page([("survey", plan(asked, records=1000))])
+    >>> page = outlook_page([("survey", mdp.plan(asked, records=1000))])
     >>> "survey" in page, "http" in page.replace("http-equiv", "")
     (True, False)
     """

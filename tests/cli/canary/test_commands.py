@@ -73,6 +73,13 @@ draft TABLES/named.csv --public-table public.csv
 select s.yaml --mechanism identity --save strategy.mdp --json
 select s.yaml --mechanism identity --all
 """,
+    "plan": """
+plan s.yaml --records 100 --no-prices --json
+2: plan s.yaml --public-table public.csv --no-prices
+2: plan s.yaml --public-table TABLES/t.csv
+2: plan s.yaml --public-table TABLES/absent.csv
+""",
+    "design": "2: design TABLES/t.csv --public-table TABLES/t.csv\n2: design absent.yaml",
     "compare": "compare s.yaml --mechanisms identity --json --time-limit 9999 --time-limit-each 9999",
     "release": """
 release s.yaml --mechanism identity --out again --csv
