@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from cells import asked_gram, select_cell, warm_up
 from closed_forms import binary_tree, from_below, one_walk, staircase
-from harness import emit
+from harness import emit_sections
 from losses import identity_error
 from numpy.typing import NDArray
 from programs import box, least_of_all_noise
@@ -332,12 +331,7 @@ SECTIONS: dict[str, list[Measured]] = {
 
 def main() -> None:
     warm_up()
-    rows: dict[str, dict[str, Any]] = {}
-    for section, measured in SECTIONS.items():
-        for name, what, arguments in measured:
-            rows[name] = {"section": section} | what(*arguments)
-            print(f"  {rows[name]}", file=sys.stderr, flush=True)
-            emit({"rows": rows})
+    emit_sections(SECTIONS)
 
 
 if __name__ == "__main__":

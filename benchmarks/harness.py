@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["WIDE", "Usage", "emit", "end_all", "figures_of", "machine", "measured"]
+__all__ = ["WIDE", "Usage", "emit", "emit_sections", "end_all", "figures_of", "machine", "measured"]
 
 #: Seconds on the clock for each of a limit of processor time, at most: a loaded machine changes no result.
 WIDE = 20.0
@@ -182,6 +183,16 @@ def figures_of(output: str) -> dict[str, Any] | None:
 def emit(figures: dict[str, Any]) -> None:
     """Print the figures of a script as one line of JSON; the last one counts, earlier ones may be partial."""
     print(json.dumps(figures), flush=True)
+
+
+def emit_sections(sections: Mapping[str, Iterable[tuple[str, Callable[..., Any], tuple[Any, ...]]]]) -> None:
+    """Measure the rows of each section of a page, by name, and print what is known after each."""
+    rows: dict[str, dict[str, Any]] = {}
+    for section, measured in sections.items():
+        for name, what, arguments in measured:
+            rows[name] = {"section": section} | what(*arguments)
+            print(f"  {rows[name]}", file=sys.stderr, flush=True)
+            emit({"rows": rows})
 
 
 def machine() -> dict[str, object]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from statistics import NormalDist
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from cells import asked_gram, warm_up
-from harness import emit
+from harness import emit_sections
 from numpy.typing import NDArray
 
 import matrixdp as mdp
@@ -272,12 +271,7 @@ SECTIONS: dict[str, list[Measured]] = {
 
 def main() -> None:
     warm_up()
-    rows: dict[str, dict[str, Any]] = {}
-    for section, measured in SECTIONS.items():
-        for name, what, arguments in measured:
-            rows[name] = {"section": section} | what(*arguments)
-            print(f"  {rows[name]}", file=sys.stderr, flush=True)
-            emit({"rows": rows})
+    emit_sections(SECTIONS)
 
 
 if __name__ == "__main__":

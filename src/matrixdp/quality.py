@@ -37,11 +37,12 @@ from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger, in_words
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.model.records import RecordColumns
+from matrixdp.noise import Noise, noise_named
 from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import budget_shares
 from matrixdp.releases import Release
-from matrixdp.selection.shares import shares
+from matrixdp.selection.shares import has_shares, shares
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
 from matrixdp.strategy.compare import known_unit
@@ -412,7 +413,7 @@ def plan(
     asked_prices = _prices(written, first, tell, tried=prices)
     bounding = _bounding(written, found[0].budget, max_records, public, noise, tell)
     words = "" if public is None else public.words
-    left = _ledger(written, found, first)
+    left = _ledger(written, found)
     return Outlook(written, tuple(found), asked_prices, bounding, words, left, first, known)
 
 
@@ -420,19 +421,17 @@ def _quality(
     written: Specification, strategy: Strategy, budget: Budget, tables: tuple[TableQuality, ...]
 ) -> BudgetQuality:
     """Return the quality of tables under a budget, with what follows from the budget alone."""
-    gap, promise = strategy.priced(budget).certificate.gap, _promise(written, strategy, budget)
-    return BudgetQuality(
-        budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), promise, gap, tables
-    )
+    gap, told = strategy.priced(budget).certificate.gap, promise(written, strategy.selection.noise, budget)
+    return BudgetQuality(budget, strategy.mechanism, strategy.noise, strategy.rmse(budget), told, gap, tables)
 
 
 # The budgets and their strategies.
 
 
-def _promise(written: Specification, strategy: Strategy, budget: Budget) -> PrivacyStatement:
+def promise(written: Specification, noise: Noise, budget: Budget) -> PrivacyStatement:
     """Return what would be promised of a release."""
     return statement(
-        strategy.selection.noise.cost(budget),
+        noise.cost(budget),
         budget,
         private=True,
         counted=bool(written.out_of_domain.counts),
@@ -542,10 +541,6 @@ def _public(written: Specification, table: object, name: str | None, records: in
         return _Public(_spread(written.domain, records), None, False, Unit(unit.records), words)
 
 
-def _under(budget: Budget, unit: Unit) -> Budget:
-    return Budget(**(budget.as_dict() | {"unit": unit}))
-
-
 def same_table(table: object, data: Path | str | None) -> bool:
     """Return whether a public table is the confidential one."""
     if data is None or not isinstance(table, str | os.PathLike):
@@ -580,7 +575,7 @@ def _simulated(
     """Return one simulated release."""
     measured = strategy.measure(
         public.table,
-        _under(budget, public.unit),
+        budget.of_unit(public.unit),
         table_name=public.name,
         quoted_newlines=public.quoted_newlines,
         out_of_domain=written.out_of_domain,
@@ -682,7 +677,7 @@ def _average(many: tuple[TableQuality, ...]) -> TableQuality:
 
 def _prices(written: Specification, strategy: Strategy, tell: Progress, *, tried: bool) -> tuple[Price, ...]:
     workload, selection = written.workload, strategy.selection
-    if selection.objective != "sum" or selection.targets:
+    if not has_shares(selection):
         return ()
     taken = shares(selection)
     # without an entry, what the others were promised is not theirs to have
@@ -753,7 +748,7 @@ def _bounding(
                 else Unit(None, unit.id, unit.per, bound, unit.max_records_each, unit.constant)
             )
         tell(f"what {bound} records of a person cost", place / len(bounds))
-        other = _under(budget, own)
+        other = budget.of_unit(own)
         strategy = _select(replace(written, rounds=1), written.workload, other, noise, tell)
         found.append(Bounding(own, _total(public, written, own), every, strategy.rmse(other)))
     return tuple(found)
@@ -762,16 +757,11 @@ def _bounding(
 def _total(public: _Public, written: Specification, unit: Unit) -> int:
     """Return how many records of a public table count under a unit."""
     rule = replace(written.out_of_domain, counts=()) if unit.per else written.out_of_domain
-    return int(
-        next(
-            counts for own, counts in public.source().marginals(written.domain, [()], rule, unit) if own == ()
-        ).sum()
-    )
+    counts = dict(public.source().marginals(written.domain, [()], rule, unit))
+    return int(counts[()].sum())
 
 
-def _ledger(
-    written: Specification, found: Sequence[BudgetQuality], strategy: Strategy
-) -> dict[str, Any] | None:
+def _ledger(written: Specification, found: Sequence[BudgetQuality]) -> dict[str, Any] | None:
     """Return what the ledger has left, and how many releases like this one."""
     if written.ledger is None:
         return None
@@ -779,7 +769,7 @@ def _ledger(
     left, account = ledger.left, ledger.account
     releases = []
     for one in found:
-        cost, after, number = strategy.selection.noise.cost(one.budget), account, 0
+        cost, after, number = noise_named(one.noise).cost(one.budget), account, 0
         while number < _MOST_RELEASES and (after := after.plus(cost, one.budget)).within:
             number += 1
         releases.append(number)

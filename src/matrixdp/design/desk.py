@@ -15,10 +15,8 @@ from matrixdp.design.text import parts
 from matrixdp.domain import Amount, Attribute, Domain
 from matrixdp.draft import flow
 from matrixdp.errors import MatrixDPError, PrivacyError, explained, within
-from matrixdp.measure.statement import statement
 from matrixdp.noise import natural_noise
-from matrixdp.privacy.conversions import odds
-from matrixdp.quality import BudgetQuality, Outlook, plan
+from matrixdp.quality import BudgetQuality, Outlook, plan, promise
 from matrixdp.specification import Specification, load_specification, parse_yaml
 from matrixdp.specification.advice import advice
 
@@ -114,8 +112,9 @@ class Desk:
             own["tables"].append(quality if same else title)
         budget = written.reference_budget if found is None else found.budget
         if budget is not None and (written.least is None or found is not None):
-            guess = _guess(budget) if found is None else found.promise.odds
-            own["budget"] = {"words": budget.words, "guess": guess, "rmse": found and found.rmse}
+            with within("privacy"):
+                told = promise(written, natural_noise(budget), budget) if found is None else found.promise
+            own["budget"] = {"words": budget.words, "guess": told.odds, "rmse": found and found.rmse}
         return own
 
     def _commands(self) -> list[str]:
@@ -234,9 +233,3 @@ def _estimated(outlook: Outlook, written: Specification) -> BudgetQuality | None
         return outlook.at(budget)
     except PrivacyError:  # the noise that was chosen is that of another definition
         return None
-
-
-def _guess(budget: Any) -> float:
-    """Return how often, at most, a reader is right who guesses whether a person is in the data."""
-    with within("privacy"):
-        return odds(statement(natural_noise(budget).cost(budget), budget, private=True).exact.mu)

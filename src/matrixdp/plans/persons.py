@@ -234,7 +234,7 @@ class Histories:
     @property
     def most(self) -> int:
         """In how many values a person can have records."""
-        return min(-(-self.within.records // self.within.max_records_each), self.within.max_values)
+        return self.within.most_values
 
     @property
     def wants_proof(self) -> bool:

@@ -210,6 +210,16 @@ class Budget:
         given = self.given | {"delta": left or None}
         return Budget(**given, neighbours=self.neighbours, unit=self.unit)
 
+    def of_unit(self, unit: Unit) -> Budget:
+        """Return the same parameters for another privacy unit.
+
+        Examples
+        --------
+        >>> Budget(mu=1).of_unit(Unit(3))
+        Budget(mu=1.0, neighbours='add_remove', unit=Unit(records=3))
+        """
+        return Budget(**(self.as_dict() | {"unit": unit}))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the parameters given, as JSON has them.
 

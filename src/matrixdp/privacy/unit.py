@@ -173,6 +173,11 @@ class Unit:
         return self.id == found.id and (self.id is not None or self.records <= found.records)
 
     @property
+    def most_values(self) -> int:
+        """In how many values of `per` a person can have records, where they are as many in each as can be."""
+        return min(-(-self.records // self.max_records_each), self.max_values)
+
+    @property
     def bounded(self) -> tuple[str, ...]:
         """The attributes that say which records of a person count: those of `per`, then the constant ones."""
         return (*self.per, *self.constant)

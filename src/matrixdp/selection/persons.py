@@ -89,8 +89,7 @@ def select_for_persons(
     if any(part.multipliers is not None for part in begun.parts):
         return None
     grams = _asked_of(begun, asked, name)
-    within = unit.on(asked.domain)
-    values = min(-(-within.records // within.max_records_each), within.max_values)
+    values = unit.on(asked.domain).most_values
     known: dict[bytes, list[MeasuredMatrix | None]] = {}
     shapes = []
     for gram in grams:

@@ -436,7 +436,7 @@ def _selected(
 def _reliable(found: Selection, table: object, budget: Budget, rule: OutOfDomain) -> float:
     """Return the share of counts of a public table that are reliable, in one simulated release."""
     unit = known_unit(open_source(table), found.workload.domain, rule, budget.unit)
-    own = Budget(**(budget.as_dict() | {"unit": unit}))
+    own = budget.of_unit(unit)
     release = Strategy(found, "").measure(table, own, out_of_domain=rule, seed_not_private=0).reconstruct()
     groups = [one.group for one in release.tables if one.group is not None] or list(found.workload)
     estimates, analysis = release.measurement.estimates, release.analysis
