@@ -12,6 +12,7 @@ from matrixdp.selection.compose.decomposition import select_by_decomposition
 from matrixdp.selection.compose.joint_tables import select_jointly
 from matrixdp.selection.compose.product import solve_kron
 from matrixdp.selection.compose.sub_solver import SUB_SOLVERS
+from matrixdp.selection.compose.tree import select_tree
 from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.explain import (
     OF_MARGINALS,
@@ -235,6 +236,19 @@ _table(
     matrices=("attribute", "factor"),
     trial=_one_product_loss,
     parts=lambda facts, _: searched_attributes(facts),
+)
+register(
+    Mechanism(
+        "tree",
+        "of ours: an attribute whose sets are levels of a tree, each node with its own precision; of the "
+        "other attributes the decomposition into marginals",
+        _GAUSSIAN,
+        ConvexOptions,
+        lambda task: select_tree(task.workload, task.noise, task.options.gap, task.progress),
+        matrices=(),
+        proof=OF_MARGINALS,
+        reduces="groups",
+    )
 )
 _decomposition("residual", "the decomposition into marginals, weight vectors optimized", _GAUSSIAN)
 _decomposition("querysmasher", "QuerySmasher (2026): the decomposition, uniform weights", _BOTH)

@@ -80,7 +80,7 @@ def select_for_persons(
     try:
         split = split_workload(asked, undivided=name)
         solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, GAP)
-        begun = assemble(asked.domain, split, solver, solve_classes(split, solver))
+        begun = assemble(asked.domain, solver, solve_classes(split, solver))
     except (TooLargeError, UnsupportedQueryError):
         return None
     assert isinstance(begun, Split)

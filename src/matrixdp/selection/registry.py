@@ -153,6 +153,7 @@ _FILES = {
     "greedy-h": "papers.greedy_h",
     "datacube": "papers.datacube",
     "l2-approximation": "papers.matrix_mechanism",
+    "tree": _OPTIMIZED,
     "residual": _OPTIMIZED,
     "querysmasher": _OPTIMIZED,
     "fourier": "papers.fourier",
@@ -173,6 +174,7 @@ _FILES = {
 #: What some are, in a line, as the help of commands has it.
 IN_WORDS = {
     "dense": "the optimum on the whole domain, for a few thousand cells",
+    "tree": "every node of a tree of values, such as areas, with its own precision",
     "residual": "one part for each marginal, with optimized weight vectors",
     "querysmasher": "the same with uniform ones",
     "fourier": "the same in the Fourier basis",

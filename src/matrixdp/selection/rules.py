@@ -22,6 +22,7 @@ from matrixdp.selection.problem.entries import distinct_cells
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
+from matrixdp.selection.problem.levels import levels_of
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.searches.radius import no_radius
@@ -36,7 +37,9 @@ def reduced_for(mechanism: str, workload: Workload, noise: Noise, objective: str
     reduces = "pairs" if mechanism == "auto" else mechanism_named(mechanism).reduces
     if not reduces:
         return Reduced(workload)
-    return reduce(workload, reduces == "pairs" and noise.norm == 2, objective == "max")
+    levels = levels_of(workload) if noise.norm == 2 and mechanism in ("auto", "tree") else None
+    but = () if levels is None else (levels.name,)
+    return reduce(workload, reduces == "pairs" and noise.norm == 2, objective == "max", but)
 
 
 class Facts:
@@ -242,6 +245,11 @@ class Rule:
         return ("tried if needed", why) if why else ("", "")
 
 
+def _no_tree(facts: Facts) -> str:
+    found = levels_of(facts.asked)
+    return "" if found is not None else "no attribute of many values whose sets are levels of a tree"
+
+
 def _a_product(facts: Facts) -> str:
     return "some attributes do not factor out" if facts.terms.joint else ""
 
@@ -312,6 +320,7 @@ def _several_groups(facts: Facts) -> str:
 #: What is tried, by the norm of the noise, in this order; where rules have a `gain` the most hopeful first.
 RULES: dict[int, tuple[Rule, ...]] = {
     2: (
+        Rule("tree", unless=_no_tree, alone="its matrices are those of no other"),
         # one product is measured as it is: its strategy has one part
         Rule("dense", unless=_a_product, alone="no other strategy has less error"),
         Rule("residual"),

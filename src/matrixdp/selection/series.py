@@ -137,7 +137,7 @@ def _decomposed(workload: Workload, name: str, noise: Noise, progress: Progress)
     solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, GAP)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved)
-    return staircase(assemble(workload.domain, split, solver, solved), name), certificate
+    return staircase(assemble(workload.domain, solver, solved), name), certificate
 
 
 # Gaussian noise: any strategy, put into staircase form.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
 from matrixdp.exact import MeasuredMatrix
+from matrixdp.exact.linear import Array
 from matrixdp.exact.structured import over_groups
 from matrixdp.noise import Noise
 from matrixdp.plans import Block, Part, Plan
@@ -17,7 +18,10 @@ from matrixdp.selection.compose.product import Product
 from matrixdp.selection.compose.rounding import measured_matrix
 from matrixdp.selection.compose.sub_solver import BlockSolution, SubSolution, SubSolver
 from matrixdp.selection.gram.factor import Factor
-from matrixdp.selection.problem.residuals import Split, SubWorkload
+from matrixdp.selection.problem.residuals import SubWorkload
+
+Measured = dict[Hashable, tuple[list[MeasuredMatrix], NDArray[np.int64] | None]]
+"""The integer matrices of blocks, and the multipliers of their rows, by the key of the block."""
 
 #: log2 of the largest row multiplier.
 _MULTIPLIER_BITS = 12
@@ -52,27 +56,41 @@ def _measured(block: BlockSolution, noise: Noise) -> tuple[list[MeasuredMatrix],
     return matrices, multipliers
 
 
+def measured_pieces(
+    solution: SubSolution, noise: Noise, known: Measured
+) -> tuple[list[tuple[tuple[int, ...], MeasuredMatrix]], NDArray[np.int64] | None]:
+    """Return the axes and integer matrices of a class, and the multipliers of the rows of the last."""
+    pieces: list[tuple[tuple[int, ...], MeasuredMatrix]] = []
+    multipliers: NDArray[np.int64] | None = None
+    for block in solution.blocks:
+        if block.key not in known:
+            known[block.key] = _measured(block, noise)
+        matrices, multipliers = known[block.key]
+        axes = [block.axes] if len(matrices) == 1 else [(axis,) for axis in block.axes]
+        pieces += zip(axes, matrices, strict=True)
+    return pieces, multipliers
+
+
+def weights_by_name(domain: Domain, solver: SubSolver) -> dict[str, Array]:
+    """Return the weight vector of every attribute; uniform where nothing is asked of it."""
+    types, vectors = solver.pieces.split.types, solver.pieces.weights
+    even = {one.name: one.size for one in domain.attributes if one.name not in types}
+    return {n: np.full(even[n], 1.0 / even[n]) if n in even else vectors[types[n]] for n in domain.names}
+
+
 def assemble(
     domain: Domain,
-    split: Split,
     solver: SubSolver,
     solutions: list[tuple[SubWorkload, SubSolution]],
 ) -> Plan:
     """Return the plan that measures every sub-workload with its optimal share of the privacy cost."""
     noise, parts = solver.noise, []
-    known: dict[Hashable, tuple[list[MeasuredMatrix], NDArray[np.int64] | None]] = {}
+    known: Measured = {}
     # before rounding: what that changes of a share of the budget is nothing
     losses = [noise.variance_factor * solution.loss for _, solution in solutions]
     shares = noise.best_shares(losses, [len(sub.marginals) for sub, _ in solutions])
     for (sub, solution), share in zip(solutions, shares, strict=True):
-        pieces: list[tuple[tuple[int, ...], MeasuredMatrix]] = []
-        multipliers: NDArray[np.int64] | None = None
-        for block in solution.blocks:
-            if block.key not in known:
-                known[block.key] = _measured(block, noise)
-            matrices, multipliers = known[block.key]
-            axes = [block.axes] if len(matrices) == 1 else [(axis,) for axis in block.axes]
-            pieces += zip(axes, matrices, strict=True)
+        pieces, multipliers = measured_pieces(solution, noise, known)
         if multipliers is not None:
             # the structured block stands last; the blocks before it have no row weights of their own
             multipliers = _broadcast(multipliers, [matrix.rows for _, matrix in pieces])
@@ -89,9 +107,4 @@ def assemble(
             if variance is None:
                 variance = noise.variance(Part(marginal, blocks, 1.0, multipliers), share)
             parts.append(Part(marginal, blocks, variance, multipliers))
-    weights = {}
-    for name in domain.names:
-        type_ = split.types.get(name)
-        size = domain[name].size
-        weights[name] = np.full(size, 1.0 / size) if type_ is None else solver.pieces.weights[type_]
-    return SplitPlan(domain, tuple(parts), solver.noise, weights)
+    return SplitPlan(domain, tuple(parts), solver.noise, weights_by_name(domain, solver))

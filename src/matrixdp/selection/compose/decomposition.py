@@ -37,16 +37,18 @@ Solved = list[tuple[SubWorkload, SubSolution]]
 BoundOf = Callable[[Split, SubSolver, Solved], float | None]
 
 
-def _is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
+def is_exact(split: Split, solver: SubSolver, solutions: list[SubSolution]) -> bool:
     """Return whether the sub-workloads' dual points together are a dual point of the whole.
 
     With uniform weights and Gram matrices that have 1 as an eigenvector the workload's Gram matrix is the
     direct sum of the sub-workloads'; the uniform distribution, where each of them has it, is then a dual
-    point of the whole, and its bound the square of the sum of theirs.
+    point of the whole, and its bound the square of the sum of theirs. An undivided attribute is left out.
     """
     if split.explicit:
         return False
     for number, slot in enumerate(split.slots):
+        if slot.type == split.undivided:
+            continue
         w = solver.pieces.weights[slot.type]
         if float(np.abs(w - 1.0 / slot.gram.size).max()) > 1e-12:
             return False
@@ -117,7 +119,7 @@ def _gaussian_bound(
     split: Split, solver: SubSolver, solved: list[tuple[SubWorkload, SubSolution]]
 ) -> float | None:
     """Return the bound on every Gaussian strategy where the decomposition attains it, else None."""
-    if not _is_exact(split, solver, [s for _, s in solved]):
+    if not is_exact(split, solver, [s for _, s in solved]):
         return None
     values = [
         solution.scale
@@ -193,7 +195,7 @@ def select_by_decomposition(
     solver.starts.update(starts)
     solved = solve_classes(split, solver, progress)
     certificate = certify_decomposition(split, solver, solved, bound_of)
-    return assemble(workload.domain, split, solver, solved), certificate
+    return assemble(workload.domain, solver, solved), certificate
 
 
 def _excess(solver: SubSolver, sub: SubWorkload, block: BlockSolution) -> float | None:

@@ -200,7 +200,7 @@ def _others(
         apart = replace(split, classes=tuple(classes))
         solved = solve_classes(apart, solver, progress)
         loss = GAUSSIAN.total_loss([s.loss for _, s in solved], [len(sub.marginals) for sub, _ in solved])
-        return assemble(domain, apart, solver, solved).parts, loss, describe_methods(solver, solved)
+        return assemble(domain, solver, solved).parts, loss, describe_methods(solver, solved)
 
     weights = {name: solver.pieces.weights[type_] for name, type_ in split.types.items()}
     return _Others(pulled, weights, solve)

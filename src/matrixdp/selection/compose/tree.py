@@ -1,0 +1,187 @@
+"""One attribute with a tree of values, such as areas: every node is measured with its own precision.
+
+The queries split over the subsets A' of the other attributes, as in the decomposition; the tree stays whole.
+For each A' a level asks as much of the tree as its queries have pieces on A', and the precisions of all nodes
+and subsets share the privacy cost of every path from the root to a value (`selection.gram.trees`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from matrixdp.errors import TooLargeError, WorkloadError
+from matrixdp.exact.linear import Array, kronecker
+from matrixdp.exact.trees import TreeMatrix
+from matrixdp.noise import Noise
+from matrixdp.plans import Block, Part, Plan
+from matrixdp.plans import Split as SplitPlan
+from matrixdp.queries import Workload
+from matrixdp.selection.compose.assembly import Measured, measured_pieces, weights_by_name
+from matrixdp.selection.compose.decomposition import is_exact, sub_solver_for
+from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
+from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.gram.factor import Factor
+from matrixdp.selection.gram.trees import Tree, tree_bound, tree_shares
+from matrixdp.selection.problem.levels import Levels, by_level, levels_of
+from matrixdp.selection.problem.residuals import (
+    Pieces,
+    ProductTerm,
+    SubWorkload,
+    numeric_terms,
+    split_workload,
+)
+from matrixdp.selection.registry import Progress, silent
+from matrixdp.selection.selection import Certificate
+
+#: log2 of the largest integer weight of a node: weights are then within 0.01% of what they should be.
+_WEIGHT_BITS = 14
+
+
+@dataclass(frozen=True, eq=False)
+class _Class:
+    """The pieces on some of the other attributes: their strategy, and what each level asks of it.
+
+    ``asked`` is the error of what each level asks at a node that is measured at privacy cost 1; ``same``
+    whether all levels ask the same but for weights.
+    """
+
+    sub: SubWorkload
+    solution: SubSolution
+    asked: Array
+    same: bool
+
+
+def select_tree(
+    workload: Workload, noise: Noise, gap: float, progress: Progress = silent
+) -> tuple[Plan, Certificate]:
+    """Select the precisions of all nodes of the attribute whose sets are levels.
+
+    Raises
+    ------
+    WorkloadError
+        If no attribute has levels, or every query is zero.
+    TooLargeError
+        If other attributes do not factor.
+
+    Examples
+    --------
+    >>> import matrixdp as mdp
+    >>> from matrixdp.noise import GAUSSIAN
+    >>> states = mdp.product(area={"sets": [[*range(100)], [*range(100, 500)]]}, sex="identity")
+    >>> workload = mdp.Workload(mdp.Domain({"area": 500, "sex": 2}), states, mdp.product(area="identity"))
+    >>> plan, certificate = select_tree(workload, GAUSSIAN, 1e-6)
+    >>> [part.attributes for part in plan.parts], certificate.gap < 1e-3
+    ([('area',), ('area', 'sex')], True)
+    """
+    levels = levels_of(workload)
+    if levels is None:
+        told = "no attribute of more than 100 values whose sets are levels of a tree"
+        raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
+    progress("solving the other attributes", None)
+    asked = by_level(workload, levels)
+    split = split_workload(asked, undivided=levels.name)
+    solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
+    solver.searching = True  # rows of one weight: those of the tree have their own
+    classes = [one for sub in split.classes if (one := _solved(solver, sub)) is not None]
+    if not classes:
+        raise WorkloadError("every query of the workload is zero: there is nothing to measure")
+    progress("sharing the privacy cost among the nodes", None)
+    tree = Tree.of(levels.groups)
+    copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
+    largest = np.array([one.asked.max() for one in classes])
+    by_class = np.stack([one.asked for one in classes], axis=1) / largest
+    pairs = zip(by_class, levels.asked, strict=True)
+    weights = [own if there.all() else there[:, None] * own for own, there in pairs]
+    losses = copies ** (1.0 + 2.0 / noise.norm) * largest
+    shares = tree_shares(tree, weights, losses, noise.norm)
+    loss = noise.variance_factor * shares.loss
+    plan = _plan(workload, levels, solver, classes, shares.precisions, noise)
+    same = all(one.same for one in classes)
+    if noise.norm == 1 or not same or not is_exact(split, solver, [one.solution for one in classes]):
+        return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
+    proved = [math.prod(b.found.dual_value / b.found.loss for b in one.solution.blocks) for one in classes]
+    bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices)
+    return plan, Certificate(loss, noise.variance_factor * bound, f"every {noise.title} strategy")
+
+
+def _plan(
+    workload: Workload,
+    levels: Levels,
+    solver: SubSolver,
+    classes: Sequence[_Class],
+    precisions: Sequence[Array],
+    noise: Noise,
+) -> Plan:
+    """Return the plan that measures every node of every class with its share of the privacy cost.
+
+    Shares are integer weights of rows, so that the paths of a class add up exactly.
+    """
+    domain, known, parts = workload.domain, Measured(), []
+    costs = np.zeros(domain[levels.name].size)
+    for place, one in enumerate(classes):
+        own = [level[:, place] for level in precisions]
+        depth = max(m for m, level in enumerate(own) if level.any()) + 1
+        roots = [level ** (1.0 / noise.norm) for level in own[:depth]]
+        unit = max(float(level.max()) for level in roots) / 2**_WEIGHT_BITS
+        whole = [np.rint(level / unit).astype(np.int64) for level in roots]
+        matrix = TreeMatrix(levels.groups[:depth], (*whole[:-1], np.maximum(whole[-1], 1)))
+        pieces, multipliers = measured_pieces(one.solution, noise, known)
+        if multipliers is not None:
+            raise TooLargeError("tree: attributes that do not factor")
+        costs += matrix.column_sums(noise.norm) * unit**noise.norm
+        for marginal in one.sub.marginals:
+            blocks = [Block(tuple(marginal[axis] for axis in axes), inner) for axes, inner in pieces]
+            names = domain.sort((levels.name, *marginal))
+            part = Part(names, (Block((levels.name,), matrix), *blocks), 1.0)
+            # the copies of a class share what it has
+            share = float(matrix.column_power_sum(noise.norm)) * unit**noise.norm / len(one.sub.marginals)
+            parts.append(part.at_cost(noise, share))
+    most = float(costs.max()) ** (2.0 / noise.norm)
+    weights = weights_by_name(domain, solver) | {levels.name: np.zeros(domain[levels.name].size)}
+    scaled = tuple(replace(part, variance=part.variance * most) for part in parts)
+    return SplitPlan(domain, scaled, noise, weights)
+
+
+def _solved(solver: SubSolver, sub: SubWorkload) -> _Class | None:
+    """Return the strategy of a class for the attributes beside the tree; None where it asks nothing."""
+    pieces, split = solver.pieces, solver.pieces.split
+    if sub.rows:
+        raise TooLargeError("tree: queries over several attributes that are no products")
+    axis = sub.types.index(split.undivided) if split.undivided in sub.types else 0
+    found: dict[tuple[int, ...], Array] = {}
+    count = split.sizes[sub.types[axis]]
+    for term in numeric_terms(pieces, sub):
+        level = int(np.argmax(split.slots[term.kept[axis]].gram.diagonal()))
+        own = found.setdefault(term.kept[:axis] + term.kept[axis + 1 :], np.zeros(count))
+        own[level] += term.coefficient
+    others = replace(
+        sub,
+        types=sub.types[:axis] + sub.types[axis + 1 :],
+        sizes=sub.sizes[:axis] + sub.sizes[axis + 1 :],
+        products=tuple(ProductTerm(float(own.sum()), kept, ()) for kept, own in found.items()),
+        marginals=tuple(marginal[:axis] + marginal[axis + 1 :] for marginal in sub.marginals),
+    )
+    solution = solver.solve(others)
+    if solution is None or solution.loss <= 0.0:
+        return None
+    if len(found) == 1:
+        [own] = found.values()
+        return _Class(others, solution, solution.loss * own / own.sum(), same=True)
+    errors = [_error(solver, solution, kept) * own for kept, own in found.items()]
+    return _Class(others, solution, np.sum(errors, axis=0), same=False)
+
+
+def _error(solver: SubSolver, solution: SubSolution, kept: tuple[int, ...]) -> float:
+    """Return the error of one product of pieces under a strategy that is made for a sum of several."""
+    error = 1.0
+    for block in solution.blocks:
+        if not isinstance(block.found, Factor):
+            raise TooLargeError("tree: attributes that do not factor, of which levels ask different queries")
+        gram = kronecker(solver.pieces.slots[kept[axis]].array for axis in block.axes)
+        inverse = block.found.inverse
+        error *= float(np.einsum("ij,ij->", inverse, gram @ inverse))
+    return error
