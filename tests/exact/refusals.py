@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from matrixdp.exact import DeficientMatrix, GridTree, IntegerMatrix, MergedMatrix, apply_kronecker
+from matrixdp.exact import DeficientMatrix, GridTree, IntegerMatrix, MergedMatrix, TreeMatrix, apply_kronecker
 from tests.refusals import calling, numbered
 
 _ONE = np.array(1)
@@ -19,6 +19,24 @@ _NEARLY = [
 _SINGULAR = [
     *([[1, 2], [2, 4]], [[0]], [[1, 0, 0], [0, 1, 0], [1, 1, 0]]),
     *([*entries, *entries[:extra]] for entries in _NEARLY for extra in (0, 1)),
+]
+#: Levels and their weights that make no tree.
+_NO_TREES: list[tuple[list[list[float]], list[list[float]]]] = [
+    ([], []),
+    ([[0, 1]], [[1, 1], [1, 1]]),
+    ([[]], [[]]),
+    ([[0, 1], [0, 1, 2]], [[1, 1], [1, 1, 1]]),
+    ([[0.0, 1.0]], [[1, 1]]),
+    ([[0, 1]], [[1.0, 1.0]]),
+    ([[1, 0]], [[1, 1]]),
+    ([[0, 2]], [[1, 1, 1]]),
+    ([[0, -1]], [[1]]),
+    ([[0, 1], [0, 0]], [[1, 1], [1]]),
+    ([[0, 1]], [[1]]),
+    ([[0, 0], [0, 1]], [[-1], [1, 1]]),
+    ([[0, 0], [0, 1]], [[1], [1, 0]]),
+    ([[0, 1]], [[2**30, 1]]),
+    ([[0, 0]] * 5, [[2**30 - 1]] * 5),
 ]
 _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     *(("not-converged", "", calling(IntegerMatrix, np.array(rows))) for rows in _SINGULAR),
@@ -46,6 +64,14 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     ("not-converged", "", lambda: GridTree((2, 2), 2, (1, 0))),
     ("not-converged", "", lambda: GridTree((2, 2), 2, (-1, 1))),
     ("too-large", "", lambda: GridTree((100, 100), 10, (0, 1, 1)).covariance()),
+    *(
+        (
+            "not-converged",
+            "",
+            calling(TreeMatrix, tuple(map(np.array, levels)), tuple(map(np.array, weights))),
+        )
+        for levels, weights in _NO_TREES
+    ),
     ("too-large", "", lambda: GridTree((1, 9_001), 10_000, (0, 1))),
 ]
 REFUSALS = numbered("exact", _ROWS)

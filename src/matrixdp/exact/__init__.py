@@ -11,6 +11,7 @@ from matrixdp.exact.matrices import MeasuredMatrix as MeasuredMatrix
 from matrixdp.exact.matrices import RangeMatrix as RangeMatrix
 from matrixdp.exact.structured import GridTree as GridTree
 from matrixdp.exact.structured import MergedMatrix as MergedMatrix
+from matrixdp.exact.trees import TreeMatrix as TreeMatrix
 from matrixdp.exact.walks import BlockWalkMatrix as BlockWalkMatrix
 from matrixdp.exact.walks import TreeWalkMatrix as TreeWalkMatrix
 from matrixdp.exact.walks import WalkMatrix as WalkMatrix

@@ -45,6 +45,10 @@ def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
     return np.array(rows, dtype=entries.dtype)
 
 
+Entries = tuple[NDArray[np.intp], NDArray[np.intp], Array]
+"""Of queries with few entries other than 0: the query, the value and the entry of each."""
+
+
 class AxisQueries(Protocol):
     """Queries on one attribute of a block, as a matrix sees them."""
 
@@ -55,6 +59,9 @@ class AxisQueries(Protocol):
     @property
     def lengths(self) -> Array:
         """The scale of the squared lengths of queries, shape (queries,)."""
+
+    def entries(self) -> Entries | None:
+        """Return all entries other than 0 where these are few by their kind; else None."""
 
     def apply(self, array: Array) -> Array:
         """Return the queries times an array of shape (size, k)."""

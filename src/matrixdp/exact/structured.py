@@ -311,7 +311,7 @@ class MergedMatrix(MeasuredMatrix):
             found[self._told] += more[self._group, None] * within
             return np.asarray(found)
 
-        return _Columns(largest, self.column_power_sum(power), multiply)
+        return Columns(largest, self.column_power_sum(power), multiply)
 
     def apart(self, queries: Array) -> Array:
         """Return the unmeasured part of queries within groups, shape (columns, k) in and out."""
@@ -362,7 +362,7 @@ class MergedMatrix(MeasuredMatrix):
 
 
 @dataclass(frozen=True)
-class _Columns:
+class Columns:
     """A matrix by what it does; see `ExactMatrix`."""
 
     max_entry: int
@@ -380,6 +380,9 @@ class _MeansOfGroups:
     @property
     def size(self) -> int:
         return int(self.values.shape[1])
+
+    def entries(self) -> None:
+        return None
 
     def apply(self, array: Array) -> Array:
         return np.asarray(self.values @ array)

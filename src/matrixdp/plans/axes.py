@@ -10,6 +10,7 @@ import numpy as np
 
 from matrixdp.domain import Domain
 from matrixdp.exact.linear import Array, along, kronecker, outer
+from matrixdp.exact.matrices import Entries
 from matrixdp.plans.part import Block, Part
 from matrixdp.queries.predicates import Predicates, Total
 from matrixdp.queries.structured import Totals
@@ -67,6 +68,10 @@ class Piece:
     def kept(self) -> float:
         """The largest squared length of the piece, relative to that of q."""
         return float((self.squares() / self.lengths).max())
+
+    def entries(self) -> Entries | None:
+        """Return all entries other than 0 where these are few; means that are removed leave many."""
+        return None if self.weights.any() else self.predicates.entries(self.size)
 
     def apply(self, array: Array) -> Array:
         """Return the pieces times an array of shape (size, k)."""

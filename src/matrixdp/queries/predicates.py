@@ -11,16 +11,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from tokenize import TokenError
 from typing import Self, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array as Array
 from matrixdp.exact.linear import numbered
+from matrixdp.exact.matrices import Entries
 from matrixdp.texts import Words
 
 # Arrays of real numbers, checked and copied.
@@ -244,6 +247,22 @@ class Predicates(ABC):
             Shape (count, size).
         """
         return np.concatenate(list(self._columns(size)), axis=1)
+
+    def entries(self, size: int) -> Entries | None:
+        """Return the entries other than 0: the query, the value and the entry of each.
+
+        None where that would be too many, unless a set has a form of its own.
+
+        Parameters
+        ----------
+        size : int
+            The number of values of the attribute.
+        """
+        if self.count(size) * size > _BLOCK:
+            return None
+        rows = self.rows(size)
+        query, value = np.nonzero(rows)
+        return query, value, rows[query, value]
 
     def gram(self, size: int) -> Array:
         """Return the Gram matrix W'W of the queries W.
@@ -766,6 +785,9 @@ class Identity(_Intervals):
     def bounds(self, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         return np.arange(size), np.arange(size)
 
+    def entries(self, size: int) -> Entries:
+        return np.arange(size), np.arange(size), np.ones(size)
+
     def gram(self, size: int) -> Array:
         return np.eye(size)
 
@@ -800,6 +822,9 @@ class Total(Indicators):
 
     def describe(self, attribute: Attribute) -> list[str]:
         return ["all"]
+
+    def entries(self, size: int) -> Entries:
+        return np.zeros(size, dtype=np.intp), np.arange(size), np.ones(size)
 
     def gram(self, size: int) -> Array:
         return np.ones((size, size))
@@ -917,8 +942,26 @@ class Sets(Indicators):
             row[list(codes)] = 1.0
         return rows
 
+    @cached_property
+    def _places(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The query and the code of each entry."""
+        query = np.repeat(np.arange(len(self.sets)), [len(codes) for codes in self.sets])
+        return query, np.fromiter(chain.from_iterable(self.sets), np.intp, len(query))
+
+    def entries(self, size: int) -> Entries:
+        query, code = self._places
+        return query, code, np.ones(len(code))
+
     def apply(self, matrix: Array) -> Array:
-        return self.rows(len(matrix)) @ matrix
+        size = len(matrix)
+        if len(self.sets) * size <= _BLOCK:
+            return self.rows(size) @ matrix
+        query, code = self._places
+        sparse = scipy.sparse.csr_array((np.ones(len(code)), (query, code)), shape=(len(self.sets), size))
+        return np.asarray(sparse @ matrix)
+
+    def column_sums(self, size: int, power: int) -> Array:
+        return np.bincount(self._places[1], minlength=size).astype(np.float64)
 
     def describe(self, attribute: Attribute) -> list[str]:
         return [" | ".join(attribute.label(code) for code in codes) or "none" for codes in self.sets]
@@ -982,6 +1025,10 @@ class Matrix(Predicates):
 
     def rows(self, size: int) -> Array:
         return self.matrix
+
+    def entries(self, size: int) -> Entries:
+        query, value = np.nonzero(self.matrix)
+        return query, value, self.matrix[query, value]
 
     def apply(self, matrix: Array) -> Array:
         return np.asarray(self.matrix @ matrix)
