@@ -559,8 +559,9 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
         chosen, candidates = mechanism, (Candidate(mechanism, "chosen", "asked for", certificate.loss),)
         if mechanism == "residual" and trials.facts.small:
             certificate = with_bound(certificate, trials.whole_bound())
-    joint = _joint(plan)
-    if objective != "max" and not joint:
+    # of joint noise nothing else is proved, and for a tree of many values nothing else fits
+    alone = _joint(plan) or (chosen == "tree" and not trials.facts.small)
+    if objective != "max" and not alone:
         certificate = trials.certified(certificate)
     auto = mechanism == "auto"
     reason = _reason(candidates, certificate.gap, trials.facts) if auto else candidates[0].reason
@@ -569,7 +570,7 @@ def _outcome(trials: Trials, mechanism: str, objective: str) -> _Outcome:
             trials.workload,
             lambda weighted: trials.quietly(weighted).choose(chosen),
             iterations=_BALANCING_STEPS[trials.noise.norm],
-            bound_of=None if joint else lambda weighted: _bound_after(replace(trials, workload=weighted)),
+            bound_of=None if alone else lambda weighted: _bound_after(replace(trials, workload=weighted)),
             progress=trials.progress,
         )
     return (plan, certificate), chosen, reason, candidates

@@ -22,7 +22,7 @@ from matrixdp.selection.problem.entries import distinct_cells
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
-from matrixdp.selection.problem.levels import levels_of
+from matrixdp.selection.problem.levels import Levels, alike_at_levels, levels_of
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.searches.radius import no_radius
@@ -37,7 +37,7 @@ def reduced_for(mechanism: str, workload: Workload, noise: Noise, objective: str
     reduces = "pairs" if mechanism == "auto" else mechanism_named(mechanism).reduces
     if not reduces:
         return Reduced(workload)
-    levels = levels_of(workload) if noise.norm == 2 and mechanism in ("auto", "tree") else None
+    levels = tree_for(workload) if noise.norm == 2 and mechanism in ("auto", "tree") else None
     but = () if levels is None else (levels.name,)
     return reduce(workload, reduces == "pairs" and noise.norm == 2, objective == "max", but)
 
@@ -245,9 +245,28 @@ class Rule:
         return ("tried if needed", why) if why else ("", "")
 
 
-def _no_tree(facts: Facts) -> str:
-    found = levels_of(facts.asked)
-    return "" if found is not None else "no attribute of many values whose sets are levels of a tree"
+def tree_for(workload: Workload) -> Levels | None:
+    """Return the levels of an attribute whose nodes get a precision each, or None where others win.
+
+    Levels that ask queries of several kinds of another attribute are better designed together, where that
+    fits: the tree has one strategy for all of them.
+    """
+    levels = levels_of(workload)
+    if levels is None:
+        return None
+    values = len(levels.groups[0])
+    fits = LIMITS.search_joint_cells < values <= LIMITS.joint_cells
+    return None if fits and not alike_at_levels(workload, levels) else levels
+
+
+def _no_large_tree(facts: Facts) -> str:
+    levels = tree_for(facts.asked)
+    large = levels is not None and len(levels.groups[0]) > LIMITS.search_joint_cells
+    return "" if large else "no attribute of many values whose sets are levels of a tree"
+
+
+def _no_small_tree(facts: Facts) -> str:
+    return "" if tree_for(facts.asked) is not None else "no attribute whose sets are levels of a tree"
 
 
 def _a_product(facts: Facts) -> str:
@@ -320,10 +339,11 @@ def _several_groups(facts: Facts) -> str:
 #: What is tried, by the norm of the noise, in this order; where rules have a `gain` the most hopeful first.
 RULES: dict[int, tuple[Rule, ...]] = {
     2: (
-        Rule("tree", unless=_no_tree, alone="its matrices are those of no other"),
+        Rule("tree", unless=_no_large_tree, alone="no other mechanism takes a tree node by node"),
         # one product is measured as it is: its strategy has one part
         Rule("dense", unless=_a_product, alone="no other strategy has less error"),
         Rule("residual"),
+        Rule("tree", unless=_no_small_tree, gap="rules_settled"),
         Rule(
             "dense",
             unless=_joint_small,

@@ -45,8 +45,8 @@ _WEIGHT_BITS = 14
 class _Class:
     """The pieces on some of the other attributes: their strategy, and what each level asks of it.
 
-    ``asked`` is the error of what each level asks at a node that is measured at privacy cost 1; ``same``
-    whether all levels ask the same but for weights.
+    ``asked`` is the error of what each level asks at a node that is measured at privacy cost 1, by the places
+    of `Levels.asked`; ``same`` whether all levels ask the same but for weights.
     """
 
     sub: SubWorkload
@@ -94,8 +94,7 @@ def select_tree(
     copies = np.array([len(one.sub.marginals) for one in classes], dtype=np.float64)
     largest = np.array([one.asked.max() for one in classes])
     by_class = np.stack([one.asked for one in classes], axis=1) / largest
-    pairs = zip(by_class, levels.asked, strict=True)
-    weights = [own if there.all() else there[:, None] * own for own, there in pairs]
+    weights = _weights(levels, by_class)
     losses = copies ** (1.0 + 2.0 / noise.norm) * largest
     shares = tree_shares(tree, weights, losses, noise.norm)
     loss = noise.variance_factor * shares.loss
@@ -106,6 +105,19 @@ def select_tree(
     proved = [math.prod(b.found.dual_value / b.found.loss for b in one.solution.blocks) for one in classes]
     bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices)
     return plan, Certificate(loss, noise.variance_factor * bound, f"every {noise.title} strategy")
+
+
+def _weights(levels: Levels, asked: Array) -> list[Array]:
+    """Return what every node of each level asks of every class; one row where all nodes ask the same."""
+    found = []
+    for level in range(len(levels.groups)):
+        pairs = [(own, asked[place]) for place, (at, own) in enumerate(levels.asked) if at == level]
+        if all((own == own[0]).all() for own, _ in pairs):
+            rows = [own[0] * classes for own, classes in pairs]
+            found.append(np.sum([np.zeros(asked.shape[1]), *rows], axis=0))
+        else:
+            found.append(np.sum([np.outer(own, classes) for own, classes in pairs], axis=0))
+    return found
 
 
 def _plan(
@@ -155,9 +167,9 @@ def _solved(solver: SubSolver, sub: SubWorkload) -> _Class | None:
     found: dict[tuple[int, ...], Array] = {}
     count = split.sizes[sub.types[axis]]
     for term in numeric_terms(pieces, sub):
-        level = int(np.argmax(split.slots[term.kept[axis]].gram.diagonal()))
+        place = int(np.argmax(split.slots[term.kept[axis]].gram.diagonal()))
         own = found.setdefault(term.kept[:axis] + term.kept[axis + 1 :], np.zeros(count))
-        own[level] += term.coefficient
+        own[place] += term.coefficient
     others = replace(
         sub,
         types=sub.types[:axis] + sub.types[axis + 1 :],

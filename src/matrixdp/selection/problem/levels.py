@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import final
 from weakref import WeakKeyDictionary
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from matrixdp.exact.linear import Array
 from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Total, Workload
-from matrixdp.queries.groups import over
 from matrixdp.queries.predicates import Ranges, Sets
 from matrixdp.queries.structured import Labelled, Stacked
 from matrixdp.selection.limits import LIMITS
@@ -27,6 +25,23 @@ _MOST_LEVELS = 30
 
 @final
 @dataclass(frozen=True, eq=False)
+class Level:
+    """The sets of one predicate set, which no two have a value in common.
+
+    Attributes
+    ----------
+    nodes : ndarray of int64, shape (n,)
+        The set of each value, numbered by their first values; -1 where it is in none.
+    weights : ndarray, shape (sets,)
+        The weight of the squared error of each set.
+    """
+
+    nodes: Places
+    weights: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Levels:
     """The levels of an attribute's values, from the root to the finest that is asked.
 
@@ -36,22 +51,17 @@ class Levels:
         The attribute.
     groups : tuple of ndarray of int64, shape (n,)
         For each level the node of each value. Each level refines the one before. Values that a level has no
-        set for are in a node of their own there, which nothing is asked of.
-    asked : tuple of ndarray of float, shape (nodes,)
-        For each level 1 for the nodes that are sets of the workload, else 0.
+        set for, and that lie in one node of the level before, are a node that nothing is asked of.
+    asked : tuple of (int, ndarray of shape (nodes,))
+        What predicate sets ask: a level, and the weight of each of its nodes.
     places : dict of hashable to tuple of int
-        The levels of the sets of each predicate set, by its key.
+        Which of these each predicate set asks, by its key.
     """
 
     name: str
     groups: tuple[Places, ...]
-    asked: tuple[Array, ...]
+    asked: tuple[tuple[int, Array], ...]
     places: dict[Hashable, tuple[int, ...]]
-
-    @cached_property
-    def complete(self) -> bool:
-        """Whether every node is asked for: no area skips a level."""
-        return all(own.all() for own in self.asked[1:])
 
 
 #: The levels that were looked for, by workload.
@@ -61,12 +71,14 @@ _FOUND: WeakKeyDictionary[Workload, tuple[Levels | None]] = WeakKeyDictionary()
 def levels_of(workload: Workload) -> Levels | None:
     """Return the largest attribute whose predicate sets are levels of a tree, with them; None without one.
 
+    Of weights of single queries the mean counts.
+
     Examples
     --------
     >>> import matrixdp as mdp
     >>> tracts = mdp.product(tract={"sets": [[*range(100)], [*range(100, 500)]]})
     >>> workload = mdp.Workload(mdp.Domain({"tract": 500, "sex": 2}), tracts, mdp.product(tract="identity"))
-    >>> [len(own) for own in levels_of(workload).asked]
+    >>> [len(np.unique(nodes)) for nodes in levels_of(workload).groups]
     [1, 2, 500]
     """
     if workload not in _FOUND:
@@ -78,41 +90,49 @@ def levels_of(workload: Workload) -> Levels | None:
 
 
 def _levels(workload: Workload, name: str) -> Levels | None:
+    """Return the levels of an attribute; None where its sets are none, or there is but one."""
     size = workload.domain[name].size
-    known: dict[Hashable, tuple[bytes, ...]] = {Total().key(size): ()}
-    levels: dict[bytes, Places] = {}
+    known: dict[Hashable, list[Level]] = {}
     for group in workload:
-        if not isinstance(group, ProductGroup) or group.query_weights is not None:
+        if not isinstance(group, ProductGroup):
             return None
-        predicates = group.sets.get(name, Total())
-        if predicates.key(size) in known:
-            continue
-        own = _nodes(predicates, size)
-        if own is None:
-            return None
-        levels |= own
-        known[predicates.key(size)] = tuple(own)
-        if len(levels) > _MOST_LEVELS:
+        own = group.sets.get(name, Total())
+        key = own.key(size)
+        if key not in known and len(known) < _MOST_LEVELS:
+            known[key] = _sets(own, size)
+        if not known.get(key):
             return None
     root = np.zeros(size, dtype=np.int64)
-    levels.pop(root.tobytes(), None)
-    ordered = sorted(levels.items(), key=lambda item: int(item[1].max()))
-    if len(ordered) < 2:
-        return None
-    groups, asked = [root], [np.ones(1)]
-    for _, nodes in ordered:
-        own, there = _refined(groups[-1], nodes)
+    different = {level.nodes.tobytes(): level.nodes for own in known.values() for level in own}
+    different.pop(root.tobytes(), None)
+    groups, numbers, sets = [root], {root.tobytes(): 0}, [np.zeros(1, dtype=np.int64)]
+    for key, nodes in sorted(different.items(), key=lambda item: int(item[1].max())):
+        own, places = _refined(groups[-1], nodes)
         if _pairs(groups[-1], own) > _count(own):
             return None  # a set that lies in two of another level
+        numbers[key] = len(groups)
         groups.append(own)
-        asked.append(there)
-    numbers = {root.tobytes(): 0} | {key: place for place, (key, _) in enumerate(ordered, 1)}
-    places = {key: tuple(numbers[one] for one in own) or (0,) for key, own in known.items()}
+        sets.append(places)
+    if len(groups) < 3:
+        return None
+    asked: list[tuple[int, Array]] = []
+    places = {}
+    for key, levels in known.items():
+        places[key] = tuple(range(len(asked), len(asked) + len(levels)))
+        for level in levels:
+            place = numbers[level.nodes.tobytes()]
+            weights = np.zeros(_count(groups[place]))
+            weights[sets[place]] = level.weights
+            asked.append((place, weights))
     return Levels(name, tuple(groups), tuple(asked), places)
 
 
 def _count(groups: Places) -> int:
     return int(groups.max()) + 1
+
+
+def _pairs(first: Places, second: Places) -> int:
+    return len(np.unique(first * _count(second) + second))
 
 
 def _numbered(codes: Places) -> Places:
@@ -121,75 +141,82 @@ def _numbered(codes: Places) -> Places:
     return np.argsort(np.argsort(first))[inverse].astype(np.int64)
 
 
-def _pairs(first: Places, second: Places) -> int:
-    return len(np.unique(first * (_count(second)) + second))
+def _refined(coarser: Places, nodes: Places) -> tuple[Places, Places]:
+    """Return the nodes of a level with those of values without a set, and the node of each set."""
+    own = _numbered(np.where(nodes < 0, _count(nodes) + coarser, nodes))
+    places = np.zeros(_count(nodes), dtype=np.int64)
+    places[nodes[nodes >= 0]] = own[nodes >= 0]
+    return own, places
 
 
-def _refined(coarser: Places, nodes: Places) -> tuple[Places, Array]:
-    """Return the nodes of a level, numbered by their first values, and which of them are asked for.
-
-    Values without a set (-1) that lie in one node of the coarser level are one node.
-    """
-    alone = np.where(nodes < 0, _count(nodes) + coarser, nodes)
-    own = _numbered(alone)
-    there = np.zeros(_count(own))
-    there[own[nodes >= 0]] = 1.0
-    return own, there
-
-
-def _nodes(predicates: Predicates, size: int) -> dict[bytes, Places] | None:
-    """Return the levels that a predicate set asks for, -1 where a value is in no set; None if it is none."""
+def _sets(predicates: Predicates, size: int) -> list[Level]:
+    """Return the levels that a predicate set asks for; none where it asks for something else."""
     if isinstance(predicates, Labelled):
-        return _nodes(predicates.predicates, size)
+        return _sets(predicates.predicates, size)
     if isinstance(predicates, Stacked):
-        found: dict[bytes, Places] = {}
-        for part in predicates.sets:
-            own = _nodes(part, size)
-            if own is None or not found.keys().isdisjoint(own):
-                return None
-            found |= own
-        return found
-    nodes = np.full(size, -1, dtype=np.int64)
+        parts = [_sets(part, size) for part in predicates.sets]
+        return [level for own in parts for level in own] if all(parts) else []
     if isinstance(predicates, Identity):
-        nodes = np.arange(size)
-    elif isinstance(predicates, Total):
-        nodes[:] = 0
-    elif isinstance(predicates, Sets | Ranges):
-        codes = (
-            [np.array(own, dtype=np.int64) for own in predicates.sets]
-            if isinstance(predicates, Sets)
-            else [np.arange(first, last + 1) for first, last in predicates.intervals]
-        )
-        if sum(map(len, codes)) > size or not all(map(len, codes)):
-            return None
-        every = np.concatenate(codes)
-        if len(np.unique(every)) < len(every):
-            return None
-        nodes[every] = np.repeat(np.arange(len(codes)), [len(own) for own in codes])
+        return [Level(np.arange(size), np.ones(size))]
+    weights: Array | None = None
+    if isinstance(predicates, Total):
+        codes, counts = np.arange(size), np.array([size])
+    elif isinstance(predicates, Sets):
+        counts = np.array([len(own) for own in predicates.sets])
+        codes = np.array([code for own in predicates.sets for code in own], dtype=np.int64)
+    elif isinstance(predicates, Ranges):
+        first, last = predicates.bounds(size)
+        counts = last - first + 1
+        if counts.sum() > size:
+            return []
+        codes = np.concatenate([np.arange(a, b + 1) for a, b in zip(first, last, strict=True)])
+    elif isinstance(predicates, Matrix):
+        rows, codes = np.nonzero(predicates.matrix)
+        counts, largest = np.bincount(rows, minlength=len(predicates.matrix)), predicates.matrix.max(axis=1)
+        if (predicates.matrix[rows, codes] != largest[rows]).any():
+            return []
+        weights = largest**2
     else:
-        return None
-    # sets in another order are the same level
-    numbers = _numbered(np.where(nodes < 0, size, nodes))
-    missing = nodes < 0
-    if missing.any():
-        hole = numbers[missing][0]
-        numbers = np.where(missing, -1, numbers - (numbers > hole))
-    return {numbers.tobytes(): numbers}
+        return []
+    nodes = np.full(size, -1, dtype=np.int64)
+    nodes[codes] = np.repeat(np.arange(len(counts)), counts)
+    if len(codes) > size or not counts.all() or np.count_nonzero(nodes >= 0) < len(codes):
+        return []
+    # the same sets in another order are the same level
+    first = np.full(len(counts), size)
+    np.minimum.at(first, nodes[nodes >= 0], np.flatnonzero(nodes >= 0))
+    order = np.argsort(first)
+    nodes[nodes >= 0] = np.argsort(order)[nodes[nodes >= 0]]
+    return [Level(nodes, np.ones(len(counts)) if weights is None else weights[order])]
 
 
 def by_level(workload: Workload, levels: Levels) -> Workload:
-    """Return a workload in which the attribute has one value for each level, asked where its nodes are."""
-    name, count = levels.name, len(levels.groups)
-    domain = workload.domain.reduced({name: count})
-    size, rows = workload.domain[name].size, np.eye(count)
+    """Return a workload in which the attribute has one value for each thing that is asked of it."""
+    name, count = levels.name, len(levels.asked)
+    domain, size = workload.domain.reduced({name: count}), workload.domain[name].size
+    total, rows = Total(), np.eye(count)
     groups = []
     for group in workload:
         assert isinstance(group, ProductGroup)
-        names = domain.sort({*group.attributes, name})
-        whole = over(group, names, tuple(workload.domain[one].size for one in names))
-        assert isinstance(whole, ProductGroup)
-        sizes = tuple(domain[one].size for one in names)
-        for place in levels.places[whole.sets[name].key(size)]:
-            sets = tuple(Matrix(rows[[place]]) if n == name else p for n, p in whole.sets.items())
-            groups.append(replace(whole, predicates=sets, sizes=sizes))
+        sets = group.sets
+        names = domain.sort({*sets, name})
+        places = levels.places[sets.get(name, total).key(size)]
+        weight = group.weight * (1.0 if group.query_weights is None else float(group.query_weights.mean()))
+        for place in places:
+            own = {**sets, name: Matrix(rows[[place]])}
+            predicates = tuple(own[one] for one in names)
+            sizes = tuple(domain[one].size for one in names)
+            groups.append(ProductGroup(group.name, names, predicates, sizes, weight))
     return Workload(domain, GivenGroups(tuple(groups)))
+
+
+def alike_at_levels(workload: Workload, levels: Levels) -> bool:
+    """Return whether every other attribute is asked one kind of queries, beside identities and totals."""
+    known: dict[str, Hashable] = {}
+    for group in workload:
+        assert isinstance(group, ProductGroup)
+        for (name, own), size in zip(group.sets.items(), group.sizes, strict=True):
+            plain = name == levels.name or own.symmetric(size) is not None
+            if not plain and known.setdefault(name, own.key(size)) != own.key(size):
+                return False
+    return True
