@@ -62,7 +62,7 @@ def test_the_exact_curve_lies_below_the_bounds_through_renyi_divergences(mu, del
 def test_the_cost_of_one_count_is_that_of_opendp(noise, scale, measurements):
     workload = mdp.Workload(mdp.Domain({"one": 1}), mdp.marginals(1))
     (part,) = mdp.select(workload, noise=noise.name).selection.plan.parts
-    cost = noise.exact_cost([(part, Fraction(scale))])
+    cost = noise.exact_cost([(noise.power_sum(part), Fraction(scale))])
     promise = noise.promise(cost, Budget(epsilon=1, delta=DELTA), DELTA)
     measured = measurements[noise](scale)
     if noise is LAPLACE:

@@ -58,6 +58,8 @@ _FRACTION_BITS = 40
 _LARGEST_COST = 1 << 1000
 #: What an exact cost is a multiple of: 2 to the minus this.
 _COST_BITS = 160
+#: Rows of `Plan.columns` that cost less than the largest by this share are dropped by floating point.
+_DROPPED = 1e-9
 
 
 @dataclass(frozen=True)
@@ -224,8 +226,9 @@ def plan_cost(
     if len({scales[place] for place in plan.under_radius}) > 1:
         raise PrivacyError("parts under one radius have noise of one scale", "conflict")
     noise = plan.noise
-    shares = [(plan.parts[at], scales[at].exact / plan.charged_share(at)) for at in plan.charged]
-    cost = noise.exact_cost(shares)
+    exact = [scales[at].exact / plan.charged_share(at) for at in plan.charged]
+    costs = [noise.exact_cost(zip(row, exact, strict=True)) for row in _costly(plan, exact)]
+    cost = max(costs, key=lambda own: own.value)
     alone = cost if outside is None or outside <= cost else outside
     if plan.persons is not None and outside is not None:
         told = "counts of records out of domain beside a unit with per, which bounds none of them"
@@ -241,6 +244,16 @@ def plan_cost(
     columns = _largest(plan.moves[0], charged) + (0 if outside is None else outside.value)
     between = max(columns, _largest(plan.moves[1], charged))
     return Cost(min(between / 2**noise.norm, alone.value), noise)
+
+
+def _costly(plan: Plan, scales: Sequence[Fraction]) -> NDArray[np.object_]:
+    """Return the rows of `Plan.columns` that may cost most: floating point is exact enough to drop others."""
+    table, norm = plan.columns, plan.noise.norm
+    if len(table) == 1:
+        return table
+    most = [own / scale**norm for own, scale in zip(table.max(axis=0), scales, strict=True)]
+    costs = plan.column_shares @ [float(own / max(most)) for own in most]
+    return np.asarray(table[costs >= (1.0 - _DROPPED) * costs.max()])
 
 
 def _charge(histories: Histories | Steps, scales: tuple[NoiseScale, ...]) -> Fraction:
@@ -521,7 +534,6 @@ def debit(
 # counts is chosen such that the plan and they cost no more than the plan does. docs/privacy.md has the
 # proof.
 
-_ONE = IdentityMatrix(1)
 #: Exact binary fractions of a scale, by which it is enlarged until the cost fits.
 _STEP = Fraction(1, 2**50)
 
@@ -563,7 +575,7 @@ def counts_cost(scale: NoiseScale, number: int) -> Cost:
     >>> float(counts_cost(NoiseScale(Fraction(2), 0, LAPLACE), 3).value)
     1.5
     """
-    return scale.noise.exact_cost([(_ONE, scale.exact)] * number)
+    return scale.noise.exact_cost([(1, scale.exact)] * number)
 
 
 def count_scale(number: int, allowed: Cost, max_records: int = DEFAULT_MAX_RECORDS) -> NoiseScale:
@@ -669,6 +681,8 @@ class Periods:
         if [*self.published] != sorted({*self.published}) or not 0 <= self.through <= size:
             found = f"{list(self.published)}"
             raise PrivacyError.at(("series", "published"), found, f"increasing numbers up to {size}")
+        if len(plan.columns) > 1 and not plan.by_period:  # a record may change its value from row to row
+            raise PrivacyError("trees of which values cost different amounts, in a series", "not-supported")
         for part in plan.parts:
             if part.walk is not None:  # what it added so far would have to be kept, in secret
                 raise PrivacyError(f"part {part.attributes}: a walk in a series", code="not-supported")

@@ -282,11 +282,13 @@ class Noise(ABC):
         """Return the scale of a part whose variance is given at cost 1, under another cost."""
         return float(math.sqrt(variance / self.variance_factor) / cost ** (1.0 / self.norm))
 
-    def exact_cost(self, measured: Iterable[tuple[Measured, Fraction]]) -> Cost:
-        """Return the cost of measuring matrices with noise of exact scales, or a bound just above it."""
+    def exact_cost(self, moved: Iterable[tuple[int, Fraction]]) -> Cost:
+        """Return the cost of moving answers with noise of exact scales, or a bound just above it.
+
+        Of each part the sum of |move|^p over its rows, as `power_sum` is for the record that moves it most.
+        """
         total = 0
-        for matrix, scale in measured:
-            power_sum = self.power_sum(matrix)
+        for power_sum, scale in moved:
             if power_sum < 1 or scale <= 0:
                 raise PrivacyError("a part would be measured without noise")
             over = power_sum * scale.denominator**self.norm << _COST_BITS

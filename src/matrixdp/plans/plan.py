@@ -19,7 +19,7 @@ from matrixdp.exact.linear import Array
 from matrixdp.noise import LAPLACE, Noise, Radius
 from matrixdp.plans.part import Part
 from matrixdp.plans.persons import Histories, Steps, Weights
-from matrixdp.plans.replacement import Moves, moves
+from matrixdp.plans.replacement import Moves, columns, moves
 from matrixdp.privacy.unit import Unit
 from matrixdp.queries.groups import DenseGroup, Group, MatrixRows, ProductGroup
 from matrixdp.queries.predicates import Matrix, Predicates, Total
@@ -262,7 +262,7 @@ class Plan(ABC):
     domain : Domain
         The attributes.
     parts : tuple of Part
-        Their costs at ``variance`` add up to at most 1.
+        Their costs at ``variance`` add up to at most 1 for each record; see `columns`.
     noise : Noise
         The noise that every row is measured with.
     persons : Unit, optional
@@ -415,7 +415,8 @@ class Plan(ABC):
             float(self.charged_share(place)) * self.noise.share(self.parts[place], self.parts[place].variance)
             for place in self.charged
         ]
-        alone = float(math.fsum(shares) ** (2.0 / self.noise.norm))
+        most = max(math.fsum(row) for row in self.column_shares * shares)
+        alone = float(most ** (2.0 / self.noise.norm))
         if self.histories is None:
             return alone
         charge = float(self.histories.charge(self.part_weights)) / float(self.histories.unit.records) ** 2
@@ -452,6 +453,16 @@ class Plan(ABC):
     @property
     def _charged_parts(self) -> list[Part]:
         return [self.parts[place] for place in self.charged]
+
+    @cached_property
+    def columns(self) -> NDArray[np.object_]:
+        """How far records move each charged part, a row for each kind of records: exact, see `columns`."""
+        return columns(self._charged_parts, self.noise.norm)
+
+    @cached_property
+    def column_shares(self) -> Array:
+        """The same in floating point, relative to the largest of each part."""
+        return np.asarray(self.columns / self.columns.max(axis=0), dtype=np.float64)
 
     @cached_property
     def moves(self) -> Moves:

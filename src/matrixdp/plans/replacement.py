@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from matrixdp.domain import Domain
+from matrixdp.exact import TreeMatrix
 from matrixdp.exact.matrices import MOST_OVERLAPS, column_overlaps
 from matrixdp.plans.part import Part
 
@@ -29,12 +30,47 @@ _MOST_ENUMERATED = 2**22
 _LARGEST = 2**60
 
 
+def columns(parts: Sequence[Part], power: int) -> NDArray[np.object_]:
+    """Return how far records move the parts: sums of |entry|^power, a row for each kind of records.
+
+    No record moves any part further than one of the rows says. There is one, of the largest sums of each
+    part, unless parts measure trees over the same values: then one for each kind of values.
+
+    Examples
+    --------
+    >>> from matrixdp.plans import Block
+    >>> levels, leaves = (np.array([0, 0]), np.array([0, 1])), (np.array([1, 3]), np.array([2, 1]))
+    >>> trees = [TreeMatrix(levels, (np.array([1]), own)) for own in leaves]
+    >>> columns([Part(("a",), (Block(("a",), own),), 1.0) for own in trees], 2).tolist()
+    [[2, 5], [10, 2]]
+    """
+    most = [part.column_power_sum(power) for part in parts]
+    found = ((place, _tree(part)) for place, part in enumerate(parts))
+    trees = {place: tree for place, tree in found if tree is not None}
+    table = np.array([most], dtype=object)
+    if len({attributes for attributes, _ in trees.values()}) != 1:
+        return table
+    sums = [tree.column_sums(power) for _, tree in trees.values()]
+    kinds = np.unique(np.stack(sums, axis=1), axis=0)
+    table = np.repeat(table, len(kinds), axis=0)
+    for place, own in zip(trees, kinds.T, strict=True):
+        table[:, place] = own.astype(object) * (most[place] // int(own.max()))
+    return table
+
+
+def _tree(part: Part) -> tuple[tuple[str, ...], TreeMatrix] | None:
+    """Return the one tree that a part measures, whose rows all count alike."""
+    found = [(own.attributes, own.matrix) for own in part.blocks if isinstance(own.matrix, TreeMatrix)]
+    return found[0] if len(found) == 1 and part.multipliers is None else None
+
+
 def moves(domain: Domain, parts: Sequence[Part], power: int, joint: tuple[str, ...] = ()) -> Moves:
     """Return the effects on the parts of adding one record, and of replacing it by another.
 
     Two tables with a column for each part: sums over its rows of |change|^power. For every record the first
     has a row, and for every two records the second, that is nowhere less than theirs. They are enumerated
-    where these are few, or alike in few ways; otherwise each table has one row, of the largest of each part.
+    where these are few, or alike in few ways; otherwise they are `columns`, and one row of the largest of
+    each part.
     A part under one radius stands for all of these, which are on the attributes ``joint``: each record moves
     them by 1, and two different ones by 2.
 
@@ -54,7 +90,7 @@ def moves(domain: Domain, parts: Sequence[Part], power: int, joint: tuple[str, .
     if found is not None:
         return found
     between = [2 * own - 2 * _least_overlap(few, power) for own, few in zip(most, factors, strict=True)]
-    return np.array([most], dtype=object), np.array([between], dtype=object)
+    return columns(parts, power), np.array([between], dtype=object)
 
 
 def factors_of(part: Part, power: int, known: dict[str, Integers | None]) -> list[Factor]:

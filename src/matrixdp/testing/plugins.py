@@ -694,7 +694,7 @@ def _check_norm(noise: Noise) -> None:
     expected = (np.abs(rows) ** noise.norm).sum(axis=0) ** (1.0 / noise.norm)
     require_close(noise.column_norms(rows), expected, "column_norms")
     require(noise.power_sum(_MATRIX) == {1: 7, 2: 25}[noise.norm], "power_sum: not that of the columns")
-    exact = noise.exact_cost([(_MATRIX, Fraction(10, 3))]).value
+    exact = noise.exact_cost([(noise.power_sum(_MATRIX), Fraction(10, 3))]).value
     least = noise.power_sum(_MATRIX) / Fraction(10, 3) ** noise.norm
     require(least <= exact <= least * (1 + Fraction(1, 2**60)), "exact_cost: not sensitivity over scale")
 
