@@ -25,6 +25,16 @@ from tests.limits import Override
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = mdp.Domain({"a": 6, "b": 5, "c": 2})
 ROWS = np.random.default_rng(0).integers(0, 2, (3, 30)).astype(float)
+
+
+def areas(tracts):
+    """Return marginals at two levels of a tree."""
+    half = {"sets": [[*range(tracts // 2)], [*range(tracts // 2, tracts)]]}
+    return mdp.Workload(
+        mdp.Domain({"area": tracts, "c": 2}), mdp.product(area=half, c="identity"), mdp.product(area="identity")
+    )
+
+
 WORKLOADS = {
     "one product": mdp.Workload(SMALL, mdp.product(a="prefix", b="range")),
     "marginals": mdp.Workload(SMALL, mdp.marginals([1, 2])),
@@ -34,6 +44,8 @@ WORKLOADS = {
     "explicit": mdp.Workload(SMALL, mdp.dense(ROWS, ["a", "b"]), mdp.kway([1, 3], "prefix")),
     "disjunction": mdp.Workload(SMALL, mdp.disjunction(a="prefix", c="identity"), mdp.marginals(1)),
     "one attribute": mdp.Workload(mdp.Domain({"a": 120}), mdp.product(a="prefix"), mdp.product(a="total")),
+    "few areas": areas(200),
+    "areas": areas(3_000),
     "many": mdp.Workload(mdp.Domain(dict.fromkeys("abcdef", 4)), mdp.kway([1, 2], "prefix")),
 }
 

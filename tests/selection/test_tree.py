@@ -60,7 +60,7 @@ ONE = ((), ("sex",), ("age",))
 CASES = {
     "all at every level": (BOTH, BOTH, BOTH, BOTH),
     "less below": (BOTH, BOTH, ONE, ((),)),
-    "nothing between": (BOTH, (), (), ONE),
+    "nothing between": ((), BOTH, (), ONE),
     "more below": (((),), ONE, BOTH, BOTH),
     "ends above the leaves": (BOTH, BOTH, ONE, ()),
 }
@@ -115,7 +115,7 @@ def test_weights_of_single_areas_count() -> None:
     asked = Workload(domain, GivenGroups((*others, replace(last, query_weights=weights))))
     found = select(asked, noise=GAUSSIAN, mechanism="tree")
     best = select(asked, noise=GAUSSIAN, mechanism="dense")
-    assert found.certificate.loss <= best.certificate.loss * 1.01
+    assert found.certificate.loss <= best.certificate.loss * 1.02
     assert error(select(plain, noise=GAUSSIAN, mechanism="tree").plan, asked) > found.certificate.loss * 1.05
 
 

@@ -249,8 +249,11 @@ class _Search:
         plan, certificate = self.found[name]
         if _joint(plan):
             return certificate
+        for other in ("dense", "residual"):
+            if other in self.found:
+                certificate = with_bound(certificate, bound_of(self.found[other][1]))
         if "dense" in self.found:
-            return with_bound(certificate, bound_of(self.found["dense"][1]))
+            return certificate
         if self.trials.facts.small and self.trials.noise.norm == 1:
             return with_bound(certificate, self.trials.whole_bound())
         return certificate

@@ -251,7 +251,7 @@ def tree_for(workload: Workload) -> Levels | None:
     Levels that ask queries of several kinds of another attribute are better designed together, where that
     fits: the tree has one strategy for all of them.
     """
-    levels = levels_of(workload)
+    levels = levels_of(workload, LIMITS.most_unpaired + 1)
     if levels is None:
         return None
     values = len(levels.groups[0])
@@ -262,11 +262,11 @@ def tree_for(workload: Workload) -> Levels | None:
 def _no_large_tree(facts: Facts) -> str:
     levels = tree_for(facts.asked)
     large = levels is not None and len(levels.groups[0]) > LIMITS.search_joint_cells
-    return "" if large else "no attribute of many values whose sets are levels of a tree"
+    return "" if large else _no_small_tree(facts) or "few values: compared with residual"
 
 
 def _no_small_tree(facts: Facts) -> str:
-    return "" if tree_for(facts.asked) is not None else "no attribute whose sets are levels of a tree"
+    return "" if tree_for(facts.asked) is not None else "no attribute of many values whose sets are levels of a tree"
 
 
 def _a_product(facts: Facts) -> str:

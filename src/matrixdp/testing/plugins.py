@@ -507,13 +507,13 @@ def small_workloads() -> Mapping[str, Workload]:
     """Return the workloads that every mechanism is tried on, by name.
 
     One product, a union of products with weights, ranges of one attribute, fewer queries than cells,
-    marginals, and explicit queries; each over a domain with an attribute that none asks about. Every call
+    marginals, explicit queries, and levels of a tree; each over a domain with an attribute that none asks about. Every call
     returns the same ones, as bounds are proved once for a workload.
 
     Examples
     --------
     >>> {name: workload.queries for name, workload in small_workloads().items()}
-    {'product': 70, 'union': 66, 'one attribute': 28, 'low rank': 8, 'marginals': 40, 'explicit': 12}
+    {'product': 70, 'union': 66, 'one attribute': 28, 'low rank': 8, 'marginals': 40, 'explicit': 12, 'levels': 15}
     """
     domain = Domain({"a": range(7), "b": range(4), "unasked": 2})
     weights = np.arange(1.0, 11.0)
@@ -528,6 +528,7 @@ def small_workloads() -> Mapping[str, Workload]:
         "low rank": [product(a={"ranges": [[0, 6], [0, 2]]}, b="prefix")],
         "marginals": [marginals([0, 1, 2], ["a", "b"])],
         "explicit": [dense(np.floor(3 * probes(5, 28)), ["a", "b"]), marginals(1, ["a"])],
+        "levels": [product(a={"sets": [[0, 2], [1, 3, 4, 5, 6]]}, b="identity"), product(a="identity")],
     }
     return {name: Workload(domain, *listed) for name, listed in entries.items()}
 

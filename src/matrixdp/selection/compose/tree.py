@@ -79,7 +79,7 @@ def select_tree(
     """
     levels = levels_of(workload)
     if levels is None:
-        told = "no attribute of more than 100 values whose sets are levels of a tree"
+        told = "no attribute whose sets are levels of a tree"
         raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     progress("solving the other attributes", None)
     asked = by_level(workload, levels)
@@ -99,7 +99,7 @@ def select_tree(
     shares = tree_shares(tree, weights, losses, noise.norm)
     loss = noise.variance_factor * shares.loss
     plan = _plan(workload, levels, solver, classes, shares.precisions, noise)
-    same = all(one.same for one in classes)
+    same = levels.exact and all(one.same for one in classes)
     if noise.norm == 1 or not same or not is_exact(split, solver, [one.solution for one in classes]):
         return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
     proved = [math.prod(b.found.dual_value / b.found.loss for b in one.solution.blocks) for one in classes]

@@ -296,9 +296,8 @@ class _Search:
     def found(self, steps: int) -> Shares:
         self._start()
         before, loss, done = np.inf, np.inf, 0
-        while done < steps or (
-            self.power > 1 and done < LIMITS.max_iterations and not loss > before * (1.0 - LIMITS.gain)
-        ):
+        gain = LIMITS.first_gain if self.power == 1 else LIMITS.gain
+        while done < steps or (done < LIMITS.max_iterations and not loss > before * (1.0 - gain)):
             before, loss = loss, self._step()
             done += 1
         loss, prices = self._prices()

@@ -14,7 +14,6 @@ from matrixdp.exact.linear import Array
 from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Total, Workload
 from matrixdp.queries.predicates import Ranges, Sets
 from matrixdp.queries.structured import Labelled, Stacked
-from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
 
 Places = NDArray[np.int64]
@@ -54,24 +53,29 @@ class Levels:
         set for, and that lie in one node of the level before, are a node that nothing is asked of.
     asked : tuple of (int, ndarray of shape (nodes,))
         What predicate sets ask: a level, and the weight of each of its nodes.
-    places : dict of hashable to tuple of int
-        Which of these each predicate set asks, by its key.
+    places : tuple of tuple of int
+        Which of these each query group asks.
+    exact : bool
+        Whether these weights are all that single queries have: they do not change along other attributes.
     """
 
     name: str
     groups: tuple[Places, ...]
     asked: tuple[tuple[int, Array], ...]
-    places: dict[Hashable, tuple[int, ...]]
+    places: tuple[tuple[int, ...], ...]
+    exact: bool
 
 
 #: The levels that were looked for, by workload.
-_FOUND: WeakKeyDictionary[Workload, tuple[Levels | None]] = WeakKeyDictionary()
+_FOUND: WeakKeyDictionary[Workload, dict[int, Levels | None]] = WeakKeyDictionary()
 
 
-def levels_of(workload: Workload) -> Levels | None:
+def levels_of(workload: Workload, least: int = 1) -> Levels | None:
     """Return the largest attribute whose predicate sets are levels of a tree, with them; None without one.
 
-    Of weights of single queries the mean counts.
+    It has at least so many values, and two levels beside the total.
+
+    Of weights of single queries the mean over other attributes counts.
 
     Examples
     --------
@@ -81,26 +85,34 @@ def levels_of(workload: Workload) -> Levels | None:
     >>> [len(np.unique(nodes)) for nodes in levels_of(workload).groups]
     [1, 2, 500]
     """
-    if workload not in _FOUND:
-        large = [one for one in workload.domain.attributes if one.size > LIMITS.most_unpaired]
+    known = _FOUND.setdefault(workload, {})
+    if least not in known:
+        large = [one for one in workload.domain.attributes if one.size >= least]
         names = [one.name for one in sorted(large, key=lambda one: -one.size)]
         found = (_levels(workload, name) for name in names)
-        _FOUND[workload] = (next((own for own in found if own is not None), None),)
-    return _FOUND[workload][0]
+        known[least] = next((own for own in found if own is not None), None)
+    return known[least]
 
 
 def _levels(workload: Workload, name: str) -> Levels | None:
     """Return the levels of an attribute; None where its sets are none, or there is but one."""
-    size = workload.domain[name].size
+    size, exact = workload.domain[name].size, True
     known: dict[Hashable, list[Level]] = {}
+    keys: list[Hashable] = []
     for group in workload:
         if not isinstance(group, ProductGroup):
             return None
         own = group.sets.get(name, Total())
-        key = own.key(size)
-        if key not in known and len(known) < _MOST_LEVELS:
-            known[key] = _sets(own, size)
-        if not known.get(key):
+        weights = np.ones(own.count(size))
+        if group.query_weights is not None:
+            axis = group.attributes.index(name) if name in group.sets else len(group.counts)
+            tensor = np.moveaxis(group.query_weights.reshape(*group.counts, 1), axis, 0)
+            tensor = tensor.reshape(len(weights), -1)
+            weights, exact = tensor.mean(axis=1), exact and bool((tensor == tensor[:, :1]).all())
+        keys.append((own.key(size), None if group.query_weights is None else weights.tobytes()))
+        if keys[-1] not in known and len(known) < _MOST_LEVELS:
+            known[keys[-1]] = _sets(own, size, weights)
+        if not known.get(keys[-1]):
             return None
     root = np.zeros(size, dtype=np.int64)
     different = {level.nodes.tobytes(): level.nodes for own in known.values() for level in own}
@@ -116,15 +128,15 @@ def _levels(workload: Workload, name: str) -> Levels | None:
     if len(groups) < 3:
         return None
     asked: list[tuple[int, Array]] = []
-    places = {}
+    places_of: dict[Hashable, tuple[int, ...]] = {}
     for key, levels in known.items():
-        places[key] = tuple(range(len(asked), len(asked) + len(levels)))
+        places_of[key] = tuple(range(len(asked), len(asked) + len(levels)))
         for level in levels:
             place = numbers[level.nodes.tobytes()]
             weights = np.zeros(_count(groups[place]))
             weights[sets[place]] = level.weights
             asked.append((place, weights))
-    return Levels(name, tuple(groups), tuple(asked), places)
+    return Levels(name, tuple(groups), tuple(asked), tuple(places_of[key] for key in keys), exact)
 
 
 def _count(groups: Places) -> int:
@@ -149,16 +161,17 @@ def _refined(coarser: Places, nodes: Places) -> tuple[Places, Places]:
     return own, places
 
 
-def _sets(predicates: Predicates, size: int) -> list[Level]:
+def _sets(predicates: Predicates, size: int, weights: Array) -> list[Level]:
     """Return the levels that a predicate set asks for; none where it asks for something else."""
     if isinstance(predicates, Labelled):
-        return _sets(predicates.predicates, size)
+        return _sets(predicates.predicates, size, weights)
     if isinstance(predicates, Stacked):
-        parts = [_sets(part, size) for part in predicates.sets]
+        ends = np.cumsum([part.count(size) for part in predicates.sets])[:-1]
+        pairs = zip(predicates.sets, np.split(weights, ends), strict=True)
+        parts = [_sets(part, size, own) for part, own in pairs]
         return [level for own in parts for level in own] if all(parts) else []
     if isinstance(predicates, Identity):
-        return [Level(np.arange(size), np.ones(size))]
-    weights: Array | None = None
+        return [Level(np.arange(size), weights)]
     if isinstance(predicates, Total):
         codes, counts = np.arange(size), np.array([size])
     elif isinstance(predicates, Sets):
@@ -172,41 +185,37 @@ def _sets(predicates: Predicates, size: int) -> list[Level]:
         codes = np.concatenate([np.arange(a, b + 1) for a, b in zip(first, last, strict=True)])
     elif isinstance(predicates, Matrix):
         rows, codes = np.nonzero(predicates.matrix)
-        counts, largest = np.bincount(rows, minlength=len(predicates.matrix)), predicates.matrix.max(axis=1)
-        if (predicates.matrix[rows, codes] != largest[rows]).any():
+        counts, entry = np.bincount(rows, minlength=len(predicates.matrix)), predicates.matrix.max(axis=1)
+        if (predicates.matrix[rows, codes] != entry[rows]).any():
             return []
-        weights = largest**2
+        weights = weights * entry**2
     else:
         return []
     nodes = np.full(size, -1, dtype=np.int64)
+    if len(codes) > size or not counts.all():
+        return []
     nodes[codes] = np.repeat(np.arange(len(counts)), counts)
-    if len(codes) > size or not counts.all() or np.count_nonzero(nodes >= 0) < len(codes):
+    told = np.flatnonzero(nodes >= 0)
+    if len(told) < len(codes):
         return []
     # the same sets in another order are the same level
-    first = np.full(len(counts), size)
-    np.minimum.at(first, nodes[nodes >= 0], np.flatnonzero(nodes >= 0))
-    order = np.argsort(first)
-    nodes[nodes >= 0] = np.argsort(order)[nodes[nodes >= 0]]
-    return [Level(nodes, np.ones(len(counts)) if weights is None else weights[order])]
+    order = np.argsort(np.unique(nodes[told], return_index=True)[1])
+    nodes[told] = np.argsort(order)[nodes[told]]
+    return [Level(nodes, weights[order])]
 
 
 def by_level(workload: Workload, levels: Levels) -> Workload:
     """Return a workload in which the attribute has one value for each thing that is asked of it."""
     name, count = levels.name, len(levels.asked)
-    domain, size = workload.domain.reduced({name: count}), workload.domain[name].size
-    total, rows = Total(), np.eye(count)
-    groups = []
-    for group in workload:
+    domain = workload.domain.reduced({name: count})
+    rows, groups = np.eye(count), []
+    for group, places in zip(workload, levels.places, strict=True):
         assert isinstance(group, ProductGroup)
-        sets = group.sets
-        names = domain.sort({*sets, name})
-        places = levels.places[sets.get(name, total).key(size)]
-        weight = group.weight * (1.0 if group.query_weights is None else float(group.query_weights.mean()))
+        names = domain.sort({*group.sets, name})
+        sizes = tuple(domain[one].size for one in names)
         for place in places:
-            own = {**sets, name: Matrix(rows[[place]])}
-            predicates = tuple(own[one] for one in names)
-            sizes = tuple(domain[one].size for one in names)
-            groups.append(ProductGroup(group.name, names, predicates, sizes, weight))
+            own = {**group.sets, name: Matrix(rows[[place]])}
+            groups.append(ProductGroup(group.name, names, tuple(own[n] for n in names), sizes, group.weight))
     return Workload(domain, GivenGroups(tuple(groups)))
 
 
