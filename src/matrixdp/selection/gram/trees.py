@@ -327,7 +327,7 @@ class _Search:
         self._scale(lambda _, one: parts[one])
 
     def _alone(self, weights: Levels) -> tuple[Array, Levels]:
-        """Return errors and shares of classes alone: local ones, or those of equal levels if these err less."""
+        """Return errors and shares of classes alone: local ones, or equal ones if these err less."""
         local = _local(self.tree, weights)
         errors = _error(weights, _passes(self.tree, [own**self.power for own in local])[-1])
         if self.power == 1:
@@ -355,7 +355,8 @@ class _Search:
         loss = self.losses[chunk.classes]
         pairs = zip(precisions, slopes, strict=True)
         found = [_root(loss[:, None] * slope * own**2, self.power) for own, slope in pairs]
-        found[-1] = np.maximum(found[-1], LIMITS.least_share * found[-1].max(axis=-1, keepdims=True))
+        least = LIMITS.least_share ** (1.0 / self.power) * np.max([own.max(axis=-1) for own in found], axis=0)
+        found[-1] = np.maximum(found[-1], least[:, None])
         return float((loss * errors).sum()), found
 
     def _step(self) -> float:
