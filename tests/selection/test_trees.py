@@ -339,6 +339,15 @@ def test_the_bound_holds_for_weights_and_prices_far_apart(ends: float) -> None:
     assert dense**2 * (1 - 1e-3) <= bound <= dense**2
 
 
+def test_prices_of_zero_give_a_bound() -> None:
+    groups = _of_counts([3], [2, 1, 5])
+    weights, prices = [np.ones(1)] * 3, np.array([0.5, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0])
+    dense, _ = _dual(groups, weights, np.ones(1), np.maximum(prices, 1e-300))
+    bound = tree_bound(Tree.of(groups), weights, np.ones(1), prices)
+    assert bound == pytest.approx(dense**2, rel=1e-2)
+    assert bound <= tree_shares(Tree.of(groups), weights, np.ones(1)).loss
+
+
 @st.composite
 def _problems(draw: st.DrawFn) -> tuple[Groups, list[Array], Array]:
     levels, nodes = [], 1

@@ -217,7 +217,7 @@ def _slopes(tree: Tree, precisions: Levels, weights: Levels) -> tuple[Array, Lev
 
 
 def _local(tree: Tree, weights: Levels) -> Levels:
-    """Return shares for each class alone: the closed form of regular trees in each node's own subtree."""
+    """Return shares of each class alone: those of regular trees, by the mean sizes in each subtree."""
     depth = len(weights) - 1
     counts, totals = [np.ones(tree.counts[depth])], [weights[depth]]
     kept: Levels = []  # of what a path has left, the part that a node takes
@@ -319,28 +319,14 @@ class _Search:
         """Share the cost among classes as is best where each is alone."""
         alone = np.zeros(len(self.losses))
         for chunk in self.chunks:
-            errors, found = self._alone(chunk.of(self.tree, self.weights))
+            weights = chunk.of(self.tree, self.weights)
+            local = _local(self.tree, weights)
+            errors = _error(weights, _passes(self.tree, [own**self.power for own in local])[-1])
             alone[chunk.classes] = _root(self.losses[chunk.classes] * errors, self.power)
-            for own, start in zip(self.shares, found, strict=False):
-                own[chunk.classes] = start
+            for own, there in zip(self.shares, local, strict=False):
+                own[chunk.classes] = there
         parts = alone / alone.sum()
         self._scale(lambda _, one: parts[one])
-
-    def _alone(self, weights: Levels) -> tuple[Array, Levels]:
-        """Return errors and shares of classes alone: local ones, or equal ones if these err less."""
-        local = _local(self.tree, weights)
-        errors = _error(weights, _passes(self.tree, [own**self.power for own in local])[-1])
-        if self.power == 1:
-            return errors, local
-        asked = np.array([own.any(axis=-1) for own in weights])
-        equal = [
-            one[:, None] / asked.sum(axis=0)[:, None] + 0.0 * own
-            for one, own in zip(asked, local, strict=True)
-        ]
-        others = _error(weights, _passes(self.tree, [own**self.power for own in equal])[-1])
-        both = zip(equal, local, strict=True)
-        better = (others < errors)[:, None]
-        return np.minimum(errors, others), [np.where(better, one, other) for one, other in both]
 
     def _scale(self, factor: Callable[[int, int], Array]) -> None:
         for chunk in self.chunks:
