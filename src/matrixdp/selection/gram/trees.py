@@ -281,7 +281,7 @@ def tree_shares(tree: Tree, weights: Sequence[Array], losses: Array, norm: int =
     >>> [own[0].round(3).tolist() for own in found.precisions], round(found.loss, 3)
     ([[0.236], [0.764]], 6.854)
     """
-    return _Search(tree, weights, losses, 3 - norm).found(steps)
+    return _Search(tree, weights, losses, 3 - norm).run(steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class _Search:
     losses: Array
     power: int
 
-    def found(self, steps: int) -> Shares:
+    def run(self, steps: int) -> Shares:
         self._start()
         before, loss, done = np.inf, np.inf, 0
         while done < steps or (
