@@ -217,7 +217,7 @@ def _slopes(tree: Tree, precisions: Levels, weights: Levels) -> tuple[Array, Lev
 
 
 def _local(tree: Tree, weights: Levels) -> Levels:
-    """Return shares for each class alone: the closed form of regular trees in each node's own subtree."""
+    """Return shares of each class alone: those of regular trees, by the mean sizes in each subtree."""
     depth = len(weights) - 1
     counts, totals = [np.ones(tree.counts[depth])], [weights[depth]]
     kept: Levels = []  # of what a path has left, the part that a node takes
@@ -281,7 +281,7 @@ def tree_shares(tree: Tree, weights: Sequence[Array], losses: Array, norm: int =
     >>> [own[0].round(3).tolist() for own in found.precisions], round(found.loss, 3)
     ([[0.236], [0.764]], 6.854)
     """
-    return _Search(tree, weights, losses, 3 - norm).found(steps)
+    return _Search(tree, weights, losses, 3 - norm).run(steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class _Search:
     losses: Array
     power: int
 
-    def found(self, steps: int) -> Shares:
+    def run(self, steps: int) -> Shares:
         self._start()
         before, loss, done = np.inf, np.inf, 0
         gain = LIMITS.first_gain if self.power == 1 else LIMITS.gain
@@ -318,28 +318,14 @@ class _Search:
         """Share the cost among classes as is best where each is alone."""
         alone = np.zeros(len(self.losses))
         for chunk in self.chunks:
-            errors, found = self._alone(chunk.of(self.tree, self.weights))
+            weights = chunk.of(self.tree, self.weights)
+            local = _local(self.tree, weights)
+            errors = _error(weights, _passes(self.tree, [own**self.power for own in local])[-1])
             alone[chunk.classes] = _root(self.losses[chunk.classes] * errors, self.power)
-            for own, start in zip(self.shares, found, strict=False):
-                own[chunk.classes] = start
+            for own, there in zip(self.shares, local, strict=False):
+                own[chunk.classes] = there
         parts = alone / alone.sum()
         self._scale(lambda _, one: parts[one])
-
-    def _alone(self, weights: Levels) -> tuple[Array, Levels]:
-        """Return errors and shares of classes alone: local ones, or those of equal levels if these err less."""
-        local = _local(self.tree, weights)
-        errors = _error(weights, _passes(self.tree, [own**self.power for own in local])[-1])
-        if self.power == 1:
-            return errors, local
-        asked = np.array([own.any(axis=-1) for own in weights])
-        equal = [
-            one[:, None] / asked.sum(axis=0)[:, None] + 0.0 * own
-            for one, own in zip(asked, local, strict=True)
-        ]
-        others = _error(weights, _passes(self.tree, [own**self.power for own in equal])[-1])
-        both = zip(equal, local, strict=True)
-        better = (others < errors)[:, None]
-        return np.minimum(errors, others), [np.where(better, one, other) for one, other in both]
 
     def _scale(self, factor: Callable[[int, int], Array]) -> None:
         for chunk in self.chunks:
@@ -354,7 +340,8 @@ class _Search:
         loss = self.losses[chunk.classes]
         pairs = zip(precisions, slopes, strict=True)
         found = [_root(loss[:, None] * slope * own**2, self.power) for own, slope in pairs]
-        found[-1] = np.maximum(found[-1], LIMITS.least_share * found[-1].max(axis=-1, keepdims=True))
+        least = LIMITS.least_share ** (1.0 / self.power) * np.max([own.max(axis=-1) for own in found], axis=0)
+        found[-1] = np.maximum(found[-1], least[:, None])
         return float((loss * errors).sum()), found
 
     def _step(self) -> float:
