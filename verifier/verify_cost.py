@@ -1421,11 +1421,11 @@ def bounds(header, matrices, arrays, p, outside):
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
     for _, scale in one_radius(header, matrices, p):
         total += math.ceil(share_of_radius(header, matrices) / scale * 2**160) - math.ceil(2**160 / scale)
-    scales = [exact(steps) * Fraction(2) ** power for steps, power, *_ in header["noise"]]
+    over = [2**160 / (exact(steps) * Fraction(2) ** power) ** p for steps, power, *_ in header["noise"]]
     kinds = by_value(header, matrices, p)
     if len(kinds) > 1 and header.get("series") is not None and header["plan"].get("by_period") is not True:
         raise ValueError("a series of which records could change their values in trees")
-    total += less(kinds, lambda k, own: math.ceil(own / scales[k] ** p * 2**160))
+    total += less(kinds, lambda k, own: -(-own * over[k].numerator // over[k].denominator))
     removed = max(Fraction(total, 2**160), outside)
     if p == 2 and header["plan"].get("by_period") is True:  # other records may count at each period
         return [Person(header, matrices, arrays).by_period(matrices)]
