@@ -73,5 +73,13 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
         for levels, weights in _NO_TREES
     ),
     ("too-large", "", lambda: GridTree((1, 9_001), 10_000, (0, 1))),
+    *(
+        (
+            "not-converged",
+            "",
+            calling(TreeMatrix, tuple(map(np.array, levels)), tuple(map(np.array, weights))),
+        )
+        for levels, weights in _NO_TREES
+    ),
 ]
 REFUSALS = numbered("exact", _ROWS)

@@ -313,13 +313,6 @@ def of_pooled(change: Callable[[Header], object]) -> Callable[[Path], object]:
 
 _PLANS: list[Callable[[Path], Any]] = [
     of_merged(lambda form: form["matrix"].update(kind="deficient")),
-    of_levels(lambda form: form["groups"].reverse()),  # a level that does not refine the one before
-    of_levels(lambda form: form["weights"].reverse()),
-    of_levels(lambda form: form["weights"].pop()),
-    of_levels(lambda form: form.update(groups=[], weights=[])),
-    of_levels(lambda form: form["groups"].append(form["groups"][0])),
-    of_levels(lambda form: form.update(weights=["none"])),
-    of_levels(lambda form: form.pop("groups")),
     of_merged(lambda form: form.update(groups=[form["matrix"].pop("unsupported")])),
     of_merged(lambda form: form.update(groups=[])),
     of_merged(lambda form: form.update(within=form["matrix"].pop("unsupported"))),
@@ -331,6 +324,13 @@ _PLANS: list[Callable[[Path], Any]] = [
     of_pooled(another_matrix),
     of_pooled(no_total),
     of_pooled(twice),
+    of_levels(lambda form: form["groups"].reverse()),  # a level that does not refine the one before
+    of_levels(lambda form: form["weights"].reverse()),
+    of_levels(lambda form: form["weights"].pop()),
+    of_levels(lambda form: form.update(groups=[], weights=[])),
+    of_levels(lambda form: form["groups"].append(form["groups"][0])),
+    of_levels(lambda form: form.update(weights=["none"])),
+    of_levels(lambda form: form.pop("groups")),
 ]
 
 

@@ -103,6 +103,18 @@ def test_a_cost_that_leaves_a_part_out_is_found(
         assert not mdp.verify_release(tmp_path / name).holds
 
 
+def test_a_series_of_trees_is_refused(tmp_path: Path) -> None:
+    """Records of a series may change their areas from row to row."""
+    saved(tmp_path / "out", plan_of(GAUSSIAN, trees(4)))
+
+    def over_time(header: dict[str, Any], _members: dict[str, bytes]) -> None:
+        header["series"] = {"attribute": "age", "published": [3]}
+
+    forge_measurement(tmp_path / "out", over_time)
+    with pytest.raises(ValueError, match="change their values in trees"):
+        found(tmp_path / "out")
+
+
 def test_an_altered_tree_is_found(tmp_path: Path) -> None:
     saved(tmp_path / "out", plan_of(GAUSSIAN, trees(4)))
 
