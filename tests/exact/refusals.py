@@ -64,14 +64,6 @@ _ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     ("not-converged", "", lambda: GridTree((2, 2), 2, (1, 0))),
     ("not-converged", "", lambda: GridTree((2, 2), 2, (-1, 1))),
     ("too-large", "", lambda: GridTree((100, 100), 10, (0, 1, 1)).covariance()),
-    *(
-        (
-            "not-converged",
-            "",
-            calling(TreeMatrix, tuple(map(np.array, levels)), tuple(map(np.array, weights))),
-        )
-        for levels, weights in _NO_TREES
-    ),
     ("too-large", "", lambda: GridTree((1, 9_001), 10_000, (0, 1))),
     *(
         (
