@@ -25,6 +25,7 @@ from matrixdp.privacy.conversions import epsilon_of_gdp
 from matrixdp.selection.registry import MECHANISMS, DataDependent
 from matrixdp.storage.formats import load_measurement
 from tests.builders import saved
+from tests.exact.test_trees import random_tree
 from tests.forging import flip, forge_measurement, forge_record, put
 from tests.independent import PROGRAM, found, run, verifier
 from tests.storage.archives import npy
@@ -194,7 +195,7 @@ def array(values: np.ndarray, dtype: str = "<i4") -> tuple[tuple[int, ...], str,
 @st.composite
 def matrices(draw: st.DrawFn) -> tuple[Any, np.ndarray]:
     """A matrix as the program reads it, and written out."""
-    kind = draw(st.sampled_from(["identity", "centered", "integer", "grid-tree", "merged"]))
+    kind = draw(st.sampled_from(["identity", "centered", "integer", "grid-tree", "merged", "tree"]))
     size = draw(st.integers(1, 4))
     if kind in ("identity", "centered"):
         eye = np.eye(size, dtype=np.int64)
@@ -205,6 +206,16 @@ def matrices(draw: st.DrawFn) -> tuple[Any, np.ndarray]:
         weights = (*draw(st.lists(st.integers(0, 3), min_size=height, max_size=height)), 2)
         form = {"kind": kind, "sizes": list(sizes), "branching": branching, "weights": list(weights)}
         return verifier.Block(form, {}), GridTree(sizes, branching, weights).written()
+    if kind == "tree":
+        tree = random_tree(np.random.default_rng(draw(st.integers(0, 99))), told=draw(st.booleans()))
+        named = {f"{kind} {k}": array(own) for k, own in enumerate((*tree.groups, *tree.weights))}
+        names, count = list(named), len(tree.groups)
+        form = {"kind": kind, "groups": names[:count], "weights": names[count:]}
+        block = verifier.Block(form, named)
+        assert block.written() == tree.written().tolist()
+        assert [block.column_sums(p) for p in (1, 2)] == [tree.column_sums(p).tolist() for p in (1, 2)]
+        assert verifier.divisor([block], None) == tree.divisor
+        return block, tree.written()
     rows = draw(st.lists(st.lists(st.integers(-5, 5), min_size=size, max_size=size), min_size=1, max_size=4))
     entries = np.array(rows, dtype=np.int64)
     if kind == "integer":
@@ -260,6 +271,27 @@ def test_trees_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     assert verifier.Block(form, {}).rows == 13
     with pytest.raises(ValueError, match="tree over a grid"):
         verifier.Block({**form, **wrong}, {})
+
+
+@pytest.mark.parametrize(
+    ("groups", "weights"),
+    [
+        ([[0, 0, 0]], [[1], [1, 1]]),
+        ([[0, 0, 0], [0, 1]], [[1], [1, 1]]),
+        ([[0, 0, 0], [0, 1, -1]], [[1], [1, 1]]),
+        ([[0, 0, 0], [0, 1, 2]], [[1], [1, 1]]),
+        ([[0, 0, 0], [0, 1, 1]], [[1], [1, 1, 1]]),
+        ([[0, 0, 0], [0, 1, 1]], [[-1], [1, 1]]),
+        ([[0, 0, 0], [0, 1, 1]], [[1], [1, -1]]),
+    ],
+    ids=str,
+)
+def test_levels_that_are_no_tree_are_refused(groups: list[list[int]], weights: list[list[int]]) -> None:
+    named = {f"{k}": array(np.array(own)) for k, own in enumerate((*groups, *weights))}
+    names = list(named)
+    form = {"kind": "tree", "groups": names[: len(groups)], "weights": names[len(groups) :]}
+    with pytest.raises(ValueError, match="a tree of values"):
+        verifier.Block(form, named)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,17 @@ first), with |z| = max z - min z: a record moves it by 1, too. And all parts may
 identity over some attributes: each of its cells has noise of its own, and a record lies in one of them.
 That holds in a plan of one part for each marginal, for Laplace noise of one scale b on one lattice that the
 answers are on, for whole records, without row factors or a series. All else is refused.
+A block may be a *tree*: for each level, coarse to fine, the node that each value lies in and an integer
+weight of each node; a row is the sum over the values of a node, times its weight. How much a record costs
+there depends on its value l. So where parts measure trees over one and the same attributes, each in one block
+and without row factors, they count together: with s_k(l) the sum of the p-th powers of the weights of the
+nodes that l lies in, times the largest sums of the other blocks,
+
+    cost = largest over l of the sum over k of s_k(l) / b_k^p,
+
+s_k(l) = s_k for the parts without trees. A record has one value l, so it costs at most that, for Gaussian and
+for Laplace noise; where trees are over different attributes the cost is as above. In a series records could
+change their values from row to row, so that such parts are refused there, unless it is charged by periods.
 If m records of a person can be added or removed, the answers move at most m times as far, which costs m^p
 times as much. Rounding noisy answers, and all that is computed from them, reveals nothing more.
 docs/privacy.md of matrixdp has the proofs.
@@ -213,8 +224,9 @@ class Block:
     centered matrix for the values of each group with a weight k), `walk`: the prefix sums of values in
     their order, with the noise of a walk; `block-walk`: those inside blocks of values and those of the
     blocks, each times a weight; `tree-walk`: the sums of a matrix over the nodes of trees and those
-    below them, with walks up to the roots; or `grid-tree`: the sums over the rectangles of each level
-    of a tree over a grid of two attributes, times its weight.
+    below them, with walks up to the roots; `grid-tree`: the sums over the rectangles of each level
+    of a tree over a grid of two attributes, times its weight; or `tree`: the sums over the nodes of
+    each level of a tree of values, each times its weight.
     """
 
     def __init__(self, form, arrays):
@@ -228,6 +240,8 @@ class Block:
             self.read_walk(form)
         elif self.kind == "tree-walk":
             self.read_trees(form, arrays)
+        elif self.kind == "tree":
+            self.read_levels(form, arrays)
         elif self.kind in ("integer", "deficient"):  # the columns of the second are linearly dependent
             self.read_entries(form, arrays)
         elif self.kind == "merged":  # every cell has the column of the product of groups that it lies in
@@ -302,6 +316,23 @@ class Block:
         if any(type(own) is not int or not row < own <= self.rows for row, own in enumerate(parents)):
             raise ValueError("the parent of a node does not come after it")
 
+    def read_levels(self, form, arrays):
+        """Read for each level of a tree of values the node of each value and the weight of each node."""
+        groups, weights = (
+            [integers(arrays.pop(name)) for name in form[key]] for key in ("groups", "weights")
+        )
+        self.levels, self.columns = [*zip(groups, weights)], len(groups[0])
+        if len(groups) != len(weights) or any(
+            len(group) != self.columns or set(group) != set(range(len(own))) or min(own) < 0
+            for group, own in self.levels
+        ):
+            raise ValueError("a tree of values without a node for each value and a weight for each node")
+        self.rows = sum(weight > 0 for own in weights for weight in own)
+
+    def column_sums(self, p):
+        """Return for each value the sum of |entry|^p over the nodes of a tree that it lies in."""
+        return [sum(own[group[cell]] ** p for group, own in self.levels) for cell in range(self.columns)]
+
     def read_entries(self, form, arrays):
         """Read a matrix that is written out; each has arrays of its own, so that none is read twice."""
         array = (self.rows, self.columns), _, _ = arrays.pop(form["entries"])
@@ -320,6 +351,8 @@ class Block:
             return (self.rows - 1) ** p + self.rows - 1
         if self.kind == "grid-tree":
             return sum(weight**p for weight in self.weights)
+        if self.kind == "tree":
+            return max(self.column_sums(p))
         sums = [0] * len(self.entries[0])
         for row in self.entries:
             sums = [total + abs(entry) ** p for total, entry in zip(sums, row)]
@@ -347,6 +380,13 @@ class Block:
                 ]
                 rows += [own] if k else []
             return rows
+        if self.kind == "tree":
+            return [
+                [weight * (node == own) for own in group]
+                for group, weights in self.levels
+                for node, weight in enumerate(weights)
+                if weight
+            ]
         if self.kind != "grid-tree":
             return self.entries
         cells, rows = list(product(range(self.sizes[0]), range(self.sizes[1]))), []
@@ -388,6 +428,8 @@ class Block:
             return [[t + more * v for t, v in zip(total, vector)] for vector in own]
         if self.kind == "grid-tree":
             return self.contract_tree(vectors, p)
+        if self.kind == "tree":
+            return self.contract_levels(vectors, p)
         columns, found = [*zip(*self.entries)] if self.within else sorted(set(zip(*self.entries))), []
         if len(columns) * self.rows * len(vectors[0]) > MOST_WORK:
             raise MemoryError
@@ -425,6 +467,20 @@ class Block:
                     total = [t + weight**p * v for t, v in zip(total, vector)]
                     first += high * wide
             found.append(total)
+        return found
+
+    def contract_levels(self, vectors, p):
+        """Return the same for a tree of values: of every value, the rows of the nodes that it lies in."""
+        if self.columns * len(self.levels) * len(vectors[0]) > MOST_WORK:
+            raise MemoryError
+        found, first = [[0] * len(vectors[0]) for _ in range(self.columns)], 0
+        for group, weights in self.levels:
+            rows = [*accumulate((weight > 0 for weight in weights), initial=first)]
+            for total, node in zip(found, group):
+                if weights[node]:
+                    own = zip(total, vectors[rows[node]])
+                    total[:] = [t + weights[node] ** p * v for t, v in own]
+            first = rows[-1]
         return found
 
 
@@ -485,6 +541,8 @@ def divisor(blocks, factors):
     for block in blocks:
         if block.kind in ("integer", "deficient"):
             found *= math.gcd(*(entry for row in block.entries for entry in row))
+        if block.kind == "tree":
+            found *= math.gcd(*(weight for _, weights in block.levels for weight in weights))
     return found
 
 
@@ -630,6 +688,34 @@ def measured(header, matrices, arrays, p):
     return found, rows
 
 
+# ---- trees: how far a record moves the answers depends on its value
+
+
+def by_value(header, matrices, p):
+    """Return how far records move the parts with trees over the same values: {part: s_k(l)} by kinds of l."""
+    trees = {}
+    for place, part in enumerate(header["plan"]["parts"]):
+        blocks = [(tuple(at), matrices[i]) for at, i in part["blocks"]]
+        own = [block for block in blocks if block[1].kind == "tree"]
+        if len(own) == 1 and part.get("multipliers") is None:
+            others = math.prod(block.largest_sum(p) for _, block in blocks if block.kind != "tree")
+            trees[place] = own[0][0], [others * own for own in own[0][1].column_sums(p)]
+    if len({at for at, _ in trees.values()}) != 1:
+        return []
+    sizes = header["plan"]["sizes"]
+    if any(len(sums) != math.prod(sizes[i] for i in at) for at, sums in trees.values()):
+        raise ValueError("a tree does not have a column for each combination of values")
+    return [dict(zip(trees, row)) for row in set(zip(*(sums for _, sums in trees.values())))]
+
+
+def less(kinds, cost):
+    """Return how much less a record costs than the most that it does in each of those parts, negative."""
+    if not kinds:
+        return 0
+    alone = sum(max(cost(k, kind[k]) for kind in kinds) for k in kinds[0])
+    return max(sum(cost(k, own) for k, own in kind.items()) for kind in kinds) - alone
+
+
 # ---- what a replacement moves
 
 
@@ -751,7 +837,10 @@ def replacement(header, matrices, arrays, p):
         weights.append(math.ceil(2**160 / (exact(steps) * Fraction(2) ** power) ** p))
     largest = [math.prod(own for _, _, own in factors) for factors in parts]
     apart = [2 * own - 2 * least_overlap(factors, p) for own, factors in zip(largest, parts)]
-    yield sum(map(mul, weights, largest)), sum(map(mul, weights, apart))
+    places = [k for k, own in enumerate(header["plan"]["parts"]) if "width" not in own or own is listed[0]]
+    weight = dict(zip(places, weights))
+    together = less(by_value(header, matrices, p), lambda k, own: own * weight[k])
+    yield sum(map(mul, weights, largest)) + together, sum(map(mul, weights, apart))
     kinds = kinds_of_pairs(parts, sizes)
     if kinds is not None:
         yield (
@@ -1332,6 +1421,11 @@ def bounds(header, matrices, arrays, p, outside):
     total = sum(count * math.ceil(largest / scale**p * 2**160) for (largest, scale), count in parts.items())
     for _, scale in one_radius(header, matrices, p):
         total += math.ceil(share_of_radius(header, matrices) / scale * 2**160) - math.ceil(2**160 / scale)
+    over = [2**160 / (exact(steps) * Fraction(2) ** power) ** p for steps, power, *_ in header["noise"]]
+    kinds = by_value(header, matrices, p)
+    if len(kinds) > 1 and header.get("series") is not None and header["plan"].get("by_period") is not True:
+        raise ValueError("a series of which records could change their values in trees")
+    total += less(kinds, lambda k, own: -(-own * over[k].numerator // over[k].denominator))
     removed = max(Fraction(total, 2**160), outside)
     if p == 2 and header["plan"].get("by_period") is True:  # other records may count at each period
         return [Person(header, matrices, arrays).by_period(matrices)]

@@ -108,7 +108,8 @@ def test_variances_and_losses_of_queries(
 ) -> None:
     rows, random = written(tree).astype(float), np.random.default_rng(5)
     inverse = np.linalg.pinv(rows)
-    monkeypatch.setattr("matrixdp.exact.trees._BLOCK", 1 + 3 * tree.columns)  # several blocks
+    for name in ("trees", "matrices"):  # several blocks
+        monkeypatch.setattr(f"matrixdp.exact.{name}._BLOCK", 1 + 3 * tree.columns)
     if not sparse:
         monkeypatch.setattr(Piece, "entries", lambda self: None)
     for sets in sets_of(random, tree):

@@ -15,7 +15,7 @@ import numpy as np
 
 import matrixdp as mdp
 from matrixdp.domain import OutOfDomain
-from matrixdp.exact import IntegerMatrix, MergedMatrix
+from matrixdp.exact import IntegerMatrix, MergedMatrix, TreeMatrix
 from matrixdp.measure.measurement import Measurement, measure
 from matrixdp.noise import GAUSSIAN, LAPLACE
 from matrixdp.plans import Block, Direct, Part, Plan
@@ -156,6 +156,12 @@ def within() -> Plan:
 def tree() -> Plan:
     workload = mdp.Workload(mdp.Domain({"a": range(5), "b": range(3)}), mdp.product(a="prefix", b="range"))
     return select(workload, mechanism="quadtree", noise=LAPLACE).plan
+
+
+@cache
+def levels() -> Plan:
+    tree = TreeMatrix((np.array([0, 0, 0]), np.array([0, 1, 0])), (np.array([3]), np.array([1, 2])))
+    return Direct(mdp.Domain({"a": 3}), (Part(("a",), (Block(("a",), tree),), 20.0),), GAUSSIAN)
 
 
 @cache

@@ -295,6 +295,10 @@ def twice(form: Header) -> None:
         part["variance"] *= 100
 
 
+def of_levels(change: Callable[[Header], object]) -> Callable[[Path], object]:
+    return lambda folder: reread(archives.levels(), folder, lambda form: change(form["matrices"][0]))
+
+
 def of_merged(change: Callable[[Header], object]) -> Callable[[Path], object]:
     return lambda folder: reread(archives.merged(), folder, lambda form: change(form["matrices"][0]))
 
@@ -320,6 +324,13 @@ _PLANS: list[Callable[[Path], Any]] = [
     of_pooled(another_matrix),
     of_pooled(no_total),
     of_pooled(twice),
+    of_levels(lambda form: form["groups"].reverse()),  # a level that does not refine the one before
+    of_levels(lambda form: form["weights"].reverse()),
+    of_levels(lambda form: form["weights"].pop()),
+    of_levels(lambda form: form.update(groups=[], weights=[])),
+    of_levels(lambda form: form["groups"].append(form["groups"][0])),
+    of_levels(lambda form: form.update(weights=["none"])),
+    of_levels(lambda form: form.pop("groups")),
 ]
 
 

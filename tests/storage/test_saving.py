@@ -118,6 +118,13 @@ def test_a_matrix_over_groups_is_kept_with_them_and_with_what_is_too_weak(tmp_pa
     assert block.matrix.digest() == apart.digest()
 
 
+def test_a_tree_of_values_comes_back(tmp_path: Path):
+    [own], [again] = (
+        plan.parts[0].blocks for plan in (archives.levels(), reread(archives.levels(), tmp_path))
+    )
+    assert again.matrix.digest() == own.matrix.digest()
+
+
 def test_a_tree_over_a_grid_comes_back(tmp_path: Path):
     own, again = archives.tree(), reread(archives.tree(), tmp_path)
     assert again.parts[0].blocks[0].matrix == own.parts[0].blocks[0].matrix

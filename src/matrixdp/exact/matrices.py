@@ -20,6 +20,8 @@ from matrixdp.exact.resources import blas_threads
 
 MOST_OVERLAPS = 2**30
 """The most multiplications that all overlaps of the columns of a matrix may take."""
+#: Numbers that are formed at a time for queries on all values.
+_BLOCK = 1 << 24
 
 
 def column_overlaps(entries: NDArray[Any], power: int) -> NDArray[Any]:
@@ -254,6 +256,16 @@ class MeasuredMatrix(ABC):
         own, shared = self.symmetric_covariance
         sums = outer(one.apply(np.ones((one.size, 1)))[:, 0] for one in asked)
         return np.asarray(own * outer(one.squares() for one in asked) + shared * sums**2)
+
+    def covariances(self, left: AxisQueries, right: AxisQueries) -> Array:
+        """Return q C r' for queries q and as many r on the one attribute, some of its values at a time."""
+        size, count = self.columns, len(left.lengths)
+        width = max(1, _BLOCK // max(size, count))
+        total = np.zeros(count)
+        for first in range(0, size, width):
+            cells = np.eye(size, min(width, size - first), -first)
+            total += (left.apply(cells) * right.apply(self.covariance_times(cells))).sum(axis=1)
+        return total
 
     def lost(self, queries: Array) -> Array:
         """Return the squared lengths of what may not be asked of queries, shape (columns, k) in, (k,) out."""

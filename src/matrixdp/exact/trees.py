@@ -22,7 +22,7 @@ from matrixdp.exact.structured import MAX_WRITTEN_CELLS, Columns
 #: A weight is below this, and the sum of the largest squares of each level below the other.
 _MOST_WEIGHT, _MOST_SQUARED = 2**30, 2**62
 #: Numbers that are formed at a time for queries that are not sparse.
-_BLOCK = 1 << 24
+_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +250,7 @@ class TreeMatrix(MeasuredMatrix):
         sparse = queries.entries()
         if sparse is not None:
             return self._sparse_forms(sparse, len(queries.lengths))[0]
-        total = np.zeros(len(queries.lengths))
-        width = max(1, _BLOCK // max(self.columns, len(total)))
-        for first in range(0, self.columns, width):
-            cells = np.eye(self.columns, min(width, self.columns - first), -first)
-            total += (queries.apply(cells) * queries.apply(self.covariance_times(cells))).sum(axis=1)
-        return total
+        return self.covariances(queries, queries)
 
     def _sparse_forms(self, sparse: Entries, count: int) -> tuple[Array, Array]:
         """Return the variances of queries with few entries other than 0, and what is lost of their lengths.

@@ -177,6 +177,8 @@ class Axes:
                 for axis, one in enumerate(pieces):
                     image = along(image, axis, one.apply)
                 return image
+        if len(own) == 1:
+            return matrix.covariances(*own, *other)
         rows = [kronecker(one.apply(np.eye(one.size)) for one in pieces) for pieces in (own, other)]
         found = np.einsum("ki,ik->k", rows[0], matrix.covariance_times(rows[1].T))
         return np.asarray(found).reshape(counts)

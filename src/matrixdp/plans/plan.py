@@ -234,7 +234,7 @@ def one_query(group: Group, index: int) -> Group:
     if isinstance(group, ProductGroup):
         positions = np.unravel_index(index, group.counts) if group.counts else ()
         own = zip(group.predicates, group.sizes, positions, strict=True)
-        chosen = (p if isinstance(p, Total) else Matrix(p.rows(n)[int(i)][None]) for p, n, i in own)
+        chosen = (p if isinstance(p, Total) else Matrix(_row(p, n, int(i))) for p, n, i in own)
         return ProductGroup(group.name, group.attributes, tuple(chosen), group.sizes)
     if group.summands:
         place = group.place(index)
@@ -242,6 +242,17 @@ def one_query(group: Group, index: int) -> Group:
     else:
         rows = group.rows()[index : index + 1]
     return DenseGroup(group.name, group.attributes, MatrixRows(rows), group.sizes)
+
+
+def _row(predicates: Predicates, size: int, index: int) -> Array:
+    """Return one query as a row, without writing out all of them where they have few entries."""
+    entries = predicates.entries(size)
+    if entries is None:
+        return predicates.rows(size)[index : index + 1]
+    query, value, entry = entries
+    row = np.zeros((1, size))
+    row[0, value[query == index]] = entry[query == index]
+    return row
 
 
 #: Every kind of plan by its name, which archives refer to it by.

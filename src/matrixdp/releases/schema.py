@@ -292,9 +292,10 @@ class Certificate(Model):
 class Matrix(Model, json_schema_extra=_ONE_SENSITIVITY):
     """A measured matrix."""
 
-    kind: Literal["identity", "centered identity", "integer", "walk"] = Field(
+    kind: Literal["identity", "centered identity", "integer", "walk", "tree"] = Field(
         description="A walk: rows that share their noise, prefix sums or nodes of trees; its theorem has the "
-        "sensitivity."
+        "sensitivity. A tree: weighted sums over areas of several levels; what a record costs in all parts "
+        "depends on its area."
     )
     shape: list[Positive] = Field(min_length=2, max_length=2)
     sensitivity: Exact = Field(LEFT_OUT, description="L1, for noise of norm 1.")

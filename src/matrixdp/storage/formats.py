@@ -168,6 +168,12 @@ def _read_matrix(form: Mapping[str, Any], archive: ArchiveReader) -> exact.Measu
         whole = len(sizes) == 2 and all(type(number) is int for number in (*sizes, branching, *weights))
         require(whole, "a tree over a grid does not consist of integers")
         return exact.GridTree(sizes, branching, weights)
+    if kind == "tree":
+        nodes, above = ([archive.array(name) for name in form[own]] for own in ("groups", "weights"))
+        whole = all(own.dtype.kind == "i" for own in (*nodes, *above))
+        require(whole, "a tree of values does not consist of integers")
+        tree = (tuple(own.astype(np.int64) for own in one) for one in (nodes, above))
+        return exact.TreeMatrix(*tree)
     if kind == "walk":
         widths = tuple(form["widths"])
         require(all(type(own) is int for own in widths), "the widths of a walk are not integers")

@@ -105,6 +105,12 @@ def _parts(measurement: Measurement) -> Iterator[Block]:
         (f"M{place}", f"{own.rows} x {own.columns}", str(own.column_power_sum(norm)), _how(own))
         for place, own in enumerate(matrices[:_MOST], 1)
     ]
+    if len(plan.columns) > 1:
+        yield (
+            "What a record costs depends on its value of the attribute with trees: for each value the costs "
+            "of all parts add up, and the largest such sum is the cost. It is at most the sum of what each "
+            "part costs by itself, which is what the last columns below are about."
+        )
     if rows:
         yield Table(("matrix", "rows x cells", "s", "how it is known"), rows)
     else:
@@ -124,6 +130,8 @@ def _how(matrix: MeasuredMatrix) -> str:
         return "the identity: one 1 in each column"
     if matrix.kind == "centered":
         return "n I - 11': each column has n - 1 once and -1 the other n - 1 times"
+    if matrix.kind == "tree":
+        return f"weighted sums over areas, summed over those of each of the {matrix.columns:,} values"
     if matrix.walk is not None:
         cost = matrix.sensitivity
         told = f"by their theorem a record costs {cost:,}, a replacement {2 * cost:,}"
@@ -436,6 +444,8 @@ def _cost(release: Release) -> Iterator[Block]:
     between = cost.value * budget.moved**norm
     power = "m" if norm == 1 else "m^2"
     first = "cost, the sum over all parts, each rounded up in the 160th binary digit"
+    if len(release.measurement.plan.columns) > 1:
+        first = "cost, the largest sum over all parts for the records with one value, rounded up"
     if isinstance(release.measurement.plan, Rounds):
         first = "cost that both rounds together may have"
     elif release.measurement.plan.histories is not None:
