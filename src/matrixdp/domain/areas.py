@@ -22,7 +22,7 @@ AREAS = (
 Columns = Mapping[str, Sequence[str]]
 """The columns of a table by their names, each with a text in every row."""
 Levels = dict[str, dict[str, list[str]]]
-"""For each level its areas, each with the values that lie in it; those that lie in none under an empty text."""
+"""For each level its areas, each with the values in it; those in none of them under an empty text."""
 
 
 def areas_of(table: Mapping[str, Sequence[object]]) -> tuple[Sequence[str], Levels]:
@@ -67,15 +67,15 @@ def areas_of(table: Mapping[str, Sequence[object]]) -> tuple[Sequence[str], Leve
         if len(apart := _apart(places[fine], places[coarse])):
             row, above = int(apart[0]), columns[coarse]
             area = columns[fine][row]
-            rows = (columns[fine].index(area), row)
-            lies = [f"{values[own]!r} in {above[own]!r}" if above[own] else f"{values[own]!r} in none" for own in rows]
+            pair = (columns[fine].index(area), row)
+            lies = [f"{values[own]!r} in {repr(above[own]) if above[own] else 'none'}" for own in pair]
             found = f"{fine} {area!r} in two of the level {coarse!r}: {' and '.join(lies)}"
             expected = f"levels that nest, each {fine} within one {coarse}; name areas of one name apart"
             raise DomainError.at((fine, row), found, expected, code="conflict")
     top = columns[names[0]]
     if "" in top:
-        found = f"{values[top.index('')]!r} in none"
-        expected = f"a {names[0]} for every value, as no level is coarser"
+        found = f"no area for {values[top.index('')]!r}"
+        expected = f"an area for every value, as no level is coarser than {names[0]!r}"
         raise DomainError.at((names[0], top.index("")), found, expected, code="empty")
     levels: Levels = {name: {} for name in names}
     for name, groups in levels.items():
@@ -98,18 +98,19 @@ def _apart(fine: NDArray[np.int64], coarse: NDArray[np.int64]) -> NDArray[np.int
     rows = np.flatnonzero(fine >= 0)
     above = np.zeros(int(fine.max(initial=0)) + 1, dtype=np.int64)
     above[fine[rows][::-1]] = coarse[rows][::-1]
-    return rows[above[fine[rows]] != coarse[rows]]
+    found: NDArray[np.intp] = rows[above[fine[rows]] != coarse[rows]]
+    return found
 
 
 def _coarse_to_fine(places: Mapping[str, NDArray[np.int64]]) -> list[str]:
-    """Return the levels by how many lie within each less how many hold it, those of fewer areas first."""
+    """Return the levels by how many lie within each less how many hold it, complete and short ones first."""
     score = dict.fromkeys(places, 0)
     for one, other in combinations(places, 2):
         within = not len(_apart(places[one], places[other]))
         holds = not len(_apart(places[other], places[one]))
         score[one] += holds - within
         score[other] += within - holds
-    return sorted(places, key=lambda name: (-score[name], places[name].max()))
+    return sorted(places, key=lambda name: (-score[name], places[name].min() < 0, places[name].max()))
 
 
 def _by_level(area: Sequence[str], parent: Sequence[str], level: Sequence[str]) -> Columns:
@@ -129,8 +130,9 @@ def _by_level(area: Sequence[str], parent: Sequence[str], level: Sequence[str]) 
         while own:
             name = level[rows[own]]
             if name in path:
-                found = f"{path[name]!r} below " + ("itself" if path[name] == own else f"{own!r}, both {name!r}")
-                expected = "parents without a cycle, one of each level"
+                again = "itself" if path[name] == own else f"{own!r}, both {name!r}"
+                found = f"{path[name]!r} below {again}"
+                expected = "parents without a cycle, each of another level"
                 raise DomainError.at(("parent", row), found, expected, code="conflict")
             path[name], own = own, parent[rows[own]]
         if first not in parents:

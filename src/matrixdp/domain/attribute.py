@@ -171,7 +171,7 @@ class Level:
         One that is called like another value of the attribute has the level's name behind it: the state
         ``New York`` is not its county.
         """
-        own = {attribute.label(code): code for code in attribute.all_codes}
+        own = attribute.by_label
         language = attribute.codebook.language
         title = self.name if language is None else self.called(attribute)
         known = self.texts.labels
@@ -675,6 +675,11 @@ class Attribute(ABC):
         """Return the text of one value."""
         self._check_codes(code, code)
         return self._labels.get(int(code)) or self._written(int(code), int(code))
+
+    @cached_property
+    def by_label(self) -> Mapping[str, int]:
+        """The code of each value by its text."""
+        return {self.label(code): code for code in self.all_codes}
 
     def range_label(self, first: int, last: int) -> str:
         """Return the text of the values from one code to another, both inclusive."""

@@ -357,7 +357,7 @@ class PlacedEntry(Entry):
     )
 
     def places(self, domain: Domain) -> list[Chosen]:
-        """Return every combination of one of the levels of each attribute under ``at``; none for its total."""
+        """Return every combination of a level of each attribute under ``at``; its total has no axis."""
         return [
             tuple(axis for axis in axes if axis is not None)
             for axes in product(*(self._axes(domain, name) for name in domain.sort(self._placed(domain))))
@@ -405,10 +405,13 @@ class ProductEntry(PlacedEntry):
             with within("product", name):
                 self.check_beside(Axis.of(domain, name).attribute)
         for axes in places:
-            beside = {axis.attribute.name: axis.values for axis in axes}
-            sets = AttributeSets.on(domain, {**self.predicates, **beside}, "product")
+            beside = {axis.attribute.name: axis for axis in axes}
+            forms_beside = {name: axis.values for name, axis in beside.items()}
+            sets = AttributeSets.on(domain, {**self.predicates, **forms_beside}, "product")
             names, sizes = _names_and_sizes(sets.attributes)
-            name = self.group_name(sets.attributes, sets.texts, len(places) == 1)
+            # where the user named them, the levels tell groups apart
+            called = [a if self.name is None else beside.get(a.name, a) for a in sets.attributes]
+            name = self.group_name(called, sets.texts, len(places) == 1)
             made.append(ProductGroup(name, names, tuple(sets.predicates), sizes))
         return self.weighted(made)
 
