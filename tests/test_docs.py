@@ -216,6 +216,7 @@ def whole(fragment: str) -> str:
 
 def test_fragments_of_specifications_are_read(tmp_path: Path) -> None:
     (tmp_path / "counties.txt").write_text("Kings\nQueens\nOrange\n")
+    (tmp_path / "areas.csv").write_text("tract,county,state\n36047000100,Kings,NY\n51760010100,,VA\n")
     (tmp_path / "regions.csv").write_text("zip,region\n10001,east\n90001,west\n")
     (tmp_path / "places.csv").write_text("city,state,region\nRome,GA,South\nRome,NY,North\n")
     (tmp_path / "schools.csv").write_text("school_id,type\n1,public\n2,private\n")

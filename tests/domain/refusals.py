@@ -53,6 +53,7 @@ SPECS: Rejected = {
     ("missing-key", "a.max"): [{"min": 0}],
     ("unknown-key", "a.mim"): [{"mim": 0, "max": 3}],
     ("unknown-key", "a.min"): [{"edges": [0, 1], "min": 0}],
+    ("unknown-key", "a.levels_from"): [{"categories": ["x"], "levels_from": {"t": ["x"], "l": ["X"]}}],
     ("out-of-range", "a.max"): [{"min": 5, "max": 3}, {"min": 0, "max": 2**53},
         {"min": 1, "max": 1, "bins": 2}, {"min": 0, "max": math.inf, "bins": 2}],
     ("out-of-range", "a.min"): [{"min": 0.5, "max": 3}],
@@ -142,14 +143,43 @@ SPECS: Rejected = {
 
 #: Levels of an attribute `sex` of the categories f and m.
 LEVELS: Rejected = {
-    ("wrong-type", "sex.levels.l"): [{"l": ["f"]}, {"l": {}}, {"l": {" ": ["f", "m"]}}],
+    ("wrong-type", "sex.levels.l"): [{"l": ["f"]}, {"l": {}}, {"l": {" ": ["f", "m"]}},
+        {"l": {"": ["f", "m"]}}],
     ("domain", "sex.levels.l"): [{"l": {"x": ["f"]}}],
     ("duplicate", "sex.levels.l.y"): [{"l": {"x": ["f", "m"], "y": ["f"]}}],
+    ("duplicate", "sex.levels.l['']"): [{"l": {"x": ["f", "m"], "": ["f"]}}],
     ("empty", "sex.levels.l.y"): [{"l": {"x": ["f", "m"], "y": []}}],
     ("unknown-name", "sex.levels.l.x[1]"): [{"l": {"x": ["f", "n"]}}],
     ("wrong-type", "sex.levels.l.x"): [{"l": {"x": "f"}}, {"l": {"x": {"rang": [1, 2]}}}],
     ("out-of-range", "sex.levels.l.x.range"): [{"l": {"x": {"range": ["m", "f"]}}}],
     ("wrong-type", "sex.levels"): [{" ": {"x": ["f", "m"]}}, ["l"], "levels.csv"],
+}  # fmt: skip
+
+#: Tables of areas of an attribute `a`.
+AREAS: Rejected = {
+    ("wrong-type", "a.levels_from"): ["areas.csv", ["x"]],
+    ("wrong-type", "a.levels_from.t"): [{"t": "x"}],
+    ("wrong-type", "a.levels_from.t[0]"): [{"t": [["x"]], "l": ["X"]}],
+    ("empty", "a.levels_from"): [{}, {"t": [], "l": []}],
+    ("wrong-size", "a.levels_from"): [{"t": ["x"]}, {"area": ["x"], "parent": [""], "level": ["t"]}],
+    ("wrong-size", "a.levels_from.l"): [{"t": ["x"], "l": ["X", "Y"]}],
+    ("duplicate", "a.levels_from.t[1]"): [{"t": ["x", "x"], "l": ["X", "Y"]}],
+    ("duplicate", "a[1]"): [{"t": ["1", "01"], "l": ["X", "X"]}],
+    ("conflict", "a.levels_from.county[2]"): [
+        {"t": ["x", "y", "z", "u"], "county": ["Orange", "Kings", "Orange", "Yolo"],
+            "state": ["NY", "NY", "CA", "CA"]},
+        {"t": ["x", "y", "z"], "county": ["K", "O", "O"], "state": ["S", "S", "S"], "part": ["p", "p", ""]}],
+    ("empty", "a.levels_from.l[1]"): [{"t": ["x", "y"], "l": ["X", ""]}],
+    ("conflict", "a.levels_from.a"): [{"t": ["x", "y"], "a": ["X", "X"]}],
+    ("wrong-type", "a.levels"): [{"t": ["x", "y"], " ": ["X", "X"]}],
+    ("wrong-type", "a.levels.l"): [{"t": ["x", "y"], "l": ["X", " "]}],
+    ("duplicate", "a.levels_from.area[1]"): [{"area": ["x", "x"], "parent": ["X", "Y"], "level": ["t", "t"]}],
+    ("unknown-name", "a.levels_from.parent[1]"): [
+        {"area": ["X", "x"], "parent": ["", "Y"], "level": ["l", "t"]}],
+    ("conflict", "a.levels_from.parent[0]"): [
+        {"area": ["X", "Y"], "parent": ["Y", "X"], "level": ["l", "m"]},
+        {"area": ["X", "Y", "x"], "parent": ["X", "", "Y"], "level": ["l", "l", "t"]},
+        {"area": ["X", "Y", "x"], "parent": ["Y", "", "X"], "level": ["l", "l", "t"]}],
 }  # fmt: skip
 
 #: Attributes `x` derived from `age`, which has the values 0 to 3, and `sex`.
@@ -295,6 +325,10 @@ FILES: Rejected = {
     ("wrong-size", "a.levels"): [("levels.csv", b"v\nx\n")],
     ("wrong-size", "a.levels.l"): [("level.csv", b"v\nx\n"), ("level.csv", b"v,w,u\nx,y,z\n")],
     ("duplicate", "a.levels['record 3']"): [("levels.csv", b"v,w\nx,1\nx,2\n")],
+    ("wrong-size", "a.levels_from"): [("areas.csv", b"v\nx\n"), ("areas.csv", b"v,w\nx\n")],
+    ("wrong-type", "a.levels_from"): [("areas.csv", b"v,w\nx,\xe9\n")],
+    ("file-missing", "a.levels_from"): [("areas.csv", None)],
+    ("empty", "a.levels_from"): [("areas.csv", b"v,w\n"), ("areas.csv", b"")],
     ("wrong-type", "a.sha256"): [("digest", "x")],
     ("damaged-file", "a.sha256.categories"): [("digest", {"categories": "0" * 64})],
 }  # fmt: skip
@@ -307,6 +341,7 @@ def read_from(name: str, content: Any) -> Callable[[Path], Any]:
             file.write_bytes(content if isinstance(content, bytes) else b"x\n")
         other: dict[str, Any] = {
             "digest": {"categories": file, "sha256": content},
+            "areas.csv": {"levels_from": file},
             "levels.csv": {"categories": ["x"], "levels": file},
             "level.csv": {"categories": ["x"], "levels": {"l": file}},
         }
@@ -329,6 +364,7 @@ def table(kind: str, rejected: Rejected, attempt: Callable[[Any], Callable[..., 
 REFUSALS = [
     *table("attribute", SPECS, lambda spec: lambda: attribute_from_spec("a", spec)),
     *table("levels", LEVELS, lambda levels: lambda: Domain({"sex": SEX | {"levels": levels}})),
+    *table("areas", AREAS, lambda areas: lambda: attribute_from_spec("a", {"levels_from": areas})),
     *table("derived", DERIVED, lambda spec: lambda: Domain(PARENTS | {"x": spec})),
     *table("expression", SQL, lambda sql: lambda: Domain(PARENTS | {"x": {"of": ["age"], "sql": sql}})),
     *table("out of domain", RULES, lambda rule: lambda: OutOfDomain.from_spec(DOMAIN, rule)),

@@ -9,7 +9,7 @@ import matrixdp as mdp
 from matrixdp.language import KwayEntry, read_entry
 from matrixdp.specification import parse_yaml
 from tests.language.test_builders import DOMAIN
-from tests.refusals import Refusal
+from tests.refusals import Refusal, numbered
 
 #: Entries, by the code of the error and its place.
 _ENTRIES: dict[tuple[str, str], list[str]] = {
@@ -160,6 +160,24 @@ _MANY = mdp.Domain({f"a{number}": 2 for number in range(1500)})
 _TOWNS = mdp.Domain(
     {"town": {"categories": ["a", "b", "c"], "levels": {"state": {"N": ["a", "b"], "S": ["c"]}}}}
 )
+_HOME = {"categories": ["a", "b"], "levels": {"state": {"N": ["a"], "S": ["b"]}}}
+_HOMES = mdp.Domain({"home": _HOME, "work": _HOME, "sex": 2})
+_AT: list[tuple[str, str, Callable[[], mdp.queries.Entry]]] = [
+    ("wrong-type", "at", lambda: mdp.marginals(1, at=["home"])),
+    ("unknown-name", "at.hom", lambda: mdp.marginals(1, at={"hom": "state"})),
+    ("wrong-kind", "at.state", lambda: mdp.marginals(1, at={"state": "state"})),
+    ("unknown-name", "at.home", lambda: mdp.marginals(1, at={"home": "county"})),
+    ("unknown-name", "at.home[1]", lambda: mdp.marginals(1, at={"home": ["state", "identity"]})),
+    ("duplicate", "at.home[1]", lambda: mdp.marginals(1, at={"home": ["state", "state"]})),
+    ("empty", "at.home", lambda: mdp.marginals(1, at={"home": []})),
+    ("wrong-type", "at.home", lambda: mdp.marginals(1, at={"home": 3})),
+    ("out-of-range", "marginals", lambda: mdp.marginals(3, at={"home": "state"})),
+    ("conflict", "marginals[0][1]", lambda: mdp.marginals([["sex", "home"]], at={"home": "state"})),
+    ("conflict", "attributes[0]", lambda: mdp.kway(1, attributes=["home"], at={"home": "state"})),
+    ("conflict", "product.home", lambda: mdp.product(home={"level": "state"}, at={"home": "state"})),
+    ("out-of-range", "max_cells", lambda: mdp.marginals(1, max_cells=3, at={"home": "state"})),
+    ("wrong-size", "weights", lambda: mdp.marginals([["sex"]], weights=[1, 1], at={"home": "state"})),
+]
 _ONE = mdp.Domain({"sex": ["f", "m"], "age": 3})
 _FILES = {
     "a text in CSV": ("1,2\n\n3,x\n", "a.csv", "wrong-type"),
@@ -194,4 +212,5 @@ REFUSALS = [
         for name, (content, file, code) in _FILES.items()
     ),
     *(Refusal(*row) for row in _OTHERS),
+    *numbered("at", ((code, place, _expanded(build, _HOMES)) for code, place, build in _AT)),
 ]

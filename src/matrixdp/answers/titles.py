@@ -80,6 +80,8 @@ def heads(attribute: Attribute, sets: Iterable[Predicates]) -> tuple[str, str]:
     """Return the name and the title of an attribute's column: its level's, where one alone is asked about."""
     sets = [whole_set(own) for own in sets]
     for level in attribute.codebook.levels:
+        if any(asked.count(attribute.size) != len(level.groups) for asked in sets):
+            continue
         own = Labelled(Sets(tuple(codes for _, codes in level.groups)), level.labels(attribute.as_written))
         if all(asked == own for asked in sets):
             return level.name, level.called(attribute)

@@ -70,7 +70,7 @@ class LevelTexts(Record):
 @final
 @dataclass(frozen=True)
 class Level:
-    """A coarser list of values of an attribute, each of whose own values is in exactly one of them.
+    """A coarser list of values of an attribute, each of whose own values is in one of them, or skips it.
 
     Parameters
     ----------
@@ -80,6 +80,8 @@ class Level:
         The values of the level in order, and the codes of the attribute that are in each.
     texts : LevelTexts
         What readers call the level and its values.
+    skipped : tuple of int
+        The codes that are in none of the values, as a city that is in no county.
 
     Raises
     ------
@@ -98,6 +100,7 @@ class Level:
     name: str
     groups: tuple[tuple[str, tuple[int, ...]], ...]
     texts: LevelTexts = field(default=LevelTexts(), compare=False, repr=False)
+    skipped: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -119,7 +122,7 @@ class Level:
         name : str
             What the level is called.
         groups : mapping of str to list, or to ``{"range": [first, last]}``
-            The attribute's values under each value of the level.
+            The attribute's values under each value of the level; under an empty text those that skip it.
 
         Raises
         ------
@@ -141,12 +144,17 @@ class Level:
                 own = dict(found)
                 own[label] = (*own.get(label, ()), null)
                 found = list(own.items())
-        return cls(name, tuple(found))
+            skipped = dict(found).get("", ())
+            named = tuple((value, codes) for value, codes in found if value != "")
+            if not named:
+                raise wrong_value("", "a value of the level, besides the empty text of those that skip it")
+        return cls(name, named, skipped=skipped)
 
     def check(self, attribute: Attribute) -> None:
-        """Check that every value of the attribute is in exactly one value of the level."""
+        """Check that every value of the attribute is in exactly one value of the level, or skips it."""
         seen: dict[int, str] = {}
-        for value, code in ((value, code) for value, codes in self.groups for code in codes):
+        groups = (*self.groups, ("", self.skipped))
+        for value, code in ((value, code) for value, codes in groups for code in codes):
             if code in seen:
                 found = f"{attribute.label(code)!r} again, which is in {seen[code]!r}"
                 raise DomainError.at((value,), found, "each value once", code="duplicate")
@@ -163,7 +171,7 @@ class Level:
         One that is called like another value of the attribute has the level's name behind it: the state
         ``New York`` is not its county.
         """
-        own = {attribute.label(code): code for code in attribute.all_codes}
+        own = attribute.by_label
         language = attribute.codebook.language
         title = self.name if language is None else self.called(attribute)
         known = self.texts.labels
@@ -183,7 +191,8 @@ class Level:
 
     def to_spec(self, attribute: Attribute) -> dict[str, object]:
         """Return the level as a specification writes it: its values with those of the attribute."""
-        return {value: [attribute.value(code) for code in codes] for value, codes in self.groups}
+        groups = (*self.groups, ("", self.skipped)) if self.skipped else self.groups
+        return {value: [attribute.value(code) for code in codes] for value, codes in groups}
 
 
 def _level_schema(definitions: Schema) -> Schema:  # noqa: ARG001
@@ -666,6 +675,11 @@ class Attribute(ABC):
         """Return the text of one value."""
         self._check_codes(code, code)
         return self._labels.get(int(code)) or self._written(int(code), int(code))
+
+    @cached_property
+    def by_label(self) -> Mapping[str, int]:
+        """The code of each value by its text."""
+        return {self.label(code): code for code in self.all_codes}
 
     def range_label(self, first: int, last: int) -> str:
         """Return the text of the values from one code to another, both inclusive."""

@@ -140,7 +140,7 @@ _RULES = ("sql", "map", "cases", "values_from", "codes")
 #: What goes with the values of the derived attribute, and not with the column that a map is read from.
 _OWN = ("categories", "labels", "levels", "level_texts", "sha256", "title", "unit", "note", "source")
 #: What lists the values of the derived attribute, which are those of its rule where none stands there.
-_TELLING = ("categories", "edges", "min", "max", "bins", "size", "from", "to")
+_TELLING = ("categories", "levels_from", "edges", "min", "max", "bins", "size", "from", "to")
 _BESIDE_MAP = (*_OWN, *_TELLING, "by", "closed", "clip")
 _OF_COLUMNS = ("column", "trim", "case", "round", "missing", "time_zone")
 

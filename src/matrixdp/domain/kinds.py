@@ -161,11 +161,17 @@ class Categorical(Attribute):
 
     def _code_of(self, value: object) -> int:
         """Return the code of a category, given in any spelling that its type takes for the same."""
+        if isinstance(value, str) and value in self._places:
+            return self._places[value]
         text, compared = self._compared(value)
         if compared not in self._rule.codes:
             expected = f"a category of {self.name!r}"
             raise DomainError(unknown_name((), text, expected, self.categories, describe_value(value)))
         return self._rule.codes[compared]
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {text: code for code, text in enumerate(self.categories)}
 
     def _spec(self) -> list[str] | dict[str, object]:
         """Return the list of categories, in a mapping where they have a type."""

@@ -17,6 +17,7 @@ from typing import Any, final
 from matrixdp import forms
 from matrixdp.display import counted
 from matrixdp.domain.amount import Amount
+from matrixdp.domain.areas import AREAS, areas_of
 from matrixdp.domain.attribute import LEVELS, Attribute, Codebook, Discovered, LevelTexts
 from matrixdp.domain.derived import derived_attribute, derived_schema, is_derived
 from matrixdp.domain.kinds import EDGE, UNITS, Bins, Categorical, Coded, Dates, Integers, edge_of
@@ -210,6 +211,7 @@ _READERS: Mapping[object, Callable[[PublicFile], object]] = {
     "categories": lambda file: list(file.values()),
     "map": PublicFile.pairs,
     "levels": PublicFile.groups,
+    "levels_from": PublicFile.columns,
     "values_from": PublicFile.columns,
 }
 """How the keys that may have the path of a file are read from it."""
@@ -227,7 +229,8 @@ def with_paths(spec: object, resolve: forms.ResolvePath) -> object:
 
 EXPECTED = (
     "a list of categories, {min, max}, {min, max, bins}, {edges: [...]}, {amount: [...]}, "
-    "{categories: [...], type}, {labels: {...}}, {from, to, by}, {map: {...}}, {of: [...], sql} or a size"
+    "{categories: [...], type}, {labels: {...}}, {levels_from: file}, {from, to, by}, {map: {...}}, "
+    "{of: [...], sql} or a size"
 )
 _INTEGER = forms.Accepted(INTEGER, integer_of, {"type": "integer"})
 _NUMBER = forms.Accepted(NUMBER, number_of, {"type": "number"})
@@ -329,6 +332,29 @@ class CategoriesForm(AttributeForm):
 
     def named(self, name: str) -> Categorical:
         return Categorical(name, self.categories, self.type, case=self.case, codebook=self.codebook)  # type: ignore[arg-type]  # checked by Categorical
+
+
+@final
+@record
+class AreasForm(AttributeForm):
+    """Categories and their levels, both listed by one table."""
+
+    table: Mapping[str, tuple[object, ...]] = key(
+        OrFile(MappingOf(ListOf(_CATEGORY, "a list of values"), AREAS, named="the name of a column"), AREAS),
+        name="levels_from",
+        about="a public table of the values, then a column for each level; or of area, parent and level",
+    )
+    type: str | None = key(OneOf(TYPES), default=None, blank=False)
+    case: str = key(_CASE, default="match")
+
+    def named(self, name: str) -> Categorical:
+        with within(name, "levels_from"):
+            categories, levels = areas_of(self.table)
+            if name in levels:
+                found = "a level that is called like the attribute"
+                raise DomainError.at((name,), found, "another name of the column", code="conflict")
+        own = Categorical(name, tuple(categories), self.type, case=self.case, codebook=self.codebook)
+        return own.with_levels(levels)
 
 
 @final
@@ -445,6 +471,7 @@ class LabelledForm(AttributeForm):
 _FORMS: Mapping[str, type[AttributeForm]] = {
     "amount": AmountForm,
     "categories": CategoriesForm,
+    "levels_from": AreasForm,
     "edges": EdgesForm,
     "bins": EqualBinsForm,
     "min": IntegersForm,
@@ -470,7 +497,8 @@ def attribute_from_spec(name: str, spec: object, known: Mapping[str, Attribute] 
         ends inclusive; ``{edges: [...]}`` for half-open bins; ``{min, max, bins}`` for equal ones, the last
         one closed; ``{amount: [lowest, highest], step}`` for numbers of which sums are asked;
         ``{from, to, by}`` for dates; an integer, or ``{size}``, for the number of codes;
-        ``{labels: {...}}`` for categories by their labels; or an `Attribute` of the same name. Mappings take
+        ``{labels: {...}}`` for categories by their labels; ``{levels_from: {...}}`` for areas with the larger
+        ones that they lie in; or an `Attribute` of the same name. Mappings take
         the keys of `Codebook` too.
     known : mapping of str to Attribute, optional
         The attributes of the domain that this one may be derived from.

@@ -17,6 +17,8 @@ from matrixdp.language import entries
 
 Source = ArrayLike | str | os.PathLike[str]
 """An array, nested lists, or the path of a NumPy file."""
+At = Mapping[str, str | Iterable[str]]
+"""By attribute one of its levels, or several."""
 
 
 class Options(TypedDict, total=False):
@@ -54,6 +56,7 @@ def marginals(
     which: int | Iterable[int | Iterable[str]],
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
+    at: At | None = None,
     **options: Unpack[Options],
 ) -> entries.MarginalsEntry:
     """Return an entry that asks for marginals: every cell of a combination of attributes.
@@ -66,6 +69,9 @@ def marginals(
         The attributes that numbers combine; all where it is left out. Not with listed combinations alone.
     max_cells : int, optional
         Leave out marginals with more cells.
+    at : mapping of str to str or list of str, optional
+        By attribute the levels within whose values all of this is asked, of the other attributes: names of
+        its levels, its own name for its own values, ``total``.
     **options : Options
         The weight, the weights and the name.
 
@@ -77,8 +83,12 @@ def marginals(
     ['total', 'sex', 'age', 'code']
     >>> [group.name for group in marginals(2, max_cells=100).expand(domain)]
     ['sex, code']
+    >>> town = {"levels_from": {"town": ["a", "b", "c"], "state": ["N", "N", "S"]}}
+    >>> asked = marginals([0, 1], at={"town": ["total", "state"]})
+    >>> [group.name for group in asked.expand(Domain({"town": town, "sex": ["f", "m"]}))]
+    ['total', 'sex', 'state', 'state, sex']
     """
-    given = {"marginals": which, "attributes": attributes, "max_cells": max_cells}
+    given = {"marginals": which, "attributes": attributes, "max_cells": max_cells, "at": at or {}}
     return entries.MarginalsEntry.read(given | options)
 
 
@@ -87,6 +97,7 @@ def kway(
     predicates: object = "identity",
     attributes: Iterable[str] | None = None,
     max_cells: int | None = None,
+    at: At | None = None,
     **options: Unpack[Options],
 ) -> entries.KwayEntry:
     """Return an entry that asks for products of predicate sets on every `k` attributes.
@@ -102,6 +113,8 @@ def kway(
         The attributes to combine; all where it is left out.
     max_cells : int, optional
         Leave out combinations of attributes with more cells.
+    at : mapping of str to str or list of str, optional
+        As for `marginals`.
     **options : Options
         The weight, the weights and the name.
 
@@ -116,7 +129,7 @@ def kway(
     age, code: prefix x prefix
     """
     given = {"kway": k, "predicates": predicates, "attributes": attributes, "max_cells": max_cells}
-    return entries.KwayEntry.read(given | options)
+    return entries.KwayEntry.read(given | {"at": at or {}} | options)
 
 
 def product(
@@ -128,6 +141,7 @@ def product(
     budget_share: float | None = None,
     name: str | None = None,
     count: Literal["records", "persons"] = "records",
+    at: At | None = None,
     **predicates: object,
 ) -> entries.ProductEntry:
     """Return an entry that asks every combination of one predicate from each attribute's set.
@@ -136,9 +150,11 @@ def product(
     ----------
     attributes : mapping of str to predicate set, optional
         For attributes whose names are not Python names, or are `weight`, `weights`,
-        `budget_share`, `name` or `count`.
+        `budget_share`, `name`, `count` or `at`.
     weight, weights, budget_share, name, count
         See `Options`.
+    at : mapping of str to str or list of str, optional
+        As for `marginals`.
     **predicates : predicate set
         By attribute: ``identity``, ``total``, ``prefix``, ``suffix``, ``range`` (all ranges), ``circular``
         (every start, lengths 1 to n), ``{"sliding": k}``, ``{"change": k}``, ``year_to_date`` and
@@ -156,7 +172,7 @@ def product(
     >>> group.name, group.queries
     ('sex, age: identity x ranges', 4)
     """
-    given = {"product": _by_attribute("product", attributes, predicates), "count": count}
+    given = {"product": _by_attribute("product", attributes, predicates), "count": count, "at": at or {}}
     given |= {"weight": weight, "weights": weights, "budget_share": budget_share, "name": name}
     return entries.ProductEntry.read(given)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from numbers import Integral
 from typing import Any, ClassVar, TypeVar, final
 
@@ -269,6 +269,8 @@ class Axis:
 
     attribute: Attribute
     level: str | None = None
+    shared: bool = False
+    """Whether something else goes by the level's name, so that it needs that of its attribute too."""
 
     @classmethod
     def of(cls, domain: Domain, name: str) -> Axis:
@@ -279,7 +281,13 @@ class Axis:
     @property
     def name(self) -> str:
         """Its name."""
-        return self.attribute.name if self.level is None else self.level
+        named = f"{self.attribute.name} {self.level}" if self.shared else self.level
+        return self.attribute.name if named is None else named
+
+    @property
+    def values(self) -> PredicateForm:
+        """The predicate set of its values."""
+        return IDENTITY if self.level is None else LevelForm(level=self.level)
 
     @property
     def size(self) -> int:
@@ -310,8 +318,7 @@ class AttributeSets:
             with within(under, name):
                 plain = form.text == "identity"  # of a level the values of the level
                 axis = Axis.of(domain, name) if plain else Axis(find_attribute(domain, name))
-                if axis.level is not None:
-                    form = LevelForm(level=axis.level)
+                form = axis.values if axis.level is not None else form
                 own = axis.attribute
                 if own.name in found:
                     both = f"{name!r} beside another level of {own.name!r}, or its own values"
@@ -325,22 +332,88 @@ def _names_and_sizes(attributes: Sequence[Attribute]) -> tuple[tuple[str, ...], 
     return tuple(a.name for a in attributes), tuple(a.size for a in attributes)
 
 
+Chosen = tuple[Axis, ...]
+"""Attributes to combine, in domain order."""
+
+
 # Entries of products of predicate sets, of comparisons of two attributes, and of matrices over a few.
+
+
+_LEVEL = forms.text("the name of a level")
+_LEVELS: Form[tuple[str, ...]] = AnyOf(
+    ((lambda value: isinstance(value, str), forms.Unbracketed(_LEVEL)),),
+    ListOf(_LEVEL, "a level, or a list of levels", least=1, once="each level once"),
+)
+
+
+@record
+class PlacedEntry(Entry):
+    """An entry that is asked within the values of levels of other attributes."""
+
+    at: Mapping[str, tuple[str, ...]] = key(
+        MappingOf(_LEVELS, "a mapping of attributes to levels, to their own names, or to `total`"),
+        default={},
+        about="the levels within whose values the entry is asked, each for itself",
+    )
+
+    def places(self, domain: Domain) -> list[Chosen]:
+        """Return every combination of a level of each attribute under ``at``; its total has no axis."""
+        return [
+            tuple(axis for axis in axes if axis is not None)
+            for axes in product(*(self._axes(domain, name) for name in domain.sort(self._placed(domain))))
+        ]
+
+    def check_beside(self, attribute: Attribute) -> None:
+        """Check that an attribute that the entry asks about is none of those under ``at``."""
+        if attribute.name in self.at:
+            found = f"{attribute.name!r}, which `at` has the levels of"
+            raise EntryError.at((), found, "other attributes; `at` asks them at each level", code="conflict")
+
+    def _placed(self, domain: Domain) -> Iterator[str]:
+        with within("at"):
+            for name in self.at:
+                with within(name):
+                    yield find_attribute(domain, name).name
+
+    def _axes(self, domain: Domain, name: str) -> list[Axis | None]:
+        attribute, found = domain[name], list[Axis | None]()
+        levels = [level.name for level in attribute.codebook.levels]
+        for place, own in enumerate(self.at[name]):
+            if own in levels:
+                found.append(Axis(attribute, own, own not in domain.levels))
+            elif own in (name, "total"):
+                found.append(Axis(attribute) if own == name else None)
+            else:
+                expected = f"a level of {name!r}, {name!r} for its own values, or total"
+                known = (*levels, name, "total")
+                path = ("at", name) if len(self.at[name]) == 1 else ("at", name, place)
+                raise EntryError(forms.unknown_name(path, own, expected, known), code="unknown-name")
+        return found
 
 
 @final
 @entry_form
 @record
-class ProductEntry(Entry):
+class ProductEntry(PlacedEntry):
     """One product of predicate sets; attributes that are not named are totals."""
 
     predicates: Mapping[str, PredicateForm] = key(PREDICATES_BY_ATTRIBUTE, name="product")
 
     def groups(self, domain: Domain) -> list[Group]:
-        sets = AttributeSets.on(domain, self.predicates, "product")
-        names, sizes = _names_and_sizes(sets.attributes)
-        name = self.group_name(sets.attributes, sets.texts, single=True)
-        return self.weighted([ProductGroup(name, names, tuple(sets.predicates), sizes)])
+        places, made = self.places(domain), list[Group]()
+        for name in self.predicates if self.at else ():
+            with within("product", name):
+                self.check_beside(Axis.of(domain, name).attribute)
+        for axes in places:
+            beside = {axis.attribute.name: axis for axis in axes}
+            forms_beside = {name: axis.values for name, axis in beside.items()}
+            sets = AttributeSets.on(domain, {**self.predicates, **forms_beside}, "product")
+            names, sizes = _names_and_sizes(sets.attributes)
+            # where the user named them, the levels tell groups apart
+            called = [a if self.name is None else beside.get(a.name, a) for a in sets.attributes]
+            name = self.group_name(called, sets.texts, len(places) == 1)
+            made.append(ProductGroup(name, names, tuple(sets.predicates), sizes))
+        return self.weighted(made)
 
 
 @final
@@ -444,9 +517,6 @@ class DenseEntry(MergedEntry):
 
 # Entries that stand for every combination of k attributes: marginals and k-way products.
 
-Chosen = tuple[Axis, ...]
-"""Attributes to combine, in domain order."""
-
 _NUMBER = forms.whole("a number of attributes, an integer of at least 0", least=0)
 _ONE = (lambda value: isinstance(value, Integral), forms.Unbracketed(_NUMBER))
 _MARGINAL: Form[int | tuple[str, ...]] = AnyOf(
@@ -475,7 +545,7 @@ def _cells(axes: Chosen) -> int:
 
 
 @record
-class _Combinations(Entry):
+class _Combinations(PlacedEntry):
     """What entries of combinations of attributes share; their first key says which they combine."""
 
     attributes: tuple[str, ...] | None = key(NAMES, default=None)
@@ -485,8 +555,11 @@ class _Combinations(Entry):
     def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
         """Return the predicate set of an attribute, and its place in the entry."""
 
-    def of_each(self, asked: list[Chosen], named: bool) -> list[Group]:
+    def of_each(self, domain: Domain, combined: list[Chosen], named: bool) -> list[Group]:
         """Return the groups of combinations; `named` to call them by their predicate sets too."""
+        index = lambda axis: domain.index(axis.attribute.name)  # noqa: E731
+        places = self.places(domain)
+        asked = [tuple(sorted((*axes, *own), key=index)) for own in places for axes in combined]
         chosen = [axes for axes in asked if self.max_cells is None or _cells(axes) <= self.max_cells]
         if not chosen:
             found = f"{self.max_cells}, which leaves nothing"
@@ -494,7 +567,8 @@ class _Combinations(Entry):
             raise EntryError.at(("max_cells",), found, expected, code="out-of-range")
         sets: dict[str, tuple[str, Predicates, int, str]] = {}
         for axis in {axis.name: axis for axes in chosen for axis in axes}.values():
-            form, place = self.predicates_of(axis)
+            placed = axis.attribute.name in self.at
+            form, place = (axis.values, ("at", axis.attribute.name)) if placed else self.predicates_of(axis)
             with within(*place):
                 attribute = axis.attribute
                 sets[axis.name] = attribute.name, form.on(attribute), attribute.size, form.text
@@ -508,13 +582,16 @@ class _Combinations(Entry):
 
     def combined(self, domain: Domain, numbers: Mapping[int, int]) -> list[Chosen]:
         """Return every combination of k attributes, for the numbers k given by their places in the entry."""
-        attributes, main = _narrowed(domain, self.attributes), self.main_key()
+        main = self.main_key()
+        attributes = [own for own in _narrowed(domain, self.attributes) if own.name not in self.at]
+        with within("attributes"):
+            each(lambda name: self.check_beside(domain[name]), self.attributes or ())
         for position, many in numbers.items():
             if many > len(attributes):
                 path = (main,) if len(numbers) == 1 else (main, position)
                 expected = f"at most {len(attributes)}, the number of attributes to combine"
                 raise EntryError.at(path, f"{many} attributes at a time", expected, code="out-of-range")
-        asked = sum(math.comb(len(attributes), many) for many in numbers.values())
+        asked = sum(math.comb(len(attributes), many) for many in numbers.values()) * len(self.places(domain))
         if asked > MAX_GROUPS:
             found = f"{asked} combinations of {len(attributes)} attributes"
             raise TooLargeError.at((main,), found, f"at most {MAX_GROUPS}; narrow them with `attributes`")
@@ -545,10 +622,10 @@ class MarginalsEntry(_Combinations):
     def groups(self, domain: Domain) -> list[Group]:
         numbers = {place: item for place, item in enumerate(self.which) if isinstance(item, int)}
         chosen = [*(self.combined(domain, numbers) if numbers else ()), *self._listed(domain)]
-        return self.of_each(chosen, named=False)
+        return self.of_each(domain, chosen, named=False)
 
     def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
-        return (IDENTITY if axis.level is None else LevelForm(level=axis.level)), ()
+        return axis.values, ()
 
     def _listed(self, domain: Domain) -> list[Chosen]:
         found: list[Chosen] = []
@@ -559,6 +636,7 @@ class MarginalsEntry(_Combinations):
             for place, name in enumerate(names):
                 with within("marginals", row, place):
                     axis = Axis.of(domain, name)
+                    self.check_beside(axis.attribute)
                     other = axes.setdefault(axis.attribute.name, axis)
                     if other is not axis:
                         both = f"{name!r} beside {other.name!r}, which are one attribute"
@@ -585,7 +663,7 @@ class KwayEntry(_Combinations):
     )
 
     def groups(self, domain: Domain) -> list[Group]:
-        return self.of_each(self.combined(domain, dict(enumerate(self.numbers))), named=True)
+        return self.of_each(domain, self.combined(domain, dict(enumerate(self.numbers))), named=True)
 
     def predicates_of(self, axis: Axis) -> tuple[PredicateForm, Path]:
         if isinstance(self.predicates, PredicateForm):

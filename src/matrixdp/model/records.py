@@ -316,7 +316,7 @@ def _labelled(domain: Domain, levels: bool) -> Iterator[_Column]:
         yield _Column(attribute.name, attribute.name, _shown(attribute))
         for level in attribute.codebook.levels if levels else ():
             labels = level.labels(attribute)
-            texts = dict.fromkeys(range(attribute.size), labels[0])
+            texts: dict[int, str | None] = dict.fromkeys(range(attribute.size))  # null where it is skipped
             for label, (_, codes) in zip(labels, level.groups, strict=True):
                 texts |= dict.fromkeys(codes, label)
             name = f"{attribute.name} {level.name}"

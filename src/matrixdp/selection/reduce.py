@@ -490,9 +490,16 @@ def _paired(workload: Workload, each: bool, but: Collection[str]) -> Paired | No
         if alike is None or 4 * _count(alike) > size:
             continue
         alike = alike.astype(np.int64)
-        pairs = {key: _pairs(p, alike, each, name in ordered) for key, (p, _) in asked.sets.items()}
-        found = {(name, key): own for key, own in pairs.items() if own is not None}
-        if len(found) == len(pairs):
+        found: dict[tuple[str, Hashable], Predicates] = {}
+        # those of which none may be known come first
+        for key, (p, _) in sorted(
+            asked.sets.items(), key=lambda item: item[1][0].symmetric(size) is not None
+        ):
+            own = _pairs(p, alike, each, name in ordered)
+            if own is None:
+                break
+            found[name, key] = own
+        else:
             groups[name] = alike
             sets |= found
     return Paired(workload.domain, groups, sets) if groups else None
