@@ -31,7 +31,9 @@ def areas(tracts):
     """Return marginals at two levels of a tree."""
     half = {"sets": [[*range(tracts // 2)], [*range(tracts // 2, tracts)]]}
     return mdp.Workload(
-        mdp.Domain({"area": tracts, "c": 2}), mdp.product(area=half, c="identity"), mdp.product(area="identity")
+        mdp.Domain({"area": tracts, "c": 2}),
+        mdp.product(area=half, c="identity"),
+        mdp.product(area="identity"),
     )
 
 

@@ -1,9 +1,11 @@
-"""Trees of areas: what is found node by node, against the optimum of the whole table and the error analysis."""
+"""Trees of areas: what is found node by node, against the optimum of the whole table and its errors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from matrixdp.noise import GAUSSIAN
 from matrixdp.plans import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
+from matrixdp.selection.problem.gather_groups import GivenGroups
 
 Groups = NDArray[np.int64]
 
@@ -46,8 +49,10 @@ def workload(levels: Sequence[object], ways: Sequence[Sequence[Sequence[str]]], 
     entries = []
     for level, marginals in zip(levels, ways, strict=True):
         for names in marginals:
-            own: dict[str, object] = dict.fromkeys(names, "identity")
-            entries.append(mdp.product(**own, **({} if level is None else {"area": level})) if own or level else mdp.marginals(0))
+            own: dict[str, Any] = dict.fromkeys(names, "identity")
+            if level is not None:
+                own["area"] = level
+            entries.append(mdp.product(**own) if own else mdp.marginals(0))
     return Workload(domain, *entries)
 
 
@@ -73,7 +78,8 @@ def test_within_a_hundredth_of_the_optimum(case: str) -> None:
     found = select(asked, noise=GAUSSIAN, mechanism="tree")
     best = select(asked, noise=GAUSSIAN, mechanism="dense", certify=True)
     bound, optimum = found.certificate.lower_bound, best.certificate
-    assert bound is not None and optimum.lower_bound is not None
+    assert bound is not None
+    assert optimum.lower_bound is not None
     assert optimum.lower_bound * (1 - 1e-6) <= found.certificate.loss <= optimum.loss * 1.01
     assert optimum.loss * 0.999 <= bound <= optimum.loss * (1 + 1e-6)
     assert error(found.plan, asked) == pytest.approx(found.certificate.loss, rel=1e-3)
@@ -94,7 +100,8 @@ def test_levels_in_one_entry_and_in_any_order() -> None:
     domain = mdp.Domain({"area": len(leaf), "sex": 2})
     backwards = {"sets": sets(state)["sets"][::-1]}
     apart = Workload(
-        domain, *[mdp.product(area=level, sex="identity") for level in ("identity", sets(county), sets(state))]
+        domain,
+        *[mdp.product(area=level, sex="identity") for level in ("identity", sets(county), sets(state))],
     )
     together = Workload(domain, mdp.product(area=[backwards, sets(county), "identity"], sex="identity"))
     losses = [select(one, noise=GAUSSIAN, mechanism="tree").certificate.loss for one in (apart, together)]
@@ -108,10 +115,6 @@ def test_weights_of_single_areas_count() -> None:
     entries = [mdp.product(area=sets(state)), mdp.product(area=sets(county)), mdp.product(area="identity")]
     plain = Workload(domain, *entries)
     [*others, last] = plain.groups
-    from dataclasses import replace
-
-    from matrixdp.selection.problem.gather_groups import GivenGroups
-
     asked = Workload(domain, GivenGroups((*others, replace(last, query_weights=weights))))
     found = select(asked, noise=GAUSSIAN, mechanism="tree")
     best = select(asked, noise=GAUSSIAN, mechanism="dense")
@@ -139,8 +142,10 @@ def test_auto_compares_small_trees_and_takes_large_ones_alone() -> None:
     state, county, leaf = ragged(9, (10, 100, 3_000))
     many = workload((sets(state), sets(county), "identity"), (BOTH, ONE, ((),)), len(leaf))
     found = select(many, noise=GAUSSIAN)
-    assert found.mechanism == "tree" and [one.mechanism for one in found.candidates if one.loss] == ["tree"]
-    assert found.certificate.gap is not None and found.certificate.gap < 4e-3
+    assert found.mechanism == "tree"
+    assert [one.mechanism for one in found.candidates if one.loss] == ["tree"]
+    assert found.certificate.gap is not None
+    assert found.certificate.gap < 4e-3
 
 
 def test_the_largest_variance_falls() -> None:

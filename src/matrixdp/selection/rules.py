@@ -266,7 +266,11 @@ def _no_large_tree(facts: Facts) -> str:
 
 
 def _no_small_tree(facts: Facts) -> str:
-    return "" if tree_for(facts.asked) is not None else "no attribute of many values whose sets are levels of a tree"
+    return (
+        ""
+        if tree_for(facts.asked) is not None
+        else "no attribute of many values whose sets are levels of a tree"
+    )
 
 
 def _a_product(facts: Facts) -> str:

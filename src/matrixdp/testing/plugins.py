@@ -507,13 +507,13 @@ def small_workloads() -> Mapping[str, Workload]:
     """Return the workloads that every mechanism is tried on, by name.
 
     One product, a union of products with weights, ranges of one attribute, fewer queries than cells,
-    marginals, explicit queries, and levels of a tree; each over a domain with an attribute that none asks about. Every call
-    returns the same ones, as bounds are proved once for a workload.
+    marginals, explicit queries, and levels of a tree; each over a domain with an attribute that none asks
+    about. Every call returns the same ones, as bounds are proved once for a workload.
 
     Examples
     --------
-    >>> {name: workload.queries for name, workload in small_workloads().items()}
-    {'product': 70, 'union': 66, 'one attribute': 28, 'low rank': 8, 'marginals': 40, 'explicit': 12, 'levels': 15}
+    >>> list(small_workloads())
+    ['product', 'union', 'one attribute', 'low rank', 'marginals', 'explicit', 'levels']
     """
     domain = Domain({"a": range(7), "b": range(4), "unasked": 2})
     weights = np.arange(1.0, 11.0)

@@ -102,7 +102,8 @@ def select_tree(
     same = levels.exact and all(one.same for one in classes)
     if noise.norm == 1 or not same or not is_exact(split, solver, [one.solution for one in classes]):
         return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
-    proved = [math.prod(b.found.dual_value / b.found.loss for b in one.solution.blocks) for one in classes]
+    factors = [[block.found for block in one.solution.blocks] for one in classes]
+    proved = [math.prod(f.dual_value / f.loss for f in own if isinstance(f, Factor)) for own in factors]
     bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices)
     return plan, Certificate(loss, noise.variance_factor * bound, f"every {noise.title} strategy")
 

@@ -1,4 +1,4 @@
-"""A tree of values, such as areas: which attribute has one, and what each of its levels asks of the others."""
+"""A tree of values, such as areas: which attribute has one, and what its levels ask of the others."""
 
 from __future__ import annotations
 
@@ -119,18 +119,18 @@ def _levels(workload: Workload, name: str) -> Levels | None:
     different.pop(root.tobytes(), None)
     groups, numbers, sets = [root], {root.tobytes(): 0}, [np.zeros(1, dtype=np.int64)]
     for key, nodes in sorted(different.items(), key=lambda item: int(item[1].max())):
-        own, places = _refined(groups[-1], nodes)
-        if _pairs(groups[-1], own) > _count(own):
+        refined, places = _refined(groups[-1], nodes)
+        if _pairs(groups[-1], refined) > _count(refined):
             return None  # a set that lies in two of another level
         numbers[key] = len(groups)
-        groups.append(own)
+        groups.append(refined)
         sets.append(places)
     if len(groups) < 3:
         return None
     asked: list[tuple[int, Array]] = []
     places_of: dict[Hashable, tuple[int, ...]] = {}
-    for key, levels in known.items():
-        places_of[key] = tuple(range(len(asked), len(asked) + len(levels)))
+    for asks, levels in known.items():
+        places_of[asks] = tuple(range(len(asked), len(asked) + len(levels)))
         for level in levels:
             place = numbers[level.nodes.tobytes()]
             weights = np.zeros(_count(groups[place]))
