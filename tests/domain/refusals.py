@@ -168,7 +168,7 @@ AREAS: Rejected = {
     ("conflict", "a.levels_from.county[2]"): [
         {"t": ["x", "y", "z", "u"], "county": ["Orange", "Kings", "Orange", "Yolo"],
             "state": ["NY", "NY", "CA", "CA"]},
-        {"t": ["x", "y", "z"], "county": ["K", "O", "O"], "state": ["S", "S", "S"], "part": ["p", "p", ""]}],
+        {"t": [*"xyzu"], "county": ["K", "O", "O", ""], "state": [*"SSSS"], "part": ["p", "p", "", "p"]}],
     ("empty", "a.levels_from.l[1]"): [{"t": ["x", "y"], "l": ["X", ""]}],
     ("conflict", "a.levels_from.a"): [{"t": ["x", "y"], "a": ["X", "X"]}],
     ("wrong-type", "a.levels"): [{"t": ["x", "y"], " ": ["X", "X"]}],

@@ -200,6 +200,8 @@ _OTHERS: list[tuple[str, str, str, Callable[[], object]]] = [
     ("no queries", "empty", "", lambda: mdp.Workload(DOMAIN)),
     ("too many products", "too-large", "kway", _expanded(lambda: mdp.kway(3), _MANY)),
     ("too many marginals", "too-large", "marginals", _expanded(lambda: mdp.marginals([1, 2]), _MANY)),
+    ("too many at two levels", "too-large", "marginals", _expanded(lambda: mdp.marginals(
+        2, attributes=_MANY.names[:1001], at={"a1499": ["total", "a1499"]}), _MANY)),
     ("too many pairs", "too-large", "pairwise", _expanded(lambda: mdp.pairwise("abs"), _MANY)),
     ("one numeric attribute", "wrong-size", "pairwise", _expanded(lambda: mdp.pairwise("affine"), _ONE)),
     ("an attribute beside its level", "conflict", "product.town",
