@@ -119,6 +119,9 @@ def test_variances_and_losses_of_queries(
         np.testing.assert_allclose(found, ((asked @ inverse) ** 2).sum(axis=1), rtol=1e-9, atol=1e-11)
         lost = ((asked - asked @ inverse @ rows) ** 2).sum(axis=1)
         np.testing.assert_allclose(tree.lost_share([piece]), (lost / piece.lengths).max(), atol=1e-11)
+    each, below = (Piece(sets, np.zeros(tree.columns)) for sets in (Identity(), Prefix()))
+    expected = np.einsum("ij,ij->i", inverse, np.tri(tree.columns) @ inverse)
+    np.testing.assert_allclose(tree.covariances(each, below), expected, atol=1e-11)
     weights = random.dirichlet(np.ones(tree.columns))
     piece, pieces = Piece(Prefix(), weights), Prefix().rows(tree.columns)
     pieces = pieces - (pieces @ weights)[:, None]

@@ -242,6 +242,23 @@ def test_errors_of_sets_with_real_entries_are_those_of_their_rows(size: int) -> 
     np.testing.assert_allclose(variance, np.full(size, 0.25), rtol=1e-12)
 
 
+def test_large_sets_are_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    sets, values = q.Sets(((0, 2), (), (1, 2, 3), ())), np.arange(10.0).reshape(5, 2)
+    expected, squares = sets.rows(5) @ values, sets.squares(5)
+    stacked = q.Stacked((sets, q.Identity()))
+    monkeypatch.setattr(predicate_sets, "_BLOCK", 0)
+    np.testing.assert_array_equal(sets.apply(values), expected)
+    np.testing.assert_array_equal(sets.squares(5), squares)
+    np.testing.assert_array_equal(sets.column_sums(5, 2), [1, 1, 2, 1, 0])
+    entries = stacked.entries(5)
+    assert entries is not None
+    query, value, entry = entries
+    named = np.zeros((9, 5))
+    named[query, value] = entry
+    np.testing.assert_array_equal(named, np.vstack([sets.rows(5), np.eye(5)]))
+    assert q.Stacked((sets, q.Prefix())).entries(5) is None
+
+
 def test_squares_and_column_sums_are_taken_over_blocks_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, sums = Halves().squares(50), Halves().column_sums(50, 1)
     monkeypatch.setattr(predicate_sets, "_BLOCK", 350)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from matrixdp.domain import Attribute, Categorical
 from matrixdp.errors import WorkloadError
+from matrixdp.exact.matrices import Entries
 from matrixdp.queries.predicates import Array, Indicators, Predicates, Spans, alike_in_all
 from matrixdp.texts import Words
 
@@ -36,6 +37,17 @@ class _Several(Predicates):
 
     def apply(self, matrix: Array) -> Array:
         return np.vstack([part.apply(matrix) for part in self._parts()])
+
+    def entries(self, size: int) -> Entries | None:
+        found, first = [], 0
+        for part in self._parts():
+            own = part.entries(size)
+            if own is None:
+                return None
+            found.append((own[0] + first, *own[1:]))
+            first += part.count(size)
+        query, value, entry = (np.concatenate(one) for one in zip(*found, strict=True))
+        return query, value, entry
 
     def gram(self, size: int) -> Array:
         return np.asarray(np.sum([part.gram(size) for part in self._parts()], axis=0))

@@ -300,6 +300,12 @@ def _check_dense(predicates: Predicates, size: int) -> None:
     rows = predicates.apply(_fixed(np.eye(size)))
     require_close(predicates.rows(size), rows, "rows: not what apply gives")
     require_close(predicates.gram(size), rows.T @ rows, "gram: not that of the rows")
+    entries = predicates.entries(size)
+    if entries is not None:
+        query, value, entry = entries
+        named = np.zeros_like(rows)
+        np.add.at(named, (query, value), entry)
+        require_close(named, rows, "entries: not those of the rows")
     for power in (1, 2):
         sums = (np.abs(rows) ** power).sum(axis=0)
         require_close(predicates.column_sums(size, power), sums, "column_sums: not those of the rows")
