@@ -182,7 +182,7 @@ def test_each_attribute_says_what_is_wrong_with_it(browser):
     assert (sex["size"], age["size"]) == (None, None)
     assert "'f'" in sex["problem"]
     assert "TODO" in age["problem"]
-    found = browser.show(change={"path": ["domain", "sex"], "written": "[f, m, x]"})
+    found = browser.show(changes=[{"path": ["domain", "sex"], "written": "[f, m, x]"}])
     assert [own["size"] for own in found["attributes"]] == [3, 10]
     assert "  age: {min: 0, max: 9}   # in years\n" in found["text"]
 
@@ -204,7 +204,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_that_cannot_be_made_leave_the_text_alone(browser, change):
-    shown = browser.show(TEXT, change=change)
+    shown = browser.show(TEXT, changes=[change])
     assert shown["refused"]["says"]
     assert shown["text"] == TEXT
 
