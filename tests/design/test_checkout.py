@@ -324,6 +324,17 @@ def test_errors_quote_no_record_and_say_what_was_spent(browser, design, ledger, 
     assert browser.get("report").status_code == 404
 
 
+def test_no_answer_and_no_log_holds_a_record(browser, design, ledger, caplog):
+    caplog.set_level("DEBUG")
+    values = "\n".join([*SEX, "zebra"])
+    design.file.with_name("people.csv").write_text(f"sex\n{values}\n", encoding="utf-8")
+    offer = summed(browser)
+    said = [json.dumps(offer), json.dumps(confirmed(browser, offer)), json.dumps(ended(browser))]
+    said += [browser.get("report").text, browser.get("sheet?page=page").text, caplog.text]
+    assert design.checkout.run["spent"]
+    assert not [text for text in said if "zebra" in text]
+
+
 def test_a_failure_after_the_spend_says_so(browser, design, ledger, monkeypatch):
     from matrixdp.releases import transaction
 

@@ -203,7 +203,7 @@ function bar(own, which) {
   if (own.refusal) return words(own.refusal);
   if (!Object.keys(own.letters).length) return words("no letters");
   const told = letters.filter((name) => own.letters[name] > 0).map((name) => `${name} ${percent(own.letters[name])}`).join(" ");
-  const made = make("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": head + told });
+  const made = make("svg", { class: which === "kept" ? "bar then" : "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": head + told });
   let x = 0;
   for (const name of letters) { made.append(make("rect", { class: name, x, y: 0, width: 100 * own.letters[name], height: 8 })); x += 100 * own.letters[name]; }
   return [made, ...words(told + (own.variation === null ? "" : `, median CV ${percent(own.variation)}`))];
@@ -282,6 +282,7 @@ function released() {
   at("released").className = own.failed.length ? "alarm" : "plain";
   at("outcome").replaceChildren(
     ...(own.spent ? [make("p", {}, `Released into ${own.folder}. Spent: ${own.spent}. `, make("a", { id: "report", href: "report", target: "_blank", rel: "noopener" }, "The report"), " is what ", make("code", {}, "matrixdp report"), " makes of it.")] : []),
+    ...(own.failed.length && !own.spent ? [make("p", {}, make("strong", {}, own.failed.length > 1 ? "The release was not made." : "The release was not made, and nothing was spent."))] : []),
     ...[...own.failed, ...own.warnings].map((words) => make("p", {}, words)),
   );
 }
