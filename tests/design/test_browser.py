@@ -279,6 +279,30 @@ def test_text_and_commands_are_copied(opened):
         tab.evaluate("document.getElementById('said').textContent = ''")
 
 
+def test_of_two_pages_the_later_summary_counts_and_both_see_the_release(opened):
+    page, file = opened
+    file.with_name("people.csv").write_text("sex,age\nf,3\nm,4\nm,4\n", encoding="utf-8")
+    text = TEXT.replace("  pay: {amount: [0, 100]}\n", "") + "data: people.csv\n"
+    file.write_text(text, encoding="utf-8")
+    one, other = page(), page()
+    for tab in (one, other):
+        tab.click("#release")
+        until(lambda tab=tab: tab.is_visible("#checkout"))
+        assert "nothing keeps account" in tab.inner_text("#summary")
+    one.click("#confirm")
+    until(lambda: "a later one replaced" in one.inner_text("#unreleased"))
+    assert not file.with_name("survey-release").exists()
+    other.click("#confirm")
+    for tab in (other, one):
+        until(lambda tab=tab: "Spent: mu 0.5" in tab.inner_text("#outcome"))
+    one.click("#release")
+    until(lambda: "found an earlier release" in one.inner_text("#unreleased"))
+    # a file that is changed on the disk is said, and is not released
+    file.write_text(text + "# theirs\n", encoding="utf-8")
+    until(lambda: one.is_visible("#theirs"))
+    assert one.is_disabled("#release")
+
+
 @pytest.fixture
 def example(tmp_path: Path) -> tuple[str, Any]:
     """Return the text of the bundled example with a ledger, which lies with its table beside the file."""

@@ -24,9 +24,6 @@ from matrixdp.releases.transaction import check_place
 from matrixdp.specification import Specification, load_specification
 from matrixdp.strategy.pipeline import check_request, release
 
-#: A summary lists so many tables.
-_SHOWN = 300
-
 
 @final
 @dataclass
@@ -129,8 +126,7 @@ class Checkout:
         check_request(written)
         check_place(self.folder, budget.words)
         return {
-            "tables": [(one.table, one.figures) for one in quality.tables[:_SHOWN]],
-            "number": len(quality.tables),
+            "tables": [(one.table, one.figures) for one in quality.tables],
             "figures": sum(one.figures for one in quality.tables),
             "budget": budget.words,
             "guess": quality.promise.odds,

@@ -51,7 +51,7 @@ const changes = async (all, where = "refused") => {
 };
 const change = (path, rest, where) => changes([{ path, ...rest }], where);
 const put = (other) => inTurn(() => { if (other !== text) { remember("text"); text = other; } return answered({}); });
-const step = (from, to) => inTurn(() => { 
+const step = (from, to) => inTurn(() => {
   if (from.length) {
     const own = from.pop();
     to.push(state("kept" in own));
@@ -294,13 +294,13 @@ at("release").addEventListener("click", async () => {
     offer = await post("summary", { text });
     if (offer.refused) at("unreleased").textContent = offer.refused;
     else {
-      const ledger = offer.ledger, more = offer.number - offer.tables.length;
-      const tables = make("ul", {}, ...offer.tables.map(([title, figures]) => make("li", {}, `${title}: ${counted(figures)}`)), ...(more ? [make("li", {}, `and ${counted(more)} more`)] : []));
+      const ledger = offer.ledger, number = offer.tables.length;
+      const tables = make("ul", {}, ...offer.tables.map(([title, figures]) => make("li", {}, `${title}: ${counted(figures)}`)));
       const facts = {
         "Spends": `${offer.budget}. A reader guesses right at most ${odds(offer.guess)} whether a person is in the data.`,
         "Ledger": ledger ? `${ledger.dataset}: ${ledger.before} left before, at least ${ledger.after} after, of ${ledger.total}` : "none: nothing keeps account of what is spent on these data",
         "Protects": offer.protected, "Reads": offer.data, "Writes": offer.folder,
-        "Publishes": make("details", {}, make("summary", {}, `${counted(offer.figures)} figures in ${counted(offer.number)} ${offer.number === 1 ? "table" : "tables"}`), tables),
+        "Publishes": make("details", {}, make("summary", {}, `${counted(offer.figures)} figures in ${counted(number)} ${number === 1 ? "table" : "tables"}`), tables),
       };
       at("summary").replaceChildren(...Object.entries(facts).flatMap(([name, own]) => [make("dt", {}, name), make("dd", {}, own)]));
       at("confirm").disabled = false;
