@@ -90,7 +90,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("headers", "status"), WRONG)
-@pytest.mark.parametrize("path", ["design", "save"])
+@pytest.mark.parametrize("path", ["design", "save", "summary", "confirm"])
 def test_requests_from_elsewhere_are_refused_and_write_nothing(browser, design, path, headers, status):
     body = {"page": "p", "text": "lost: 1\n", "seen": design.on_disk()[1]}
     assert browser.post(path, body, **headers).status_code == status
@@ -147,7 +147,7 @@ BODIES = [
 
 @pytest.mark.parametrize(("body", "status"), BODIES)
 def test_bodies_that_are_wrong_are_refused(browser, design, body, status):
-    for path in ("design", "save"):
+    for path in ("design", "save", "summary", "confirm"):
         assert browser.post(path, body).status_code == status
     assert design.file.read_text(encoding="utf-8") == TEXT
 
@@ -182,7 +182,7 @@ def test_each_attribute_says_what_is_wrong_with_it(browser):
     assert (sex["size"], age["size"]) == (None, None)
     assert "'f'" in sex["problem"]
     assert "TODO" in age["problem"]
-    found = browser.show(change={"path": ["domain", "sex"], "written": "[f, m, x]"})
+    found = browser.show(changes=[{"path": ["domain", "sex"], "written": "[f, m, x]"}])
     assert [own["size"] for own in found["attributes"]] == [3, 10]
     assert "  age: {min: 0, max: 9}   # in years\n" in found["text"]
 
@@ -204,9 +204,111 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_changes_that_cannot_be_made_leave_the_text_alone(browser, change):
-    shown = browser.show(TEXT, change=change)
+    shown = browser.show(TEXT, changes=[change])
     assert shown["refused"]["says"]
     assert shown["text"] == TEXT
+
+
+def test_several_changes_are_made_together_or_not_at_all(browser):
+    sex = {"path": ["domain", "sex"], "written": "[f, m, x]"}
+    weight = {"path": ["workload", 0, "weight"], "value": 2}
+    both = browser.show(TEXT, changes=[sex, weight])
+    assert both["refused"] is None
+    assert "[f, m, x]" in both["text"]
+    assert "weight: 2" in both["text"]
+    for wrong in (*CHANGES, {"path": ["targets", "height"], "value": {"cv": 0.1}, "check": True}):
+        assert browser.show(TEXT, changes=[sex, wrong])["text"] == TEXT
+    for wrong in ("x", 5, {"path": ["workload"]}):
+        assert browser.show(TEXT, changes=wrong)["refused"]["says"]
+
+
+LOCK = {"cv": 0.15, "for": {"records_above": 200}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "names"),
+    [
+        ("marginals: [1]", ["sex", "age"]),
+        ("{marginals: [1], name: all of it}", ["all of it"]),
+        ("{mean: age, by: [sex], name: mean age}", ["mean age"]),
+        ("{mean: age, by: [sex]}", []),
+    ],
+)
+def test_a_target_is_written_under_the_names_that_the_library_reads(browser, entry, names):
+    text = TEXT.replace("marginals: [1]", entry)
+    shown = browser.show(text)
+    assert [own["names"] for own in shown["entries"]] == [names]
+    if not names:
+        return
+    lock = LOCK | ({"for": {"records_above": 200, "mean_above": 1}} if "mean" in entry else {})
+    made = browser.show(text, changes=[{"path": ["targets", name], "value": lock} for name in names])
+    assert made["problem"] is None
+    assert made["targets"] == dict.fromkeys(names, lock)
+    assert made["text"].startswith(text)
+    again = browser.show(made["text"], changes=[{"path": ["targets"]}])
+    assert again["text"].rstrip() == text.rstrip()
+
+
+def test_a_target_that_an_entry_cannot_have_is_refused(browser):
+    text = TEXT.replace("marginals: [1]", "{sum: age, name: years}")
+    asked = [{"path": ["targets", "years"], "value": LOCK, "check": True}]
+    shown = browser.show(text, changes=asked)
+    assert shown["text"] == text
+    assert "years" in shown["refused"]["says"]
+    shared = TEXT.replace("marginals: [1]", "{marginals: [1], name: all, budget_share: 1}")
+    refused = browser.show(shared, changes=[{"path": ["targets", "all"], "value": LOCK, "check": True}])
+    assert "share beside targets" in refused["refused"]["says"]
+
+
+def test_a_target_is_met_by_what_is_spent_or_told_with_the_nearest(browser):
+    def with_records(records):
+        return f"{TEXT}targets: {{age: {{cv: 0.1, for: {{records_above: {records}}}}}}}\n"
+
+    met = browser.judged(with_records(200))
+    assert (met["certified"], met["unmet"]) == (True, False)
+    written = mdp.load_specification(with_records(200))
+    [found] = mdp.plan(written, records=1_000).budgets
+    assert met["budget"]["words"] == found.budget.words
+    assert float(found.budget.mu) < 0.5
+    unmet = browser.judged(with_records(1))
+    assert (unmet["certified"], unmet["unmet"]) == (False, True)
+    with pytest.raises(mdp.PrivacyError) as raised:
+        mdp.plan(mdp.load_specification(with_records(1)), records=1_000)
+    assert unmet["failed"] == str(raised.value)
+    assert browser.judged()["unmet"] is False
+
+
+def test_the_plan_of_a_design_that_is_kept_stays(browser, design):
+    browser.judged()
+    browser.show(TEXT, kept=TEXT)
+    for mu in range(11, 22):
+        browser.judged(TEXT.replace("0.5", f"0.{mu}"))
+    assert browser.show(TEXT)["certified"]
+    assert len(design.desks["page"]._judged) <= 9
+
+
+def test_of_two_that_save_at_once_one_is_told(browser, design):
+    from threading import Barrier, Thread
+
+    seen, start, saved = design.on_disk()[1], Barrier(8), list[bool]()
+
+    def save(number):
+        start.wait()
+        saved.append(design.save(f"# {number}\n", seen))
+
+    threads = [Thread(target=save, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(saved) == [False] * 7 + [True]
+
+
+def test_commands_are_those_of_the_text(browser):
+    assert browser.show(TEXT)["commands"][-1].startswith("matrixdp release ")
+    months = "  month: {from: 2024-01-01, to: 2024-02-29, by: month}\nworkload:"
+    text = TEXT.replace("workload:", months).replace("[1]", "[[month]]") + "series: month\n"
+    assert browser.show(text)["commands"][-1].startswith("matrixdp series start ")
 
 
 def test_certified_figures_are_those_of_plan(browser):

@@ -1,5 +1,6 @@
 """The page in a browser: by keyboard alone, at both widths, light and dark, asking nobody but its program."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
+import matrixdp as mdp
 from matrixdp.design.app import Design, serve
 from matrixdp.design.desk import Records
 from tests.report.browser import BROWSER, OPTIONS
@@ -62,8 +64,8 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
     assert {url for url in asked if not url.startswith(addresses[0])} <= {"data:,"}
 
 
-def until(found: Any) -> Any:
-    for _ in range(300):
+def until(found: Any, tries: int = 300) -> Any:
+    for _ in range(tries):
         if value := found():
             return value
         time.sleep(0.05)
@@ -74,16 +76,29 @@ def has(tab: Any, text: str) -> Any:
     return until(lambda: text in tab.input_value("#text"))
 
 
+def reads(tab: Any, width: int) -> None:
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    found = Axe().run(tab).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_it_reads_well_everywhere(opened, width, scheme):
     tab = opened[0](viewport={"width": width, "height": 850}, color_scheme=scheme)
+    tab.click("#keep")
+    until(lambda: tab.is_visible("#swap"))
+    tab.fill("#amount", "0.01")
+    tab.press("#amount", "Enter")
+    until(lambda: "worse" in tab.inner_text("#bars"))
+    tab.fill("#cv-0", "0.1")
+    tab.press("#cv-0", "Tab")
+    until(lambda: tab.inner_text("#unmet"))
+    reads(tab, width)
     tab.fill("#attribute-0", "[f, f]")
     until(lambda: tab.inner_text("#attribute-0-wrong"))
     assert tab.get_attribute("#attribute-0", "aria-invalid") == "true"
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(tab).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    reads(tab, width)
 
 
 def test_a_design_is_made_by_keyboard_and_undone(opened):
@@ -182,3 +197,170 @@ def test_an_entry_gets_a_share_of_the_cost(opened):
     tab.fill("#share-0", "")
     tab.press("#share-0", "Tab")
     until(lambda: "budget_share" not in tab.input_value("#text"))
+
+
+def computed(tab: Any) -> Any:
+    return until(lambda: tab.inner_text("#state").startswith("Computed"))
+
+
+def test_two_designs_stand_side_by_side(opened):
+    tab = opened[0]()
+    tab.click("#keep")
+    until(lambda: tab.is_visible("#swap"))
+    tab.fill("#amount", "0.05")
+    tab.press("#amount", "Enter")
+    has(tab, "mu: 0.05")
+    computed(tab)
+    tab.click("#cell-1-0")
+    has(tab, "[[sex, age]]")
+    computed(tab)
+    both, rows = tab.inner_text("#both"), tab.locator("#bars tbody tr")
+    assert "mu 0.5" in both
+    assert "mu 0.05" in both
+    # the difference is in words, for each table that both have
+    assert rows.count() == 2
+    assert rows.nth(0).locator("svg").count() == 2
+    assert [rows.nth(0).locator("svg").nth(place).get_attribute("aria-label")[:5] for place in (0, 1)] == [
+        "now: ",
+        "kept:",
+    ]
+    assert rows.nth(0).locator("strong").inner_text().endswith("worse")
+    assert "not in the kept" in rows.nth(1).inner_text()
+    now = tab.input_value("#text")
+    tab.click("#swap")
+    until(lambda: tab.input_value("#text") == TEXT)
+    until(lambda: rows.nth(0).locator("strong").inner_text().endswith("better"))
+    computed(tab)
+    assert "in the kept design alone" in rows.nth(1).inner_text()
+    tab.click("#undo")
+    until(lambda: tab.input_value("#text") == now)
+    until(lambda: rows.nth(0).locator("strong").inner_text().endswith("worse"))
+    tab.click("#redo")
+    until(lambda: tab.input_value("#text") == TEXT)
+    tab.click("#drop")
+    until(lambda: not tab.locator("#bars strong").count())
+    assert tab.inner_text("#both") == ""
+    assert tab.evaluate("document.activeElement.id") == "keep"
+
+
+def test_a_table_is_locked_by_its_cv(opened):
+    tab = opened[0]()
+    tab.fill("#cv-0", "15")
+    tab.press("#cv-0", "Enter")
+    has(tab, "targets: {sex: {cv: 0.15, for: {records_above: 200}}}")
+    computed(tab)
+    until(lambda: tab.inner_text("#locked-0").startswith("met with mu 0.0"))
+    tab.fill("#records-0", "5")
+    tab.press("#records-0", "Enter")
+    has(tab, "{cv: 0.15, for: {records_above: 5}}")
+    until(lambda: tab.inner_text("#locked-0") == "not met: see above")
+    assert "times as large" in tab.inner_text("#unmet")
+    assert tab.is_disabled("#release")
+    # what is being written is not taken away by what is told meanwhile
+    tab.fill("#cv-0", "70")
+    time.sleep(5)
+    assert tab.input_value("#cv-0") == "70"
+    tab.press("#cv-0", "Enter")
+    has(tab, "{cv: 0.7, for: {records_above: 5}}")
+    until(lambda: tab.inner_text("#locked-0").startswith("met"))
+    assert tab.inner_text("#unmet") == ""
+    tab.fill("#cv-0", "")
+    tab.press("#cv-0", "Enter")
+    until(lambda: tab.input_value("#text") == TEXT)
+
+
+def test_text_and_commands_are_copied(opened):
+    tab = opened[0](permissions=["clipboard-read", "clipboard-write"])
+    for button, source in (("text", tab.input_value("#text")), ("commands", tab.inner_text("#commands"))):
+        tab.click(f"#copy-{button}")
+        until(lambda: tab.inner_text("#said") == "Copied.")
+        copied = tab.evaluate("navigator.clipboard.readText()")
+        assert copied.split() == source.split()
+        tab.evaluate("document.getElementById('said').textContent = ''")
+
+
+def test_of_two_pages_the_later_summary_counts_and_both_see_the_release(opened):
+    page, file = opened
+    file.with_name("people.csv").write_text("sex,age\nf,3\nm,4\nm,4\n", encoding="utf-8")
+    text = TEXT.replace("  pay: {amount: [0, 100]}\n", "") + "data: people.csv\n"
+    file.write_text(text, encoding="utf-8")
+    one, other = page(), page()
+    for tab in (one, other):
+        tab.click("#release")
+        until(lambda tab=tab: tab.is_visible("#checkout"))
+        assert "nothing keeps account" in tab.inner_text("#summary")
+    one.click("#confirm")
+    until(lambda: "a later one replaced" in one.inner_text("#unreleased"))
+    assert not file.with_name("survey-release").exists()
+    other.click("#confirm")
+    for tab in (other, one):
+        until(lambda tab=tab: "Spent: mu 0.5" in tab.inner_text("#outcome"))
+    one.click("#release")
+    until(lambda: "found an earlier release" in one.inner_text("#unreleased"))
+    # a file that is changed on the disk is said, and is not released
+    file.write_text(text + "# theirs\n", encoding="utf-8")
+    until(lambda: one.is_visible("#theirs"))
+    assert one.is_disabled("#release")
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> tuple[str, Any]:
+    """Return the text of the bundled example with a ledger, which lies with its table beside the file."""
+    shutil.copy("examples/randhie.parquet", tmp_path)
+    text = Path("examples/randhie.yaml").read_text(encoding="utf-8")
+    text = text.replace("delta: 1.0e-6}", "delta: 1.0e-6, ledger: health.ledger}")
+    return text, mdp.Ledger.create(tmp_path / "health.ledger", "health", mdp.Budget(epsilon=2, delta=1e-5))
+
+
+def test_a_release_is_made_from_the_page_and_spent_once(example, opened):
+    text, ledger = example
+    page, file = opened
+    tab = page()
+    tab.fill("#text", text)
+    has(tab, "health.ledger")
+    until(lambda: "coinsurance" in tab.inner_text("#attributes"))
+    assert tab.is_disabled("#release")
+    until(lambda: tab.inner_text("#state").startswith("Computed"), 3_000)
+    assert tab.get_attribute("#release", "title") == "Save first"
+    tab.click("#save")
+    until(lambda: tab.is_enabled("#release"))
+    tab.focus("#release")
+    tab.keyboard.press("Enter")
+    until(lambda: tab.is_visible("#checkout"))
+    summary = tab.inner_text("#summary")
+    for words in (
+        "epsilon 1, delta 1e-06",
+        "randhie.parquet",
+        "each single record",
+        "survey-release",
+        "health: ",
+    ):
+        assert words in summary
+    # nobody confirms by a press too many: the button is the third stop
+    assert tab.evaluate("document.activeElement.id") == "spend"
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Escape")
+    until(lambda: not tab.is_visible("#checkout"))
+    assert tab.evaluate("document.activeElement.id") == "release"
+    assert ledger.entries == ()
+    tab.keyboard.press("Enter")
+    until(lambda: tab.is_visible("#checkout"))
+    for width in (390, 1440):
+        tab.set_viewport_size({"width": width, "height": 850})
+        reads(tab, width)
+    tab.locator("#confirm").dblclick()
+    until(lambda: not tab.is_visible("#checkout"))
+    until(lambda: tab.evaluate("document.activeElement.id") == "released")
+    tab.reload()
+    until(lambda: tab.is_visible("#released"))
+    until(lambda: "Spent: epsilon 1" in tab.inner_text("#outcome"), 3_000)
+    reads(tab, 1440)
+    assert [one.state for one in ledger.entries] == ["released"]
+    with tab.context.expect_page(timeout=240_000) as shown:
+        tab.click("#report")
+    assert "Health care use" in shown.value.inner_text("h1", timeout=240_000)
+    until(lambda: tab.is_enabled("#release"), 3_000)
+    tab.click("#release")
+    until(lambda: "running again spends another" in tab.inner_text("#unreleased"))
+    assert len(ledger.entries) == 1
+    assert mdp.load_release(file.with_name("survey-release")).private

@@ -53,8 +53,8 @@ def design(
     """Design a release on a page in the browser, and see how good every table will be before spending.
 
     The page is served on this machine alone (127.0.0.1), at an address with a secret. Of a table its names
-    and types of columns are read, no record. The specification stays a file: the page changes what you
-    change, and keeps comments.
+    and types of columns are read, no record, until you confirm the summary of a release. The specification
+    stays a file: the page changes what you change, and keeps comments.
     """
     from matrixdp.design.app import Design, serve
     from matrixdp.design.desk import Records

@@ -2,7 +2,8 @@
 
 It is reached at 127.0.0.1 under a random token. Requests under another host's name, from pages of other
 sites, without the token, or with more than a megabyte, are rejected; one file is written, which the command
-line named. The text of the specification is all that a design is: the page keeps it, and each change of it.
+line named, and the folder of a release that was confirmed. The text of the specification is all that a
+design is: the page keeps it, and each change of it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, final
 
+from matrixdp.design.checkout import Checkout
 from matrixdp.design.desk import Desk, Records, read
 from matrixdp.design.text import REMOVED, changed
 from matrixdp.errors import MatrixDPError, needing
 from matrixdp.quality import LETTERS
+from matrixdp.report import report_release
 from matrixdp.report.html import environment, policy, resource
 from matrixdp.report.outlook import outlook_page
 from matrixdp.storage.archive import write_whole
@@ -64,7 +67,11 @@ class Design:
     records: Records
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     desks: OrderedDict[str, Desk] = field(default_factory=OrderedDict)
+    checkout: Checkout = field(init=False)
     _lock: Any = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.checkout = Checkout(self.file)
 
     def desk(self, page: str) -> Desk:
         """Return the desk of an open page; that of the page which is idle longest goes."""
@@ -84,11 +91,15 @@ class Design:
         text = held.decode("utf-8-sig", "replace").replace("\r\n", "\n")
         return text, hashlib.sha256(held).hexdigest()
 
-    def save(self, text: str) -> None:
-        """Write the file as a whole, with the line ends that it had."""
-        held = self.file.read_bytes() if self.file.exists() else b""
-        marked = "\ufeff" * held.startswith(b"\xef\xbb\xbf")
-        write_whole(self.file, marked + text.replace("\n", "\r\n" if b"\r\n" in held else "\n"))
+    def save(self, text: str, seen: object) -> bool:
+        """Write the file as a whole, with its line ends, unless others wrote what was not seen."""
+        with self._lock:
+            if self.on_disk()[1] != seen:
+                return False
+            held = self.file.read_bytes() if self.file.exists() else b""
+            marked = "\ufeff" * held.startswith(b"\xef\xbb\xbf")
+            write_whole(self.file, marked + text.replace("\n", "\r\n" if b"\r\n" in held else "\n"))
+            return True
 
 
 def application(design: Design, port: int) -> Flask:
@@ -156,20 +167,45 @@ def application(design: Design, port: int) -> Flask:
         if text is None:
             text = held if digest else design.draft
         refused = None
-        if given.get("change") is not None:
-            text, refused = _change(text, given["change"], design.file.parent)
-        return jsonify(desk.show(text) | {"text": text, "refused": refused, "disk": digest})
+        if given.get("changes") is not None:
+            text, refused = _change(text, given["changes"], design.file.parent)
+        if "kept" in given:
+            desk.kept = given["kept"]
+        shown = desk.show(text) | {"text": text, "refused": refused, "disk": digest}
+        return jsonify(shown | {"release": design.checkout.run})
 
     @app.post(f"{start}/save")
     def save() -> Response:
         given, text, _ = asked()
-        digest = design.on_disk()[1]
         if text is None:
             abort(400, "a text is expected")
-        if digest != given.get("seen"):
-            return jsonify({"saved": False, "disk": digest})
-        design.save(text)
-        return jsonify({"saved": True, "disk": design.on_disk()[1]})
+        saved = design.save(text, given.get("seen"))
+        return jsonify({"saved": saved, "disk": design.on_disk()[1]})
+
+    @app.post(f"{start}/summary")
+    def summary() -> Response:
+        _, text, desk = asked()
+        held, digest = design.on_disk()
+        told: dict[str, Any] = {"refused": ""}
+        try:
+            nonce = secrets.token_urlsafe(16)
+            told |= design.checkout.offer(text or "", held, digest, desk.outlook, nonce)
+        except MatrixDPError as error:
+            told["refused"] = str(error)
+        return jsonify(told)
+
+    @app.post(f"{start}/confirm")
+    def confirm() -> Response:
+        given, _, _ = asked()
+        nonce, digest = given.get("nonce"), given.get("digest")
+        if not (isinstance(nonce, str) and nonce and isinstance(digest, str)):
+            abort(400, "the nonce and the digest of a summary are expected")
+        refused = ""
+        try:
+            design.checkout.confirm(nonce, digest, design.on_disk()[1])
+        except MatrixDPError as error:
+            refused = str(error)
+        return jsonify({"refused": refused, "release": design.checkout.run})
 
     @app.get(f"{start}/sheet")
     def sheet() -> Response:
@@ -180,26 +216,39 @@ def application(design: Design, port: int) -> Flask:
             "Content-Security-Policy": "frame-ancestors 'none'"  # the page has its own, as a file does
         })  # fmt: skip
 
+    @app.get(f"{start}/report")
+    def report() -> Response:
+        run = design.checkout.run
+        if run is None or not run["spent"]:
+            abort(404, "nothing is released yet")
+        try:
+            text = report_release(design.checkout.folder)
+        except MatrixDPError as error:
+            abort(500, str(error))
+        return Response(text, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
+
     return app
 
 
-def _change(text: str, change: Any, base: Path) -> tuple[str, dict[str, Any] | None]:
-    """Return a text with a change, or as it was, with why the change was refused."""
+def _change(text: str, changes: Any, base: Path) -> tuple[str, dict[str, Any] | None]:
+    """Return a text with all of some changes, or as it was, with why they were refused."""
+    made, path = text, []
     try:
-        path = tuple(change["path"])
-        value, written = change.get("value", REMOVED), change.get("written")
-        if not path or not all(isinstance(step, str | int) for step in path):
-            raise TypeError
-        made = changed(text, path, value, written=written)
+        for change in list(changes):
+            path = list(change["path"])
+            if not path or not all(isinstance(step, str | int) for step in path):
+                raise TypeError
+            value, written = change.get("value", REMOVED), change.get("written")
+            made = changed(made, tuple(path), value, written=written)
     except MatrixDPError as error:
-        return text, {"says": str(error), "path": list(change["path"])}
+        return text, {"says": str(error), "path": path}
     except (TypeError, KeyError, AttributeError, RecursionError):
         return text, {"says": "the change cannot be read", "path": []}
-    if change.get("check"):
-        # a table that cannot be asked for is not added
+    if any(change.get("check") for change in changes):
+        # what cannot be asked for is not added
         problem = read(made, base)[2]
-        if problem is not None and problem["path"][:1] == ["workload"]:
-            return text, {"says": problem["says"], "path": list(path)}
+        if problem is not None and problem["path"][:1] in (["workload"], ["targets"]):
+            return text, {"says": problem["says"], "path": path}
     return made, None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -15,8 +15,10 @@ from matrixdp.design.text import parts
 from matrixdp.domain import Amount, Attribute, Domain
 from matrixdp.draft import flow
 from matrixdp.errors import MatrixDPError, PrivacyError, explained, within
+from matrixdp.ledger import Ledger, in_words
 from matrixdp.noise import natural_noise
 from matrixdp.quality import BudgetQuality, Outlook, plan, promise
+from matrixdp.queries import Group
 from matrixdp.specification import Specification, load_specification, parse_yaml
 from matrixdp.specification.advice import advice
 
@@ -24,6 +26,8 @@ from matrixdp.specification.advice import advice
 _SHOWN = 300
 #: So many plans of a page are kept, for those who undo.
 _KEPT = 8
+#: An entry without a name has a target for each of its groups, of so many.
+_MOST_NAMES = 20
 #: Plans take all cores; those of several pages are made one after another.
 _BUSY = Lock()
 
@@ -65,7 +69,9 @@ class Desk:
         self.outlook: Outlook | None = None
         self._lock, self._running = Lock(), False
         self._asked: tuple[str, Specification | None] = ("", None)
-        self._stage, self._problem = "", ""
+        self._stage, self._problem, self._unmet = "", "", False
+        #: A text whose plan is kept, for who compares.
+        self.kept: object = None
         self._judged: dict[str, Outlook] = {}
 
     def show(self, text: str) -> dict[str, Any]:
@@ -73,22 +79,31 @@ class Desk:
         document, written, problem = read(text, self.file.parent)
         self._judge(text, written)
         shown: dict[str, Any] = {"problem": problem, "attributes": _attributes(text, document, written)}
-        shown |= {"commands": self._commands(), "stage": self._stage, "failed": self._problem}
+        shown |= {
+            "commands": self._commands(written),
+            "stage": self._stage,
+            "failed": self._problem,
+            "unmet": self._unmet,
+        }
         asked = document.get("workload")
         entries = asked if isinstance(asked, list) else []
         texts = [own.partition("\n") for own in parts(text, "workload").values()] if entries else []
         shown["entries"] = [
-            {"written": f"{first}\n{dedent(more)}".strip(), "asked": entry, "about": []}
+            {"written": f"{first}\n{dedent(more)}".strip(), "asked": entry, "about": [], "names": []}
             for (first, _, more), entry in zip(texts, entries, strict=False)
         ]
         privacy = document.get("privacy")
         shown["privacy"] = privacy if isinstance(privacy, Mapping) else {}
+        targets = document.get("targets")
+        shown["targets"] = targets if isinstance(targets, Mapping) else {}
         if written is None:
             return shown
         shown |= {"warnings": advice(written), "cells": written.domain.cells()}
         workload = written.workload
-        for entry, places in zip(shown["entries"], workload.places, strict=False):
-            entry["about"] = sorted({workload.groups[place].attributes for place in places})[:_SHOWN]
+        for entry, own, places in zip(shown["entries"], workload.entries, workload.places, strict=False):
+            groups = [workload.groups[place] for place in places]
+            entry["about"] = sorted({group.attributes for group in groups})[:_SHOWN]
+            entry["names"] = _target_names(own, groups)
         return shown | self._quality(written)
 
     def _quality(self, written: Specification) -> dict[str, Any]:
@@ -103,7 +118,7 @@ class Desk:
         if own["certified"]:
             assert outlook is not None
             own["prices"] = [one.share for one in outlook.prices]
-            own["ledger"] = None if outlook.ledger is None else dict(outlook.ledger)
+            own["ledger"] = None if outlook.ledger is None or _debited(outlook) else dict(outlook.ledger)
         known = {} if found is None else {one.table: asdict(one) for one in found.tables}
         for one in tables[:_SHOWN]:
             quality = known.get(one.title)
@@ -117,13 +132,15 @@ class Desk:
             own["budget"] = {"words": budget.words, "guess": told.odds, "rmse": found and found.rmse}
         return own
 
-    def _commands(self) -> list[str]:
+    def _commands(self, written: Specification | None) -> list[str]:
         file, on = shlex.quote(str(self.file)), self.records.option
         sheet = shlex.quote(str(self.file.with_suffix(".html")))
+        over_time = written is not None and written.series is not None
+        out = shlex.quote(f"{self.file.with_suffix('')}-{'series' if over_time else 'release'}")
         return [
             f"matrixdp validate {file}",
             f"matrixdp plan {file} {on} --page {sheet}",
-            f"matrixdp release {file} --out {shlex.quote(str(self.file.with_suffix('')) + '-release')}",
+            f"matrixdp {'series start' if over_time else 'release'} {file} --out {out}",
         ]
 
     # Plans are made beside the page; what a change has overtaken ends at its next step, and is not shown.
@@ -132,7 +149,7 @@ class Desk:
         with self._lock:
             if self._asked[0] == text:
                 return
-            self._asked, self._problem = (text, written), ""
+            self._asked, self._problem, self._unmet = (text, written), "", False
             self.outlook = self._judged.get(text, self.outlook)
             self._stage = "" if written is None or text in self._judged else "waiting"
             if not self._stage or self._running:
@@ -147,22 +164,24 @@ class Desk:
                 if written is None or not self._stage:
                     self._running = False
                     return
-            outlook, problem = None, ""
+            outlook, problem, unmet = None, "", False
             with _BUSY:
                 try:
                     outlook = self._plan(written, self._teller(text))
                 except _OutdatedError:
                     continue
                 except MatrixDPError as error:
-                    problem = str(error)
+                    problem, unmet = str(error), error.path[:1] == ("targets",)
                 except Exception as error:  # noqa: BLE001 - the page says so, and goes on
                     problem = explained(error)
             with self._lock:
                 if self._asked[0] == text:
-                    self.outlook, self._stage, self._problem = outlook or self.outlook, "", problem
+                    self.outlook, self._stage = outlook or self.outlook, ""
+                    self._problem, self._unmet = problem, unmet
                     if outlook is not None:
+                        kept = [own for own in self._judged.items() if own[0] == self.kept]
                         latest = list(self._judged.items())[1 - _KEPT :]
-                        self._judged = dict([*latest, (text, outlook)])
+                        self._judged = dict([*kept, *latest, (text, outlook)])
 
     def _plan(self, written: Specification, tell: Callable[[str, float | None], None]) -> Outlook:
         on = self.records
@@ -191,6 +210,14 @@ def read(text: str, base: Path) -> tuple[Mapping[str, Any], Specification | None
         return named, None, {"says": str(error), "code": error.code, "path": list(error.path or ())}
     assert isinstance(document, Mapping)
     return document, written, None
+
+
+def _target_names(entry: object, groups: Sequence[Group]) -> list[str]:
+    """Return under which names targets for an entry stand: its own, or those of its groups."""
+    name, names = getattr(entry, "name", None), list(dict.fromkeys(group.name for group in groups))
+    if name is not None:
+        return [str(name)]
+    return names if getattr(entry, "direct", True) and len(names) <= _MOST_NAMES else []
 
 
 def _attributes(
@@ -222,6 +249,16 @@ def _attribute(name: str, own: Attribute | None, line: str | None, problem: str 
     amount = isinstance(own, Amount)
     size = None if own is None or amount else own.size
     return {"name": name, "size": size, "amount": amount, "written": line, "problem": problem}
+
+
+def _debited(outlook: Outlook) -> bool:
+    """Return whether a ledger has something else left than when a plan was made."""
+    assert outlook.ledger is not None
+    try:
+        left = Ledger.open(outlook.ledger["path"]).left
+    except MatrixDPError:
+        return True
+    return bool(outlook.ledger["left"] != ("nothing" if left is None else in_words(left.as_dict())))
 
 
 def _estimated(outlook: Outlook, written: Specification) -> BudgetQuality | None:

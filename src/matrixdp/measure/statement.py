@@ -215,10 +215,15 @@ class PrivacyStatement:
         return (_SIDE_CHANNELS, Clause("other-releases", others, {"ledger": ledger}), _POPULATION)
 
     @property
+    def protected(self) -> str:
+        """What is protected as one, in words."""
+        return _persons_in_words(self.budget)[0]
+
+    @property
     def text(self) -> str:
         """The promise in a few sentences for a reader without training in the field."""
-        protected, changed, assumption = _persons_in_words(self.budget)
-        opening = f"These figures carry random noise that protects {protected}."
+        _, changed, assumption = _persons_in_words(self.budget)
+        opening = f"These figures carry random noise that protects {self.protected}."
         if not self.private:
             opening = (
                 "SEEDED NOISE: THIS OUTPUT IS NOT PRIVATE. Anyone who knows or guesses the seed can remove "

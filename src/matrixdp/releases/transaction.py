@@ -469,6 +469,14 @@ def refuse_to_spend_again(out: str | os.PathLike[str]) -> None:
         )
 
 
+def check_place(out: str | os.PathLike[str], spends: str) -> None:
+    """Refuse what `transaction` refuses of a place for a new release, before anything is written."""
+    refuse_to_spend_again(out)
+    target = whole_path(out)
+    _check(target, False, spends)
+    _refuse_another_run(target, target)
+
+
 def settle(target: Path) -> None:
     """Put back, or remove, what runs that were killed left of releases that they were replacing.
 

@@ -140,9 +140,6 @@ def release(
     """
     if not isinstance(specification, Specification):
         specification = load_specification(specification, require_privacy=True)
-    if specification.series is not None:
-        expected = "nothing: `matrixdp series start`, or mdp.Series.start, begins a series"
-        raise SpecificationError.at(("series",), "a series", expected, code="conflict")
     check_confidence(confidence)
     if out is None and (csv or force or key is not None):
         given = f"none beside {'csv' if csv else 'force' if force else 'key'}"
@@ -151,18 +148,10 @@ def release(
     if isinstance(max_answers, np.integer):
         max_answers = int(max_answers)
     _check_results(max_answers, key)
-    reference = specification.reference_budget
-    if reference is None:
-        raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
-    chosen_tables(specification.workload, specification.publication)  # what it names is there
     accepted = accept_weak_privacy or seed_not_private is not None
-    if specification.least is None:
-        check_strong(reference, accepted=accepted)
     if table is None:
         table, table_name = specification.data, specification.table
-    if table is None:
-        expected = "the path of a table, here or by --data"
-        raise SpecificationError.at(("data",), "nothing", expected, code="missing-key")
+    reference = check_request(specification, table, accepted=accepted)
     debited = specification.ledger if ledger is None else ledger
     if seed_not_private is not None:
         debited = None
@@ -235,6 +224,33 @@ def release(
             writing = counter("writing answers", progress)
             run.write(found, csv=csv, max_answers=max_answers, key=key, progress=writing)
     return found
+
+
+def check_request(specification: Specification, table: object = None, *, accepted: bool = False) -> Budget:
+    """Check that a specification can be released, before anything is opened; return its reference budget.
+
+    The table is that of the specification where it is left out. A budget above epsilon 10 or mu 3 must be
+    `accepted`.
+
+    Examples
+    --------
+    >>> asked = {"domain": {"sex": 2}, "workload": [{"marginals": 1}], "privacy": {"mu": 1}}
+    >>> check_request(load_specification(asked), {"sex": [0, 1]})
+    Budget(mu=1.0, neighbours='add_remove')
+    """
+    if specification.series is not None:
+        expected = "nothing: `matrixdp series start`, or mdp.Series.start, begins a series"
+        raise SpecificationError.at(("series",), "a series", expected, code="conflict")
+    reference = specification.reference_budget
+    if reference is None:
+        raise SpecificationError.at(("privacy",), "nothing", "a budget", code="missing-key")
+    chosen_tables(specification.workload, specification.publication)  # what it names is there
+    if specification.least is None:
+        check_strong(reference, accepted=accepted)
+    if table is None and specification.data is None:
+        expected = "the path of a table, here or by --data"
+        raise SpecificationError.at(("data",), "nothing", expected, code="missing-key")
+    return reference
 
 
 def _check_results(max_answers: object, key: object) -> None:

@@ -1,14 +1,15 @@
 "use strict";
 const page = crypto.randomUUID(), at = (id) => document.getElementById(id), letters = document.body.dataset.letters.split(" ");
-let text = null, saved = null, seen = "", shown = null, past = [], future = [], timer = 0;
+let text = null, saved = null, seen = "", shown = null, past = [], future = [], timer = 0, kept = null, offer = null;
 const make = (tag, attributes = {}, ...inside) => {
   const own = document.createElementNS(["svg", "rect"].includes(tag) ? "http://www.w3.org/2000/svg" : "http://www.w3.org/1999/xhtml", tag);
   for (const [name, value] of Object.entries(attributes)) typeof value === "function" ? own.addEventListener(name, value) : own.setAttribute(name, value);
   own.append(...inside);
   return own;
 };
-const percent = (share) => (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + "%";
+const percent = (share) => share > 0 && share < 0.0005 ? "under 0.1%" : (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + "%";
 const counted = (number) => number.toLocaleString("en");
+const odds = (share) => (Math.ceil(1000 * share - 1e-9) / 10).toFixed(1) + "%";
 const say = (words) => { at("said").textContent = words; };
 
 async function post(where, body) {
@@ -19,15 +20,16 @@ async function post(where, body) {
 
 // Every change goes to the program, one after another; it answers with the text and what is known of it.
 let queue = Promise.resolve(), waiting = 0, last = ["", 0];
-const remember = (key) => {
-  if (key === "" || key !== last[0] || Date.now() - last[1] > 1500) past.push(text);
+const state = (both) => (both ? { text, kept } : { text });
+const remember = (key, both = false) => {
+  if (key === "" || key !== last[0] || Date.now() - last[1] > 1500) past.push(state(both));
   last = [key, Date.now()];
   future = [];
 };
 const inTurn = (work) => {
   clearTimeout(timer);
   waiting += 1;
-  return (queue = queue.then(work).finally(() => { waiting -= 1; if (!waiting) timer = setTimeout(() => ask({}), shown && shown.stage ? 500 : 4000); }));
+  return (queue = queue.then(work).finally(() => { waiting -= 1; if (!waiting) timer = setTimeout(() => ask({}), shown && (shown.stage || going()) ? 500 : 4000); }));
 };
 async function answered(body) {
   let found = null;
@@ -36,33 +38,46 @@ async function answered(body) {
     return null;
   }
   if (shown === null) { seen = found.disk; saved = found.disk ? found.text : null; text = found.text; }
-  if (found.text !== text) { remember(body.change ? body.change.path.join("/") : ""); text = found.text; }
+  if (found.text !== text) { remember(body.changes ? body.changes.at(-1).path.join("/") : ""); text = found.text; }
   shown = found;
   show();
   return found;
 }
 const ask = (body) => inTurn(() => answered(body));
-const change = async (path, rest, where = "refused") => {
-  const found = await ask({ change: { path, ...rest } });
+const changes = async (all, where = "refused") => {
+  const found = await ask({ changes: all });
   if (found) at(where).textContent = found.refused ? found.refused.says : "";
   return found && !found.refused;
 };
+const change = (path, rest, where) => changes([{ path, ...rest }], where);
 const put = (other) => inTurn(() => { if (other !== text) { remember("text"); text = other; } return answered({}); });
-const step = (from, to) => inTurn(() => { if (from.length) { to.push(text); text = from.pop(); last = ["", 0]; at("text").value = text; } return answered({}); });
+const step = (from, to) => inTurn(() => {
+  if (from.length) {
+    const own = from.pop();
+    to.push(state("kept" in own));
+    ({ text, kept } = { kept, ...own });
+    last = ["", 0];
+    at("text").value = text;
+  }
+  return answered({ kept: kept && kept.text });
+});
 
 function show() {
-  const focused = document.activeElement && document.activeElement.id;
+  const active = document.activeElement, focused = active && active.id;
   if (focused !== "text") at("text").value = text;
   at("undo").disabled = !past.length;
   at("redo").disabled = !future.length;
-  at("save").disabled = text === saved;
+  ready();
   at("problem").textContent = shown.problem && shown.problem.code !== "missing-key" || shown.problem && !shown.attributes.some((own) => own.problem) ? shown.problem.says : "";
   attributes();
   grid();
-  entries();
+  // what is being written there is not taken away
+  if (!(at("entries").contains(active) && active.matches("input") && active.value !== active.defaultValue)) entries();
   budget();
+  comparison();
   quality();
   at("warnings").replaceChildren(...(shown.warnings || []).map((words) => make("li", {}, words)));
+  released();
   at("commands").replaceChildren(...shown.commands.map((words) => make("code", {}, words)));
   if (shown.disk !== seen) disk(shown.disk);
   else at("disk").replaceChildren();
@@ -121,28 +136,53 @@ function grid() {
   at("grid").replaceChildren(head, make("tbody", {}, ...rows));
 }
 
+const number = (id, value, label, commit, more = {}) => {
+  const input = make("input", { type: "number", id, min: "0", step: "any", value, "aria-label": label, ...more });
+  input.addEventListener("change", () => { input.defaultValue = input.value; commit(input.value); });
+  return input;
+};
+const hundred = (share) => Number((100 * share).toPrecision(12)), hundredth = (value) => Number((Number(value) / 100).toPrecision(12));
+
+// A lock: figures of at least so many records of an entry have at most a coefficient of variation.
+function lock(own, place) {
+  const targets = shown.targets, one = place + 1, set = own.names.filter((name) => (targets[name] || {}).cv !== undefined);
+  const held = set.length ? targets[set[0]] : null, other = own.names.find((name) => name in targets && !set.includes(name));
+  const write = (cv, records) => {
+    if (cv === "") return set.length && changes(Object.keys(targets).every((name) => set.includes(name)) ? [{ path: ["targets"] }] : set.map((name) => ({ path: ["targets", name] })));
+    const value = { cv: hundredth(cv), for: { records_above: Number(records || 200) } };
+    return changes(own.names.flatMap((name) => (set.includes(name)
+      ? [{ path: ["targets", name, "cv"], value: value.cv, check: true }, { path: ["targets", name, "for", "records_above"], value: value.for.records_above }]
+      : [{ path: ["targets", name], value, check: true }])));
+  };
+  const cv = number("cv-" + place, held ? hundred(held.cv) : "", `largest coefficient of variation of entry ${one}, in per cent; empty for none`, (value) => write(value, records.value), { "aria-describedby": "locked-" + place });
+  const records = number("records-" + place, held ? held.for.records_above : "", `of figures of at least so many records, entry ${one}`, (value) => cv.value !== "" && write(cv.value, value), { placeholder: "200" });
+  cv.disabled = records.disabled = !own.names.length;
+  const told = !own.names.length ? (shown.cells ? "to bound its CV, give this entry a name in the text" : "")
+    : held ? (shown.unmet ? "not met: see above" : shown.certified ? `met with ${shown.budget.words.replace(/, \w+ neighbours.*/, "")}` : shown.stage ? "being computed" : "")
+    : other ? "it has a target of another form in the text" : "";
+  return [make("label", {}, "CV at most, %", cv), make("label", {}, "from", records, "records"), make("span", { id: "locked-" + place, class: shown.unmet && held ? "wrong" : "hint" }, told)];
+}
 function entries() {
   at("entries").replaceChildren(...shown.entries.map((own, place) => {
     const asked = own.asked || {}, path = ["workload", place], given = asked.budget_share;
-    const weight = make("input", { type: "number", id: "weight-" + place, min: "0", step: "any", value: asked.weight || 1, "aria-label": `weight of entry ${place + 1}` });
+    const weight = number("weight-" + place, asked.weight || 1, `weight of entry ${place + 1}`, (value) => change([...path, "weight"], { value: Number(value) }));
     weight.disabled = given !== undefined;
-    weight.addEventListener("change", () => change([...path, "weight"], { value: Number(weight.value) }));
-    const part = make("input", { type: "number", id: "share-" + place, min: "0", max: "100", step: "any", value: given === undefined ? "" : 100 * given, "aria-label": `share of the cost for entry ${place + 1}, in per cent; empty to leave it to the weight` });
-    part.addEventListener("change", async () => {
-      if (part.value !== "" && asked.weight !== undefined) await change([...path, "weight"], {});
-      await change([...path, "budget_share"], part.value === "" ? {} : { value: Number(part.value) / 100 });
-    });
+    const part = number("share-" + place, given === undefined ? "" : hundred(given), `share of the cost for entry ${place + 1}, in per cent; empty to leave it to the weight`, (value) => changes([
+      ...(value !== "" && asked.weight !== undefined ? [{ path: [...path, "weight"] }] : []),
+      { path: [...path, "budget_share"], ...(value === "" ? {} : { value: hundredth(value) }) },
+    ]));
     const gone = make("button", { type: "button", id: "entry-" + place, "aria-label": `Remove entry ${place + 1}`, click: () => change(["workload", place], {}) }, "\u00d7");
     const share = shown.prices && shown.prices[place];
-    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("div", {}, make("label", {}, "weight", weight), make("label", {}, "share, %", part)), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone);
+    return make("li", { class: "entry" }, make("code", {}, own.written.replace(/ {2,}#/g, "  #")), make("span", { class: "size" }, share === undefined ? "" : percent(share) + " of cost"), gone, make("div", { class: "bounds" }, make("label", {}, "weight", weight), make("label", {}, "share, %", part), ...lock(own, place)));
   }));
+  at("unmet").textContent = shown.unmet ? shown.failed : "";
   if (!shown.entries.length) at("entries").append(make("li", {}, "Nothing yet: press a cell of the grid."));
 }
 
 const kinds = ["epsilon", "rho", "mu"], kind = () => kinds.find((name) => name in shown.privacy);
 function budget() {
   const own = kind(), value = Number(shown.privacy[own]);
-  at("kind").textContent = own || "Budget";
+  at("kind").textContent = !own ? "Budget" : Object.keys(shown.targets).length ? own + ", at most" : own;
   for (const id of ["amount", "slider"]) {
     at(id).disabled = !own;
     if (own && document.activeElement !== at(id)) at(id).value = id === "amount" ? value : Math.round(100 * Math.log10(value));
@@ -150,37 +190,142 @@ function budget() {
   at("slider").setAttribute("aria-valuetext", own ? `${own} ${value}` : "");
   at("delta").textContent = "delta" in shown.privacy ? `delta ${shown.privacy.delta}` : "";
   const found = shown.budget;
-  at("guess").textContent = found ? `A reader who guesses whether a person is in the data is right at most ${(100 * found.guess).toFixed(1)}% of the time.` : "";
+  at("guess").textContent = found ? `A reader who guesses whether a person is in the data is right at most ${odds(found.guess)} of the time.` : "";
   const ledger = shown.ledger;
   at("ledger").textContent = ledger ? `The ledger of ${ledger.dataset} has ${ledger.left} left: enough for ${counted(ledger.releases[0])} such releases.` : "";
 }
 const spend = (value) => kind() && value > 0 && change(["privacy", kind()], { value }, "failed");
 
+// Two designs side by side: the one that is kept has its text and the figures that were computed for it.
+function bar(own, which) {
+  const head = which && which + ": ", words = (told) => [make("small", {}, head + told)];
+  if (own.letters === null) return words(shown.stage ? "being computed" : "not known");
+  if (own.refusal) return words(own.refusal);
+  if (!Object.keys(own.letters).length) return words("no letters");
+  const told = letters.filter((name) => own.letters[name] > 0).map((name) => `${name} ${percent(own.letters[name])}`).join(" ");
+  const made = make("svg", { class: which === "kept" ? "bar then" : "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": head + told });
+  let x = 0;
+  for (const name of letters) { made.append(make("rect", { class: name, x, y: 0, width: 100 * own.letters[name], height: 8 })); x += 100 * own.letters[name]; }
+  return [made, ...words(told + (own.variation === null ? "" : `, median CV ${percent(own.variation)}`))];
+}
+function difference(now, before) {
+  const good = (own) => (own.letters && Object.keys(own.letters).length ? letters.slice(0, -1).reduce((sum, name) => sum + own.letters[name], 0) : null);
+  const told = [], points = good(now) === null || good(before) === null ? null : Math.round(100 * (good(now) - good(before)));
+  if (points !== null) told.push(points ? `${Math.abs(points)} ${Math.abs(points) === 1 ? "point" : "points"} ${points > 0 ? "more" : "fewer"} reliable` : "as many reliable");
+  if (now.letters && now.variation !== null && before.variation !== null) {
+    const [one, other] = [now, before].map((own) => percent(own.variation));
+    told.push(one === other ? "the same median CV" : `median CV ${one} instead of ${other}, ${now.variation < before.variation ? "better" : "worse"}`);
+  }
+  return told.join("; ");
+}
+function comparison() {
+  const line = (name, own) => [make("dt", {}, name), make("dd", {}, own ? `${own.words}; a reader guesses right at most ${odds(own.guess)}` : "not known yet")];
+  at("keep").disabled = !shown.certified;
+  at("swap").hidden = at("drop").hidden = !kept;
+  at("both").replaceChildren(...(kept ? [...line("kept", kept.budget), ...line("now", shown.budget)] : []));
+}
+const current = () => ({ text, tables: shown.tables, budget: shown.budget });
+const keep = (own) => inTurn(() => { kept = own(); return answered({ kept: kept && kept.text }); });
+at("keep").addEventListener("click", () => keep(current));
+at("drop").addEventListener("click", () => { at("keep").focus(); return keep(() => null); });
+at("swap").addEventListener("click", () => inTurn(() => {
+  const own = kept;
+  if (!own) return null;
+  remember("", true);
+  if (shown.certified) kept = current();
+  text = at("text").value = own.text;
+  return answered({ kept: kept.text });
+}));
+
 function quality() {
   const known = shown.tables || [], cells = known.reduce((sum, own) => sum + own.figures, 0);
-  at("failed").textContent = shown.failed;
-  at("state").textContent = !shown.tables ? "Figures come back once the design is one." : shown.stage ? `Estimated; being computed: ${shown.stage} ...` : shown.certified ? `Computed: ${shown.judged}. ${counted(cells)} figures.` : "Estimated.";
+  at("failed").textContent = shown.unmet ? "" : shown.failed;
+  at("state").textContent = !shown.tables ? "Figures come back once the design is one." : shown.stage ? `Estimated; being computed: ${shown.stage} ...` : shown.certified ? `Computed: ${shown.judged}. ${counted(cells)} figures.` : shown.unmet ? "Not computed: a target cannot be met." : shown.failed ? "Not computed." : "Estimated.";
   at("bars").classList.toggle("old", !shown.certified);
   at("sheet").hidden = !shown.certified;
   at("sheet").href = "sheet?page=" + page;
   const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Table"), make("th", { scope: "col", class: "n" }, "Figures"), make("th", { scope: "col" }, "Reliable (A, B, C) and not (F)")));
+  const then = new Map(kept ? kept.tables.map((own) => [own.table, own]) : []);
   const rows = known.map((own) => {
-    const cell = make("td");
-    if (own.letters === null) cell.append(make("small", {}, shown.stage ? "being computed" : "not known"));
-    else if (own.refusal) cell.append(make("small", {}, own.refusal));
-    else if (!Object.keys(own.letters).length) cell.append(make("small", {}, "no letters"));
-    else {
-      const told = letters.filter((name) => own.letters[name] > 0).map((name) => `${name} ${percent(own.letters[name])}`).join(" ");
-      const bar = make("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": told });
-      let x = 0;
-      for (const name of letters) { bar.append(make("rect", { class: name, x, y: 0, width: 100 * own.letters[name], height: 8 })); x += 100 * own.letters[name]; }
-      cell.append(bar, make("small", {}, told));
-    }
+    const cell = make("td"), before = then.get(own.table);
+    cell.append(...bar(own, kept ? "now" : ""));
+    if (before) cell.append(...bar(before, "kept"), make("strong", {}, difference(own, before)));
+    else if (kept) cell.append(make("strong", {}, "not in the kept design"));
+    then.delete(own.table);
     return make("tr", {}, make("th", { scope: "row" }, own.table), make("td", { class: "n" }, counted(own.figures)), cell);
   });
+  for (const own of then.values()) rows.push(make("tr", {}, make("th", { scope: "row" }, own.table), make("td", { class: "n" }, counted(own.figures)), make("td", {}, ...bar(own, "kept"), make("strong", {}, "in the kept design alone"))));
   if (shown.more) rows.push(make("tr", {}, make("th", { scope: "row" }, `and ${counted(shown.more)} more`), make("td"), make("td")));
   at("bars").replaceChildren(head, make("tbody", {}, ...rows));
 }
+
+// A release: only after a summary of what is spent, which can be confirmed once.
+const going = () => Boolean(shown.release && shown.release.going);
+function ready() {
+  const why = going() ? "A release is under way" : shown.problem ? "The text is no specification yet" : text !== saved || shown.disk !== seen ? "Save first" : !shown.certified ? "The figures are not computed yet" : "";
+  at("save").disabled = text === saved;
+  at("release").disabled = why !== "";
+  at("release").title = why;
+}
+function released() {
+  const own = shown.release;
+  at("released").hidden = !own;
+  if (!own) return;
+  const told = own.going ? `Releasing: ${own.stage} \u2026` : "";
+  if (at("going").textContent !== told) at("going").textContent = told;
+  at("share").hidden = !own.going;
+  own.share === null ? at("share").removeAttribute("value") : (at("share").value = own.share);
+  if (own.going) return at("outcome").replaceChildren();
+  const key = JSON.stringify(own);
+  if (at("outcome").dataset.key === key && at("outcome").children.length) return;
+  at("outcome").dataset.key = key;
+  at("released").className = own.failed.length ? "alarm" : "plain";
+  at("outcome").replaceChildren(
+    ...(own.spent ? [make("p", {}, `Released into ${own.folder}. Spent: ${own.spent}. `, make("a", { id: "report", href: "report", target: "_blank", rel: "noopener" }, "The report"), " is what ", make("code", {}, "matrixdp report"), " makes of it.")] : []),
+    ...(own.failed.length && !own.spent ? [make("p", {}, make("strong", {}, own.failed.length > 1 ? "The release was not made." : "The release was not made, and nothing was spent."))] : []),
+    ...[...own.failed, ...own.warnings].map((words) => make("p", {}, words)),
+  );
+}
+const silent = "The program does not answer. If a release was under way, the next one for this folder says what it left.";
+at("release").addEventListener("click", async () => {
+  at("unreleased").textContent = "";
+  at("release").disabled = true;
+  try {
+    offer = await post("summary", { text });
+    if (offer.refused) at("unreleased").textContent = offer.refused;
+    else {
+      const ledger = offer.ledger, number = offer.tables.length;
+      const tables = make("ul", {}, ...offer.tables.map(([title, figures]) => make("li", {}, `${title}: ${counted(figures)}`)));
+      const facts = {
+        "Spends": `${offer.budget}. A reader guesses right at most ${odds(offer.guess)} whether a person is in the data.`,
+        "Ledger": ledger ? `${ledger.dataset}: ${ledger.before} left before, at least ${ledger.after} after, of ${ledger.total}` : "none: nothing keeps account of what is spent on these data",
+        "Protects": offer.protected, "Reads": offer.data, "Writes": offer.folder,
+        "Publishes": make("details", {}, make("summary", {}, `${counted(offer.figures)} figures in ${counted(number)} ${number === 1 ? "table" : "tables"}`), tables),
+      };
+      at("summary").replaceChildren(...Object.entries(facts).flatMap(([name, own]) => [make("dt", {}, name), make("dd", {}, own)]));
+      at("confirm").disabled = false;
+      at("checkout").showModal();
+    }
+  } catch (error) { at("unreleased").textContent = error instanceof TypeError ? silent : error.message; }
+  ready();
+});
+at("cancel").addEventListener("click", () => at("checkout").close());
+at("checkout").addEventListener("close", () => at("confirm").disabled || at("release").focus());
+at("confirm").addEventListener("click", async () => {
+  at("confirm").disabled = true;
+  try {
+    const found = await post("confirm", { nonce: offer.nonce, digest: offer.digest });
+    shown.release = found.release;
+    at("unreleased").textContent = found.refused;
+    released();
+    ask({});
+  } catch (error) { at("unreleased").textContent = error instanceof TypeError ? silent : error.message; }
+  at("checkout").close();
+  (at("released").hidden ? at("save") : at("released")).focus();
+});
+for (const [button, words] of [["copy-text", () => text], ["copy-commands", () => shown.commands.join("\n")]]) at(button).addEventListener("click", async () => {
+  try { await navigator.clipboard.writeText(words()); say("Copied."); } catch { say("The browser does not let the page copy: select the text."); }
+});
 
 // The file: what another program wrote to it is never replaced unseen.
 function disk(digest) {
@@ -200,7 +345,8 @@ async function save() {
     if (!found.saved) return disk(found.disk);
     saved = sent; seen = found.disk;
     at("disk").replaceChildren();
-    at("save").disabled = text === saved;
+    shown.disk = seen;
+    ready();
     say("Saved.");
   } catch (error) { say("Not saved: " + error.message); }
 }
