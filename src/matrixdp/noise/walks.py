@@ -300,6 +300,8 @@ _FAINT = 3e-7
 _LEFT_OUT = 1e-6
 #: Standard deviations that share their frequencies are at most this far apart, as a factor.
 _APART = 1.25
+#: Numbers that are computed at once, such that caches hold them.
+_AT_ONCE = 1 << 19
 #: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
 #: distributions are inverted.
 _MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
@@ -372,18 +374,26 @@ def _near(
     unit = 1e-11 * float(np.abs(alphas).max())
     alphas, gammas = np.rint(alphas / unit), np.rint(gammas / unit)
     told = (alphas != 0.0) | (gammas != 0.0)
-    rows = np.broadcast_to(np.arange(count)[:, None], alphas.shape)[told]
     width = np.broadcast_to(widths, alphas.shape)[told]
     # X and -X are alike
     own, other = np.abs(alphas[told]), gammas[told]
     other = np.where(own > 0.0, np.sign(alphas[told]) * other, np.abs(other))
-    keys = np.stack([width, own, other])
-    _, first, factor = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    first, factor = _distinct(width, own, other)
     if len(first) * _BLOCKS[1] > _MOST_NUMBERS and count > 1:
         halves = slice(count // 2), slice(count // 2, None)
         parts = [(unit * alphas[own], unit * gammas[own], widths, deviations[own]) for own in halves]
         return np.concatenate([_near(*few, target, largest) for few in parts])
-    times = scipy.sparse.csr_array((np.ones(len(rows)), (rows, factor.ravel())), shape=(count, len(first)))
+    # combinations of the same factors are alike
+    factors = np.full(alphas.shape, -1)
+    factors[told] = factor
+    factors.sort(axis=1)
+    known: dict[bytes, int] = {}
+    kinds = np.array([known.setdefault(row.tobytes(), len(known)) for row in factors])
+    places = _one_of_each(kinds)
+    factors, deviations, count = factors[places], deviations[places], len(places)
+    rows, columns = np.nonzero(factors >= 0)
+    entries = np.ones(len(rows)), (rows, factors[rows, columns])
+    times = scipy.sparse.csr_array(entries, shape=(count, len(first)))
     width, own, other = width[first], unit * own[first], unit * other[first]
     found, left = np.empty(count), np.arange(count)
     weights, waves = np.empty((count, 0)), np.empty(0)
@@ -393,7 +403,7 @@ def _near(
         asked = times[left]
         used = np.unique(asked.indices)
         asked = asked[:, used]
-        at_once = max(1, _MOST_NUMBERS // max(1, len(used)))
+        at_once = max(1, _AT_ONCE // max(1, len(used)))
         pieces = []
         for start in range(0, len(terms), at_once):
             some = frequencies[start : start + at_once]
@@ -411,6 +421,23 @@ def _near(
         left, weights = left[~ended], weights[~ended]
         if not len(left):
             break
+    return np.asarray(found[kinds])
+
+
+def _distinct(*columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the place of a row of each kind, and of which kind each row is; kinds are in lexical order."""
+    kinds = np.zeros(len(columns[0]), dtype=np.intp)
+    for column in columns:
+        values, places = np.unique(column, return_inverse=True)
+        # numbered anew each time, lest products of numbers be too large
+        kinds = np.unique(kinds * len(values) + places, return_inverse=True)[1]
+    return _one_of_each(kinds), kinds
+
+
+def _one_of_each(kinds: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return a place of each kind, found without sorting again."""
+    found = np.empty(kinds.max(initial=-1) + 1, dtype=np.intp)
+    found[kinds] = np.arange(len(kinds))
     return found
 
 
@@ -434,6 +461,17 @@ def _inverted(
 
 def _characteristic(alpha: Array, gamma: Array, width: Array, waves: Array) -> Array:
     """Return E cos t(alpha r + gamma q), for pairs in rows and frequencies t in columns."""
-    turned, stepped = np.multiply.outer(alpha * width, waves), np.multiply.outer(gamma, waves)
-    beyond = (np.cos(turned) - stepped * np.sin(turned)) / (1.0 + stepped**2)
-    return np.asarray((width[:, None] * np.sinc(turned / math.pi) + beyond) / (1.0 + width[:, None]))
+    turns, angles = _turns(alpha * width, waves), np.multiply.outer(alpha * width, waves)
+    stepped = np.multiply.outer(gamma, waves)
+    beyond = (turns.real - stepped * turns.imag) / (1.0 + stepped**2)
+    flat = np.divide(turns.imag, angles, out=np.ones_like(angles), where=angles != 0.0)
+    return np.asarray((width[:, None] * flat + beyond) / (1.0 + width[:, None]))
+
+
+def _turns(angles: Array, waves: Array) -> NDArray[np.complex128]:
+    """Return e^(i angle wave) for waves at equal distances: products are far cheaper than sines."""
+    found = np.exp(1j * np.multiply.outer(angles, waves[:1]))
+    while (known := found.shape[1]) < len(waves):
+        further = np.exp(1j * angles * (waves[known] - waves[0]))
+        found = np.hstack([found, found[:, : len(waves) - known] * further[:, None]])
+    return found
