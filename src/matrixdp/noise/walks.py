@@ -305,6 +305,8 @@ _AT_ONCE = 1 << 19
 #: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
 #: distributions are inverted.
 _MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
+#: What makes of numbers others that look random.
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 #: Halvings of the interval that holds a quantile, and what this is raised by, in deviations.
 _HALVINGS, _OUTWARD = 9, 3e-5
 
@@ -373,27 +375,21 @@ def _near(
     count = len(alphas)
     unit = 1e-11 * float(np.abs(alphas).max())
     alphas, gammas = np.rint(alphas / unit), np.rint(gammas / unit)
-    told = (alphas != 0.0) | (gammas != 0.0)
-    width = np.broadcast_to(widths, alphas.shape)[told]
-    # X and -X are alike
-    own, other = np.abs(alphas[told]), gammas[told]
-    other = np.where(own > 0.0, np.sign(alphas[told]) * other, np.abs(other))
-    first, factor = _distinct(width, own, other)
+    # X and -X are alike, and so are combinations of the same factors in another order
+    own = np.abs(alphas)
+    other = np.where(own > 0.0, np.sign(alphas) * gammas, np.abs(gammas))
+    width = np.broadcast_to(widths, own.shape)
+    _, places, kinds = np.unique(_marks(width, own, other), return_index=True, return_inverse=True)
+    width, own, other = (few[places] for few in (width, own, other))
+    rows, columns = np.nonzero((own != 0.0) | (other != 0.0))
+    width, own, other = (few[rows, columns] for few in (width, own, other))
+    first, factors = _distinct(width, own, other)
     if len(first) * _BLOCKS[1] > _MOST_NUMBERS and count > 1:
         halves = slice(count // 2), slice(count // 2, None)
         parts = [(unit * alphas[own], unit * gammas[own], widths, deviations[own]) for own in halves]
         return np.concatenate([_near(*few, target, largest) for few in parts])
-    # combinations of the same factors are alike
-    factors = np.full(alphas.shape, -1)
-    factors[told] = factor
-    factors.sort(axis=1)
-    known: dict[bytes, int] = {}
-    kinds = np.array([known.setdefault(row.tobytes(), len(known)) for row in factors])
-    places = _one_of_each(kinds)
-    factors, deviations, count = factors[places], deviations[places], len(places)
-    rows, columns = np.nonzero(factors >= 0)
-    entries = np.ones(len(rows)), (rows, factors[rows, columns])
-    times = scipy.sparse.csr_array(entries, shape=(count, len(first)))
+    deviations, count = deviations[places], len(places)
+    times = scipy.sparse.csr_array((np.ones(len(rows)), (rows, factors)), shape=(count, len(first)))
     width, own, other = width[first], unit * own[first], unit * other[first]
     found, left = np.empty(count), np.arange(count)
     weights, waves = np.empty((count, 0)), np.empty(0)
@@ -424,21 +420,28 @@ def _near(
     return np.asarray(found[kinds])
 
 
+def _marks(*tables: Array) -> NDArray[np.uint64]:
+    """Return a number for each row, whatever the order of its entries.
+
+    Rows with other entries have the same one with a probability of about 2^-64.
+    """
+    mixed = np.zeros(tables[0].shape, dtype=np.uint64)
+    for table in tables:
+        mixed = (mixed ^ np.ascontiguousarray(table + 0.0).view(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(32)
+    return np.asarray((mixed * _ODD).sum(axis=1))
+
+
 def _distinct(*columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the place of a row of each kind, and of which kind each row is; kinds are in lexical order."""
+    """Return a place of each kind of rows, and of which kind each row is."""
     kinds = np.zeros(len(columns[0]), dtype=np.intp)
     for column in columns:
         values, places = np.unique(column, return_inverse=True)
         # numbered anew each time, lest products of numbers be too large
         kinds = np.unique(kinds * len(values) + places, return_inverse=True)[1]
-    return _one_of_each(kinds), kinds
-
-
-def _one_of_each(kinds: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return a place of each kind, found without sorting again."""
     found = np.empty(kinds.max(initial=-1) + 1, dtype=np.intp)
     found[kinds] = np.arange(len(kinds))
-    return found
+    return found, kinds
 
 
 def _inverted(
@@ -461,17 +464,9 @@ def _inverted(
 
 def _characteristic(alpha: Array, gamma: Array, width: Array, waves: Array) -> Array:
     """Return E cos t(alpha r + gamma q), for pairs in rows and frequencies t in columns."""
-    turns, angles = _turns(alpha * width, waves), np.multiply.outer(alpha * width, waves)
-    stepped = np.multiply.outer(gamma, waves)
-    beyond = (turns.real - stepped * turns.imag) / (1.0 + stepped**2)
-    flat = np.divide(turns.imag, angles, out=np.ones_like(angles), where=angles != 0.0)
-    return np.asarray((width[:, None] * flat + beyond) / (1.0 + width[:, None]))
-
-
-def _turns(angles: Array, waves: Array) -> NDArray[np.complex128]:
-    """Return e^(i angle wave) for waves at equal distances: products are far cheaper than sines."""
-    found = np.exp(1j * np.multiply.outer(angles, waves[:1]))
-    while (known := found.shape[1]) < len(waves):
-        further = np.exp(1j * angles * (waves[known] - waves[0]))
-        found = np.hstack([found, found[:, : len(waves) - known] * further[:, None]])
-    return found
+    different, places = np.unique(alpha * width, return_inverse=True)  # most are alike
+    turned, stepped = np.multiply.outer(different, waves), np.multiply.outer(gamma, waves)
+    sine = np.sin(turned)
+    flat = np.divide(sine, turned, out=np.ones_like(sine), where=turned != 0.0)
+    beyond = (np.cos(turned)[places] - stepped * sine[places]) / (1.0 + stepped**2)
+    return np.asarray((width[:, None] * flat[places] + beyond) / (1.0 + width[:, None]))
