@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, final
@@ -35,6 +36,7 @@ from matrixdp.errors import (
 from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger, in_words
+from matrixdp.measure.measurement import drawn_variances
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.model.records import RecordColumns
 from matrixdp.noise import Noise, noise_named
@@ -42,6 +44,7 @@ from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import budget_shares
 from matrixdp.releases import Release
+from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.shares import has_shares, shares
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
@@ -708,10 +711,16 @@ def _gain(written: Specification, strategy: Strategy, place: int, error: float) 
     others = Workload(workload.domain, *(own for at, own in enumerate(workload.entries) if at != place))
     budget = written.reference_budget
     assert budget is not None
-    if written.series is not None and not any(written.series.attribute in own.attributes for own in others):
+    if written.series is None:
+        # no lower bound is asked for
+        drawn, noise = partial(drawn_variances, budget=budget), noise_named(strategy.noise)
+        how: dict[str, Any] = {"neighbours": budget.neighbours, "unit": budget.unit, "drawn": drawn}
+        found = select_strategy(others, noise=noise, bounded=False, **how)
+    elif any(written.series.attribute in own.attributes for own in others):
+        found = _select(written, others, budget, strategy.noise, lambda _what, _share: None).selection
+    else:
         return None
-    found = _select(replace(written, rounds=1), others, budget, strategy.noise, lambda _what, _share: None)
-    least = math.fsum(found.selection.analysis.group(group).weighted for group in others)
+    least = math.fsum(found.analysis.group(group).weighted for group in others)
     return max(0.0, 1.0 - math.sqrt(least / error))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise, starmap
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -345,16 +345,15 @@ def combination_quantiles(parts: Sequence[tuple[Walk, Array]], confidence: float
     order = order[deviations[order] > 0.0]
     if target >= 1.0:
         return found
-    alphas, gammas, widths = (
-        np.concatenate(few, axis=-1) for few in zip(*starmap(_pairs, parts), strict=True)
-    )
-    most = max(1, _MOST_KEYS // len(widths))
+    most = max(1, _MOST_KEYS // sum(own.shape[1] for _, own in parts))
     start = 0
     while start < len(order):
         near = np.searchsorted(deviations[order], _APART * deviations[order[start]], side="right")
         chosen = order[start : min(int(near), start + most)]
         start += len(chosen)
-        own = _near(alphas[chosen], gammas[chosen], widths, deviations[chosen], target, largest)
+        pairs = [_pairs(walk, own[chosen]) for walk, own in parts]
+        alphas, gammas, widths = (np.concatenate(few, axis=-1) for few in zip(*pairs, strict=True))
+        own = _near(alphas, gammas, widths, deviations[chosen], target, largest)
         found[chosen] = np.minimum(own, largest)
     return found
 
