@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, final
@@ -35,6 +36,7 @@ from matrixdp.errors import (
 from matrixdp.exact.linear import Array
 from matrixdp.forms import describe_value
 from matrixdp.ledger import Ledger, in_words
+from matrixdp.measure.measurement import drawn_variances
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.model.records import RecordColumns
 from matrixdp.noise import Noise, noise_named
@@ -42,6 +44,7 @@ from matrixdp.privacy import Budget, Unit
 from matrixdp.queries import Workload
 from matrixdp.queries.workload import budget_shares
 from matrixdp.releases import Release
+from matrixdp.selection.auto import select as select_strategy
 from matrixdp.selection.shares import has_shares, shares
 from matrixdp.sources import Source, open_source
 from matrixdp.specification import Specification, load_specification
@@ -57,6 +60,8 @@ LETTERS = (*(letter for letter, _ in GRADES), UNRELIABLE)
 MOST_RECORDS = 20_000_000
 #: Entries of which the price is found, those that take most of the cost; each takes a selection.
 MOST_PRICES = 12
+#: Of intervals that nobody reads: no distribution is inverted for them.
+_SURE = 1.0 - 1e-7
 #: Further releases like this one are counted up to here.
 _MOST_RELEASES = 1_000
 
@@ -397,17 +402,15 @@ def plan(
             assert public is not None
             share = (number + seed / simulations) / max(len(asked), 1)
             tell(f"simulating releases under {budget.words}", share)
-            release = _simulated(written, strategy, budget, public, seed)
-            graded = []
+            release, graded = _simulated(written, strategy, budget, public, seed), list[_Graded]()
             for place, one in enumerate(release.tables):
                 tell(f"grading {one.title}", share)
-                graded.append(_graded(release, place)[0])
-            many.append(graded)
+                graded.append(_graded(release, place))
+            many.append([quality for quality, _ in graded])
             if estimates and not known:
+                tell("estimating other budgets", share)
                 exact = _exact(written, strategy, budget, public)
-                for place, one in enumerate(release.tables):
-                    tell(f"grading {one.title} at other budgets", share)
-                    known = (*known, _known(release, exact, place))
+                known = tuple(_known(own, exact, place) for place, own in enumerate(graded))
         found.append(_quality(written, strategy, budget, tuple(map(_average, zip(*many, strict=True)))))
     first = next(iter(tried.values()))
     asked_prices = _prices(written, first, tell, tried=prices)
@@ -570,7 +573,12 @@ def _spread(domain: Domain, records: int) -> pa.Table:
 
 
 def _simulated(
-    written: Specification, strategy: Strategy, budget: Budget, public: _Public, seed: int
+    written: Specification,
+    strategy: Strategy,
+    budget: Budget,
+    public: _Public,
+    seed: int,
+    confidence: float = 0.95,
 ) -> Release:
     """Return one simulated release."""
     measured = strategy.measure(
@@ -582,11 +590,14 @@ def _simulated(
         max_records=written.max_records,
         seed_not_private=seed,
     )
-    return measured.reconstruct(written.workload, publication=written.publication)
+    return measured.reconstruct(written.workload, confidence, publication=written.publication)
 
 
-def _graded(release: Release, place: int) -> tuple[TableQuality, Figures | None]:
-    """Return the quality of a table, and its main figures where it has any."""
+_Graded = tuple[TableQuality, Figures | None]
+"""The quality of a table, and its main figures where it has any."""
+
+
+def _graded(release: Release, place: int) -> _Graded:
     one = release.tables[place]
     try:
         table = release.table(one).to_arrow()
@@ -632,9 +643,9 @@ class _Known:
         return _lettered(self.quality.table, scaled, zero)
 
 
-def _known(release: Release, exact: Release, place: int) -> _Known:
+def _known(graded: _Graded, exact: Release, place: int) -> _Known:
     """Return a table as it is without noise, with the errors of a release: half of intervals where wider."""
-    quality, main = _graded(release, place)
+    quality, main = graded
     _, figures = _graded(exact, place)
     if main is None or figures is None or len(main.letters) != len(figures.letters):
         return _Known(quality)
@@ -653,8 +664,8 @@ def _exact(written: Specification, strategy: Strategy, budget: Budget, public: _
     )
     for own in larger:
         with suppress(PrivacyError):  # answers in units of such noise would not be exact
-            return _simulated(written, strategy, own, public, 0)
-    return _simulated(written, strategy, least, public, 0)
+            return _simulated(written, strategy, own, public, 0, _SURE)
+    return _simulated(written, strategy, least, public, 0, _SURE)
 
 
 def _average(many: tuple[TableQuality, ...]) -> TableQuality:
@@ -700,10 +711,16 @@ def _gain(written: Specification, strategy: Strategy, place: int, error: float) 
     others = Workload(workload.domain, *(own for at, own in enumerate(workload.entries) if at != place))
     budget = written.reference_budget
     assert budget is not None
-    if written.series is not None and not any(written.series.attribute in own.attributes for own in others):
+    if written.series is None:
+        # no lower bound is asked for
+        drawn, noise = partial(drawn_variances, budget=budget), noise_named(strategy.noise)
+        how: dict[str, Any] = {"neighbours": budget.neighbours, "unit": budget.unit, "drawn": drawn}
+        found = select_strategy(others, noise=noise, bounded=False, **how)
+    elif any(written.series.attribute in own.attributes for own in others):
+        found = _select(written, others, budget, strategy.noise, lambda _what, _share: None).selection
+    else:
         return None
-    found = _select(replace(written, rounds=1), others, budget, strategy.noise, lambda _what, _share: None)
-    least = math.fsum(found.selection.analysis.group(group).weighted for group in others)
+    least = math.fsum(found.analysis.group(group).weighted for group in others)
     return max(0.0, 1.0 - math.sqrt(least / error))
 
 

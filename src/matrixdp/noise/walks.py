@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise, starmap
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -300,9 +300,13 @@ _FAINT = 3e-7
 _LEFT_OUT = 1e-6
 #: Standard deviations that share their frequencies are at most this far apart, as a factor.
 _APART = 1.25
+#: Numbers that are computed at once, such that caches hold them.
+_AT_ONCE = 1 << 19
 #: Numbers in one table; coefficients that are looked through for equal ones, and of all combinations whose
 #: distributions are inverted.
 _MOST_NUMBERS, _MOST_KEYS, MOST_COEFFICIENTS = 8_000_000, 1_000_000, 16_000_000
+#: What makes of numbers others that look random.
+_ODD = np.uint64(0x9E3779B97F4A7C15)
 #: Halvings of the interval that holds a quantile, and what this is raised by, in deviations.
 _HALVINGS, _OUTWARD = 9, 3e-5
 
@@ -341,16 +345,15 @@ def combination_quantiles(parts: Sequence[tuple[Walk, Array]], confidence: float
     order = order[deviations[order] > 0.0]
     if target >= 1.0:
         return found
-    alphas, gammas, widths = (
-        np.concatenate(few, axis=-1) for few in zip(*starmap(_pairs, parts), strict=True)
-    )
-    most = max(1, _MOST_KEYS // len(widths))
+    most = max(1, _MOST_KEYS // sum(own.shape[1] for _, own in parts))
     start = 0
     while start < len(order):
         near = np.searchsorted(deviations[order], _APART * deviations[order[start]], side="right")
         chosen = order[start : min(int(near), start + most)]
         start += len(chosen)
-        own = _near(alphas[chosen], gammas[chosen], widths, deviations[chosen], target, largest)
+        pairs = [_pairs(walk, own[chosen]) for walk, own in parts]
+        alphas, gammas, widths = (np.concatenate(few, axis=-1) for few in zip(*pairs, strict=True))
+        own = _near(alphas, gammas, widths, deviations[chosen], target, largest)
         found[chosen] = np.minimum(own, largest)
     return found
 
@@ -371,19 +374,21 @@ def _near(
     count = len(alphas)
     unit = 1e-11 * float(np.abs(alphas).max())
     alphas, gammas = np.rint(alphas / unit), np.rint(gammas / unit)
-    told = (alphas != 0.0) | (gammas != 0.0)
-    rows = np.broadcast_to(np.arange(count)[:, None], alphas.shape)[told]
-    width = np.broadcast_to(widths, alphas.shape)[told]
-    # X and -X are alike
-    own, other = np.abs(alphas[told]), gammas[told]
-    other = np.where(own > 0.0, np.sign(alphas[told]) * other, np.abs(other))
-    keys = np.stack([width, own, other])
-    _, first, factor = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    # X and -X are alike, and so are combinations of the same factors in another order
+    own = np.abs(alphas)
+    other = np.where(own > 0.0, np.sign(alphas) * gammas, np.abs(gammas))
+    width = np.broadcast_to(widths, own.shape)
+    _, places, kinds = np.unique(_marks(width, own, other), return_index=True, return_inverse=True)
+    width, own, other = (few[places] for few in (width, own, other))
+    rows, columns = np.nonzero((own != 0.0) | (other != 0.0))
+    width, own, other = (few[rows, columns] for few in (width, own, other))
+    first, factors = _distinct(width, own, other)
     if len(first) * _BLOCKS[1] > _MOST_NUMBERS and count > 1:
         halves = slice(count // 2), slice(count // 2, None)
         parts = [(unit * alphas[own], unit * gammas[own], widths, deviations[own]) for own in halves]
         return np.concatenate([_near(*few, target, largest) for few in parts])
-    times = scipy.sparse.csr_array((np.ones(len(rows)), (rows, factor.ravel())), shape=(count, len(first)))
+    deviations, count = deviations[places], len(places)
+    times = scipy.sparse.csr_array((np.ones(len(rows)), (rows, factors)), shape=(count, len(first)))
     width, own, other = width[first], unit * own[first], unit * other[first]
     found, left = np.empty(count), np.arange(count)
     weights, waves = np.empty((count, 0)), np.empty(0)
@@ -393,7 +398,7 @@ def _near(
         asked = times[left]
         used = np.unique(asked.indices)
         asked = asked[:, used]
-        at_once = max(1, _MOST_NUMBERS // max(1, len(used)))
+        at_once = max(1, _AT_ONCE // max(1, len(used)))
         pieces = []
         for start in range(0, len(terms), at_once):
             some = frequencies[start : start + at_once]
@@ -411,7 +416,31 @@ def _near(
         left, weights = left[~ended], weights[~ended]
         if not len(left):
             break
-    return found
+    return np.asarray(found[kinds])
+
+
+def _marks(*tables: Array) -> NDArray[np.uint64]:
+    """Return a number for each row, whatever the order of its entries.
+
+    Rows with other entries have the same one with a probability of about 2^-64.
+    """
+    mixed = np.zeros(tables[0].shape, dtype=np.uint64)
+    for table in tables:
+        mixed = (mixed ^ np.ascontiguousarray(table + 0.0).view(np.uint64)) * _ODD
+        mixed ^= mixed >> np.uint64(32)
+    return np.asarray((mixed * _ODD).sum(axis=1))
+
+
+def _distinct(*columns: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a place of each kind of rows, and of which kind each row is."""
+    kinds = np.zeros(len(columns[0]), dtype=np.intp)
+    for column in columns:
+        values, places = np.unique(column, return_inverse=True)
+        # numbered anew each time, lest products of numbers be too large
+        kinds = np.unique(kinds * len(values) + places, return_inverse=True)[1]
+    found = np.empty(kinds.max(initial=-1) + 1, dtype=np.intp)
+    found[kinds] = np.arange(len(kinds))
+    return found, kinds
 
 
 def _inverted(
@@ -434,6 +463,9 @@ def _inverted(
 
 def _characteristic(alpha: Array, gamma: Array, width: Array, waves: Array) -> Array:
     """Return E cos t(alpha r + gamma q), for pairs in rows and frequencies t in columns."""
-    turned, stepped = np.multiply.outer(alpha * width, waves), np.multiply.outer(gamma, waves)
-    beyond = (np.cos(turned) - stepped * np.sin(turned)) / (1.0 + stepped**2)
-    return np.asarray((width[:, None] * np.sinc(turned / math.pi) + beyond) / (1.0 + width[:, None]))
+    different, places = np.unique(alpha * width, return_inverse=True)  # most are alike
+    turned, stepped = np.multiply.outer(different, waves), np.multiply.outer(gamma, waves)
+    sine = np.sin(turned)
+    flat = np.divide(sine, turned, out=np.ones_like(sine), where=turned != 0.0)
+    beyond = (np.cos(turned)[places] - stepped * sine[places]) / (1.0 + stepped**2)
+    return np.asarray((width[:, None] * flat[places] + beyond) / (1.0 + width[:, None]))

@@ -51,6 +51,9 @@ _EXTREME = 1e-50
 _LAST = {"dense": 1, "walk": 1, "walk-marginals": 2, "radius": 1}
 #: What was proved for a workload, as long as it is used, by the way of its proof.
 _PROVED: WeakKeyDictionary[Workload, dict[str, Bound]] = WeakKeyDictionary()
+#: Losses of fast trials without options, as long, and what the mechanisms remember of them.
+_Trial = tuple[float, dict[str, Any]]
+_TRIED: WeakKeyDictionary[Workload, dict[tuple[Noise, str], _Trial]] = WeakKeyDictionary()
 #: A bound with a larger gap than this may be a poor one: another is looked for.
 _DOUBTED = 0.5
 #: No search is hoped to end below a fast trial of generalized marginals divided by this: 1.10 was the most on
@@ -118,7 +121,14 @@ class Trials:
     def trial(self, name: str) -> float:
         """Return the loss of a fast trial of a mechanism, or 0 where it has none."""
         trial = mechanism_named(name).trial
-        return 0.0 if trial is None else trial(self._task(name))
+        if trial is None:
+            return 0.0
+        # what a noise may hope for rests on the trials that a search with it begins with
+        known = {} if self.given else _TRIED.setdefault(self.workload, {})
+        if (key := (self.noise, name)) not in known:
+            known[key] = trial(self._task(name)), self.memory[name]
+        loss, self.memory[name] = known[key]
+        return loss
 
     def quietly(self, workload: Workload) -> Trials:
         """Return the same for another workload, telling nobody of the progress, bounds left out."""
