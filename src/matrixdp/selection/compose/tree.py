@@ -37,7 +37,7 @@ from matrixdp.selection.problem.residuals import (
 from matrixdp.selection.registry import Progress, silent
 from matrixdp.selection.selection import Certificate
 
-#: log2 of the largest integer weight of a node: weights are then within 0.01% of what they should be.
+#: log2 of the largest integer weight of a node.
 _WEIGHT_BITS = 14
 
 
