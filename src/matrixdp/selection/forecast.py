@@ -26,6 +26,7 @@ from matrixdp.queries.workload import MAX_ANSWERS, budget_shares
 from matrixdp.selection.compose.coarse_weights import GRID_POINTS
 from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.noise_choice import noises_for
+from matrixdp.selection.problem.levels import tree_for
 from matrixdp.selection.reduce import reduce
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _ANSWERS_A_SECOND = 1.3e6
 _BYTES_AN_ANSWER = 25.0
 #: Seconds until selection begins, and for each subset of a group's attributes.
 _START, _SECONDS_A_SUBSET = 0.6, 4e-6
+#: Of a tree, for each node and set of other attributes.
+_SECONDS_A_NODE = 6e-7
 #: One attribute: fitted to CDFs of 600, 1,200, 2,400 and 8,500 values; and how many times as long it takes
 #: with several marginals: with one such attribute, and with more.
 _SECONDS, _POWER = 1.3e-7, 2.33
@@ -160,12 +163,20 @@ def forecast(
     counted = sum(cells.values())
     largest_group = max(group.queries for group in workload)
     written, held = (workload.queries, largest_group) if workload.queries <= max_answers else (0, 0)
-    asked = reduce(workload, pairs=all(own.norm == 2 for own in noises)).workload
+    gaussian = all(own.norm == 2 for own in noises)
+    levels = tree_for(workload) if gaussian else None
+    asked = reduce(workload, gaussian, but=() if levels is None else (levels.name,)).workload
     structured = structured_sizes(asked)
+    if levels is not None:
+        structured.pop(levels.name, None)
     # of two noises, Laplace is searched only where a fast trial leaves hope for it
     selecting = selection_seconds(asked, structured, laplace)
     attributes = {name for group in asked for name in asked_attributes(group)}
     told = not targets and not (laplace and len(attributes) > 1 and not _is_plain(asked, structured))
+    if levels is not None:
+        nodes = sum(len(own) for _, own in levels.asked)
+        subsets = {tuple(name for name in names if name != levels.name) for names in cells}
+        selecting += _SECONDS_A_NODE * nodes * len(subsets)
     if any(budget_shares(workload)):
         selecting *= _SELECTIONS
     matrices = [*structured.values()]

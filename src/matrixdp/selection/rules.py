@@ -22,7 +22,7 @@ from matrixdp.selection.problem.entries import distinct_cells
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
-from matrixdp.selection.problem.levels import Levels, alike_at_levels, levels_of
+from matrixdp.selection.problem.levels import tree_for
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.searches.radius import no_radius
@@ -243,20 +243,6 @@ class Rule:
             times = f"{1.0 + LIMITS.far:g}"
             why = f"if nothing else is proved within {times} times the lower bound: {why}"
         return ("tried if needed", why) if why else ("", "")
-
-
-def tree_for(workload: Workload) -> Levels | None:
-    """Return the levels of an attribute whose nodes get a precision each, or None where others win.
-
-    Levels that ask queries of several kinds of another attribute are better designed together, where that
-    fits: the tree has one strategy for all of them.
-    """
-    levels = levels_of(workload, LIMITS.most_unpaired + 1)
-    if levels is None:
-        return None
-    values = len(levels.groups[0])
-    fits = LIMITS.search_joint_cells < values <= LIMITS.joint_cells
-    return None if fits and not alike_at_levels(workload, levels) else levels
 
 
 def _no_large_tree(facts: Facts) -> str:

@@ -14,6 +14,7 @@ from matrixdp.exact.linear import Array
 from matrixdp.queries import Identity, Matrix, Predicates, ProductGroup, Total, Workload
 from matrixdp.queries.predicates import Ranges, Sets
 from matrixdp.queries.structured import Labelled, Stacked
+from matrixdp.selection.limits import LIMITS
 from matrixdp.selection.problem.gather_groups import GivenGroups
 
 Places = NDArray[np.int64]
@@ -219,7 +220,21 @@ def by_level(workload: Workload, levels: Levels) -> Workload:
     return Workload(domain, GivenGroups(tuple(groups)))
 
 
-def alike_at_levels(workload: Workload, levels: Levels) -> bool:
+def tree_for(workload: Workload) -> Levels | None:
+    """Return the levels of an attribute whose nodes get a precision each, or None where others win.
+
+    Levels that ask queries of several kinds of another attribute are better designed together, where that
+    fits: the tree has one strategy for all of them.
+    """
+    levels = levels_of(workload, LIMITS.most_unpaired + 1)
+    if levels is None:
+        return None
+    values = len(levels.groups[0])
+    fits = LIMITS.search_joint_cells < values <= LIMITS.joint_cells
+    return None if fits and not _alike(workload, levels) else levels
+
+
+def _alike(workload: Workload, levels: Levels) -> bool:
     """Return whether every other attribute is asked one kind of queries, beside identities and totals."""
     known: dict[str, Hashable] = {}
     for group in workload:
