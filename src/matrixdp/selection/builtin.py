@@ -241,8 +241,8 @@ register(
     Mechanism(
         "tree",
         "of ours: an attribute whose sets are levels of a tree, each node with its own precision; of the "
-        "other attributes the decomposition into marginals",
-        _GAUSSIAN,
+        "other attributes the decomposition into marginals, or one product",
+        _BOTH,
         ConvexOptions,
         lambda task: select_tree(task.workload, task.noise, task.options.gap, task.progress),
         matrices=(),

@@ -22,7 +22,7 @@ from matrixdp.selection.problem.entries import distinct_cells
 from matrixdp.selection.problem.gather_groups import gather_groups
 from matrixdp.selection.problem.grams import gram_terms
 from matrixdp.selection.problem.kron_sum import KronSum
-from matrixdp.selection.problem.levels import tree_for
+from matrixdp.selection.problem.levels import one_product, tree_for
 from matrixdp.selection.reduce import Reduced, reduce
 from matrixdp.selection.registry import mechanism_named
 from matrixdp.selection.searches.radius import no_radius
@@ -37,7 +37,7 @@ def reduced_for(mechanism: str, workload: Workload, noise: Noise, objective: str
     reduces = "pairs" if mechanism == "auto" else mechanism_named(mechanism).reduces
     if not reduces:
         return Reduced(workload)
-    levels = tree_for(workload) if noise.norm == 2 and mechanism in ("auto", "tree") else None
+    levels = tree_for(workload) if mechanism in ("auto", "tree") else None
     but = () if levels is None else (levels.name,)
     return reduce(workload, reduces == "pairs" and noise.norm == 2, objective == "max", but)
 
@@ -259,6 +259,13 @@ def _no_small_tree(facts: Facts) -> str:
     )
 
 
+def _no_tree_of_a_product(facts: Facts) -> str:
+    levels = tree_for(facts.asked)
+    if levels is not None and one_product(facts.asked, levels) is None:
+        return "levels ask different queries of other attributes"
+    return "" if levels is not None else "no attribute of many values whose sets are levels of a tree"
+
+
 def _a_product(facts: Facts) -> str:
     return "some attributes do not factor out" if facts.terms.joint else ""
 
@@ -350,6 +357,7 @@ RULES: dict[int, tuple[Rule, ...]] = {
         Rule("opt-kron", unless=_one_product, limits={"table": "max_product_cells"}, gap="rules_worthwhile"),
     ),
     1: (
+        Rule("tree", unless=_no_tree_of_a_product),
         Rule("opt-m"),
         Rule("walk", unless=_no_walk, gain=1.02),
         Rule("walk-marginals", unless=_no_walk_marginals, gain=1.05),

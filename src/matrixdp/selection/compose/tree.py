@@ -16,17 +16,18 @@ import numpy as np
 from matrixdp.errors import TooLargeError, WorkloadError
 from matrixdp.exact.linear import Array, kronecker
 from matrixdp.exact.trees import TreeMatrix
-from matrixdp.noise import Noise
-from matrixdp.plans import Block, Part, Plan
+from matrixdp.noise import GAUSSIAN, Noise
+from matrixdp.plans import Block, Direct, Part, Plan
 from matrixdp.plans import Split as SplitPlan
 from matrixdp.queries import Workload
 from matrixdp.selection.compose.assembly import Measured, measured_pieces, weights_by_name
 from matrixdp.selection.compose.decomposition import is_exact, sub_solver_for
 from matrixdp.selection.compose.sub_solver import SubSolution, SubSolver
 from matrixdp.selection.compose.weight_vectors import optimized_weights
+from matrixdp.selection.compose.whole_table import select_table
 from matrixdp.selection.gram.factor import Factor
 from matrixdp.selection.gram.trees import Tree, tree_bound, tree_shares
-from matrixdp.selection.problem.levels import Levels, by_level, levels_of
+from matrixdp.selection.problem.levels import Levels, by_level, levels_of, one_product
 from matrixdp.selection.problem.residuals import (
     Pieces,
     ProductTerm,
@@ -63,7 +64,8 @@ def select_tree(
     Raises
     ------
     WorkloadError
-        If no attribute has levels, or every query is zero.
+        If no attribute has levels, or every query is zero; under Laplace noise if levels ask different
+        queries of other attributes.
     TooLargeError
         If other attributes do not factor.
 
@@ -82,6 +84,12 @@ def select_tree(
         told = "no attribute whose sets are levels of a tree"
         raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     progress("solving the other attributes", None)
+    rest = one_product(workload, levels)
+    if rest is not None:
+        return _of_product(workload, levels, rest, noise, gap)
+    if noise.norm == 1:
+        told = f"levels that ask different queries of other attributes under {noise} noise"
+        raise WorkloadError.at(("mechanism",), told, "auto, which takes any workload", code="not-supported")
     asked = by_level(workload, levels)
     split = split_workload(asked, undivided=levels.name)
     solver = sub_solver_for(Pieces(split, optimized_weights(split)), noise, gap)
@@ -95,17 +103,41 @@ def select_tree(
     largest = np.array([one.asked.max() for one in classes])
     by_class = np.stack([one.asked for one in classes], axis=1) / largest
     weights = _weights(levels, by_class)
-    losses = copies ** (1.0 + 2.0 / noise.norm) * largest
-    shares = tree_shares(tree, weights, losses, noise.norm)
+    losses = copies**2 * largest
+    shares = tree_shares(tree, weights, losses)
     loss = noise.variance_factor * shares.loss
     plan = _plan(workload, levels, solver, classes, shares.precisions, noise)
     same = levels.exact and all(one.same for one in classes)
-    if noise.norm == 1 or not same or not is_exact(split, solver, [one.solution for one in classes]):
+    if not same or not is_exact(split, solver, [one.solution for one in classes]):
         return plan, Certificate(loss, None, "no bound for a tree that is asked other queries than marginals")
     factors = [[block.found for block in one.solution.blocks] for one in classes]
     proved = [math.prod(f.dual_value / f.loss for f in own if isinstance(f, Factor)) for own in factors]
     bound = tree_bound(tree, weights, losses * np.array(proved), shares.prices)
     return plan, Certificate(loss, noise.variance_factor * bound, f"every {noise.title} strategy")
+
+
+def _of_product(
+    workload: Workload, levels: Levels, rest: Workload, noise: Noise, gap: float
+) -> tuple[Plan, Certificate]:
+    """Return the product of the best strategy for the other attributes and precisions of all nodes.
+
+    Under Gaussian noise no other strategy has less error but for what nodes lose (docs/mathematics.md, the
+    product rule).
+    """
+    tree, factor = Tree.of(levels.groups), noise.variance_factor
+    weights = _weights(levels, np.ones((len(levels.asked), 1)))
+    others, known = select_table(rest, noise, "optimum" if noise.norm == 2 else "product", gap=gap)
+    shares = tree_shares(tree, weights, np.array([known.loss / factor]), noise.norm)
+    matrix, _ = _tree_matrix(levels, [own[:, 0] for own in shares.precisions], noise)
+    blocks = [Block((levels.name,), matrix), *others.parts[0].blocks]
+    plan = Direct.of(workload.domain, blocks, noise)
+    gaussian = known if noise.norm == 2 else select_table(rest, GAUSSIAN, "optimum", gap=gap)[1]
+    if gaussian.lower_bound is None or not levels.exact:
+        return plan, Certificate(factor * shares.loss, None, "no bound for the other attributes")
+    proved = np.array([gaussian.lower_bound])
+    prices = shares.prices if noise.norm == 2 else tree_shares(tree, weights, proved).prices
+    bound = factor * tree_bound(tree, weights, proved, prices)
+    return plan, Certificate(factor * shares.loss, bound, f"every {noise.title} strategy")
 
 
 def _weights(levels: Levels, asked: Array) -> list[Array]:
@@ -136,12 +168,7 @@ def _plan(
     domain, known, parts = workload.domain, Measured(), []
     costs = np.zeros(domain[levels.name].size)
     for place, one in enumerate(classes):
-        own = [level[:, place] for level in precisions]
-        depth = max(m for m, level in enumerate(own) if level.any()) + 1
-        roots = [level ** (1.0 / noise.norm) for level in own[:depth]]
-        unit = max(float(level.max()) for level in roots) / 2**_WEIGHT_BITS
-        whole = [np.rint(level / unit).astype(np.int64) for level in roots]
-        matrix = TreeMatrix(levels.groups[:depth], (*whole[:-1], np.maximum(whole[-1], 1)))
+        matrix, unit = _tree_matrix(levels, [level[:, place] for level in precisions], noise)
         pieces, multipliers = measured_pieces(one.solution, noise, known)
         if multipliers is not None:
             raise TooLargeError("tree: attributes that do not factor")
@@ -157,6 +184,15 @@ def _plan(
     weights = weights_by_name(domain, solver) | {levels.name: np.zeros(domain[levels.name].size)}
     scaled = tuple(replace(part, variance=part.variance * most) for part in parts)
     return SplitPlan(domain, scaled, noise, weights)
+
+
+def _tree_matrix(levels: Levels, shares: Sequence[Array], noise: Noise) -> tuple[TreeMatrix, float]:
+    """Return the nodes with integer weights for their shares of the cost, and the unit of these."""
+    depth = max(m for m, level in enumerate(shares) if level.any()) + 1
+    roots = [level ** (1.0 / noise.norm) for level in shares[:depth]]
+    unit = max(float(level.max()) for level in roots) / 2**_WEIGHT_BITS
+    whole = [np.rint(level / unit).astype(np.int64) for level in roots]
+    return TreeMatrix(levels.groups[:depth], (*whole[:-1], np.maximum(whole[-1], 1))), unit
 
 
 def _solved(solver: SubSolver, sub: SubWorkload) -> _Class | None:

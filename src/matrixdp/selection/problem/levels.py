@@ -234,6 +234,23 @@ def tree_for(workload: Workload) -> Levels | None:
     return None if fits and not _alike(workload, levels) else levels
 
 
+def one_product(workload: Workload, levels: Levels) -> Workload | None:
+    """Return what is asked of the other attributes, where that is one product at every level; else None."""
+    found: dict[Hashable, ProductGroup] = {}
+    for group in workload:
+        assert isinstance(group, ProductGroup)
+        own = [
+            (n, p, k)
+            for n, p, k in zip(group.attributes, group.predicates, group.sizes, strict=True)
+            if n != levels.name and not isinstance(p, Total)
+        ]
+        key = tuple((n, p.key(k)) for n, p, k in own)
+        if key not in found:
+            names, sets, sizes = zip(*own, strict=True) if own else ((), (), ())
+            found[key] = ProductGroup(group.name, names, sets, sizes)
+    return Workload(workload.domain, GivenGroups(tuple(found.values()))) if len(found) == 1 else None
+
+
 def _alike(workload: Workload, levels: Levels) -> bool:
     """Return whether every other attribute is asked one kind of queries, beside identities and totals."""
     known: dict[str, Hashable] = {}
