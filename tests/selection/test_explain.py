@@ -48,6 +48,11 @@ WORKLOADS = {
     "one attribute": mdp.Workload(mdp.Domain({"a": 120}), mdp.product(a="prefix"), mdp.product(a="total")),
     "few areas": areas(200),
     "areas": areas(3_000),
+    "areas alone": mdp.Workload(
+        mdp.Domain({"area": 150}),
+        mdp.product(area={"ranges": [[0, 49], [50, 149]]}),
+        mdp.product(area="identity"),
+    ),
     "many": mdp.Workload(mdp.Domain(dict.fromkeys("abcdef", 4)), mdp.kway([1, 2], "prefix")),
 }
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import matrixdp as mdp
 from matrixdp.errors import WorkloadError
-from matrixdp.noise import GAUSSIAN
+from matrixdp.noise import GAUSSIAN, LAPLACE, Noise
 from matrixdp.plans import Plan
 from matrixdp.queries import Workload
 from matrixdp.selection.auto import select
@@ -146,6 +146,32 @@ def test_auto_compares_small_trees_and_takes_large_ones_alone() -> None:
     assert [one.mechanism for one in found.candidates if one.loss] == ["tree"]
     assert found.certificate.gap is not None
     assert found.certificate.gap < 4e-3
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, LAPLACE], ids=str)
+def test_weights_of_entries_count(noise: Noise) -> None:
+    state, county, leaf = ragged(11, (4, 12, 110))
+    domain = mdp.Domain({"area": len(leaf), "sex": 2})
+    asked = Workload(
+        domain,
+        mdp.product(area=sets(state), sex="identity", weight=200.0),
+        mdp.product(area=sets(county), sex="identity"),
+        mdp.product(area="identity", sex="identity"),
+    )
+    found = select(asked, noise=noise, mechanism="tree")
+    assert error(found.plan, asked) == pytest.approx(found.certificate.loss, rel=1e-3)
+    assert found.certificate.lower_bound is not None
+    assert found.certificate.lower_bound <= found.certificate.loss
+    if noise == GAUSSIAN:
+        best = select(asked, noise=noise, mechanism="dense").certificate
+        assert best.loss * 0.999 <= found.certificate.loss <= best.loss * 1.01
+        assert found.certificate.lower_bound <= best.loss * (1 + 1e-6)
+    else:  # less than counts of single areas alone, or of all levels alike, have
+        shares = [1 / 3] * 3
+        alike = sum(
+            group.queries * group.weight * 2 / share**2 for group, share in zip(asked, shares, strict=True)
+        )
+        assert found.certificate.loss < alike
 
 
 def test_the_largest_variance_falls() -> None:

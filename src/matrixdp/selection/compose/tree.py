@@ -125,7 +125,10 @@ def _of_product(
     product rule).
     """
     tree, factor = Tree.of(levels.groups), noise.variance_factor
-    weights = _weights(levels, np.ones((len(levels.asked), 1)))
+    asked = np.zeros((len(levels.asked), 1))
+    for group, places in zip(workload, levels.places, strict=True):
+        asked[list(places)] += group.weight
+    weights = _weights(levels, asked)
     others, known = select_table(rest, noise, "optimum" if noise.norm == 2 else "product", gap=gap)
     shares = tree_shares(tree, weights, np.array([known.loss / factor]), noise.norm)
     matrix, _ = _tree_matrix(levels, [own[:, 0] for own in shares.precisions], noise)
