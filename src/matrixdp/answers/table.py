@@ -254,19 +254,23 @@ class AnswerColumns:
         return texts
 
     def batches(
-        self, position: int, estimates: Array, variances: Array, quantile: float | Array
+        self, position: int, estimates: Array, variances: Array, quantile: float | Array, first: int = 0
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the group at a place, in order, with the ends of intervals ``quantile`` apart."""
+        """Yield rows of the group at a place, in order, with the ends of intervals ``quantile`` apart.
+
+        Of as many queries as there are estimates, from the query ``first`` on.
+        """
         group = self._groups[position]
         texts = None
         if isinstance(group, DenseGroup):
             texts = group.content.describe(self._domain, group.attributes)
         asked = _asked(group)
-        for start in range(0, group.queries, BATCH_ROWS):
-            stop = min(start + BATCH_ROWS, group.queries)
-            estimate = estimates[start:stop]
-            deviation = np.sqrt(variances[start:stop])
-            width = (quantile if isinstance(quantile, float) else quantile[start:stop]) * deviation
+        for start in range(first, first + len(estimates), BATCH_ROWS):
+            stop = min(start + BATCH_ROWS, first + len(estimates))
+            own = slice(start - first, stop - first)
+            estimate = estimates[own]
+            deviation = np.sqrt(variances[own])
+            width = (quantile if isinstance(quantile, float) else quantile[own]) * deviation
             count = stop - start
             arrays = [_coded(pa.array(np.full(count, self._places[position], np.int32)), self._names)]
             for name, known in self._asked.items():

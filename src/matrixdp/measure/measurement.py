@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import cast, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from matrixdp.exact import IdentityMatrix, IntegerTensor, apply_kronecker
 from matrixdp.exact.walks import UNIT
 from matrixdp.ledger import Ledger, LedgerEntry, Reservation
 from matrixdp.ledger.ledger import now
+from matrixdp.mapped import Multiples, room
 from matrixdp.measure.statement import PrivacyStatement, statement
 from matrixdp.noise import (
     LAPLACE,
@@ -36,7 +37,17 @@ from matrixdp.noise import (
     checked_cost,
 )
 from matrixdp.noise import integers as integer_noise
-from matrixdp.plans import Analysis, Estimates, Part, Plan, Rounds, Split
+from matrixdp.plans import (
+    Analysis,
+    Estimates,
+    Part,
+    Plan,
+    Rounds,
+    SlicedEstimates,
+    Slices,
+    Split,
+    SplitAnalysis,
+)
 from matrixdp.plans.persons import Histories, Steps
 from matrixdp.plans.rounds import FIRST_SHARE, averaged
 from matrixdp.privacy import Budget, Unit
@@ -718,7 +729,8 @@ class Measurement:
     scales : tuple of NoiseScale
         The noise that was really added to each part, exact.
     values : tuple of ndarray
-        The noisy answers of each part, flat, multiples of 2^power.
+        The noisy answers of each part, flat, multiples of 2^power. Of a plan that is cut into slices
+        `Multiples`, of which slices are read.
     authorization : Authorization
         The cost that was authorized before any noise was drawn.
     private : bool
@@ -821,6 +833,9 @@ class Measurement:
     @cached_property
     def estimates(self) -> Estimates:
         """The estimates that follow from the noisy answers."""
+        slices = None if self.periods is not None else Slices.of(self.plan)
+        if slices is not None and isinstance(self.analysis, SplitAnalysis):
+            return SlicedEstimates(slices, self.analysis, self.values)
         return self.analysis.estimates(self.values)
 
     @cached_property
@@ -996,8 +1011,12 @@ def measure(
     authorization = authorize(cost if second is None else allowed, budget, debited)
     groups = maximal_marginals(plan.positions)
     # what the table cannot answer at all is refused here, and costs nothing
-    marginals = source.marginals(plan.domain, list(groups), rules, budget.unit)
+    slices = Slices.of(plan) if second is None else None
+    sliced = None if slices is None else (slices.attribute, slices.width)
+    marginals = source.marginals(plan.domain, list(groups), rules, budget.unit, sliced)
     assumptions = source.assumptions(plan.domain)  # a database is opened for them
+    # a disk without room for the answers is rejected here, too
+    cut = None if slices is None else (slices, _rooms(plan, scales))
     reservation: Reservation | None = None
     try:
         if debited is not None:
@@ -1009,7 +1028,7 @@ def measure(
         if second is not None:
             marginals = iter(held := list(marginals))
         values, numbers = _noisy_answers(
-            plan, scales, groups, marginals, max_records, random, before_noise, progress
+            plan, scales, groups, marginals, max_records, random, before_noise, progress, cut=cut
         )
         counts = None if counted is None else _noisy_counts(rules, counted, numbers, max_records, random)
         known = random.private, max_records, rules, assumptions, reservation, counts
@@ -1153,6 +1172,12 @@ def proceed(
     )
 
 
+def _rooms(plan: Plan, scales: Sequence[NoiseScale]) -> list[Multiples]:
+    """Return room for the noisy answers of each part, on disk where they are many."""
+    pairs = zip(plan.parts, scales, strict=True)
+    return [Multiples(room(part.rows), scale.power) for part, scale in pairs]
+
+
 def _noisy_answers(
     plan: Plan,
     scales: tuple[NoiseScale, ...],
@@ -1163,19 +1188,28 @@ def _noisy_answers(
     before_noise: Callable[[], None] | None,
     progress: Callable[[int, int], None] | None,
     due: Sequence[NDArray[np.bool_]] | None = None,
+    cut: tuple[Slices, Sequence[Multiples]] | None = None,
 ) -> tuple[tuple[NDArray[np.float64], ...], NDArray[np.int64] | None]:
     """Return the noisy answers of each part, in the order of the plan, from the counts of the marginals.
 
     Of each part only the rows that are ``due``, where that is given; no noise is drawn for others. Beside
-    them the exact counts of records out of domain, if the source returns such.
+    them the exact counts of records out of domain, if the source returns such. Where the plan is ``cut``
+    marginals come in slices, and the answers about each go into the room of the part.
     """
     values: dict[int, NDArray[np.float64]] = {}
     joint: dict[int, NDArray[np.int64]] = {}
     outside: NDArray[np.int64] | None = None
+    ended = dict.fromkeys(groups, 0)
+    done, times = 0, len(plan.parts) * (1 if cut is None else cut[0].number)
     for subset, counts in marginals:
         if subset == OUT_OF_DOMAIN:
             outside = counts
             continue
+        span = slice(0, 0)
+        if cut is not None:
+            counts = counts[: cut[0].size - ended[subset]]
+            span = slice(ended[subset], ended[subset] + len(counts))
+            ended[subset] = span.stop
         # records with amounts are divided among cells, and counted in integers of which each is `weight`
         weight = plan.domain.weight(subset)
         bound = max_records
@@ -1194,16 +1228,23 @@ def _noisy_answers(
                 if before_noise is not None and not values:
                     before_noise()
                 part, scale = plan.parts[index], scales[index]
+                if cut is not None:
+                    rows, part = cut[0].rows(part, span), cut[0].part(part, len(counts))
                 answers = part.answers(marginal, bound * own)
                 if due is not None:
                     answers = answers.chosen(due[index])
                 if part.width is not None and not joint:
                     joint = _radius_noise(plan, scale, random)
                 drawn = noisy(answers, scale, random, weight=own, walk=part.walk, joint=joint.get(index))
-                values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
+                if cut is None:
+                    values[index] = np.ldexp(drawn.astype(np.float64), scale.power)
+                else:
+                    cut[1][index].put(rows, drawn)
+                    values[index] = cast("NDArray[np.float64]", cut[1][index])
+                done += 1
                 if progress is not None:
-                    progress(len(values), len(plan.parts))
-    if len(values) != len(plan.parts):
+                    progress(done, times)
+    if done != times:
         raise SourceError("the source did not return every marginal that was asked for")
     return tuple(values[i] for i in range(len(scales))), outside
 

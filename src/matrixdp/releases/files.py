@@ -13,16 +13,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from matrixdp.answers.inference import statistics_table
 from matrixdp.answers.table import PUBLISHED, AnswerColumns, plain_schema, row_groups
 from matrixdp.errors import Path as Place
 from matrixdp.errors import StorageError
+from matrixdp.exact.linear import Array
 from matrixdp.exact.resources import one_blas_thread
 from matrixdp.measure.measurement import Measurement
 from matrixdp.queries import Workload
@@ -194,11 +193,7 @@ def _write_answers(
     release: Release, columns: AnswerColumns, folder: Path, csv: bool, progress: Progress | None
 ) -> list[tuple[float, float]]:
     """Write the answers and return each group's sum of variances and largest variance."""
-    errors: list[tuple[float, float]] = []
-
-    def seen(variances: NDArray[np.float64]) -> None:
-        errors.append((float(variances.sum()), float(variances.max())))
-
+    errors, seen = largest_errors(release.workload)
     schema = columns.schema.with_metadata({b"matrixdp": privacy_mark(release.private)})
     batches = release.batches(release.workload.groups, columns, seen)
     done = 0
@@ -214,6 +209,17 @@ def _write_answers(
             if progress is not None:
                 progress(done, release.workload.queries)
     return errors
+
+
+def largest_errors(workload: Workload) -> tuple[list[tuple[float, float]], Callable[[int, Array], None]]:
+    """Return each group's sum of variances and largest variance, and what `Release.batches` tells them."""
+    errors = [(0.0, 0.0)] * len(workload)
+
+    def seen(place: int, variances: Array) -> None:
+        total, largest = errors[place]
+        errors[place] = total + float(variances.sum()), max(largest, float(variances.max()))
+
+    return errors, seen
 
 
 def _write_new_answers(release: Release, columns: AnswerColumns, folder: Path) -> None:

@@ -47,7 +47,7 @@ from matrixdp.plans import Rounds
 from matrixdp.privacy.budget import OTHER
 from matrixdp.queries import Workload
 from matrixdp.releases import record as records
-from matrixdp.releases.files import expected_in, privacy_mark
+from matrixdp.releases.files import expected_in, largest_errors, privacy_mark
 from matrixdp.releases.record import read_record
 from matrixdp.releases.release import Release
 from matrixdp.releases.signatures import PublicKey, check_signature
@@ -745,11 +745,7 @@ def _answers(
         files[0].check_schema(columns.schema, release.private)
     if records.ANSWERS_CSV in actual:
         files.append(AnswerFile(folder / records.ANSWERS_CSV, plain_schema(columns.schema)))
-    errors: list[tuple[float, float]] = []
-
-    def seen(variances: Array) -> None:
-        errors.append((float(variances.sum()), float(variances.max())))
-
+    errors, seen = largest_errors(workload)
     batches = release.batches(workload.groups, columns, seen)
     return columns, _compared(batches, files, workload, progress), errors
 
